@@ -45,6 +45,7 @@ lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.words mlirml docs README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md
 
 bench: $(VENV)/bench
 	$(BIN)/python -m benchmarks

@@ -125,12 +125,14 @@ def error_lines() -> Iterator[str]:
     yield f"- `errors.CacheWarning`, a `UserWarning`: {_first(errors.CacheWarning)}"
 
 
-def _tree(kind: type, depth: int) -> Iterator[str]:
-    also = [base.__name__ for base in kind.__bases__ if not issubclass(base, MlirmlError) and base is not Exception]
+def _tree(error_class: type, depth: int) -> Iterator[str]:
+    also = [
+        base.__name__ for base in error_class.__bases__ if not issubclass(base, MlirmlError) and base is not Exception
+    ]
     suffix = f", also `{'`, `'.join(also)}`" if also else ""
-    yield f"{'  ' * depth}- `{kind.__name__}`{suffix}: {_first(kind)}"
-    for child in sorted(kind.__subclasses__(), key=lambda c: c.__name__):
-        if child.__name__ in mlirml.__all__ and kind is child.__bases__[0]:
+    yield f"{'  ' * depth}- `{error_class.__name__}`{suffix}: {_first(error_class)}"
+    for child in sorted(error_class.__subclasses__(), key=lambda c: c.__name__):
+        if child.__name__ in mlirml.__all__ and error_class is child.__bases__[0]:
             yield from _tree(child, depth + 1)
 
 

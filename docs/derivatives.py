@@ -8,7 +8,7 @@ from typing import Any
 
 from mlirml.autodiff.batching import batching
 from mlirml.autodiff.forward import pushforward
-from mlirml.autodiff.no_rule import UNWRITTEN
+from mlirml.autodiff.no_rule import NO_RULE
 from mlirml.autodiff.reverse import NO_DERIVATIVE, transpose
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
 
@@ -19,7 +19,7 @@ HEAD = """\
 # Rules of derivatives and batches
 
 Written by `python docs/derivatives.py` from the tables of rules in `mlirml/autodiff/rules`, which are keyed by MLIR's
-operations: programs that were traced, raised from loops or imported have the same derivatives. What stands in a cell is
+operations: programs that were traced, raised from loops or imported have the same derivatives. A cell is
 the first sentence of the rule. A name that ends with `.*` is all of a dialect, but for operations with rules of their
 own. A test wants a rule, or a reason, for each operation that programs may hold when they are differentiated.
 """
@@ -44,7 +44,7 @@ Programs hold none of these when they are differentiated or batched; a file that
 
 
 def sentence(rule: Callable[..., Any] | None) -> str:
-    """What a rule says that it does."""
+    """The first sentence of a rule's docstring."""
     if rule is None:
         return ""
     text = " ".join((rule.__doc__ or "").split("\n\n")[0].split())
@@ -71,7 +71,7 @@ def page() -> str:
     """The whole page."""
     table = f"| | {' | '.join(TABLES)} |\n|---|{'---|' * len(TABLES)}\n" + "\n".join(rows(TABLES))
     reasons: dict[str, list[str]] = {}
-    for name, reason in UNWRITTEN.items():
+    for name, reason in NO_RULE.items():
         reasons.setdefault(reason, []).append(f"{name}*" if name.endswith(".") else name)
     none = "\n".join(f"- {listed(names)}: {reason}." for reason, names in reasons.items())
     return "\n".join(

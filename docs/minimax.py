@@ -5,8 +5,7 @@
 
 Needs mpmath. Each fit minimises max |weight(x) (target(x) - sum c_k x^k)| over an interval by repeated weighted least
 squares on Chebyshev points (Rice and Usow, The Lawson Algorithm and Extensions, 1968). Coefficients are rounded to the
-format one after the other, lowest power first, and the others are fitted again each time, so that the rounding of one
-is made up for by the next.
+format in order, lowest power first, and the others are refitted each time, so that they compensate for its rounding.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ Function = Callable[[mpf], mpf]
 
 @dataclass(frozen=True)
 class Fit:
-    """What to approximate, where and how well: `powers` of x stand in the polynomial, `kind` is f32 or f64."""
+    """An approximation: the function, the interval, the `powers` of x, the weight of errors; `kind` is f32 or f64."""
 
     target: Function
     low: str
@@ -59,9 +58,9 @@ def solve(fit: Fit, fixed: dict[int, mpf]) -> tuple[dict[int, mpf], mpf]:
     return best
 
 
-def rounded(value: mpf, kind: str) -> mpf:
+def rounded(value: mpf, dtype: str) -> mpf:
     """The nearest f32 or f64."""
-    return mpf(float(np.float32(float(value)))) if kind == "f32" else mpf(float(value))
+    return mpf(float(np.float32(float(value)))) if dtype == "f32" else mpf(float(value))
 
 
 def run(fit: Fit) -> tuple[list[float], float]:

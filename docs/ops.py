@@ -28,7 +28,7 @@ KINDS = {
     "statistics": "Statistics",
     "numeric": "Numeric functions",
 }
-# The columns: a heading and the dtypes that it stands for.
+# The columns: a heading and its dtypes.
 COLUMNS = {
     "bool": BOOL, "int": SIGNED, "uint": UNSIGNED, "f16 bf16": ("f16", "bf16"), "f32 f64": ("f32", "f64"),
     "complex": COMPLEX,
@@ -46,7 +46,7 @@ itself (AVX512_BF16, AMX), products of matrices take bf16 and sums below 1.2e-38
 
 Python's operators, in-place ones too, indexing with slices, integers, integer arrays and masks known when tracing,
 stores there and under any mask, `ufunc.at`, `astype`, `copy`, `.T` and the methods named here work as in NumPy. An
-index that is known only when the program runs is checked then; the `IndexError` names the line. `x.at[index].set(v)`,
+dynamic index is checked at run time; the `IndexError` names the line. `x.at[index].set(v)`,
 `add`, `subtract`, `multiply`, `min`, `max` and `get` (`mlirml.numpy.at(x)` for real arrays) give a new array instead.
 """
 
@@ -74,7 +74,7 @@ NETWORKS = """\
 
 
 def names(record: OpDef) -> str:
-    """What a user may call: the NumPy functions and the method, or the function of `mlirml.nn.functional`."""
+    """The callable names: the NumPy functions and the method, or the function of `mlirml.nn.functional`."""
     if record.name in NN and NN[record.name] is record:
         return f"`F.{record.name}`"
     functions = []

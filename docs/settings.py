@@ -40,7 +40,7 @@ True
 
 
 def meanings() -> dict[str, str]:
-    """What the docstring says about each setting, without the name of its variable."""
+    """The description of each setting in the docstring, without the name of its variable."""
     found = {}
     for item in re.split(r"^\* ", inspect.getdoc(Config) or "", flags=re.MULTILINE)[1:]:
         text = " ".join(item.split("\n\n")[0].split())

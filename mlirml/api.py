@@ -223,9 +223,9 @@ class Compiled(Dispatcher):
         self.target = get_target(config.target if target is None else target, self.float64)
         positions, self.static_argnames = self._named(static_argnames)
         positions += (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        self.static_argnums, self._static_names = self._places("static_argnums", positions)
+        self.static_argnums, self._static_names = self._positions("static_argnums", positions)
         self._static_names += self.static_argnames
-        self.donate_argnums, self._donated_names = self._places("donate_argnums", donate_argnums)
+        self.donate_argnums, self._donated_names = self._positions("donate_argnums", donate_argnums)
         if both := [i for i in self.donate_argnums if i in self.static_argnums]:
             raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
         self._builds: dict[Any, Build] = {}
@@ -313,7 +313,7 @@ class Compiled(Dispatcher):
         outs = None if out is None else result_buffers(out, build.captured)
         results = self._run(build, call, outs)
         captured = build.captured
-        plain = not self._state.places and not captured.effects
+        plain = not self._state.variables and not captured.effects
         if out is None and plain and not captured.replaced and not call.overlaps:
             self._remember(call, build)
             if isinstance(build.program, DeviceProgram) and needs_no_look(build):
@@ -322,7 +322,7 @@ class Compiled(Dispatcher):
                     self._device_forms[form] = build
         if build.captured.replaced:
             store_items(call, build.captured, results[build.captured.out_tree.leaf_count() :])
-        if self._state.places:
+        if self._state.variables:
             self._state.write_back(call, captured)
         if self.target.device == "cpu" and any(isinstance(leaf, Array) for leaf in call.leaves):
             host = device("cpu")
@@ -340,8 +340,8 @@ class Compiled(Dispatcher):
         if not cache.is_there():
             begin_loading()
 
-    def _run(self, build: Build, call: Call, outs: list[Any] | None) -> Any:
-        return self._checked(build, partial(self._run_unchecked, build, call, outs))
+    def _run(self, build: Build, call: Call, out_arrays: list[Any] | None) -> Any:
+        return self._checked(build, partial(self._run_unchecked, build, call, out_arrays))
 
     def _checked(self, build: Build, run: Callable[[], Any]) -> Any:
         try:
@@ -351,22 +351,22 @@ class Compiled(Dispatcher):
 
             raise failure(build.captured, failed) from None
 
-    def _run_unchecked(self, build: Build, call: Call, outs: list[Any] | None) -> Any:
+    def _run_unchecked(self, build: Build, call: Call, out_arrays: list[Any] | None) -> Any:
         leaves = call.inputs
         if isinstance(build.program, Program):  # checks at each call, but has no words for the arguments
             try:
-                return build.program(leaves, outs)
+                return build.program(leaves, out_arrays)
             except (ValueError, OverflowError) as error:
-                raise self._refusal(build, call, leaves, outs) or error from None
-        reason = self._refusal(build, call, leaves, outs)
+                raise self._refusal(build, call, leaves, out_arrays) or error from None
+        reason = self._refusal(build, call, leaves, out_arrays)
         if reason is not None:
             raise reason
-        return build.program(leaves, outs)
+        return build.program(leaves, out_arrays)
 
-    def _refusal(self, build: Build, call: Call, leaves: list[Any], outs: list[Any] | None) -> MlirmlError | None:
+    def _refusal(self, build: Build, call: Call, leaves: list[Any], out_arrays: list[Any] | None) -> MlirmlError | None:
         from mlirml.driver.argument_errors import refusal
 
-        return refusal(build.captured, leaves, call.input_paths(), outs)
+        return refusal(build.captured, leaves, call.input_paths(), out_arrays)
 
     def _inlines(self, tree: Any) -> bool:
         # A call with traced arguments belongs to the function that is being traced.
@@ -386,7 +386,7 @@ class Compiled(Dispatcher):
             kwargs = dict(sorted(kwargs.items()))
         statics: dict[int | str, Any] = {i: args[i] for i in self.static_argnums if i < len(args)}
         statics |= {name: kwargs[name] for name in self._static_names if name in kwargs}
-        if self._state.places:
+        if self._state.variables:
             from mlirml.frontend.tracing.trace import STATE
 
             kwargs = {**kwargs, STATE: self._state.items()}
@@ -430,7 +430,7 @@ class Compiled(Dispatcher):
             ) from None
 
     def _input(self, leaf: Any, spec: TensorSpec, path: str) -> Any:
-        """What the program gets for a leaf."""
+        """The value that the program receives for a leaf: an array of the spec's dtype, or the Python scalar."""
         if isinstance(leaf, Array) and leaf.device.kind != self.target.device:
             raise ArgumentError(
                 f"argument `{path}` lies on {leaf.device.id}, and {self._name} is compiled for {self.target.name}",
@@ -447,7 +447,7 @@ class Compiled(Dispatcher):
         return leaf_array(leaf, spec) if self.target.device == "cpu" else leaf
 
     def _settled(self, use: Callable[[], _T]) -> _T:
-        """What `use` returns, which traces the function, once all that its signatures hold is known.
+        """The result of `use`, which traces the function, once all state variables that its signatures hold are known.
 
         A garbage collection would run the callbacks of others, whose clocks and variables are none of the function's.
         """
@@ -455,7 +455,7 @@ class Compiled(Dispatcher):
             return self._state.settled(lambda: self._specialised(use))
 
     def _specialised(self, use: Callable[[], _T]) -> _T:
-        """What `use` gives; what tracing takes to be known of the arguments is part of signatures from then on.
+        """The result of `use`; arguments that tracing specialises on become part of the signatures from then on.
 
         That is how they lie in memory, and the values of Python integers that are sizes or decide a branch.
         """
@@ -519,8 +519,8 @@ class Compiled(Dispatcher):
         positions = tuple(positional.index(name) for name in names if name in positional)
         return positions, tuple(name for name in names if name not in positional)
 
-    def _places(self, option: str, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """The positions from 0, and the names by which the same arguments may be passed."""
+    def _positions(self, option: str, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+        """The positions, none of them negative, and the names by which the same arguments may be passed."""
         parameters, positional = parameters_of(self.fn), positional_names(self.fn)
         endless = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
         positions = []
@@ -613,7 +613,7 @@ class Compiled(Dispatcher):
         return build
 
     def _remarks(self, build: Build) -> list[Remark]:
-        """What became of the loops of a program; one from the disk cache is raised again to tell."""
+        """The remarks on the loops of a program; a program from the disk cache is raised once more to compute them."""
         if build.remarks is None:
             has_loops = "scf." in build.captured.text and dict(self.target.stages).get("raise")
             build.remarks = []
@@ -622,7 +622,9 @@ class Compiled(Dispatcher):
         return build.remarks
 
     def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: Clock) -> tuple[Any, Any]:
-        """The artifact from the disk cache and its program, or None twice. What cannot be loaded here is made again."""
+        """The artifact from the disk cache and its program, or None twice; an artifact that cannot be loaded is
+        dropped.
+        """
         from mlirml.driver import cache
 
         artifact = cache.load(entries)
@@ -642,7 +644,11 @@ class Compiled(Dispatcher):
 
         def captured(loops: bool) -> Captured:
             fn, given = self.fn, (call.treedef, call.specs, self._name, call.statics, call.overlaps)
-            state: Any = {"places": tuple(self._state.places), "python": self._state.python, "paths": call.paths}
+            state: Any = {
+                "variables": tuple(self._state.variables),
+                "python": self._state.python,
+                "paths": call.paths,
+            }
             if not self.donate_argnums or call.overlaps or self.target.device != "cpu":
                 return capture(fn, *given, loops, **state)
             from mlirml.driver.donation import Donation
@@ -696,7 +702,7 @@ class Compiled(Dispatcher):
         if form in build.remembered or len(build.remembered) == _FORMS:
             return
         try:
-            result: Any = build.captured.out_tree.nested(iter(build.captured.result_places()))
+            result: Any = build.captured.out_tree.nested(iter(build.captured.result_positions()))
         except ValueError:
             result = build.captured.result
         explain = partial(_failure, build.captured)
@@ -715,7 +721,7 @@ class Compiled(Dispatcher):
         return self._run_until(None, args, kwargs)
 
     def executable(self, *args: Any, **kwargs: Any) -> Any:
-        """The loaded program for these arguments: `program(list of leaves, outs or None) -> list of outputs`."""
+        """The loaded program for these arguments: `program(leaves, out arrays or None) -> list of outputs`."""
         return self._settled(partial(self._prepared, args, kwargs))[1].program
 
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
@@ -734,7 +740,9 @@ class Compiled(Dispatcher):
             return Lowered(module, self.target, stage or self.target.stages[-1][0])
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """What was compiled, why, from where and in what time; with arguments, also what a call with them would do."""
+        """A report: each compilation with its reason, source and times; with arguments, also the effect of a call with
+        them.
+        """
         lines = [f"{self._name}: target {self.target.name}, {self._compiled} signature(s) compiled", *self._log]
         lines += self._sizes.values()
         with COMPILER:
@@ -754,7 +762,9 @@ class Compiled(Dispatcher):
         return "\n".join(lines)
 
     def _why(self, call: Call) -> str:
-        """Why no known signature fits: what differs from the one most like it, the last of them."""
+        """The reason why no signature fits a call: its differences from the most similar signature, preferring later
+        ones.
+        """
         if not self._builds:
             return "it is the first call"
         builds = list(self._builds.values())[::-1]
@@ -769,7 +779,7 @@ def _failure(captured: Captured, failed: CheckFailed) -> Exception:
 
 
 def _float64(given: str | None) -> str:
-    """What becomes of 64-bit floats on devices that lack them."""
+    """The checked `float64` option of `compile`: treatment of 64-bit floats on devices that lack them."""
     try:
         return config.float64 if given is None else float64_choice(given)
     except ValueError as error:

@@ -11,7 +11,7 @@ from mlirml.core.dataclass import dataclass
 
 @dataclass(frozen=True)
 class SourceLocation:
-    """A place in the user's Python source.
+    """A range in the user's Python source.
 
     Lines and columns count from 1; `end_column` is one past the last character, and columns count the bytes of UTF-8,
     as Python and MLIR do. Column 0 means that only the line is known (Python 3.10 keeps no columns).
@@ -25,8 +25,8 @@ class SourceLocation:
     function: str = ""
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
-        return f"{place} ({self.function})" if self.function else place
+        position = f"{self.file}:{self.line}" + (f":{self.column}" if self.column else "")
+        return f"{position} ({self.function})" if self.function else position
 
     def excerpt(self) -> list[str]:
         """The source line with a caret line under it; empty when the source cannot be read."""
@@ -44,7 +44,7 @@ class SourceLocation:
 
 
 def shown_at(message: str, location: SourceLocation | None) -> list[str]:
-    """A message with the place that it is about, and the line there, as errors and remarks are shown."""
+    """A message, the source location it is about and the excerpt of that line, as errors and remarks show them."""
     if location is None:
         return [message]
     return [message, f"  --> {location}", *(f" {line}" for line in location.excerpt())]
@@ -96,12 +96,12 @@ def _rebuild(name: str, message: str, state: dict[str, Any]) -> MlirmlError:
 class CaptureError(MlirmlError):
     """The Python function cannot be turned into MLIR."""
 
-    roots: frozenset[Any] = frozenset()  # the loops that need not stay loops: unrolled, they would not be in the way
-    first: bool = False  # whether the other rounds of those may be alike, with the first one in front of the loop
-    sizes: frozenset[str] = frozenset()  # the arguments, Python integers, that would have to be static instead
-    layout: bool = False  # whether it depends on how the arguments lie in memory
-    asked: str = ""  # the name of the value in the program that has to be known
-    subject: str = ""  # what asked for a value known only at run time, "`float()`" say, or for a real array
+    roots: frozenset[Any] = frozenset()  # loops that may be unrolled instead, which would avoid this error
+    first: bool = False  # whether peeling the first iteration of those may avoid it
+    sizes: frozenset[str] = frozenset()  # Python integer arguments that would have to be static
+    layout: bool = False  # whether it depends on the memory layout of the arguments
+    asked: str = ""  # the SSA name of the value that has to be static
+    subject: str = ""  # the operation that needs a static value, "`float()`" say, or a real array
 
 
 class ShapeError(CaptureError, ValueError):
@@ -115,7 +115,7 @@ class IndexOutOfBoundsError(ShapeError, IndexError):
 
 
 class FailedAssertionError(MlirmlError, AssertionError):
-    """An `assert` statement of the function, whose condition is known only when the program runs, does not hold."""
+    """An `assert` statement of the function, whose condition is a dynamic value, does not hold."""
 
 
 class FloatOperationError(MlirmlError, FloatingPointError):
@@ -123,7 +123,7 @@ class FloatOperationError(MlirmlError, FloatingPointError):
 
 
 class InvalidIndexError(ShapeError, IndexError):
-    """What stands in brackets is no index."""
+    """The expression in brackets is no index."""
 
 
 class DTypeError(CaptureError, TypeError):
@@ -230,7 +230,7 @@ class InternalError(MlirmlError):
 CHECK_BITS = 20
 CHECK_LIMIT = 1 << 42
 NAN_CHECK = 1 << CHECK_BITS - 2
-"""Above this the number of a check is that of a place where an operation makes a NaN."""
+"""Checks with an index of at least this are NaN checks: their index encodes a hash of the operation's location."""
 
 
 class CacheWarning(UserWarning):
@@ -238,22 +238,21 @@ class CacheWarning(UserWarning):
 
 
 class CheckFailed(Exception):
-    """What a target raises when a check of the program failed.
+    """The exception that a target raises when a check of the program failed.
 
-    The argument is the number of the check, and above `CHECK_BITS` bits the number that the check is about, if the
-    highest of these bits is set. `mlirml.driver.argument_errors` knows what the check is about; users see another
-    error.
+    The argument is the index of the check and, above `CHECK_BITS` bits, the checked integer, if the highest of these
+    bits is set. `mlirml.driver.argument_errors` makes the user's error of it.
     """
 
     @property
     def check(self) -> int:
-        """The number of the check."""
+        """The index of the check."""
         code = int(self.args[0])
         return code if code == -1 else code & ((1 << CHECK_BITS - 1) - 1)
 
     @property
     def about(self) -> int | None:
-        """The number that the check is about, where it is known."""
+        """The checked integer, if it was passed."""
         code = int(self.args[0])
         if code == -1 or not code >> CHECK_BITS - 1 & 1 or abs(code >> CHECK_BITS) >= CHECK_LIMIT:
             return None
@@ -261,12 +260,12 @@ class CheckFailed(Exception):
 
 
 def nan_check(line: int, column: int) -> int:
-    """The number of the check that an operation makes no NaN, which tells its place from others of the function."""
+    """The index of the check that an operation makes no NaN: a hash of the operation's location."""
     return NAN_CHECK + zlib.crc32(f"{line}:{column}".encode()) % NAN_CHECK
 
 
 def check_code(check: int, about: int) -> int:
-    """The argument of `CheckFailed` for a check and the number that it is about, which has limits."""
+    """The argument of `CheckFailed` for a check and the checked integer, clamped to what the encoding holds."""
     return min(max(about, -CHECK_LIMIT), CHECK_LIMIT) << CHECK_BITS | 1 << CHECK_BITS - 1 | check
 
 

@@ -72,8 +72,8 @@ def value_and_grad(fn: Function, argnums: int | Sequence[int] = 0, has_aux: bool
 
         trace = current_trace()
         assert trace is not None
-        places = _places("grad", argnums, len(args))
-        pulled = d.trace_pull(trace, "grad", fn, args, kwargs, places)
+        positions = _positions("grad", argnums, len(args))
+        pulled = d.trace_pull(trace, "grad", fn, args, kwargs, positions)
         first = pulled.result
         if has_aux:
             if not isinstance(pulled.result, tuple) or len(pulled.result) != 2:
@@ -180,7 +180,7 @@ def linearize(fn: Function, *primals: Any) -> tuple[Any, Function]:
     _check_function("linearize", fn)
     trace = current_trace()
     if trace is not None:
-        return _inside(fn)(*primals), lambda *tangents: jvp(fn, primals, tangents)[1]
+        return _callee_in_trace(fn)(*primals), lambda *tangents: jvp(fn, primals, tangents)[1]
     from mlirml.api import compile
 
     return compile(fn)(*primals), lambda *tangents: jvp(fn, primals, tangents)[1]
@@ -217,7 +217,7 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Non
         axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
 
         def named(*called: Any) -> Any:
-            return _inside(fn)(*called[:-1], **called[-1])
+            return _callee_in_trace(fn)(*called[:-1], **called[-1])
 
         return trace_vmap(trace, named, (*args, kwargs), (*axes, 0), out_axes, axis_size)
 
@@ -225,7 +225,7 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Non
 
 
 def jacrev(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
-    """The Jacobian of `fn` in reverse mode: as many sweeps as the result has elements, all at once.
+    """The Jacobian of `fn` in reverse mode: one pullback for each element of the result, computed as one batch.
 
     Parameters:
         fn: a function of arrays, and pytrees of them; derivatives of results that are no floats are 0.
@@ -245,7 +245,7 @@ def jacrev(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
 
 
 def jacfwd(fn: Function, argnums: int | Sequence[int] = 0) -> Function:
-    """The Jacobian of `fn` in forward mode: as many sweeps as the arguments have elements, all at once.
+    """The Jacobian of `fn` in forward mode: one pushforward for each element of the arguments, computed as one batch.
 
     Parameters, result and errors are those of `jacrev`.
 
@@ -262,16 +262,16 @@ def _jacobian(fn: Function, argnums: int | Sequence[int], name: str) -> Function
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         from mlirml.frontend.transforms.jacobians import jacobian_forward, jacobian_reverse
 
-        places = _places(name, argnums, len(args))
+        positions = _positions(name, argnums, len(args))
 
         def of_wanted(*wanted: Any) -> Any:
             called = list(args)
-            for place, value in zip(places, wanted):
-                called[place] = value
-            return _inside(fn)(*called, **kwargs)
+            for position, value in zip(positions, wanted):
+                called[position] = value
+            return _callee_in_trace(fn)(*called, **kwargs)
 
         make = jacobian_reverse if name == "jacrev" else jacobian_forward
-        return make(of_wanted, [args[place] for place in places], places, _is_one(argnums))
+        return make(of_wanted, [args[position] for position in positions], positions, _is_one(argnums))
 
     return _callable(fn, jacobian, name)
 
@@ -324,7 +324,7 @@ class custom_vjp:
 
     Parameters:
         fn: the function. What it is differentiated by must be among its arguments.
-        nondiff_argnums: the places of arguments that have no cotangents, functions say; `backward` takes them first,
+        nondiff_argnums: the positions of arguments that have no cotangents, functions say; `backward` takes them first,
             by themselves, and returns cotangents for the others.
 
     >>> import numpy as np, mlirml as ml
@@ -368,7 +368,7 @@ class custom_jvp:
 
     Parameters:
         fn: the function. What it is differentiated by must be among its arguments.
-        nondiff_argnums: the places of arguments that have no tangents; the rule takes them first, by themselves.
+        nondiff_argnums: the positions of arguments that have no tangents; the rule takes them first, by themselves.
 
     Raises `NoDerivativeError` where the rule uses floats from outside that are differentiated.
 
@@ -433,7 +433,7 @@ def _given(rule: Any, transform: str, name: str, how: str) -> Any:
 
 
 def _by_position(fn: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The arguments of a call with those given by name, and defaults, at their places."""
+    """The arguments of a call in positional order: keyword arguments at their positions, defaults filled in."""
     try:
         signature = inspect.signature(fn)
     except ValueError:  # a function of C that does not tell
@@ -486,7 +486,7 @@ def checkpoint(fn: Function, policy: str = "nothing") -> Function:
             return call_again(trace, fn, args, policy)
 
         def named(*called: Any) -> Any:
-            return _inside(fn)(*called[:-1], **called[-1])
+            return _callee_in_trace(fn)(*called[:-1], **called[-1])
 
         return call_again(trace, named, (*args, kwargs), policy)
 
@@ -525,7 +525,7 @@ _OF_FUNCTIONS = ("grad", "value_and_grad", "vmap", "jacrev", "jacfwd", "hessian"
 
 
 def _check_tuples(name: str, **given: Any) -> None:
-    """That arguments stand in tuples: an array would be taken for as many arguments as it has rows."""
+    """Raise `ArgumentError` for arguments that are not tuples: an array would be taken for one argument per row."""
     for what, value in given.items():
         if not isinstance(value, (tuple, list)):
             from mlirml.frontend.frames import at_user_line
@@ -537,21 +537,21 @@ def _check_tuples(name: str, **given: Any) -> None:
                 )
 
 
-def _places(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
-    places = (argnums,) if _is_one(argnums) else argnums
-    if not isinstance(places, (tuple, list)) or not all(_is_one(place) for place in places):
+def _positions(name: str, argnums: int | Sequence[int], count: int) -> tuple[int, ...]:
+    positions = (argnums,) if _is_one(argnums) else argnums
+    if not isinstance(positions, (tuple, list)) or not all(_is_one(position) for position in positions):
         from mlirml.frontend.frames import at_user_line
 
         with at_user_line():
             raise ArgumentError(f"{name}: argnums must be the number of an argument, or several, got: {argnums!r}")
-    for place in places:
-        if not -count <= place < count:
+    for position in positions:
+        if not -count <= position < count:
             from mlirml.frontend.frames import at_user_line
 
             with at_user_line():
                 plural = "" if count == 1 else "s"
                 raise ArgumentError(f"{name}: argnums={argnums} of a call with {count} positional argument{plural}")
-    found = tuple(place % count for place in places)
+    found = tuple(position % count for position in positions)
     if len(set(found)) < len(found):
         from mlirml.frontend.frames import at_user_line
 
@@ -565,13 +565,13 @@ def _is_one(argnums: Any) -> bool:
     return isinstance(argnums, (int, np.integer))
 
 
-def _callable(fn: Function, inside: Function, name: str) -> Function:
-    """`inside` where a function is being traced; compiled anywhere else."""
+def _callable(fn: Function, traced_function: Function, name: str) -> Function:
+    """`traced_function` while a function is being traced; anywhere else, its compiled form."""
 
     @functools.wraps(fn, updated=())  # what is kept with `fn` is not of its transform
     def transformed(*args: Any, **kwargs: Any) -> Any:
         if current_trace() is not None:
-            return inside(*args, **kwargs)
+            return traced_function(*args, **kwargs)
         from mlirml.api import compile
 
         try:
@@ -584,17 +584,17 @@ def _callable(fn: Function, inside: Function, name: str) -> Function:
     return transformed
 
 
-def _inside(fn: Function) -> Function:
-    """A function as traced code calls it, for calls from here, where it is not seen that one is traced."""
-    from mlirml.frontend.transforms.nested_calls import inside
+def _callee_in_trace(fn: Function) -> Function:
+    """The callable by which traced code calls a function, for calls from this module, which is not traced."""
+    from mlirml.frontend.transforms.nested_calls import callee_in_trace
 
     trace = current_trace()
     assert trace is not None
-    return inside(fn, trace)
+    return callee_in_trace(fn, trace)
 
 
 def _cached(owner: Any, name: str, make: Function) -> Any:
-    """What a function was compiled to, kept with the function where it takes attributes."""
+    """The compiled form of a function, cached on the function object where that takes attributes."""
     key = f"_mlirml_{name}"
     held = getattr(owner, "__dict__", {})
     if key not in held:

@@ -261,7 +261,7 @@ def test_a_long_loop_costs_no_memory() -> None:
 
 
 def test_the_reference_target_stores_rows_in_place() -> None:
-    # Copies of all rows in each round would move 70 GB.
+    # Copies of all rows in each iteration would move 70 GB.
     compiled = ml.compile(lambda xs: ml.scan(lambda c, x: (c + x, c), np.zeros(1000), xs), target="reference")
     start = time.perf_counter()
     last, rows = compiled(np.ones((3000, 1000)))

@@ -7,12 +7,15 @@ read; what is in backticks or in a block of code is not.
 from __future__ import annotations
 
 import ast
+import inspect
 import io
 import re
 import sys
 import tokenize
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+
+import numpy as np
 
 ROOT = Path(__file__).parent.parent
 
@@ -80,12 +83,27 @@ def findings_in_python(source: str) -> Iterator[Finding]:
             opening = (ast.get_docstring(node) or "").partition(" ")[0]
             if opening in OPENINGS:
                 yield node.lineno, f"the docstring of `{node.name}` begins with `{opening}`: name what it is or returns"
-        if isinstance(node, ast.arg):
-            yield from findings_in_name(node.arg.strip("_"), node.lineno)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            parameters = ast.walk(node.args)
+            yield from (
+                finding
+                for parameter in parameters
+                if isinstance(parameter, ast.arg) and not is_of_numpy(node, parameter.arg)
+                for finding in findings_in_name(parameter.arg.strip("_"), parameter.lineno)
+            )
     for node in ast.walk(tree):
         is_text = isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in documented
         if is_text and _MESSAGE.match(node.value):
             yield from findings_in_prose(node.value, node.lineno)
+
+
+def is_of_numpy(function: ast.AST, parameter: str) -> bool:
+    """True if a function has the name of one of NumPy's that has this parameter, as `sort` has `kind`."""
+    numpy_function = vars(np).get(getattr(function, "name", "").strip("_"))
+    try:
+        return callable(numpy_function) and parameter in inspect.signature(numpy_function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def findings_in_name(name: str, line: int) -> Iterator[Finding]:

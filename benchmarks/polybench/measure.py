@@ -17,8 +17,8 @@ from benchmarks.polybench.kernels import SMALL, Kernel
 PRODUCTS = ("contract", "matmul", "batch_matmul", "matvec", "vecmat", "batch_matvec", "batch_vecmat", "dot")
 # Why loops are left whose rounds need each other.
 CARRIED = (
-    "rounds that come later need what it stores",
-    "statements in it need each other's results from round to round",
+    "later iterations need what it stores",
+    "statements in it need each other's results from iteration to iteration",
 )
 _LOOPS = ("scf.for", "scf.while", "scf.parallel")
 _ELEMENTS = ("tensor.extract", "tensor.insert")

@@ -1,7 +1,5 @@
-// RUN: mlirml-opt %s --split-input-file --mlirml-verify-stage=stage=optimize | filecheck %s
 // RUN: mlirml-opt %s --split-input-file --verify-diagnostics --mlirml-verify-stage=stage=schedule
 
-// CHECK-LABEL: func.func @tensors_are_legal_until_schedule
 func.func @tensors_are_legal_until_schedule(%a: tensor<4xf32>, %b: tensor<4xf32>) -> f32 {
   %zero = arith.constant 0.0 : f32
   // expected-error@+2 {{`tensor.empty` is not legal after stage schedule}}
@@ -15,7 +13,6 @@ func.func @tensors_are_legal_until_schedule(%a: tensor<4xf32>, %b: tensor<4xf32>
 
 // -----
 
-// CHECK-LABEL: func.func @contractions_have_their_own_pass
 func.func @contractions_have_their_own_pass(%a: memref<4x4xf32>, %c: memref<4x4xf32>) {
   // expected-error@+2 {{`linalg.matmul` is not legal after stage schedule}}
   // expected-note@+1 {{pass `mlirml-lower-contract` should have removed it}}
@@ -25,7 +22,6 @@ func.func @contractions_have_their_own_pass(%a: memref<4x4xf32>, %c: memref<4x4x
 
 // -----
 
-// CHECK-LABEL: func.func @one_op_of_a_legal_dialect_can_be_illegal
 func.func @one_op_of_a_legal_dialect_can_be_illegal(%a: memref<4xf32>) {
   %lower = arith.constant 0 : index
   %upper = arith.constant 4 : index
@@ -42,7 +38,6 @@ func.func @one_op_of_a_legal_dialect_can_be_illegal(%a: memref<4xf32>) {
 
 // -----
 
-// CHECK-LABEL: func.func @loops_on_memrefs_are_legal
 func.func @loops_on_memrefs_are_legal(%a: memref<4xf32>) {
   %lower = arith.constant 0 : index
   %upper = arith.constant 4 : index

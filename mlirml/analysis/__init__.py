@@ -1,5 +1,6 @@
-"""Who reads, who writes a value or a buffer, and in what order: the one place that passes ask.
+"""Def-use, aliasing and dependence queries on values and buffers, shared by all passes.
 
-`values` is about SSA values: what an operation uses, its regions included, and where uses stand in a block. `memory` is
-about buffers: what an operation reads and writes, views and regions seen through, and what may be exchanged with what.
+`values` is about SSA values: the values that an operation uses, its regions included, and the positions of uses in a
+block. `memory` is about buffers: reads and writes of an operation (through views and regions), and reorderings that
+keep dependences.
 """

@@ -1,4 +1,4 @@
-"""Linear expressions over loops and values from outside: bounds, places in arrays, their extremes."""
+"""Linear expressions over loop variables and outer values: loop bounds, array indices, extremes over a box."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ _MOST = {"arith.maxsi": "affine.max", "affine.max": "affine.max"}
 
 @dataclass(eq=False)
 class Loop:
-    """A loop of a nest; it stands for its variable in linear expressions.
+    """A loop of a nest; it is also the variable of that loop in linear expressions.
 
-    `lowers <= variable < uppers`, all of them, in steps of one. Where the step of the `scf.for` is not one, or it has
-    as many rounds wherever it starts, this is the number of the round, and `index` its own variable in terms of that.
-    `op` is None for the dimensions of an array statement, which all run at once.
+    `lowers <= variable < uppers`, all of them, in steps of one. Where the step of the `scf.for` is not one, or its trip
+    count does not depend on its lower bound, the variable is the normalized iteration index, and `index` is the
+    induction variable in terms of it. `op` is None for the dimensions of an array statement, which has no order of
+    iterations.
     """
 
     op: mlir.Operation | None
@@ -37,12 +38,12 @@ class Loop:
 
 Variable: TypeAlias = "Loop | mlir.Value"
 Span = tuple[int, int]
-"""The least and the greatest number, both included."""
+"""The least and the greatest value, both inclusive."""
 
 
 @dataclass(frozen=True)
 class Linear:
-    """`constant + sum(factor * variable)`; factors are not zero."""
+    """A linear expression `constant + sum(factor * variable)`; factors are not zero."""
 
     constant: int = 0
     factors: Mapping[Variable, int] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class Linear:
         return self.factors.get(variable, 0)
 
     def replaced(self, variable: Variable, by: Linear) -> Linear:
-        """The expression with `by` in the place of a variable."""
+        """The expression with `by` substituted for a variable."""
         factor = self.factor(variable)
         if not factor:
             return self
@@ -92,9 +93,9 @@ def constant(number: int) -> Linear:
 
 
 def extreme(expression: Linear, loops: Iterable[Loop], ends: Mapping[Loop, tuple[Linear, Linear]], sign: int) -> Linear:
-    """The least (`sign` -1) or greatest (1) value of an expression over a box, in terms of what is not in the box.
+    """The least (`sign` -1) or greatest (1) value of an expression over a box, in terms of the other variables.
 
-    `ends` has the first and the last value of each loop of the box; `loops` are replaced from the last on.
+    `ends` has the first and the last value of each loop of the box; `loops` are substituted from the last on.
     """
     for loop in loops:
         factor = expression.factor(loop)
@@ -105,7 +106,7 @@ def extreme(expression: Linear, loops: Iterable[Loop], ends: Mapping[Loop, tuple
 
 
 class Reader:
-    """Reads linear expressions from index arithmetic. `indices` has the variables of the loops around."""
+    """Reads linear expressions from index arithmetic. `indices` has the induction variables of the enclosing loops."""
 
     def __init__(self, outside: Callable[[mlir.Value], bool]) -> None:
         self.indices: dict[mlir.Value, Linear] = {}
@@ -113,7 +114,7 @@ class Reader:
         self._known: dict[mlir.Value, Linear | None] = {}
 
     def read(self, value: mlir.Value) -> Linear | None:
-        """The linear expression of an integer; None if it has none. What comes from outside is a variable."""
+        """The linear expression of an integer; None if it has none. Values from outside are variables."""
         if value in self.indices:
             return self.indices[value]
         if value not in self._known:
@@ -124,7 +125,7 @@ class Reader:
         return self._known[value]
 
     def replace(self, loops: Mapping[Loop, Linear]) -> None:
-        """Let loops stand for other numbers: they are replaced in all that is known."""
+        """Substitute expressions for loop variables in all expressions read so far."""
 
         def new(found: Linear | None) -> Linear | None:
             for loop, by in loops.items():
@@ -165,7 +166,7 @@ class Reader:
         return None if None in results else results  # type: ignore[return-value]
 
     def read_all(self, value: mlir.Value, names: Mapping[str, str]) -> tuple[Linear, ...] | None:
-        """The expressions whose minimum or maximum `value` is; `names` are the operations that make one."""
+        """The expressions whose minimum or maximum `value` is; `names` are the min or max operations."""
         op = defining_op(value)
         if op is not None and op.name in names:
             if op.name.startswith("affine."):
@@ -179,7 +180,7 @@ class Reader:
         return None if found is None else (found,)
 
     def read_loop(self, op: mlir.Operation) -> Loop | None:
-        """The bounds of an `scf.for`, its variable made known; None where they are not linear."""
+        """Read the bounds of an `scf.for` and register its induction variable; None where they are not linear."""
         lowers = self.read_all(op.operands[0], _MOST)
         uppers = self.read_all(op.operands[1], _LEAST)
         step = self.read(op.operands[2])
@@ -188,7 +189,7 @@ class Reader:
         loop = Loop(op, lowers, uppers, step.constant, "mlirml.parallel" in op.attributes)
         if (len(lowers) == 1 and not lowers[0].is_constant) or step.constant > 1:
             differences = [upper - lowers[0] for upper in uppers]
-            # Round t stands for lower + step * t < upper.
+            # Iteration t satisfies lower + step * t < upper.
             if step.constant > 1 and (len(lowers) > 1 or not all(d.is_constant for d in differences)):
                 return None
             if any(difference.is_constant for difference in differences):
@@ -200,12 +201,12 @@ class Reader:
         return loop
 
 
-def is_integer(kind: mlir.Type) -> bool:
-    return isinstance(kind, mlir.IndexType | mlir.IntegerType)
+def is_integer(type_: mlir.Type) -> bool:
+    return isinstance(type_, mlir.IndexType | mlir.IntegerType)
 
 
 def _of_expression(expression: Any, operands: list[Linear | None], dims: int) -> Linear | None:
-    """An affine expression on linear operands; None where it divides."""
+    """An affine map expression applied to linear operands; None where it divides."""
     if isinstance(expression, mlir.AffineConstantExpr):
         return constant(expression.value)
     if isinstance(expression, mlir.AffineDimExpr):
@@ -228,7 +229,7 @@ def product(a: Linear, b: Linear) -> Linear | None:
 
 
 def range_of(expression: Linear, spans: Mapping[Variable, Span]) -> tuple[int | None, int | None]:
-    """The least and greatest number that an expression may be, None for what is not known."""
+    """The least and greatest value of an expression, None where it is unbounded."""
     least: int | None = expression.constant
     most: int | None = expression.constant
     for variable, factor in expression.factors.items():

@@ -1,4 +1,4 @@
-"""How large a dimension of a tensor may be whose size is only known when the program runs."""
+"""Upper bounds of the dynamic sizes of tensors."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
 def is_dynamic(value: mlir.Value) -> bool:
-    """True if a value is a tensor one of whose sizes is not known."""
+    """True if a value is a tensor with a dynamic size."""
     return isinstance(value.type, mlir.RankedTensorType) and not value.type.has_static_shape
 
 
 def bound(tensor: mlir.Value, dim: int) -> int | None:
-    """A size that a dimension never exceeds: a slice is no longer than its source. None where nothing says so."""
+    """An upper bound of the size of a dimension: a slice is no longer than its source. None if there is none."""
     size: int = tensor.type.shape[dim]
     if size != DYNAMIC:
         return size
@@ -32,7 +32,7 @@ def bound(tensor: mlir.Value, dim: int) -> int | None:
 
 
 def bound_of_loop(op: mlir.Operation, result: int, dim: int) -> int | None:
-    """The bound of the loop that a dimension of a result of a structured operation has."""
+    """The upper bound of the loop that indexes a dimension of a result of a structured operation."""
     maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
     wanted = maps[len(maps) - len(op.results) + result].results[dim]
     for operand, map_ in zip(op.operands, maps):
@@ -44,7 +44,7 @@ def bound_of_loop(op: mlir.Operation, result: int, dim: int) -> int | None:
 
 
 def dims_of_slice(op: mlir.Operation) -> list[int]:
-    """The dimensions of the big tensor that the small one of a slice has; others are dropped, with size 1."""
+    """The dimensions of the large tensor that the small one of a slice has; the others are dropped unit dimensions."""
     small = op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]
     shape = list(small.type.shape)
     found = []
@@ -56,7 +56,7 @@ def dims_of_slice(op: mlir.Operation) -> list[int]:
 
 
 def size_operand(op: mlir.Operation, dim: int, sources: int) -> mlir.Value | int:
-    """The size of a slice along a dimension of the big tensor; its operands start behind `sources` tensors."""
+    """The size of a slice along a dimension of the large tensor; its dynamic operands follow `sources` tensors."""
     sizes = list(op.attributes["static_sizes"])
     if sizes[dim] != DYNAMIC:
         return int(sizes[dim])
@@ -66,7 +66,7 @@ def size_operand(op: mlir.Operation, dim: int, sources: int) -> mlir.Value | int
 
 
 def most_elements(tensor: mlir.Value) -> int | None:
-    """A number of elements that a tensor never exceeds; None where nothing says so."""
+    """An upper bound of the number of elements of a tensor; None if there is none."""
     bounds = [bound(tensor, dim) for dim in range(tensor.type.rank)]
     known = [size for size in bounds if size is not None]
     return math.prod(known) if len(known) == len(bounds) else None

@@ -1,4 +1,4 @@
-"""What operations use from outside when they move into a function: values that are passed, and views built again."""
+"""Values captured by operations that are outlined into a function: arguments to pass, constants and views to clone."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ REBUILT = ("arith.constant", "memref.get_global", *VIEWS)
 
 
 class Captures:
-    """What operations use from outside: `values` are passed, `rebuilt` operations are built again inside.
+    """Values that operations capture: `values` become arguments, `rebuilt` operations are cloned into the function.
 
-    `own` are values of the block that the operations stand in, which move with them; `names` may be built again.
+    `own` are values of the surrounding block that move with the operations; `names` are the operations that may be
+    cloned.
     """
 
     def __init__(
@@ -26,20 +27,20 @@ class Captures:
         self.rebuilt: dict[mlir.Operation, None] = {}
         self._names = names
         self._uses: list[tuple[mlir.Operation, int, mlir.Value]] = []
-        inside = set(own)
+        local_values = set(own)
         for op in ops:
             for inner in operations(op):
-                inside.update(inner.results)
+                local_values.update(inner.results)
                 for region in inner.regions:
                     for block in region.blocks:
-                        inside.update(block.arguments)
+                        local_values.update(block.arguments)
                 for position, operand in enumerate(inner.operands):
-                    if operand not in inside:
+                    if operand not in local_values:
                         self.add(operand)
                         self._uses.append((inner, position, operand))
 
     def add(self, value: mlir.Value) -> None:
-        """Take note of a value from outside."""
+        """Note a captured value."""
         owner = defining_op(value)
         if owner is None or owner.name not in self._names:
             self.values[value] = None
@@ -49,7 +50,7 @@ class Captures:
             self.rebuilt[owner] = None
 
     def rebuild(self, arguments: Sequence[mlir.Value]) -> dict[mlir.Value, mlir.Value]:
-        """Build constants and views at the insertion point; gives what stands for each outer value."""
+        """Clone constants and views at the insertion point; returns the inner value of each captured one."""
         environment = dict(zip(self.values, arguments, strict=True))
         for op in self.rebuilt:
             copy = op.clone().operation
@@ -59,6 +60,6 @@ class Captures:
         return environment
 
     def replace(self, environment: dict[mlir.Value, mlir.Value]) -> None:
-        """Let the operations, all of which must be there still, use the inner values."""
+        """Let the operations, none of which may have been erased, use the inner values."""
         for op, position, value in self._uses:
             op.operands[position] = environment[value]

@@ -1,4 +1,4 @@
-"""How far apart indices and slices are, from their linear expressions and the bounds of the loops around."""
+"""Distances between indices and slices, from their linear expressions and the bounds of the enclosing loops."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 @dataclass(frozen=True)
 class Box:
-    """What is read or stored of a tensor; for each of its dimensions the first index, the size and the step."""
+    """The slice of a tensor that is read or stored: for each dimension the offset, the size and the stride."""
 
     offsets: tuple[Linear, ...]
     sizes: tuple[Linear, ...]
@@ -25,7 +25,7 @@ class Box:
 
 
 class Distances:
-    """Differences of indices in a function; every value that is no linear expression is a variable."""
+    """Differences of the indices of a function; every value that is not a linear expression is a variable."""
 
     def __init__(self) -> None:
         self._reader = Reader(lambda _: True)
@@ -51,7 +51,7 @@ class Distances:
         return False
 
     def least(self, expression: Linear) -> int:
-        """A number that an expression is not less than: loop variables are replaced by their bounds first."""
+        """A lower bound of an expression: loop variables are first replaced by their bounds."""
         for variable in list(expression.factors):
             factor = expression.factor(variable)
             end = self._end(variable, up=factor < 0) if factor else None
@@ -64,7 +64,7 @@ class Distances:
         return total
 
     def _end(self, variable: object, up: bool) -> Linear | None:
-        """The first value of a loop variable, or what it is not greater than."""
+        """The first value of a loop variable, or an upper bound of it."""
         if not isinstance(variable, mlir.Value) or defining_op(variable) is not None:
             return None
         loop = variable.owner.owner.operation
@@ -75,7 +75,7 @@ class Distances:
 
 
 def box_of(op: mlir.Operation, distances: Distances) -> Box | None:
-    """What an operation reads or stores; None where that is no linear expression, or steps are not positive."""
+    """The slice that an operation reads or stores; None if it is not linear, or if a stride is not positive."""
     first = 1 if op.name.startswith(_FROM) else 2
     offsets = [linear(number, distances) for number in numbers_of(op, "static_offsets", first)]
     sizes: list[Linear | None] = [Linear(1)] * len(offsets)
@@ -90,7 +90,7 @@ def box_of(op: mlir.Operation, distances: Distances) -> Box | None:
 
 
 def numbers_of(op: mlir.Operation, name: str, first: int) -> list[int | mlir.Value]:
-    """Offsets or sizes; those that are not fixed are operands from `first` on."""
+    """Offsets or sizes; the dynamic ones are operands from `first` on."""
     given = list(op.operands)[first:]
     if op.name in _ELEMENTS:
         return list(given)

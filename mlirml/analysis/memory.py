@@ -1,7 +1,7 @@
-"""Which buffers operations read and write, and which operations may be exchanged.
+"""The buffers that operations read and write, and the operations that may be reordered.
 
-Views are seen through, and regions are looked into. An operation that is not known may do anything; a buffer that is
-not known, as one that a loop carries, may be any other.
+The analysis follows views and looks into regions. An operation that is not known may have any effect; a buffer that is
+not known, such as a loop-carried one, may alias any other.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from mlirml.analysis.values import outer_values, place_in
+from mlirml.analysis.values import ancestor_in, outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, seen_through
@@ -25,24 +25,24 @@ _READS = {
     "vector.transfer_read": (0,), "affine.vector_load": (0,), "memref.copy": (0,), "gpu.memcpy": (1,),
     "memref.prefetch": (0,), **dict.fromkeys((*SORTS, *FACTORIZATIONS), (0,)), "mlirml.solve": (0, 1),
 }  # fmt: skip
-"""Which operands an operation reads the elements of."""
+"""The operands of which an operation reads elements."""
 _WRITES = {
     "memref.store": (1,), "affine.store": (1,), "vector.store": (1,), "vector.maskedstore": (0,),
     "vector.scatter": (0,), "vector.transfer_write": (1,), "affine.vector_store": (1,), "memref.copy": (1,),
     "gpu.memcpy": (0,), "memref.dealloc": (0,), "memref.atomic_rmw": (1,),
     **dict.fromkeys((*SORTS, *FACTORIZATIONS), (1,)), "mlirml.solve": (2,),
 }  # fmt: skip
-"""Which operands an operation writes the elements of."""
+"""The operands of which an operation writes elements."""
 _PURE = ("arith.", "math.", "complex.", "index.", "tensor.", "vector.", "ub.", "affine.apply", "affine.m")
-"""Operations that touch memory only if they have operands that are memory."""
+"""Operations that have memory effects only if they have memref operands."""
 _NUMBERS = ("arith.", "math.")
-"""Those of them that have none, but for `arith.select`."""
+"""Those of them that have no memref operands, except for `arith.select`."""
 _NOTHING = frozenset([
     "memref.alloc", "memref.alloca", "memref.get_global", "memref.dim", "memref.extract_strided_metadata", *VIEWS,
     "linalg.index", "linalg.yield", "scf.yield", "scf.condition", "scf.reduce", "affine.yield", "func.return",
 ])  # fmt: skip
 _REGIONS = ("scf.", "affine.for", "affine.if", "affine.parallel")
-"""Operations that do what those in their regions do."""
+"""Operations whose effects are those of the operations in their regions."""
 _MEMORY = (mlir.MemRefType, mlir.UnrankedMemRefType)
 _PASS_ON = ("scf.yield", "scf.condition", "affine.yield")
 
@@ -55,7 +55,7 @@ def buffer_of(value: mlir.Value) -> mlir.Value:
 def is_known(buffer: mlir.Value) -> bool:
     """True if a buffer overlaps with no other: an argument of the function, an allocation, a constant.
 
-    What a loop carries, or a branch gives, may be another buffer under a second name.
+    A loop-carried buffer, or a result of a branch, may alias another buffer.
     """
     owner = defining_op(buffer)
     if owner is None:
@@ -64,7 +64,7 @@ def is_known(buffer: mlir.Value) -> bool:
 
 
 def may_overlap(one: mlir.Value, other: mlir.Value) -> bool:
-    """True if two memrefs may have elements in common, as far as their buffers tell."""
+    """True if two memrefs may have common elements, going by their buffers."""
     one, other = buffer_of(one), buffer_of(other)
     return bool(one == other) or not (is_known(one) and is_known(other))
 
@@ -78,11 +78,11 @@ class Effects:
     unknown: bool = False
 
     def reads_from(self, memory: mlir.Value) -> bool:
-        """True if something may be read of a buffer or view."""
+        """True if a buffer or view may be read."""
         return self.unknown or any(may_overlap(memory, buffer) for buffer in self.reads)
 
     def writes_to(self, memory: mlir.Value) -> bool:
-        """True if something may be stored into a buffer or view."""
+        """True if a buffer or view may be written."""
         return self.unknown or any(may_overlap(memory, buffer) for buffer in self.writes)
 
     def touches(self, memory: mlir.Value) -> bool:
@@ -91,15 +91,15 @@ class Effects:
 
 
 def effects(op: mlir.Operation) -> Effects:
-    """What an operation, and the operations in its regions, do to memory."""
+    """The memory effects of an operation and of the operations in its regions."""
     return _effects(operations(op) if len(op.regions) else (op,))
 
 
 def body_effects(op: mlir.Operation) -> Effects:
-    """What the operations in the regions of an operation do to memory, but for the end that a check may put to it."""
-    inside = operations(op)
-    next(inside)
-    return _effects(each for each in inside if each.name != "cf.assert")
+    """The memory effects of the operations in the regions of an operation; a failing `cf.assert` does not count."""
+    nested = operations(op)
+    next(nested)
+    return _effects(each for each in nested if each.name != "cf.assert")
 
 
 def _effects(ops: Iterable[mlir.Operation]) -> Effects:
@@ -132,7 +132,7 @@ def written_by(op: mlir.Operation) -> list[mlir.Value]:
 
 
 def may_exchange(first: mlir.Operation, second: mlir.Operation) -> bool:
-    """True if two neighbours may change places: neither uses what the other gives, or touches what it writes."""
+    """True if two adjacent operations may be swapped: no def-use edge, no access to a buffer the other one writes."""
     if any(result in outer_values(second) for result in first.results):
         return False
     one, other = effects(first), effects(second)
@@ -140,24 +140,24 @@ def may_exchange(first: mlir.Operation, second: mlir.Operation) -> bool:
 
 
 def conflict(one: Effects, other: Effects) -> bool:
-    """True if one of two operations touches what the other writes."""
+    """True if one of two operations accesses a buffer that the other writes."""
     if one.unknown or other.unknown:
         return one != Effects() and other != Effects()
     return any(other.touches(buffer) for buffer in one.writes) or any(one.reads_from(buffer) for buffer in other.writes)
 
 
 def after(op: mlir.Operation, count: int) -> list[mlir.Operation]:
-    """So many operations after `op` in its block, at most."""
+    """The next `count` operations after `op` in its block, or fewer at its end."""
     ops = (other.operation for other in op.block.operations)
     any(other == op for other in ops)  # now `op` is the last that was taken
     return list(islice(ops, count))
 
 
 def aliases(user: mlir.Operation) -> Iterator[mlir.Value]:
-    """The memrefs that a memref which an operation uses may go on as: its results, and what it passes on to.
+    """The memrefs that may alias a memref which an operation uses: its results, and the values it forwards to.
 
-    What ends a region passes on to the results of the operation around it and to the arguments of its blocks, and a
-    loop to the arguments of its blocks.
+    A terminator forwards its operands to the results of the parent operation and to the arguments of its blocks, and a
+    loop forwards its inits to the arguments of its blocks.
     """
     around = user.parent.operation if user.name in _PASS_ON else user
     values = list(around.results)
@@ -167,7 +167,7 @@ def aliases(user: mlir.Operation) -> Iterator[mlir.Value]:
 
 
 def users_of(buffers: Iterable[mlir.Value]) -> list[mlir.Operation]:
-    """The operations, nested ones too, that use buffers or what they may go on as, views among them."""
+    """The operations, nested ones included, that use buffers or their aliases, such as views."""
     found, todo, seen = [], list(buffers), set[mlir.Value]()
     while todo:
         for use in todo.pop().uses:
@@ -181,14 +181,14 @@ def users_of(buffers: Iterable[mlir.Value]) -> list[mlir.Operation]:
 
 
 def touching(memory: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation]:
-    """The operations of a block that may touch the buffer of a memref, or hold such, in no order."""
+    """The operations of a block that may access the buffer of a memref, or contain one that may, in no order."""
     for user in users_of([buffer_of(memory)]):
-        place = place_in(user, block)
-        if place is not None and place.name not in VIEWS:
-            yield place
+        ancestor = ancestor_in(user, block)
+        if ancestor is not None and ancestor.name not in VIEWS:
+            yield ancestor
 
 
 def is_touched(memory: mlir.Value, first: mlir.Operation, last: mlir.Operation) -> bool:
-    """True if an operation between two others of a block may touch the buffer of a memref."""
+    """True if an operation between two others of a block may access the buffer of a memref."""
     users = touching(memory, last.block)
     return any(first.is_before_in_block(user) and user.is_before_in_block(last) for user in users)

@@ -9,17 +9,17 @@ from collections.abc import Hashable
 
 
 class Network:
-    """Nodes, which are what edges name, and edges of some capacity."""
+    """A flow network: nodes, identified by the keys that edges name, and edges with capacities."""
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
-        self._edges: list[list[int]] = []  # of each node; an edge with an even number has its reverse behind it
+        self._edges: list[list[int]] = []  # of each node; an edge with an even index is followed by its reverse
         self._heads: list[int] = []
         self._room: list[int] = []
         self._endless: list[int] = []
 
     def add_edge(self, tail: Hashable, head: Hashable, capacity: int | None = None) -> None:
-        """Join two nodes; without a capacity, all that may come goes through."""
+        """Add an edge; without a capacity it is unbounded."""
         if capacity is None:
             self._endless.append(len(self._heads))
         for start, end, room in ((tail, head, capacity or 0), (head, tail, 0)):
@@ -28,7 +28,7 @@ class Network:
             self._room.append(room)
 
     def minimum_cut(self, begin: Hashable, end: Hashable) -> set[Hashable] | None:
-        """The nodes behind a minimum cut, the one closest to `end`; None where nothing bounds the flow."""
+        """The nodes on the sink side of a minimum cut, the one closest to `end`; None where nothing bounds the flow."""
         source, sink = self._number(begin), self._number(end)
         bound = sum(self._room)
         for edge in self._endless:
@@ -39,8 +39,8 @@ class Network:
                 flow += pushed
                 if flow > bound:
                     return None
-        behind = self._behind(sink)
-        return {node for node, number in self._numbers.items() if number in behind}
+        sink_side = self._sink_side(sink)
+        return {node for node, number in self._numbers.items() if number in sink_side}
 
     def _number(self, node: Hashable) -> int:
         number = self._numbers.setdefault(node, len(self._edges))
@@ -49,7 +49,7 @@ class Network:
         return number
 
     def _levels(self, source: int, sink: int) -> list[list[int]]:
-        """For each node the edges that lead on the shortest ways from `source`; empty where none leads to `sink`."""
+        """For each node the edges on shortest paths from `source`; empty where none leads to `sink`."""
         level = {source: 0}
         found = [source]
         for node in found:
@@ -67,7 +67,7 @@ class Network:
         ]
 
     def _push(self, source: int, sink: int, levels: list[list[int]]) -> int:
-        """Send what can go one way along `levels`, which lose the edges that lead nowhere any more; how much it was."""
+        """Augment along one path of `levels`, from which dead ends are removed; returns the flow added."""
         way: list[int] = []
         node = source
         while node != sink:
@@ -89,13 +89,13 @@ class Network:
             self._room[edge ^ 1] += pushed
         return pushed
 
-    def _behind(self, sink: int) -> set[int]:
-        """The nodes from which more could flow to `sink`."""
-        behind, found = {sink}, [sink]
+    def _sink_side(self, sink: int) -> set[int]:
+        """The nodes from which the residual network reaches `sink`."""
+        sink_side, found = {sink}, [sink]
         for node in found:
             for edge in self._edges[node]:
                 tail = self._heads[edge]
-                if tail not in behind and self._room[edge ^ 1]:
-                    behind.add(tail)
+                if tail not in sink_side and self._room[edge ^ 1]:
+                    sink_side.add(tail)
                     found.append(tail)
-        return behind
+        return sink_side

@@ -1,17 +1,17 @@
-"""Loops whose rounds store one after the other, and which devices still run in parallel: scatters and scans."""
+"""Loops with ordered stores that devices still run in parallel: scatters and scans."""
 
 from __future__ import annotations
 
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 SCATTER, SCAN = "mlirml.scatter", "mlirml.scan"
-"""Attributes of loops that store at positions which they read, and that sum along an axis."""
+"""Attributes of loops that store at computed indices, and that compute prefix sums along an axis."""
 
 _INSIDE = ("arith.", "math.", "linalg.", "tensor.", "scf.for", "scf.yield")
 
 
 def is_ordered(op: mlir.Operation) -> bool:
-    """True if an operation is a scatter or a scan in the form that capture gives it."""
+    """True if an operation is a scatter or a scan in the form that capture builds."""
     if op.name != "scf.for" or not (SCATTER in op.attributes or SCAN in op.attributes):
         return False
     for inner in operations(op):
@@ -23,13 +23,13 @@ def is_ordered(op: mlir.Operation) -> bool:
 
 
 def has_constant_bounds(op: mlir.Operation) -> bool:
-    """True if the rounds of a loop are known."""
+    """True if the trip count of a loop is static."""
     owners = [defining_op(operand) for operand in list(op.operands)[:3]]
     return all(owner is not None and owner.name == "arith.constant" for owner in owners)
 
 
 def is_scatter(op: mlir.Operation) -> bool:
-    """True if loops, each alone in the one around it, carry one tensor and store into it last."""
+    """True for perfectly nested loops that carry one tensor and end with a store into it."""
     if len(op.results) != 1 or not isinstance(op.results[0].type, mlir.RankedTensorType):
         return False
     stored = defining_op(block_ops(op.regions[0].blocks[0])[-1].operands[0])
@@ -41,7 +41,7 @@ def is_scatter(op: mlir.Operation) -> bool:
 
 
 def is_scan(op: mlir.Operation) -> bool:
-    """True if a loop carries scalars and stores each, or has such a loop in it for each row, or carries whole rows."""
+    """True if a loop carries scalars and stores each, or contains such a loop for each row, or carries whole rows."""
     *ops, end = block_ops(op.regions[0].blocks[0])
     tensors = [isinstance(result.type, mlir.RankedTensorType) for result in op.results]
     if len(tensors) > 1 and tensors[-1] and not any(tensors[:-1]):
@@ -58,7 +58,7 @@ def is_scan(op: mlir.Operation) -> bool:
 
 
 def store_of(tensor: mlir.Value, value: mlir.Value) -> mlir.Operation | None:
-    """The store of `value` that a tensor was made with; None if it was not."""
+    """The `tensor.insert` of `value` that made a tensor; None if another operation made it."""
     op = defining_op(tensor)
     while op is not None and op.name == "tensor.insert":
         if op.operands[0] == value:

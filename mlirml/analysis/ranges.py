@@ -1,4 +1,4 @@
-"""Between which numbers indices and integers lie, from the bounds of the loops around them."""
+"""Integer range analysis of indices and integers, from the bounds of the enclosing loops."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _NEGATED = (1, 0, 5, 4, 3, 2, 9, 8, 7, 6)
 _SWAPPED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
 
 Range = tuple[int, int]
-"""The least and the greatest number, both included."""
+"""The least and the greatest value, both inclusive."""
 Change = tuple[Range, Range | None]
-"""What an iteration adds to a number that a loop carries, and the range of what may take its place, before or after."""
+"""The range that an iteration adds to a loop-carried value, and the range of values that may replace it."""
 
 
 class Ranges:
-    """The ranges of the integers of a function, each found once; the whole range of the type where nothing is known."""
+    """The ranges of the integers of a function, computed once each; the range of the type where nothing is known."""
 
     def __init__(self) -> None:
         self._known: dict[mlir.Value, Range] = {}
@@ -28,29 +28,29 @@ class Ranges:
 
     def given(self, condition: mlir.Value, holds: bool = True) -> Ranges:
         """The ranges where a condition is known to hold, or not to hold."""
-        inside = Ranges()
-        inside._assumed = dict(self._assumed)
-        for value, found in _facts(condition, holds, self):
-            inside._assume(value, found, self)
-        return inside
+        refined = Ranges()
+        refined._assumed = dict(self._assumed)
+        for value, found in _implied_ranges(condition, holds, self):
+            refined._assume(value, found, self)
+        return refined
 
     def given_ranges(self, known: Mapping[mlir.Value, Range]) -> Ranges:
         """The ranges where these values are known to lie in these ranges."""
-        inside = Ranges()
-        inside._assumed = dict(self._assumed)
+        refined = Ranges()
+        refined._assumed = dict(self._assumed)
         for value, found in known.items():
-            inside._assume(value, found, self)
-        return inside
+            refined._assume(value, found, self)
+        return refined
 
     @property
     def assumed(self) -> dict[mlir.Value, Range]:
-        """What follows from the conditions that hold, by the values that they are about."""
+        """The ranges that follow from the assumed conditions, by the values that they restrict."""
         return self._assumed
 
     def _assume(self, value: mlir.Value, found: Range, outside: Ranges) -> None:
-        """Take a range for known, of a value and of what it is computed of."""
+        """Assume a range of a value, and the ranges that follow for the operands it is computed from."""
         low, high = _both(found, self._assumed.get(value, outside.of(value)))
-        if low > high:  # nothing gets here
+        if low > high:  # unreachable
             return
         self._assumed[value] = low, high
         op = defining_op(value)
@@ -66,7 +66,7 @@ class Ranges:
         """The range of an index or a signed integer."""
         if value not in self._known:
             whole = _whole(value.type)
-            self._known[value] = whole  # for what depends on itself, a number that a loop carries
+            self._known[value] = whole  # for values that depend on themselves, such as loop-carried ones
             low, high = self._find(value) or whole
             if value in self._assumed:
                 low, high = _both((max(low, whole[0]), min(high, whole[1])), self._assumed[value])
@@ -109,7 +109,7 @@ class Ranges:
         return found
 
     def _of_select(self, op: mlir.Operation) -> Range:
-        """Each of the two values counts only where it is chosen."""
+        """Each of the two values counts only where the condition selects it."""
         condition, chosen, other = op.operands
         known = self.decides(condition)
         found = [
@@ -120,21 +120,21 @@ class Ranges:
         return _either(found[0], found[-1])
 
     def decides(self, condition: mlir.Value) -> bool | None:
-        """What a comparison gives, if that is known."""
+        """The result of a comparison, if the ranges decide it."""
         op = defining_op(condition)
         if op is None or op.name != "arith.cmpi" or isinstance(op.operands[0].type, mlir.ShapedType):
             return None
         return decided(mlir.IntegerAttr(op.attributes["predicate"]).value, *map(self.of, op.operands))
 
     def _where(self, condition: mlir.Value, holds: bool, value: mlir.Value) -> Range:
-        """The range of a value where a condition holds, or does not, which may be about the value or a part of it.
+        """The range of a value where a condition holds, or does not; it may be about the value or its operands.
 
-        No more than a few operations are looked at again: chains of selects would take exponential time.
+        No more than a few operations are recomputed: chains of selects would take exponential time.
         """
         return self.given(condition, holds)._near(value, self, _NEAR)
 
     def _near(self, value: mlir.Value, outside: Ranges, steps: int) -> Range:
-        """The range of a value, of what is assumed about operands no more than some steps away."""
+        """The range of a value, from the assumptions about operands no more than `steps` definitions away."""
         found, op = self._assumed.get(value, outside.of(value)), defining_op(value)
         if steps and op is not None and op.name in _NEAR_OPS:
             near = _RULES[op.name](*(self._near(v, outside, steps - 1) for v in op.operands))
@@ -154,9 +154,9 @@ class Ranges:
         return self.of(loop.operands[0])[0], self.of(loop.operands[1])[1] - 1
 
     def _of_counter(self, loop: mlir.Operation, number: int, fewer: int) -> Range | None:
-        """The range of a number that each iteration of a loop adds to, or sets; with one iteration fewer in the body.
+        """The range of a value that each iteration adds to, or sets; in the body there is one iteration fewer.
 
-        None where an iteration does something else with it.
+        None where an iteration changes it in another way.
         """
         lower, upper, step = (self.of(value) for value in list(loop.operands)[:3])
         block = loop.regions[0].blocks[0]
@@ -173,7 +173,7 @@ class Ranges:
         return low + count * min(added[0], 0), high + count * max(added[1], 0)
 
     def changes(self, value: mlir.Value, carried: mlir.Value) -> Change | None:
-        """How a carried number becomes `value`; None for anything but sums with constants, constants and choices."""
+        """The change from a carried value to `value`; None if it is not made of sums with constants and of selects."""
         return self._changes(value, carried, {})
 
     def _changes(self, value: mlir.Value, carried: mlir.Value, seen: dict[mlir.Value, Change | None]) -> Change | None:
@@ -201,9 +201,9 @@ class Ranges:
         if op.name == "arith.select":
             sides = list(op.operands)[1:]
         elif op.name == "scf.if":
-            place = list(op.results).index(value)
+            position = list(op.results).index(value)
             blocks = [region.blocks[0] for region in op.regions]
-            sides = [block.operations[len(block.operations) - 1].operands[place] for block in blocks]
+            sides = [block.operations[len(block.operations) - 1].operands[position] for block in blocks]
         else:
             return None
         one, other = (self._changes(side, carried, seen) for side in sides)
@@ -234,7 +234,7 @@ def _parts(op: mlir.Operation, total: Range, ranges: Ranges) -> Iterator[tuple[m
         (b, _subtract(total, x) if adds else _subtract(x, total), x),
     ):
         if wraps and (other[0] != other[1] or not _is_within(of_part, _whole(part.type))):
-            continue  # one number of the total may come from several of the part
+            continue  # one value of the total may come from several values of the operand
         if defining_op(part) is None or ranges.of(part)[0] != ranges.of(part)[1]:
             yield part, of_part
 
@@ -247,14 +247,14 @@ def _both(a: Range, b: Range) -> Range:
     return max(a[0], b[0]), min(a[1], b[1])
 
 
-def _facts(condition: mlir.Value, holds: bool, ranges: Ranges) -> Iterator[tuple[mlir.Value, Range]]:
-    """The ranges that follow of a condition."""
+def _implied_ranges(condition: mlir.Value, holds: bool, ranges: Ranges) -> Iterator[tuple[mlir.Value, Range]]:
+    """The ranges that follow from a condition."""
     op = defining_op(condition)
     if op is None:
         return
     if op.name == ("arith.andi" if holds else "arith.ori"):
         for operand in op.operands:
-            yield from _facts(operand, holds, ranges)
+            yield from _implied_ranges(operand, holds, ranges)
     elif op.name == "arith.cmpi" and not isinstance(op.operands[0].type, mlir.ShapedType):
         predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
         if not holds:
@@ -270,7 +270,7 @@ def _facts(condition: mlir.Value, holds: bool, ranges: Ranges) -> Iterator[tuple
 
 
 def _without(found: Range, other: Range) -> Range:
-    """A range without a number at one of its ends, where `other` is one number."""
+    """A range without one value at one of its ends, where `other` is a single value."""
     (low, high), (number, last) = found, other
     if number != last or low == high:
         return found
@@ -278,7 +278,7 @@ def _without(found: Range, other: Range) -> Range:
 
 
 def bound(predicate: int, other: Range, whole: Range) -> Range:
-    """Where a value lies that compares with a value in `other`."""
+    """The range of a value that compares with a value in `other` as the predicate says."""
     low, high = other
     if predicate > _SIGNED:
         if low < 0 or predicate > _SIGNED + 2:
@@ -287,33 +287,33 @@ def bound(predicate: int, other: Range, whole: Range) -> Range:
     return ((low, high), whole, (whole[0], high - 1), (whole[0], high), (low + 1, whole[1]), (low, whole[1]))[predicate]
 
 
-def _width(kind: mlir.Type) -> int:
-    return kind.width if isinstance(kind, mlir.IntegerType) else 64
+def _width(type_: mlir.Type) -> int:
+    return type_.width if isinstance(type_, mlir.IntegerType) else 64
 
 
-def _whole(kind: mlir.Type) -> Range:
-    width = _width(kind)
+def _whole(type_: mlir.Type) -> Range:
+    width = _width(type_)
     return -(1 << (width - 1)), (1 << (width - 1)) - 1
 
 
 def _of_expression(e: mlir.AffineExpr, operands: Sequence[Range], dims: int) -> Range | None:
-    place: int
+    position: int
     if isinstance(e, mlir.AffineConstantExpr):
         return (number := e.value), number
     if isinstance(e, mlir.AffineDimExpr):
-        place = e.position
-        return operands[place]
+        position = e.position
+        return operands[position]
     if isinstance(e, mlir.AffineSymbolExpr):
-        place = dims + e.position
-        return operands[place]
-    for kind, rule in (
+        position = dims + e.position
+        return operands[position]
+    for type_, rule in (
         (mlir.AffineAddExpr, _add),
         (mlir.AffineMulExpr, _multiply),
         (mlir.AffineFloorDivExpr, _floor_divide),
         (mlir.AffineCeilDivExpr, _ceil_divide),
         (mlir.AffineModExpr, _modulo),
     ):
-        if isinstance(e, kind):
+        if isinstance(e, type_):
             a, b = (_of_expression(side, operands, dims) for side in (e.lhs, e.rhs))
             return None if a is None or b is None else rule(a, b)
     return None
@@ -348,7 +348,7 @@ def _ceil_divide(a: Range, b: Range) -> Range | None:
 
 
 def _divide(a: Range, b: Range) -> Range | None:
-    """Towards zero, which is down for what is not negative."""
+    """Rounds towards zero, which is downwards for a dividend that is not negative."""
     return _floor_divide(a, b) if a[0] >= 0 else None
 
 
@@ -375,14 +375,14 @@ def remainder_of(op: mlir.Operation) -> tuple[mlir.Value, mlir.Value] | None:
 
 
 def _bits(a: Range, b: Range) -> Range | None:
-    """`|` and `^` of what is not negative set no bit that neither has."""
+    """`|` and `^` of operands that are not negative set no bit that neither operand has."""
     if a[0] < 0 or b[0] < 0:
         return None
     return 0, (1 << max(a[1].bit_length(), b[1].bit_length())) - 1
 
 
 def _common_bits(a: Range, b: Range) -> Range | None:
-    """`&` with what is not negative is not greater."""
+    """`&` with an operand that is not negative is not greater than it."""
     ends = [high for low, high in (a, b) if low >= 0]
     return (0, min(ends)) if ends else None
 
@@ -392,7 +392,7 @@ def _unsigned_minimum(a: Range, b: Range) -> Range | None:
 
 
 def decided(predicate: int, a: Range, b: Range) -> bool | None:
-    """What a comparison gives by the ranges of its operands, with MLIR's number of the predicate; None for either."""
+    """The result of a comparison by the ranges of its operands and MLIR's predicate number; None if undecided."""
     if predicate > _SIGNED:
         if a[0] < 0 or b[0] < 0:
             return None
@@ -422,7 +422,7 @@ def _same(a: Range) -> Range:
 
 
 def _unsigned(a: Range) -> Range | None:
-    """A cast that takes the bits for an unsigned number."""
+    """A cast that reads the bits as an unsigned integer."""
     return a if a[0] >= 0 else None
 
 
@@ -449,4 +449,4 @@ _RULES: dict[str, Callable[..., Range | None]] = {
 }
 _SIGNED_CASTS = ("arith.index_cast", "arith.extsi")
 _NEAR, _NEAR_OPS = 3, ("arith.addi", "arith.subi", *_SIGNED_CASTS, "arith.trunci")
-"""How many operations of these are looked at again for a value under a condition."""
+"""The number of these operations that are recomputed for a value under a condition."""

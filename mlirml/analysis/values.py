@@ -1,6 +1,6 @@
-"""What operations use, in their regions too, and where in a block the uses of a value stand.
+"""The values that operations use, in their regions too, and the positions of uses in a block.
 
-An operation's `operands` are only what it names itself: a gather reads its source in its body.
+The `operands` of an operation are only its direct ones: a gather reads its source in its body.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from mlirml.ir.bindings import mlir, operations
 
 
 def used_values(op: mlir.Operation) -> list[mlir.Value]:
-    """What an operation uses: its operands first, then those of the operations in its regions, local values too."""
+    """The values that an operation uses: its operands, then those of the operations in its regions, local ones too."""
     found = list(op.operands)
     if len(op.regions):
-        inside = operations(op)
-        next(inside)
-        for inner in inside:
+        nested = operations(op)
+        next(nested)
+        for inner in nested:
             found += inner.operands
     return found
 
@@ -49,8 +49,8 @@ def uses_any(op: mlir.Operation, values: Iterable[mlir.Value]) -> bool:
     return any(value in wanted for value in used_values(op))
 
 
-def place_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:
-    """The operation of a block that `op` is or stands in; None where it stands elsewhere."""
+def ancestor_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:
+    """The ancestor of `op` (or `op` itself) that is in a block; None if there is none."""
     while op.name != "func.func":
         if op.block == block:
             return op
@@ -62,6 +62,6 @@ def place_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:
 
 
 def users_in(value: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation | None]:
-    """For each use of a value the operation of a block that it stands in; None for one elsewhere."""
+    """For each use of a value the ancestor of the user in a block; None for a use outside of the block."""
     for use in value.uses:
-        yield place_in(use.owner.operation, block)
+        yield ancestor_in(use.owner.operation, block)

@@ -1,4 +1,4 @@
-"""Between which numbers an integer lies that an `scf.while` carries.
+"""Ranges of the integers that an `scf.while` carries.
 
     scf.while (%i = %c0, %n = %c0) {
       %going_on = arith.cmpi slt, %i, %c8
@@ -9,8 +9,8 @@
       scf.yield %i + 1, %m
     }
 
-A number that each iteration moves on, and that the condition limits, tells how many iterations there are at most; that
-limits all numbers which an iteration adds constants to.
+A value that each iteration increments, and that the condition bounds, bounds the trip count; that in turn bounds all
+values to which an iteration adds constants.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TYPES = ("index", "i64")
 
 @dataclass(frozen=True)
 class _State:
-    """A number that a loop carries: what it starts with, what an iteration does to it, and what the condition says."""
+    """A loop-carried value: its init, the increment of an iteration, and the bound by the condition."""
 
     start: Range
     added: Range
@@ -55,7 +55,7 @@ def range_of_argument(ranges: Ranges, loop: mlir.Operation, value: mlir.Value) -
 
 
 def _carried(ranges: Ranges, loop: mlir.Operation, value: mlir.Value, *, is_inside: bool) -> Range | None:
-    """The range of an argument of the first block: in an iteration, or wherever it is read."""
+    """The range of an argument of the first block: within an iteration, or at any of its uses."""
     states = _states(ranges, loop)
     arguments = list(loop.regions[0].blocks[0].arguments)
     state = states.get(arguments.index(value)) if value in arguments else None
@@ -70,17 +70,17 @@ def _carried(ranges: Ranges, loop: mlir.Operation, value: mlir.Value, *, is_insi
         return None
     if not is_inside:
         return found
-    inside = _both(_moved((low, high), state.added, max(most - 1, 0)), _both(found, state.limits))
-    return inside if inside[0] <= inside[1] else found
+    in_body = _both(_moved((low, high), state.added, max(most - 1, 0)), _both(found, state.limits))
+    return in_body if in_body[0] <= in_body[1] else found
 
 
 def _moved(start: Range, added: Range, times: int) -> Range:
-    """The range of a number to which something is added at most so many times."""
+    """The range of a value to which `added` is added at most `times` times."""
     return start[0] + times * min(added[0], 0), start[1] + times * max(added[1], 0)
 
 
 def _states(ranges: Ranges, loop: mlir.Operation) -> dict[int, _State]:
-    """The numbers that a loop hands on from its first block to its second as they are, by their position."""
+    """The values that a loop forwards unchanged from its first block to its second, by their position."""
     before, after = (region.blocks[0] for region in loop.regions)
     forwarded = list(_last(loop.regions[0]).operands)[1:]
     ends, found = _last(loop.regions[1]).operands, {}
@@ -100,7 +100,7 @@ def _states(ranges: Ranges, loop: mlir.Operation) -> dict[int, _State]:
 
 
 def _iterations(state: _State) -> int | None:
-    """How many iterations there are at most, by a number that only grows or only shrinks; None if it does not tell."""
+    """An upper bound of the trip count, from a value that only grows or only shrinks; None without one."""
     if state.given is not None:
         return None
     (low, high), (least, greatest) = state.limits, state.added
@@ -112,7 +112,7 @@ def _iterations(state: _State) -> int | None:
 
 
 def _conditions(ranges: Ranges, loop: mlir.Operation, condition: mlir.Value) -> Iterator[tuple[mlir.Value, Range]]:
-    """What holds of the arguments of the first block where a condition holds: `a < b` for a `b` from outside."""
+    """The ranges of the arguments of the first block if a condition holds: `a < b` with an invariant `b`."""
     op = defining_op(condition)
     if op is None:
         return
@@ -139,7 +139,7 @@ def _conditions(ranges: Ranges, loop: mlir.Operation, condition: mlir.Value) -> 
 
 
 def is_outside(value: mlir.Value, loop: mlir.Operation) -> bool:
-    """True if a value is the same in all iterations of a loop, and known without looking into it."""
+    """True if a value is loop-invariant, and defined outside of the loop or constant."""
     op = defining_op(value)
     if op is not None and op.name == "arith.constant":
         return True
@@ -157,7 +157,7 @@ def _is_false(value: mlir.Value) -> bool:
 
 
 def _last(region: mlir.Region) -> mlir.Operation:
-    """What ends the block of a region."""
+    """The terminator of the block of a region."""
     operations = region.blocks[0].operations
     return operations[len(operations) - 1].operation
 

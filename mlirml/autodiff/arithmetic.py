@@ -1,4 +1,4 @@
-"""Scalar arithmetic at the insertion point, as derivatives need it."""
+"""Builders of the scalar arithmetic of derivatives, at the insertion point."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
 
-def is_float(kind: mlir.Type) -> bool:
+def is_float(type_: mlir.Type) -> bool:
     """True if values of this scalar or tensor type have derivatives."""
-    return isinstance(element_type(kind), mlir.FloatType)
+    return isinstance(element_type(type_), mlir.FloatType)
 
 
-def element_type(kind: mlir.Type) -> mlir.Type:
-    """The scalar type of a tensor type; any other type itself."""
-    return kind.element_type if isinstance(kind, mlir.RankedTensorType) else kind
+def element_type(type_: mlir.Type) -> mlir.Type:
+    """The scalar type of a tensor type; any other type unchanged."""
+    return type_.element_type if isinstance(type_, mlir.RankedTensorType) else type_
 
 
 def number(like: mlir.Value, value: float) -> mlir.Value:
@@ -54,10 +54,10 @@ def scaled(a: mlir.Value, factor: float) -> mlir.Value:
     return mul(a, number(a, factor))
 
 
-def converted(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
-    """A float as another float type."""
-    if value.type == kind:
+def converted(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    """A float converted to another float type."""
+    if value.type == type_:
         return value
-    if value.type.width == kind.width:  # f16 and bf16 meet in f32
-        return converted(converted(value, mlir.F32Type.get()), kind)
-    return emit.value("arith.extf" if value.type.width < kind.width else "arith.truncf", [value], kind)
+    if value.type.width == type_.width:  # between f16 and bf16, by way of f32
+        return converted(converted(value, mlir.F32Type.get()), type_)
+    return emit.value("arith.extf" if value.type.width < type_.width else "arith.truncf", [value], type_)

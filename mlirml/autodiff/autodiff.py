@@ -1,4 +1,4 @@
-"""Differentiate: requests for derivatives become ordinary code, innermost first, up to one for a batch.
+"""Differentiate: expand derivative requests into ordinary code, innermost first, up to the first batching request.
 
 Before:
     %0 = mlirml.dual %x, %t {group = 0} : tensor<f64>
@@ -21,7 +21,7 @@ from mlirml.passes import Pass, register
 class AutodiffPass(Pass):
     """Expand requests for derivatives.
 
-    A loop whose gradient would keep more than `checkpoint_bytes` is cut into segments.
+    A loop whose gradient would store more than `checkpoint_bytes` is split into segments.
     """
 
     name = "mlirml-autodiff"

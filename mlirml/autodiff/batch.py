@@ -1,4 +1,4 @@
-"""Batch: requests for batches become ordinary code, innermost first, up to one for a derivative.
+"""Batch: expand batching requests into ordinary code, innermost first, up to the first derivative request.
 
 Before:
     %0 = mlirml.unbatch %xs {group = 0} : tensor<8x4xf32> -> tensor<4xf32>
@@ -19,7 +19,7 @@ from mlirml.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class BatchPass(Pass):
-    """Expand requests for batches."""
+    """Expand batching requests."""
 
     name = "mlirml-batch"
 

@@ -1,4 +1,4 @@
-"""Batching: operations on one example become operations on all examples, which lie along a first dimension.
+"""Batching: operations on one lane become operations on all lanes, which are indexed by a new first dimension.
 
 Before:
     %0 = mlirml.unbatch %xs {group = 0} : tensor<8x4xf32> -> tensor<4xf32>
@@ -7,7 +7,7 @@ Before:
 After:
     %b = linalg.generic {maps = [(b, i) -> (b, i), (b, i) -> (b, i)]} ins(%xs) { math.sin }
 
-A number of an example becomes a tensor of one dimension. What does not depend on the example stays as it is.
+A scalar of a lane becomes a tensor of one dimension. Values that do not depend on the lane are unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import element_type
-from mlirml.autodiff.no_rule import why_unwritten
+from mlirml.autodiff.no_rule import why_no_rule
 from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.rule_table import RuleTable
 from mlirml.errors import NoBatchingError
@@ -25,57 +25,57 @@ from mlirml.ir.bindings import mlir
 from mlirml.ir.location import source_location
 
 STAYS = {"mlirml.unbatch"}
-"""The beginning of another request."""
+"""The start marker of another request."""
 
 Rule = Callable[["Batch", mlir.Operation], None]
 
 batching: RuleTable[Rule] = RuleTable("batch_control", "batch_linalg", "batch_shapes", "factorizations")
-"""Decorator of the rules of batching."""
+"""Decorator of batching rules."""
 
 
 class Batch:
-    """Batched values, built behind the operations that compute those of one example."""
+    """Batched values, built after the operations that compute those of one lane."""
 
     def __init__(self, size: int, dead: list[mlir.Operation] | None = None) -> None:
         self.size = size
         self.values: dict[mlir.Value, mlir.Value] = {}
         self.dead: list[mlir.Operation] = [] if dead is None else dead
-        self.alive: mlir.Value | None = None  # whether the code being batched is for the example
+        self.alive: mlir.Value | None = None  # i1 of each lane: the code being batched is executed for it
 
     def __contains__(self, value: mlir.Value) -> bool:
         return value in self.values
 
     def inner(self) -> Batch:
-        """For a region: what is batched outside is so inside."""
+        """For a region: values that are batched outside of it are batched in it."""
         batch = Batch(self.size, self.dead)
         batch.values.update(self.values)
         batch.alive = self.alive
         return batch
 
-    def kind(self, kind: mlir.Type) -> mlir.Type:
-        """The type of many values of a type."""
-        shape = kind.shape if isinstance(kind, mlir.RankedTensorType) else ()
-        return mlir.RankedTensorType.get([self.size, *shape], element_type(kind))
+    def batched_type(self, type_: mlir.Type) -> mlir.Type:
+        """The batched type of a type."""
+        shape = type_.shape if isinstance(type_, mlir.RankedTensorType) else ()
+        return mlir.RankedTensorType.get([self.size, *shape], element_type(type_))
 
     def full(self, value: mlir.Value) -> mlir.Value:
-        """The batched value, repeated where it does not depend on the example."""
+        """The batched value, broadcast where it does not depend on the lane."""
         if value in self.values:
             return self.values[value]
-        kind = self.kind(value.type)
-        rank = len(kind.shape)
+        type_ = self.batched_type(value.type)
+        rank = len(type_.shape)
         if not isinstance(value.type, mlir.RankedTensorType):
-            return scalars(kind, lambda: value)
+            return scalars(type_, lambda: value)
         dims = [mlir.AffineDimExpr.get(d) for d in range(1, rank)]
         maps = [mlir.AffineMap.get(rank, 0, dims), mlir.AffineMap.get_identity(rank)]
-        out = tensors.empty(kind, value)
+        out = tensors.empty(type_, value)
         return emit.generic([value], [out], maps, ["parallel"] * rank, lambda xs: xs[:1]).results[0]
 
     def run(self, ops: Sequence[mlir.Operation], after: Sequence[mlir.Operation]) -> None:
-        """Go through operations; what is built for `ops[i]` stands in front of `after[i]`."""
-        for op, behind in zip(ops, after):
+        """Apply the rules to operations; the code for `ops[i]` is built before `after[i]`."""
+        for op, next_op in zip(ops, after):
             if not any(x in self.values for x in used_by(op)):
                 continue
-            with op.location, mlir.InsertionPoint(behind):
+            with op.location, mlir.InsertionPoint(next_op):
                 rule = batching.of(op)
                 if rule is None:
                     raise refuse(op)
@@ -85,8 +85,8 @@ class Batch:
 
 
 def refuse(op: mlir.Operation, why: str = "") -> NoBatchingError:
-    """The error for an operation without a rule, at the user's line."""
-    why = why or why_unwritten(op.name) or ""
+    """The error for an operation without a rule, at the user's source line."""
+    why = why or why_no_rule(op.name) or ""
     return NoBatchingError(
         f"`{op.name}` has no batched form{': ' + why if why else ''}",
         location=source_location(op.location),
@@ -94,15 +94,15 @@ def refuse(op: mlir.Operation, why: str = "") -> NoBatchingError:
     )
 
 
-def scalars(kind: mlir.Type, body: Callable[[], mlir.Value]) -> mlir.Value:
-    """A tensor whose elements are all computed from outside."""
-    rank = len(kind.shape)
+def scalars(type_: mlir.Type, body: Callable[[], mlir.Value]) -> mlir.Value:
+    """A tensor each element of which is computed by `body`, from outer values only."""
+    rank = len(type_.shape)
     maps = [mlir.AffineMap.get_identity(rank)]
-    return emit.generic([], [emit.empty(kind)], maps, ["parallel"] * rank, lambda xs: [body()]).results[0]
+    return emit.generic([], [emit.empty(type_)], maps, ["parallel"] * rank, lambda xs: [body()]).results[0]
 
 
 def chosen(condition: mlir.Value, a: mlir.Value, b: mlir.Value) -> mlir.Value:
-    """For each example `a` or `b`, tensors whose first dimension is that of `condition`."""
+    """For each lane `a` or `b`, tensors whose first dimension is that of `condition`."""
     rank = len(a.type.shape)
     first = mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(0)])
     identity = mlir.AffineMap.get_identity(rank)
@@ -120,14 +120,14 @@ def index(dim: int) -> mlir.Value:
 
 
 def gather(
-    kind: mlir.Type, inputs: Sequence[mlir.Value], element: Callable[[list[mlir.Value], list[mlir.Value]], mlir.Value]
+    type_: mlir.Type, inputs: Sequence[mlir.Value], element: Callable[[list[mlir.Value], list[mlir.Value]], mlir.Value]
 ) -> mlir.Value:
-    """A batched tensor, computed at each place from the numbers of its example: `element(places, numbers)`."""
-    rank = len(kind.shape)
+    """A batched tensor whose elements are `element(indices, scalars)`, with the scalars of the element's lane."""
+    rank = len(type_.shape)
     first = mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(0)])
     maps = [*[first] * len(inputs), mlir.AffineMap.get_identity(rank)]
 
     def body(xs: list[mlir.Value]) -> list[mlir.Value]:
         return [element([index(d) for d in range(rank)], xs[:-1])]
 
-    return emit.generic(inputs, [emit.empty(kind)], maps, ["parallel"] * rank, body).results[0]
+    return emit.generic(inputs, [emit.empty(type_)], maps, ["parallel"] * rank, body).results[0]

@@ -1,4 +1,4 @@
-"""Derivatives of scalar code: the bodies of structured operations, and numbers between tensors."""
+"""Derivatives of scalar code: the bodies of structured operations, and scalars between tensors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from mlirml.analysis.values import uses_any
 from mlirml.autodiff.arithmetic import add, is_float, number, select
-from mlirml.autodiff.no_rule import why_unwritten
+from mlirml.autodiff.no_rule import why_no_rule
 from mlirml.autodiff.rules.scalars import INACTIVE, Rule, derivative
 from mlirml.errors import NoDerivativeError
 from mlirml.ir import emit
@@ -14,12 +14,12 @@ from mlirml.ir.bindings import mlir
 from mlirml.ir.location import source_location
 
 LINEAR = {"arith.addf", "arith.subf", "arith.negf", "arith.extf", "arith.truncf", "arith.select"}
-"""Operations whose partials are finite whatever the operands are."""
+"""Operations whose partials are finite for all operands."""
 
 
 def refuse(op: mlir.Operation, why: str = "", help: str | None = None) -> NoDerivativeError:
-    """The error for an operation without a rule, at the user's line."""
-    why = why or why_unwritten(op.name) or ""
+    """The error for an operation without a rule, at the user's source line."""
+    why = why or why_no_rule(op.name) or ""
     return NoDerivativeError(
         f"`{op.name}` has no derivative{': ' + why if why else ''}",
         location=source_location(op.location),
@@ -28,7 +28,7 @@ def refuse(op: mlir.Operation, why: str = "", help: str | None = None) -> NoDeri
 
 
 def depends(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) -> set[mlir.Value]:
-    """The float values among `roots` and the results of scalar operations that depend on them smoothly."""
+    """The float values among `roots` and the results of scalar operations that depend on them differentiably."""
     found = set(roots)
     for op in ops:
         if op.name not in INACTIVE and uses_any(op, found):
@@ -37,11 +37,11 @@ def depends(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) -> set[m
 
 
 class Pullback:
-    """Cotangents of scalar values: `run` goes through operations backwards.
+    """Cotangents of scalar values: `run` visits operations in reverse order.
 
-    Operations are those of the original body; `environment` maps their values to what stands for them at the insertion
-    point. A cotangent that passed an `arith.select` is masked: where it is zero, the other branch was taken, whose
-    partials may be infinite or NaN, and do not count then.
+    Operations are those of the original body; `environment` maps their values to the values at the insertion point. A
+    cotangent that passed an `arith.select` is masked: it is zero where the other branch was taken, whose partials may
+    be infinite or NaN and must not be multiplied with it.
     """
 
     def __init__(self, environment: Mapping[mlir.Value, mlir.Value], active: set[mlir.Value]) -> None:
@@ -58,7 +58,7 @@ class Pullback:
             self.masked.add(value)
 
     def run(self, ops: Sequence[mlir.Operation]) -> list[tuple[mlir.Operation, mlir.Value, bool]]:
-        """Go through `ops`; gives the `tensor.extract`s that were met, with their cotangents, and whether masked."""
+        """Visit `ops` in reverse; returns each `tensor.extract` with its cotangent, and whether that is masked."""
         reads = []
         for op in reversed(ops):
             if not len(op.results) or op.results[0] not in self.cotangents or op.name in INACTIVE:
@@ -81,7 +81,7 @@ class Pullback:
                 continue
             found = partial(cotangent)
             if masked and op.name not in LINEAR:
-                # Zero times a finite partial stays what it is, since it has derivatives of its own.
+                # The product of zero and a finite partial is used as it is, since it has derivatives itself.
                 undefined = emit.compare("uno", found, found)
                 zero = emit.compare("oeq", cotangent, number(cotangent, 0))
                 dead = emit.same_type("arith.andi", undefined, zero)
@@ -94,7 +94,7 @@ def push(
     environment: Mapping[mlir.Value, mlir.Value],
     tangents: dict[mlir.Value, mlir.Value],
 ) -> None:
-    """Tangents of the results of scalar operations, from those of some operands, at the insertion point."""
+    """Compute tangents of the results of scalar operations, from those of some operands, at the insertion point."""
     for op in ops:
         if op.name in INACTIVE or not len(op.results) or op.results[0] in tangents:
             continue

@@ -1,4 +1,4 @@
-"""Checkpoint: loops in functions that are computed again keep what they carry at the square root of their rounds.
+"""Checkpoint: rematerialized loops store their carried values at the square root of their iterations.
 
 Before:
     %0 = mlirml.again_input %x {group = 0, policy = "nothing"}
@@ -13,9 +13,9 @@ After:
     } {mlirml.rounds = 32, mlirml.levels = 1}
     %2 = mlirml.again_output %1 {group = 0, policy = "nothing"}
 
-The way back keeps what segments begin with, and what their rounds begin with for one segment at a time (Griewank and
-Walther, Evaluating Derivatives, section 12.1). Loops outside of such functions are cut the same way while derivatives
-are expanded, where what they keep is known, and is too much.
+The reverse pass stores the carried values at the start of each segment, and those of each iteration for one segment at
+a time (Griewank and Walther, Evaluating Derivatives, section 12.1). Loops outside of such functions are split the same
+way while derivatives are expanded, if the values that they must store are known to take too much memory.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, named_opera
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
 
-ROUNDS = "mlirml.rounds"
-"""The most rounds of a loop over a part of another one."""
+MAX_TRIP_COUNT = "mlirml.rounds"
+"""The maximal trip count of a loop over a segment of another one."""
 LEVELS = "mlirml.levels"
-"""How many nested loops such a loop is to be cut into, 1 for one that stays whole."""
+"""The depth of the nest that such a loop is to be split into, 1 for a loop that is not split."""
 UNBOUNDED = 1 << 34
-"""As many rounds as a loop without a known bound is taken to have at most."""
+"""The assumed maximal trip count of a loop without a known bound."""
 FEW = 8
 MOST_LEVELS = 5
 
@@ -42,21 +42,21 @@ MOST_LEVELS = 5
 @register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class CheckpointPass(Pass):
-    """Cut the loops of functions that are computed again into segments."""
+    """Split the loops of rematerialized functions into segments."""
 
     name = "mlirml-checkpoint"
 
     def run(self, module: mlir.Operation) -> None:
         for function in block_ops(module.regions[0].blocks[0]):
             if function.name == "func.func" and has_op(function, ("mlirml.again_output",)):
-                for op in loops_again(function):
-                    _cut_for_good(op)
+                for op in rematerialized_loops(function):
+                    _split_loop(op)
 
 
-def loops_again(function: mlir.Operation) -> list[mlir.Operation]:
-    """The loops in functions that are computed again and keep nothing, inner ones first."""
+def rematerialized_loops(function: mlir.Operation) -> list[mlir.Operation]:
+    """The loops in rematerialized functions that store nothing (policy "nothing"), inner ones first."""
     found: list[mlir.Operation] = []
-    ends = [op for op in named_operations(function, ("mlirml.again_output",)) if _keeps_nothing(op)]
+    ends = [op for op in named_operations(function, ("mlirml.again_output",)) if _stores_nothing(op)]
     for group, end in {group_of(op): op for op in reversed(ends)}.items():
         ops = block_ops(end.block)
         starts = [n for n, op in enumerate(ops) if op.name == "mlirml.again_input" and group_of(op) == group]
@@ -71,54 +71,54 @@ def _is_whole(op: mlir.Operation) -> bool:
     return op.name == "scf.for" and LEVELS not in op.attributes
 
 
-def _keeps_nothing(op: mlir.Operation) -> bool:
+def _stores_nothing(op: mlir.Operation) -> bool:
     return bool(mlir.StringAttr(op.attributes["policy"]).value == "nothing")
 
 
-def _cut_for_good(op: mlir.Operation) -> None:
+def _split_loop(op: mlir.Operation) -> None:
     with op.location, mlir.InsertionPoint(op):
-        most = most_rounds(op, rounds_of(*list(op.operands)[:3]))
+        most = max_trip_count(op, trip_count_of(*list(op.operands)[:3]))
     if most > FEW and len(op.results):
         cut(op, most, MOST_LEVELS if most == UNBOUNDED else 2)
         op.erase()
 
 
-def most_rounds(op: mlir.Operation, rounds: mlir.Value) -> int:
-    """How many rounds a loop has at most, `rounds` being their number."""
-    if ROUNDS in op.attributes:
-        return attribute(op, ROUNDS)
-    _, most = Ranges().of(rounds)
+def max_trip_count(op: mlir.Operation, count: mlir.Value) -> int:
+    """An upper bound of the trip count of a loop, `count` being its value."""
+    if MAX_TRIP_COUNT in op.attributes:
+        return attribute(op, MAX_TRIP_COUNT)
+    _, most = Ranges().of(count)
     return min(most, UNBOUNDED)
 
 
 def attribute(op: mlir.Operation, name: str) -> int:
-    """An integer attribute."""
+    """The value of an integer attribute."""
     return int(mlir.IntegerAttr(op.attributes[name]).value)
 
 
 def keep_bounds(op: mlir.Operation, results: list[mlir.Value]) -> None:
-    """Let the loop that gives `results`, and has the rounds of `op`, keep what is known of them."""
-    for name in (ROUNDS, LEVELS):
+    """Copy the trip count bound of `op` to the loop that has `results`, and the same trip count."""
+    for name in (MAX_TRIP_COUNT, LEVELS):
         if name in op.attributes and results:
             results[0].owner.attributes[name] = op.attributes[name]
 
 
 def root(number: int, degree: int) -> int:
-    """The least integer whose power is not less than a number."""
+    """The least integer whose power of this degree is not less than a number."""
     found: int = round(float(number) ** (1 / degree))
     return found if found**degree >= number else found + 1
 
 
 def constant_index(value: mlir.Value) -> int | None:
-    """The number that an index is, where it is a constant."""
+    """The value of a constant index; None for other values."""
     owner = defining_op(value)
     if owner is None or owner.name != "arith.constant":
         return None
     return int(mlir.IntegerAttr(owner.attributes["value"]).value)
 
 
-def rounds_of(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Value:
-    """How many rounds a loop has."""
+def trip_count_of(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Value:
+    """The trip count of a loop as a value."""
     known = [constant_index(x) for x in (lower, upper, step)]
     if None not in known:
         return emit.index(len(range(*known)))  # type: ignore[arg-type]
@@ -127,9 +127,9 @@ def rounds_of(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Va
 
 
 def cut(op: mlir.Operation, most: int, levels: int) -> mlir.Operation:
-    """Build a loop over segments of the rounds of a loop in front of it, which takes its uses.
+    """Build a loop over segments of the iterations of a loop, before it, and replace its uses.
 
-    The loop inside, over the rounds of a segment, is to be cut into the rest of `levels`.
+    The inner loop, over the iterations of a segment, is to be split into the rest of `levels`.
     """
     lower, upper, step, *inits = op.operands
     block = op.regions[0].blocks[0]
@@ -141,12 +141,12 @@ def cut(op: mlir.Operation, most: int, levels: int) -> mlir.Operation:
         def segment(start: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
             end = emit.same_type("arith.minsi", upper, emit.same_type("arith.addi", start, stride))
 
-            def round_(i: mlir.Value, inner: list[mlir.Value]) -> list[mlir.Value]:
+            def iteration(i: mlir.Value, inner: list[mlir.Value]) -> list[mlir.Value]:
                 environment = dict(zip(block.arguments, [i, *inner]))
                 copied(block, environment)
                 return [environment.get(y, y) for y in block_ops(block)[-1].operands]
 
-            found = emit.for_loop(start, end, step, round_, values)
+            found = emit.for_loop(start, end, step, iteration, values)
             _bound(found[0].owner.operation, length, levels - 1)
             return found
 
@@ -158,6 +158,6 @@ def cut(op: mlir.Operation, most: int, levels: int) -> mlir.Operation:
     return new
 
 
-def _bound(op: mlir.Operation, rounds: int, levels: int) -> None:
-    """Say how many rounds a loop has at most, and into how many it is to be cut."""
-    op.attributes[ROUNDS], op.attributes[LEVELS] = emit.i64(rounds), emit.i64(levels)
+def _bound(op: mlir.Operation, most: int, levels: int) -> None:
+    """Note the maximal trip count of a loop, and the depth of the nest that it is to be split into."""
+    op.attributes[MAX_TRIP_COUNT], op.attributes[LEVELS] = emit.i64(most), emit.i64(levels)

@@ -1,4 +1,4 @@
-"""Operations built again somewhere else, with what stands for their operands there."""
+"""Clones of operations with mapped operands."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mlirml.ir.bindings import block_ops, clone_with, mlir, operations
 
 
 def copied(block: mlir.Block, environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
-    """Build the operations of a block again; `environment` learns the values, those in regions too."""
+    """Clone the operations of a block; `environment` is extended by their results, those in regions too."""
     return copied_ops(block_ops(block)[:-1], environment)
 
 
 def copied_ops(ops: Sequence[mlir.Operation], environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
-    """Build operations again; `environment` learns the values, those in regions too."""
+    """Clone operations; `environment` is extended by their results, those in regions too."""
     copies = []
     for op in ops:
         before = list(operations(op))
@@ -31,7 +31,7 @@ def copied_ops(ops: Sequence[mlir.Operation], environment: dict[mlir.Value, mlir
 
 
 def _renumber(copies: Sequence[mlir.Operation]) -> None:
-    """Let the marks around functions with derivatives of their own be groups of the copies."""
+    """Assign the clones of markers around functions with custom derivatives to new groups."""
     marks = [x for copy in copies for x in operations(copy) if x.name.startswith(MARKS)]
     if not marks:
         return
@@ -39,6 +39,6 @@ def _renumber(copies: Sequence[mlir.Operation]) -> None:
     while function.name != "func.func":
         function = function.parent
     free = 1 + max(group_of(x) for x in operations(function) if x.name.startswith(MARKS))
-    numbers = {old: free + place for place, old in enumerate(dict.fromkeys(group_of(x) for x in marks))}
+    numbers = {old: free + position for position, old in enumerate(dict.fromkeys(group_of(x) for x in marks))}
     for x in marks:
         x.attributes["group"] = emit.i64(numbers[group_of(x)])

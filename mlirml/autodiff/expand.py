@@ -1,4 +1,4 @@
-"""Expand: requests for derivatives and batches become ordinary code, innermost first.
+"""Expand: derivative and batching requests become ordinary code, innermost first.
 
 Before:
     %0 = mlirml.independent %x {group = 0} : tensor<f64>
@@ -19,7 +19,7 @@ from mlirml.autodiff.requests import (
     expand_jvp,
     expand_vjp,
     expand_vmap,
-    inside,
+    ops_of,
     requests,
 )
 from mlirml.autodiff.reverse import used_by
@@ -39,7 +39,7 @@ CHECKPOINT_BYTES = 1 << 28
 class ExpandPass(Pass):
     """Expand all requests.
 
-    A loop whose gradient would keep more than `checkpoint_bytes` is cut into segments.
+    A loop whose gradient would store more than `checkpoint_bytes` is split into segments.
     """
 
     name = "mlirml-expand"
@@ -49,19 +49,19 @@ class ExpandPass(Pass):
         expand(module, KINDS, self.checkpoint_bytes)
 
 
-def expand(module: mlir.Operation, kinds: tuple[str, ...], checkpoint_bytes: int = CHECKPOINT_BYTES) -> None:
-    """Expand the requests of these kinds in every function, as long as the innermost one is of them."""
+def expand(module: mlir.Operation, names: tuple[str, ...], checkpoint_bytes: int = CHECKPOINT_BYTES) -> None:
+    """Expand the requests with these names in every function, as long as the innermost one is among them."""
     for function in block_ops(module.regions[0].blocks[0]):
         if function.name != "func.func" or not _has_requests(function):
             continue
         drop_unused(function)
         while waiting := requests(function):
             request = waiting[0]
-            if request.kind not in kinds:
+            if request.kind not in names:
                 break
-            scalars_to_operands(inside(request))
+            scalars_to_operands(ops_of(request))
             if request.kind != "mlirml.vmap":
-                plain_reductions(inside(request))
+                plain_reductions(ops_of(request))
                 function.attributes[FLUSH_DENORMALS] = mlir.UnitAttr.get()
             if request.kind == "mlirml.vjp":
                 expand_vjp(request, checkpoint_bytes)
@@ -83,7 +83,7 @@ _MARKS = {
 
 
 def _drop_marks(function: mlir.Operation) -> None:
-    """Leave the functions with derivatives of their own, without the derivatives."""
+    """Remove the markers of functions with custom derivatives, and the code of those derivatives."""
     marks = named_operations(function, _MARKS)
     if not marks:
         return
@@ -101,7 +101,7 @@ def _drop_marks(function: mlir.Operation) -> None:
 
 
 def _depending(op: mlir.Operation) -> list[mlir.Operation]:
-    """The operations of a block that depend on the first of them; none where something else in the program does too."""
+    """The operations of a block that depend on the first one; none where other code in the program does too."""
     ops, found = block_ops(op.block), set(op.results)
     depending = []
     for other in ops[ops.index(op) + 1 : -1]:

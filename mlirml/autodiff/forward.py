@@ -1,4 +1,4 @@
-"""Forward mode: next to each operation, the change of its result.
+"""Forward mode: next to each operation, the tangent of its result.
 
 Before:
     %0 = mlirml.dual %x, %t {group = 0}
@@ -26,28 +26,28 @@ Pushforward = Callable[["Push", mlir.Operation], None]
 pushforward: RuleTable[Pushforward] = RuleTable(
     "factorizations", "forward_control", "forward_custom", "forward_linalg", "forward_shapes"
 )
-"""Decorator of the rules of forward mode."""
+"""Decorator of forward-mode rules."""
 
 
 class Push:
-    """Tangents of values, built behind the operations that compute the values."""
+    """Tangents of values, built after the operations that compute the values."""
 
     def __init__(self) -> None:
         self.tangents: dict[mlir.Value, mlir.Value] = {}
-        self.dead: list[mlir.Operation] = []  # that others have taken the place of
+        self.dead: list[mlir.Operation] = []  # replaced operations
 
     def of(self, value: mlir.Value) -> mlir.Value:
         """The tangent of a value, zeros for a constant one."""
         return self.tangents.get(value) or tensors.zeros_like(value)
 
     def run(self, ops: Sequence[mlir.Operation], after: Sequence[mlir.Operation]) -> None:
-        """Go through operations; the tangents of `ops[i]` are built in front of `after[i]`."""
-        for op, behind in zip(ops, after):
+        """Apply the rules to operations; the tangents of `ops[i]` are built before `after[i]`."""
+        for op, next_op in zip(ops, after):
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
             if op.name != "mlirml.custom_result" and not any(x in self.tangents for x in used_by(op)):
                 continue
-            with op.location, mlir.InsertionPoint(behind):
+            with op.location, mlir.InsertionPoint(next_op):
                 table, rule = find(op, derivative, pushforward) or (None, None)
                 if table is derivative:
                     push([op], {}, self.tangents)

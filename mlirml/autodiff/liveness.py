@@ -1,6 +1,6 @@
-"""Which values an operation depends on, each number that a loop carries by itself.
+"""Liveness of values within an operation, separately for each loop-carried value.
 
-What a loop carries for nothing but itself is used, and yet not live:
+A loop-carried value that only its own update reads is used, but not live:
 
     %r:2 = scf.for ... iter_args(%a = %x, %b = %y) {      of %r#0 only %x is live
       %c = arith.addf %a, %a
@@ -18,14 +18,14 @@ from mlirml.ir.bindings import block_ops, mlir, operations
 
 
 def live_values(op: mlir.Operation) -> set[mlir.Value]:
-    """All values, inside of an operation and from outside, that its results depend on."""
+    """All values, inside of an operation and outside, that its results depend on."""
     live: set[mlir.Value] = set(op.results)
     _visit(op, live)
     return live
 
 
 def _visit(op: mlir.Operation, live: set[mlir.Value]) -> None:
-    """Add what the live results of an operation, and its effects, depend on."""
+    """Add the values that the live results of an operation, and its effects, depend on."""
     if op.name == "scf.for":
         _loop(op, live)
     elif op.name in ("scf.if", "scf.index_switch"):
@@ -51,7 +51,7 @@ def _loop(op: mlir.Operation, live: set[mlir.Value]) -> None:
         for result, argument, init, passed in slots:
             if result in live or argument in live:
                 live.update((result, argument, init, passed))
-        if before == len(live):  # what goes round has made nothing live that was not
+        if before == len(live):  # the back edge has made nothing else live
             break
         _block(body, live)
         before = len(live)
@@ -69,13 +69,13 @@ def _branches(op: mlir.Operation, live: set[mlir.Value]) -> None:
 
 
 def _while(op: mlir.Operation, live: set[mlir.Value]) -> None:
-    """When it ends may depend on anything that it carries."""
+    """The trip count may depend on any carried value."""
     if any(r in live for r in op.results) or not op.results:
         live.update(used_values(op))
 
 
 def _acts(op: mlir.Operation, live: set[mlir.Value]) -> bool:
-    """True if a loop or branch gives something live, or has an effect."""
+    """True if a loop or branch has a live result or an effect."""
     if any(r in live for r in op.results):
         return True
     return any(not inner.results and not inner.name.endswith(_ENDS) for inner in operations(op) if inner != op)

@@ -1,6 +1,6 @@
-"""Operations that are legal when derivatives and batches are taken, and that have no rules: why none is needed.
+"""Operations that are legal at stage `transform` but need no autodiff or batching rule, with the reason.
 
-Whoever writes one of them in a file of his own gets an error that says so.
+An operation of this table in an imported file is refused with that reason.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ _CALLS = "functions are written where they are called"
 _TENSORS = "there is another way to write it, by slices or by `linalg.generic`, which has derivatives"
 _CARRIES = "no front end writes it"
 
-UNWRITTEN = {
+NO_RULE = {
     "memref.": _MEMORY,
     **dict.fromkeys(
         (
@@ -53,9 +53,9 @@ UNWRITTEN = {
         "layouts and kernels are chosen after the derivatives",
     ),
 }  # fmt: skip
-"""Why there is no rule, by the name of an operation; a name that ends with a dot is a whole dialect's."""
+"""The reason for having no rule, by the name of an operation; a name that ends with a dot is a whole dialect's."""
 
 
-def why_unwritten(name: str) -> str | None:
-    """Why an operation has no rules, None for one that has."""
-    return UNWRITTEN.get(name) or UNWRITTEN.get(f"{name.partition('.')[0]}.")
+def why_no_rule(name: str) -> str | None:
+    """The reason why an operation has no rules, None for one that has."""
+    return NO_RULE.get(name) or NO_RULE.get(f"{name.partition('.')[0]}.")

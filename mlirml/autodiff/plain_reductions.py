@@ -1,4 +1,4 @@
-"""Reductions whose rules know nothing of where they start, or of conditions, in the form that the rules know.
+"""Rewrite reductions with inits or conditions that the rules do not handle into the form that they do handle.
 
 Before:
     %1 = linalg.generic {iterator_types = ["reduction"]} ins(%x) outs(%start : tensor<f64>) {
@@ -17,7 +17,7 @@ After:
     }
     %4 = linalg.generic {iterator_types = []} ins(%start, %1) { arith.mulf }
 
-So what a product or an extremum starts from has the derivative of an operand.
+So the init of a product or an extremum has the derivative of an ordinary operand.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _NEUTRAL = {
 
 @dataclass(frozen=True)
 class Combined:
-    """How a body combines what it has with a term: always, or under a condition, or where that is not met."""
+    """The combination of a reduction body: the accumulator and a term, always, or if a condition is (not) met."""
 
     s: Structured
     combiner: mlir.Operation
@@ -50,7 +50,7 @@ class Combined:
 
 
 def plain_reductions(ops: Iterable[mlir.Operation]) -> None:
-    """Rewrite every product and extremum among operations, and in them, that is not in its plain form."""
+    """Rewrite every product and extremum among operations, and in them, that is not in the form the rules handle."""
     for op in [inner for outer in ops for inner in operations(outer) if inner.name.startswith("linalg.")]:
         found = _match(op) if op.regions and len(op.results) == 1 else None
         if found is None:
@@ -94,7 +94,7 @@ def _starts_at(tensor: mlir.Value, combiner: str) -> bool:
     if constant is None or constant.name != "arith.constant":
         return False
     value = constant.attributes["value"]
-    if op is constant:  # of a tensor
+    if op is constant:  # constant tensor
         dense = mlir.DenseElementsAttr(value)
         if not dense.is_splat:
             return False

@@ -1,6 +1,6 @@
-"""Code that runs for examples it is not for: of the others' branches, and of loops that go on for others.
+"""Predicate code that vmap runs for inactive lanes: untaken branches, and loops that other lanes continue.
 
-What it gives is not chosen. It must not fail, and read and write nothing outside of tensors:
+Its results are not selected. It must not fail, nor access elements outside of tensors:
 
 Before:
     cf.assert %inside, "..."
@@ -21,9 +21,9 @@ from mlirml.ir.bindings import block_ops, mlir, operations
 
 
 def guard(ops: Sequence[mlir.Operation], alive: mlir.Value, checked: bool) -> list[mlir.Operation]:
-    """Make operations of a block safe where `alive` is false; gives all of them with the new ones.
+    """Make operations of a block safe where `alive` is false; returns all of them with the new ones.
 
-    `checked` code has its places within bounds already.
+    The indices of `checked` code are known to be within bounds.
     """
     found = []
     for op in ops:
@@ -35,8 +35,8 @@ def guard(ops: Sequence[mlir.Operation], alive: mlir.Value, checked: bool) -> li
                 elif not checked:
                     _clamp(inner)
         now = block_ops(op.block)
-        place = now.index(op)
-        found += now[place - (len(now) - before) : place + 1]
+        index = now.index(op)
+        found += now[index - (len(now) - before) : index + 1]
     return found
 
 
@@ -44,14 +44,14 @@ def _not(value: mlir.Value) -> mlir.Value:
     return emit.same_type("arith.xori", value, emit.number(value.type, 1))
 
 
-_FIRST_PLACE = {"tensor.extract": 1, "tensor.insert": 2}
+_FIRST_INDEX = {"tensor.extract": 1, "tensor.insert": 2}
 _SLICES = {"tensor.extract_slice": 0, "tensor.insert_slice": 1}
 
 
 def _clamp(op: mlir.Operation) -> None:
-    """Keep the places that an operation reads or writes within the tensor."""
-    if op.name in _FIRST_PLACE:
-        first = _FIRST_PLACE[op.name]
+    """Clamp the indices of an access to the tensor."""
+    if op.name in _FIRST_INDEX:
+        first = _FIRST_INDEX[op.name]
         for number, size in enumerate(op.operands[first - 1].type.shape):
             op.operands[first + number] = _within(op.operands[first + number], size - 1)
         return
@@ -69,6 +69,6 @@ def _clamp(op: mlir.Operation) -> None:
             number += 1
 
 
-def _within(place: mlir.Value, last: int) -> mlir.Value:
-    above = emit.same_type("arith.maxsi", place, emit.index(0))
+def _within(index: mlir.Value, last: int) -> mlir.Value:
+    above = emit.same_type("arith.maxsi", index, emit.index(0))
     return emit.same_type("arith.minsi", above, emit.index(max(last, 0)))

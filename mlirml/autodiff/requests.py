@@ -1,18 +1,18 @@
-"""Requests for derivatives and batches, as operations of the module, and the order in which they are met.
+"""Requests for derivatives and batches, as operations of the module, and the order of their expansion.
 
-    %0 = mlirml.independent %x {group = 0}       what is differentiated, reverse mode
+    %0 = mlirml.independent %x {group = 0}       the differentiated value, reverse mode
     mlirml.cotangent %y, %ct {group = 0, call = 0}
     %g = mlirml.vjp %0 {group = 0, call = 0}
 
-    %1 = mlirml.dual %x, %t {group = 1}          a value and its change, forward mode
+    %1 = mlirml.dual %x, %t {group = 1}          a value and its tangent, forward mode
     %d = mlirml.jvp %y {group = 1}
 
-    %2 = mlirml.unbatch %xs {group = 2}          one of the examples along the first dimension
+    %2 = mlirml.unbatch %xs {group = 2}          one lane of the first dimension
     %b = mlirml.vmap %y {group = 2, size = 8}
 
-What is between the ends of a request is ordinary code, and requests nest as the calls of the transforms do: the one
-that closes first is the innermost, and is expanded first. A batch of which the program uses no result has no end, and
-extends to that of its block: it may hold checks, which are made for each example.
+The code between the markers of a request is ordinary code, and requests nest as the calls of the transforms do: the one
+that closes first is the innermost, and is expanded first. A batch of which the program uses no result has no end
+marker, and extends to the end of its block: it may contain checks, which are made for each lane.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BEGINNINGS = set(OPENS.values())
 class Request:
     """The operations of one request.
 
-    `opens` are those where it begins, `seeds` give cotangents, and `closes` give the results.
+    `opens` are its start markers, `seeds` have the cotangents, and `closes` have the results.
     """
 
     kind: str
@@ -75,13 +75,13 @@ def requests(function: mlir.Operation) -> list[Request]:
                 r for r in waiting if r.opens and r.closes and position[r.opens[0]] < begin < position[r.closes[-1]]
             )
             outer = next(around, None)
-            place = len(waiting) if outer is None else waiting.index(outer)
-            waiting.insert(place, Request("mlirml.vmap", group, 0, opens=begun))
+            insertion = len(waiting) if outer is None else waiting.index(outer)
+            waiting.insert(insertion, Request("mlirml.vmap", group, 0, opens=begun))
     return waiting
 
 
 def drop_unused(function: mlir.Operation) -> None:
-    """Take away the ends of derivatives of which the program uses no result."""
+    """Erase the end markers of derivatives of which the program uses no result."""
     used = {(op.name, _number(op, "group")) for op in named_operations(function, OPENS)}
     calls = {(_number(op, "group"), _number(op, "call")) for op in named_operations(function, ("mlirml.vjp",))}
     for op in named_operations(function, ("mlirml.cotangent",)):
@@ -99,7 +99,7 @@ def _number(op: mlir.Operation, name: str) -> int:
 
 
 def expand_vjp(request: Request, checkpoint_bytes: int) -> None:
-    """Write the reverse sweep of one call of a pullback."""
+    """Build the reverse pass of one call of a pullback."""
     starts, seeds = request.opens, request.seeds
     first = request.closes[0]
     ops = _between(request)
@@ -118,17 +118,17 @@ def expand_vjp(request: Request, checkpoint_bytes: int) -> None:
 
 
 def expand_jvp(request: Request) -> None:
-    """Write the tangents of a request."""
+    """Build the tangents of a request."""
     push = Push()
     for op in request.opens:
-        # What does not change is a constant: nothing is multiplied with its tangent.
+        # A value with tangent zero is a constant: nothing is multiplied with its tangent.
         if not tensors.is_zeros(op.operands[1]):
             push.tangents[op.results[0]] = op.operands[1]
     _expand_forward(request, push, lambda op: push.of(op.operands[0]))
 
 
 def expand_vmap(request: Request) -> None:
-    """Write what is between the ends of a request for all examples at once."""
+    """Build the code of a request for all lanes at once."""
     batch = Batch(_number(request.closes[0], "size") if request.closes else request.opens[0].operands[0].type.shape[0])
     for op in request.opens:
         batch.values[op.results[0]] = op.operands[0]
@@ -136,7 +136,7 @@ def expand_vmap(request: Request) -> None:
 
 
 def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:
-    """A result for all examples; one that is to be the same for all has no dimension for them."""
+    """A result for all lanes; one that must be equal for all has no batch dimension."""
     value = op.operands[0]
     if "shared" not in op.attributes:
         return batch.full(value)
@@ -145,13 +145,13 @@ def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:
         raise NoBatchingError(
             "vmap: out_axes is None, and this result depends on the example",
             location=source_location((owner or op).location),
-            help="give the axis for the examples in `out_axes`, or take one example or their mean behind `ml.vmap`",
+            help="give the axis for the examples in `out_axes`, or take one example or their mean after `ml.vmap`",
         )
     return value
 
 
 def _expand_forward(request: Request, new: Push | Batch, of: Callable[[mlir.Operation], mlir.Value]) -> None:
-    """Build next to each operation of a request what it becomes, and close the request with it."""
+    """Build the transformed operations next to those of a request, and replace its end markers by their results."""
     if request.opens:
         new.run(*_followed(request))
     for op in request.closes:
@@ -161,7 +161,7 @@ def _expand_forward(request: Request, new: Push | Batch, of: Callable[[mlir.Oper
 
 
 def _erase(dead: list[mlir.Operation]) -> None:
-    """Erase operations, those first that the others are used by; some may stand in others of them."""
+    """Erase operations, users before definitions; some may be nested in others of them."""
     found = set(dead)
     outermost = [op for op in dead if not any(parent in found for parent in _around(op))]
     for op in outermost:
@@ -175,20 +175,20 @@ def _around(op: mlir.Operation) -> Iterator[mlir.Operation]:
 
 
 def close(function: mlir.Operation, request: Request) -> None:
-    """Take away the beginning of a request that no call is left of."""
+    """Erase the start markers of a request that has no calls left."""
     name = OPENS[request.kind]
     for op in [op for op in operations(function) if op.name == name and _number(op, "group") == request.group]:
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
 
 
-def inside(request: Request) -> list[mlir.Operation]:
-    """The operations that a request is about, those of the block of its beginning."""
+def ops_of(request: Request) -> list[mlir.Operation]:
+    """The operations of a request, in the block of its start marker."""
     return _between(request) if request.opens else []
 
 
 def _end(request: Request, block: mlir.Block) -> mlir.Operation:
-    """The operation of the block of the beginning that is, or holds, the end."""
+    """The operation of the start marker's block that is, or contains, the end marker."""
     if not request.closes:
         return block_ops(block)[-1]
     end = request.closes[-1]
@@ -198,16 +198,16 @@ def _end(request: Request, block: mlir.Block) -> mlir.Operation:
 
 
 def _between(request: Request) -> list[mlir.Operation]:
-    """The operations of the block of the beginning, up to the end."""
+    """The operations of the start marker's block, up to the end marker."""
     begin = request.opens[0]
     ops = block_ops(begin.block)
     return ops[ops.index(begin) : ops.index(_end(request, begin.block))]
 
 
 def _followed(request: Request) -> tuple[list[mlir.Operation], list[mlir.Operation]]:
-    """The operations of a request without those that close it, and for each the one behind it."""
+    """The operations of a request without its end markers, and for each the operation after it."""
     ops = _between(request)
     pairs = [
-        (op, behind) for op, behind in zip(ops, [*ops[1:], _end(request, ops[0].block)]) if op not in request.closes
+        (op, next_op) for op, next_op in zip(ops, [*ops[1:], _end(request, ops[0].block)]) if op not in request.closes
     ]
-    return [op for op, _ in pairs], [behind for _, behind in pairs]
+    return [op for op, _ in pairs], [next_op for _, next_op in pairs]

@@ -1,4 +1,4 @@
-"""Reverse mode: cotangents go backwards through the operations, each by the rule of its kind.
+"""Reverse mode: cotangents go backwards through the operations, each by the rule of its operation.
 
 Before:
     %0 = mlirml.independent %x {group = 0}
@@ -25,7 +25,7 @@ from mlirml.ir.bindings import block_ops, mlir, operations
 Transpose = Callable[["Sweep", mlir.Operation], None]
 
 transpose: RuleTable[Transpose] = RuleTable("control", "custom", "factorizations", "linalg", "shapes")
-"""Decorator of the rules of reverse mode."""
+"""Decorator of reverse-mode rules."""
 
 NO_DERIVATIVE = {
     "mlirml.cotangent", "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert",
@@ -35,24 +35,24 @@ NO_DERIVATIVE = {
 
 
 _GROUPED = {"mlirml.custom_input", "mlirml.custom_result", "mlirml.again_output"}
-"""Operations that act for all of their group, whether they have a cotangent or not."""
+"""Operations whose rule acts for their whole group, even if they have no cotangent."""
 
 
 MARKS = ("mlirml.custom_", "mlirml.again_")
-"""What the names of operations around functions with derivatives of their own, or computed again, begin with."""
+"""Prefixes of the markers around functions with custom derivatives, or rematerialized functions."""
 
 
 def group_of(op: mlir.Operation) -> int:
-    """The number of the request or function that an operation belongs to."""
+    """The id of the request or function that an operation belongs to."""
     return int(mlir.IntegerAttr(op.attributes["group"]).value)
 
 
 class Sweep:
-    """Cotangents of values, built at the insertion point. `active` are the values that they are wanted for.
+    """Cotangents of values, built at the insertion point, for the values in `active`.
 
-    `dead` are operations that others have taken the place of, to be erased at the end: an erased value's place in
-    memory may be taken by a new one, which must not be found here. `unwritten` are values whose cotangent has a row for
-    this round of a loop that nothing has come for yet.
+    `dead` are replaced operations, to be erased at the end: the memory of an erased value may be reused by a new one,
+    which must not be found here. `unwritten` are values whose cotangent has a row for the current loop iteration to
+    which nothing was added yet.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Sweep:
         self.cotangents: dict[mlir.Value, mlir.Value] = {}
         self.masked: set[mlir.Value] = set()
         self.unwritten: set[mlir.Value] = set()
-        self.given: dict[int, dict[mlir.Value, mlir.Value]] = {}  # cotangents by users' rules, by group and input
+        self.given: dict[int, dict[mlir.Value, mlir.Value]] = {}  # cotangents from custom rules, by group and input
 
     def is_active(self, value: mlir.Value) -> bool:
         """True if the cotangent of a value is wanted."""
@@ -78,11 +78,11 @@ class Sweep:
             self.masked.add(value)
 
     def of(self, value: mlir.Value) -> mlir.Value:
-        """The cotangent of a value, zeros where nothing came."""
+        """The cotangent of a value, zeros where there is none."""
         return self.cotangents.get(value) or tensors.zeros_like(value)
 
     def run(self, ops: Sequence[mlir.Operation]) -> None:
-        """Go through operations, the last one first."""
+        """Visit operations in reverse order."""
         for op in reversed(ops):
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
@@ -110,22 +110,22 @@ class Sweep:
 
 
 def used_by(op: mlir.Operation) -> list[mlir.Value]:
-    """The values from outside that an operation and its regions use."""
-    inside: set[mlir.Value] = set()
+    """The outer values that an operation and its regions use."""
+    local_values: set[mlir.Value] = set()
     found: dict[mlir.Value, None] = {}
     for inner in operations(op):
-        inside.update(inner.results)
+        local_values.update(inner.results)
         for region in inner.regions:
             for block in region.blocks:
-                inside.update(block.arguments)
-        found.update(dict.fromkeys(x for x in inner.operands if x not in inside))
-    return [value for value in found if value not in inside]
+                local_values.update(block.arguments)
+        found.update(dict.fromkeys(x for x in inner.operands if x not in local_values))
+    return [value for value in found if value not in local_values]
 
 
 def active_values(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) -> set[mlir.Value]:
-    """The float values that depend on `roots` by operations that pass derivatives on, those in regions too."""
+    """The float values that depend on `roots` differentiably, those in regions too."""
     active = set(roots)
-    groups: set[int] = set()  # of functions with derivatives of their own, with an active input
+    groups: set[int] = set()  # of functions with custom derivatives that have an active input
 
     def visit(inner: Iterable[mlir.Operation]) -> bool:
         grew = False
@@ -152,7 +152,7 @@ def active_values(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) ->
 
 
 def _enter(op: mlir.Operation, active: set[mlir.Value], visit: Callable[[Iterable[mlir.Operation]], bool]) -> None:
-    """What is active in regions, and of the results."""
+    """Add the active values in regions, and the active results."""
     blocks = [block for region in op.regions for block in region.blocks]
     if op.name == "scf.for":
         (block,) = blocks
@@ -179,6 +179,6 @@ def _enter(op: mlir.Operation, active: set[mlir.Value], visit: Callable[[Iterabl
 
 @transpose("mlirml.independent", "mlirml.dual")
 def passed_on(sweep: Sweep, op: mlir.Operation) -> None:
-    """The beginning of another request is its operand."""
+    """The cotangent of the start marker of another request is that of its operand."""
     if sweep.is_active(op.operands[0]):
         sweep.add(op.operands[0], sweep.cotangents[op.results[0]], op.results[0] in sweep.masked)

@@ -1,4 +1,4 @@
-"""Rules by the names of operations: one table a transformation, filled by the modules that write the rules."""
+"""Rules by operation name: one table for each transformation, filled by the modules that define the rules."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
-from mlirml.autodiff.no_rule import UNWRITTEN
+from mlirml.autodiff.no_rule import NO_RULE
 from mlirml.errors import InternalError
 from mlirml.ir.bindings import mlir
 from mlirml.ir.location import source_location
@@ -15,12 +15,12 @@ Rule = TypeVar("Rule", bound=Callable[..., Any])
 Types = Callable[[mlir.Operation], bool]
 
 
-def _is_scalar(kind: mlir.Type) -> bool:
-    return isinstance(kind, (mlir.FloatType, mlir.IntegerType, mlir.IndexType))
+def _is_scalar(type_: mlir.Type) -> bool:
+    return isinstance(type_, (mlir.FloatType, mlir.IntegerType, mlir.IndexType))
 
 
-def _is_tensor(kind: mlir.Type) -> bool:
-    return isinstance(kind, mlir.RankedTensorType) and _is_scalar(kind.element_type)
+def _is_tensor(type_: mlir.Type) -> bool:
+    return isinstance(type_, mlir.RankedTensorType) and _is_scalar(type_.element_type)
 
 
 def scalars(op: mlir.Operation) -> bool:
@@ -34,21 +34,21 @@ def values(op: mlir.Operation) -> bool:
 
 
 def one_of_two_tensors(op: mlir.Operation) -> bool:
-    """True for a scalar condition and two tensors: what is left of branches that compute nothing."""
+    """True for a scalar condition and two tensors: a select between tensors, from branches that compute nothing."""
     condition, *others = op.operands
     return _is_scalar(condition.type) and all(_is_tensor(x.type) for x in others)
 
 
 class RuleTable(Generic[Rule]):
-    """The rules of one transformation; a decorator that adds to it.
+    """The rules of one transformation, and a decorator that adds to them.
 
         transpose: RuleTable[Transpose] = RuleTable("linalg", "shapes")
 
         @transpose("tensor.pad")
         def pad(sweep: Sweep, op: mlir.Operation) -> None: ...
 
-    `modules` are those of `autodiff/rules` that have the rules; they are imported when one is looked for first. `types`
-    are the operand and result types that the rules are made for, where a rule states none of its own.
+    `modules` are those of `autodiff/rules` that define the rules; they are imported at the first lookup. `types` are
+    the operand and result types that the rules support, where a rule states none itself.
     """
 
     def __init__(self, *modules: str, types: Types = values) -> None:
@@ -68,31 +68,31 @@ class RuleTable(Generic[Rule]):
         return note
 
     def all(self) -> dict[str, Rule]:
-        """Every rule, by what it was written for: operations, and dialects with a dot at their end."""
+        """Every rule, by its key: operations, and dialects with a dot at their end."""
         for module in self._modules:
             importlib.import_module(f"mlirml.autodiff.rules.{module}")
         self._modules = ()
         return self._rules
 
     def named(self, name: str) -> list[str]:
-        """The keys of the rules for operations of a name: its own, its dialect's; none for one stated to have none."""
+        """The keys of the rules for an operation name: its own, its dialect's; none if it is stated to have no rule."""
         rules = self.all()
-        return [] if name in UNWRITTEN else [key for key in (name, f"{name.partition('.')[0]}.") if key in rules]
+        return [] if name in NO_RULE else [key for key in (name, f"{name.partition('.')[0]}.") if key in rules]
 
     def of(self, op: mlir.Operation) -> Rule | None:
-        """The rule of an operation, None where there is none. Raises `InternalError` where it takes other types."""
+        """The rule of an operation, None if there is none. Raises `InternalError` if it does not support the types."""
         found = find(op, self)
         return found and found[1]
 
     def fitting(self, op: mlir.Operation, keys: Iterable[str]) -> Rule | None:
-        """The first of these rules that is made for the types of an operation."""
+        """The first of these rules that supports the types of an operation."""
         return next((self._rules[k] for k in keys if self._own_types.get(k, self._types)(op)), None)
 
 
 def find(op: mlir.Operation, *tables: RuleTable[Any]) -> tuple[RuleTable[Any], Any] | None:
     """The first table with a rule for an operation and its types, and the rule; None where no table names it.
 
-    All rules are looked up here: built with types that it was not made for, a rule kills the process in the bindings.
+    All lookups go through here: a rule that builds operations with unsupported types crashes the bindings.
     """
     keys = [table.named(op.name) for table in tables]
     for table, own in zip(tables, keys):

@@ -1,15 +1,15 @@
-"""What a round of a loop saves for the way back: the fewest bytes from which the rest is computed again cheaply.
+"""Values that a loop iteration saves for the reverse pass: the fewest bytes from which the rest is cheap to recompute.
 
 Before:
-    the derivative of a round reads %h = tanh(%p), %p = contract(%c, %w), and computes both again from the carried %c
+    the derivative of an iteration reads %h = tanh(%p), %p = contract(%c, %w), and recomputes both from the carried %c
 After:
-    %p is saved, and %h computed again: contractions are not
+    %p is saved, and %h recomputed: contractions are not
 
-Values are the nodes of a network, whose capacity is their bytes. What is carried flows in, what derivatives read flows
-out, and an operation lets through what it is computed again from. Contractions, convolutions, reductions of much into
-little, sorts and loops are not computed again: what they give flows in, too. The values at a minimum cut are saved
-(Chen, Xu, Zhang, Guestrin, Training Deep Nets with Sublinear Memory Cost, 2016, give the idea; Ford and Fulkerson the
-cut).
+Values are the nodes of a flow network whose capacity is their bytes. Carried values are connected to the source, values
+that derivatives read to the sink, and an operation connects its operands to its results if it may be recomputed.
+Contractions, convolutions, reductions of many elements to few, sorts and loops are not recomputed: their results are
+connected to the source, too. The values at a minimum cut are saved (the idea is from Chen, Xu, Zhang, Guestrin,
+Training Deep Nets with Sublinear Memory Cost, 2016; the cut from Ford and Fulkerson).
 """
 
 from __future__ import annotations
@@ -26,16 +26,17 @@ from mlirml.ir.bindings import mlir
 _COSTLY = ("linalg.matmul", "linalg.batch_", "linalg.mat", "linalg.vec", "linalg.dot", "linalg.con", "linalg.depthwise")
 _LOOPS = ("scf.", *SORTS, *FACTORIZATIONS)
 _LITTLE = 1 << 12
-"""Points of an iteration space below which nothing is costly."""
+"""Points of an iteration space below which no operation is costly."""
 _MORE_VALUES = 1 << 10
-"""So many values more are better than a byte more: of cuts of one size, that of the fewest values is taken.
+"""The number of additional values that are preferred to one additional byte: of cuts of one size, the one with the
+fewest values is taken.
 
-An array is kept rather than the slices of it, which would have to be copied, in whatever order they are read.
+A tensor is saved rather than its slices, which would have to be copied.
 """
 
 
 def is_costly(op: mlir.Operation) -> bool:
-    """True if an operation takes much more than to read its result."""
+    """True if recomputing an operation costs much more than reading its result."""
     if op.name.startswith(_LOOPS):
         return True
     if not op.name.startswith("linalg.") or op.name == "linalg.fill" or not op.results:
@@ -49,22 +50,23 @@ def is_costly(op: mlir.Operation) -> bool:
 
 
 def row_bytes(value: mlir.Value) -> int | None:
-    """What a value takes in memory; None where that is not known."""
-    kind = value.type
-    tensor = isinstance(kind, mlir.RankedTensorType)
-    element = kind.element_type if tensor else kind
-    if tensor and not kind.has_static_shape:
+    """The bytes of a value; None for a dynamic shape."""
+    type_ = value.type
+    tensor = isinstance(type_, mlir.RankedTensorType)
+    element = type_.element_type if tensor else type_
+    if tensor and not type_.has_static_shape:
         return None
-    count: int = math.prod(kind.shape) if tensor else 1
+    count: int = math.prod(type_.shape) if tensor else 1
     return count * max(1, int(getattr(element, "width", 64)) // 8)
 
 
 def saved_values(
     ops: Sequence[mlir.Operation], carried: Sequence[mlir.Value], live: set[mlir.Value]
 ) -> list[mlir.Value] | None:
-    """Which results of `ops`, and `carried` values, to save; None where what is carried does.
+    """Results of `ops`, and `carried` values, to save; None if the carried values suffice.
 
-    `ops` are those of a round, computed again from what it began with; `live` is what the derivative depends on.
+    `ops` are those of an iteration, recomputed from its carried values; `live` are the values that the derivative
+    depends on.
     """
     ops = [op for op in ops if any(r in live for r in op.results)]
     if not any(is_costly(op) for op in ops):
@@ -93,7 +95,7 @@ def saved_values(
 
 
 def _is_read(value: mlir.Value, ops: Sequence[mlir.Operation], live: set[mlir.Value]) -> bool:
-    """True if something live reads a value, other than to compute the round again."""
+    """True if a live operation reads a value, other than to recompute the iteration."""
     block = ops[0].block
     for use in value.uses:
         user = use.owner.operation

@@ -1,4 +1,4 @@
-"""Numbers that the bodies of `linalg.generic` read from outside become operands, so that rules see them.
+"""Turn scalars that bodies of `linalg.generic` capture into operands, so that rules see them.
 
 Before:
     %1 = linalg.generic {indexing_maps = [#id, #id]} ins(%x) outs(%e) {
@@ -14,7 +14,7 @@ After:
       linalg.yield %2 : f64
     }
 
-Common numbers that are computed in a body and in front of it are merged into one in front of it.
+CSE merges common scalars of bodies and of the code before them into the code before them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _OWN = ("indexing_maps", "operandSegmentSizes", "linalg.memoized_indexing_maps")
 
 
 def scalars_to_operands(ops: Iterable[mlir.Operation]) -> None:
-    """Rewrite every `linalg.generic` among operations, and in them, that reads numbers from outside."""
+    """Rewrite every `linalg.generic` among operations, and in them, that captures scalars."""
     for op in [inner for outer in ops for inner in operations(outer) if inner.name == "linalg.generic"]:
         operands = set(op.operands)
         found = [x for x in used_by(op) if x not in operands and _is_number(x)]
@@ -52,8 +52,8 @@ def _rewrite(op: mlir.Operation, numbers: list[mlir.Value]) -> None:
     count = len(op.operands) - results
     maps = [m.value for m in linalg.get_indexing_maps(op)]
     block = op.regions[0].blocks[0]
-    kinds = [mlir.RankedTensorType.get([], x.type) for x in numbers]
-    tensors = [emit.value("tensor.from_elements", [x], kind) for x, kind in zip(numbers, kinds)]
+    types = [mlir.RankedTensorType.get([], x.type) for x in numbers]
+    tensors = [emit.value("tensor.from_elements", [x], type_) for x, type_ in zip(numbers, types)]
     scalar = mlir.AffineMap.get(maps[0].n_dims, 0, [])
 
     def body(xs: list[mlir.Value]) -> list[mlir.Value]:

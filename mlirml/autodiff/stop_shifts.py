@@ -1,4 +1,4 @@
-"""Stop shifts: a maximum that only keeps exponentials in range has no derivative.
+"""Stop shifts: a maximum that is only subtracted to keep exponentials in range has no derivative.
 
 Before:
     %m = linalg.reduce { arith.maximumf } ins(%x) ...
@@ -10,9 +10,9 @@ After:
     %s = linalg.generic ... ins(%x, %0) { arith.subf, math.exp, arith.addf }
     %y = linalg.generic ... ins(%s, %0) { math.log, arith.addf }
 
-log(sum(exp(x - m))) + m and exp(x - m) / sum(exp(x - m)) are the same numbers for every m. What depends on m is
-followed: a sum of m times a factor and something else, or a product of exp(m times a factor) and something else. Where
-all of them end in factor 0, m counts as a constant; where one is used in any other way, it does not.
+log(sum(exp(x - m))) + m and exp(x - m) / sum(exp(x - m)) have the same value for every m. The values that depend on m
+are followed: a sum of m times a factor and something else, or a product of exp(m times a factor) and something else. If
+the factor of all results is 0, m is a constant; if a value is used in any other way, it is not.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _REQUESTS = ("mlirml.independent", "mlirml.dual")
 
 @dataclass(frozen=True)
 class Shift:
-    """How a value depends on m: something plus `factor` m, or something times exp(`factor` m) where `scales`.
+    """The dependence of a value on m: something plus `factor` m, or something times exp(`factor` m) if `scales`.
 
-    `dims` are the dimensions of the value that are those of m, without ones of size 1.
+    `dims` are the dimensions of the value that are those of m, without unit dimensions.
     """
 
     scales: bool
@@ -47,7 +47,7 @@ class Shift:
 @register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class StopShiftsPass(Pass):
-    """Put `mlirml.stop_gradient` on maxima and minima that a program which is differentiated does not depend on."""
+    """Put `mlirml.stop_gradient` on maxima and minima that a differentiated program does not depend on."""
 
     name = "mlirml-stop-shifts"
 
@@ -65,7 +65,7 @@ class StopShiftsPass(Pass):
 
 
 def _key(op: mlir.Operation) -> tuple[object, ...]:
-    """What two reductions to the same numbers have in common."""
+    """A key that is equal for two reductions with equal results."""
     (body, _) = block_ops(op.regions[0].blocks[0])
     parts = Structured.of(op)
     maps = [str(read.map) for read in (*parts.inputs, *parts.inits)]
@@ -73,7 +73,7 @@ def _key(op: mlir.Operation) -> tuple[object, ...]:
 
 
 def match_largest(op: mlir.Operation) -> bool:
-    """True if an operation is a reduction to the largest or least number of a tensor."""
+    """True if an operation is a reduction to the largest or least element of a tensor."""
     if len(op.results) != 1 or not isinstance(op.results[0].type, mlir.RankedTensorType):
         return False
     block = op.regions[0].blocks[0]
@@ -82,7 +82,7 @@ def match_largest(op: mlir.Operation) -> bool:
 
 
 def build_stop(op: mlir.Operation) -> None:
-    """Make the users of an operation take its result for a constant."""
+    """Let the users of an operation treat its result as a constant."""
     (result,) = op.results
     uses = [(use.owner, use.operand_number) for use in result.uses]
     behind = block_ops(op.block)[block_ops(op.block).index(op) + 1]
@@ -93,7 +93,7 @@ def build_stop(op: mlir.Operation) -> None:
 
 
 def is_shift(largest: Sequence[mlir.Operation]) -> bool:
-    """True if nothing depends in the end on the result of operations that have the same."""
+    """True if no result depends on the value of these operations, which have equal results."""
     shape = largest[0].results[0].type.shape
     dims = tuple(d for d, size in enumerate(shape) if size != 1)
     shifts = {op.results[0]: Shift(False, 1.0, dims) for op in largest}
@@ -107,7 +107,7 @@ def is_shift(largest: Sequence[mlir.Operation]) -> bool:
 
 
 def _follow(op: mlir.Operation, shifts: dict[mlir.Value, Shift]) -> None:
-    """How the results of an operation depend on m; raises `NoMatch` where that is not known."""
+    """Compute the dependence of an operation's results on m; raises `NoMatch` where that is not known."""
     if not uses_any(op, shifts):
         return
     if op.name.startswith("linalg."):
@@ -115,7 +115,7 @@ def _follow(op: mlir.Operation, shifts: dict[mlir.Value, Shift]) -> None:
     elif op.name in ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice"):
         whole = shifts.get(op.operands[0])
         if whole is None:
-            raise NoMatch("it tells a place")
+            raise NoMatch("an index depends on it")
         shifts[op.results[0]] = replace(whole, dims=_moved(op, whole.dims))
     elif op.name == "tensor.extract" and len(op.operands) == 1:
         shifts[op.results[0]] = shifts[op.operands[0]]
@@ -128,7 +128,7 @@ def _follow(op: mlir.Operation, shifts: dict[mlir.Value, Shift]) -> None:
 
 
 def _moved(op: mlir.Operation, dims: Sequence[int]) -> tuple[int, ...]:
-    """Where the dimensions are in another view of a tensor, in which they must be there whole."""
+    """The positions of dimensions in another view of a tensor, which must contain them whole."""
     old, new = list(op.operands[0].type.shape), list(op.results[0].type.shape)
     if op.name == "tensor.extract_slice":
         offsets, sizes, strides = (
@@ -137,7 +137,7 @@ def _moved(op: mlir.Operation, dims: Sequence[int]) -> tuple[int, ...]:
         if any((offsets[d], sizes[d], strides[d]) != (0, old[d], 1) for d in dims):
             raise NoMatch("a part of it is taken")
         old = sizes
-    # Only sizes of 1 may come and go, so the others keep their order.
+    # Only unit dimensions may be added or dropped, so the others keep their order.
     kept_old = [d for d, size in enumerate(old) if size != 1]
     kept_new = [d for d, size in enumerate(new) if size != 1]
     if [old[d] for d in kept_old] != [new[d] for d in kept_new]:
@@ -150,15 +150,15 @@ def _structured(op: mlir.Operation, shifts: dict[mlir.Value, Shift]) -> None:
     if parts.op.name == "linalg.fill":
         raise NoMatch("filled with it")
     loops: tuple[int, ...] | None = None
-    inside: dict[mlir.Value, Shift] = {}
+    body_shifts: dict[mlir.Value, Shift] = {}
     for number, read in enumerate(parts.inputs):
         if read.tensor in shifts:
             shift = shifts[read.tensor]
-            places = tuple(_dim(read.map.results[d]) for d in shift.dims)
-            if loops is not None and places != loops:
-                raise NoMatch("read at two places")
-            loops = places
-            inside[parts.argument(number)] = replace(shift, dims=())
+            dims = tuple(_dim(read.map.results[d]) for d in shift.dims)
+            if loops is not None and dims != loops:
+                raise NoMatch("read along two sets of dimensions")
+            loops = dims
+            body_shifts[parts.argument(number)] = replace(shift, dims=())
     if loops is None or any(read.tensor in shifts for read in parts.inits):
         raise NoMatch("no input")
     arguments = list(parts.block.arguments)[len(parts.inputs) :]
@@ -167,23 +167,23 @@ def _structured(op: mlir.Operation, shifts: dict[mlir.Value, Shift]) -> None:
             raise NoMatch("reduced over it")
     for inner in parts.body:
         if any(x in arguments for x in inner.operands):
-            _accumulated(inner, arguments, parts, inside)
-        elif any(x in inside for x in inner.operands):
-            found = _scalar(inner, inside)
+            _accumulated(inner, arguments, parts, body_shifts)
+        elif any(x in body_shifts for x in inner.operands):
+            found = _scalar(inner, body_shifts)
             if found is not None:
-                inside[inner.results[0]] = found
+                body_shifts[inner.results[0]] = found
     for result, init, value in zip(op.results, parts.inits, parts.yields):
-        if value in inside:
+        if value in body_shifts:
             positions = [_position(e) for e in init.map.results]
-            shifts[result] = replace(inside[value], dims=tuple(positions.index(loop) for loop in loops))
+            shifts[result] = replace(body_shifts[value], dims=tuple(positions.index(loop) for loop in loops))
 
 
 def _accumulated(
-    op: mlir.Operation, arguments: Sequence[mlir.Value], parts: Structured, inside: dict[mlir.Value, Shift]
+    op: mlir.Operation, arguments: Sequence[mlir.Value], parts: Structured, body_shifts: dict[mlir.Value, Shift]
 ) -> None:
-    """A sum over what is scaled alike is scaled so, if it begins with zero; the largest of shifted ones is shifted."""
+    """A sum over terms scaled alike is scaled so, if its init is zero; the maximum of shifted terms is shifted."""
     taken = [i for i, x in enumerate(arguments) if x in list(op.operands)]
-    others = [inside.get(x) for x in op.operands if x not in arguments]
+    others = [body_shifts.get(x) for x in op.operands if x not in arguments]
     if all(other is None for other in others):
         return
     if len(taken) != 1 or len(others) != 1:
@@ -195,11 +195,11 @@ def _accumulated(
     largest = op.name in _LARGEST and not other.scales and start in (float("-inf"), float("inf"))
     if not summed and not largest:
         raise NoMatch("accumulated")
-    inside[op.results[0]] = other
+    body_shifts[op.results[0]] = other
 
 
 def _start(init: mlir.Value) -> float | None:
-    """The number that a tensor is filled with."""
+    """The value that a tensor is filled with."""
     fill = defining_op(init)
     return None if fill is None or fill.name != "linalg.fill" else _constant(fill.operands[0])
 
@@ -212,7 +212,7 @@ def _constant(value: mlir.Value) -> float | None:
 
 
 def _scalar(op: mlir.Operation, shifts: Mapping[mlir.Value, Shift]) -> Shift | None:
-    """How the result of an operation on scalars depends on m; None if not at all."""
+    """The dependence of the result of a scalar operation on m; None if there is none."""
     found = [shifts.get(x) for x in op.operands]
     if op.name == "arith.cmpf":  # no derivative passes
         return None
@@ -263,7 +263,7 @@ def _position(expression: mlir.AffineExpr) -> int | None:
 
 
 def _dim(expression: mlir.AffineExpr) -> int:
-    place = _position(expression)
-    if place is None:
-        raise NoMatch("read at other places")
-    return place
+    dim = _position(expression)
+    if dim is None:
+        raise NoMatch("indexed by more than a dimension")
+    return dim

@@ -1,4 +1,4 @@
-"""Structured operations taken apart: named ones have maps and a body as `linalg.generic` has."""
+"""Structured operations as maps and a body: named ones have them as `linalg.generic` does."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Read:
 
 @dataclass(frozen=True)
 class Structured:
-    """A linalg operation on tensors. `fixed` are dimensions that stand still, and the place of each one left."""
+    """A linalg operation on tensors. `fixed` are dimensions with a fixed index, and that index."""
 
     op: mlir.Operation
     inputs: list[Read]
@@ -34,7 +34,7 @@ class Structured:
 
     @staticmethod
     def of(op: mlir.Operation) -> Structured:
-        """Any operation of linalg with tensor results."""
+        """The maps and body of a linalg operation with tensor results."""
         maps = [m.value for m in linalg.get_indexing_maps(op)]
         if _MEMO in op.attributes:
             del op.attributes[_MEMO]
@@ -69,24 +69,24 @@ class Structured:
         return self.block.arguments[number]
 
     def empty_accumulators(self) -> dict[mlir.Value, mlir.Value]:
-        """Zeros for what a reduction has so far."""
+        """Zeros for the accumulators of a reduction."""
         accumulators = [self.argument(len(self.inputs) + k) for k in range(len(self.inits))]
         return {x: emit.number(x.type, 0) for x in accumulators}
 
     def copy_body(self, environment: dict[mlir.Value, mlir.Value], indices: Sequence[mlir.Value] | None = None) -> None:
-        """Build the body again; `environment` maps the block arguments and learns all other values.
+        """Clone the body; `environment` maps the block arguments and is extended by all other values.
 
-        Inside of a generic, places are `linalg.index`; `indices` take their place outside of one.
+        Indices are `linalg.index` within a generic; outside of one, they are `indices`.
         """
         for op in self.body:
             if op.name == "linalg.index":
-                environment[op.results[0]] = self._place(op, indices)
+                environment[op.results[0]] = self._index(op, indices)
             elif op.regions:
                 clone_with(op, environment)
             else:
                 emit.body_op(op, environment)
 
-    def _place(self, op: mlir.Operation, indices: Sequence[mlir.Value] | None) -> mlir.Value:
+    def _index(self, op: mlir.Operation, indices: Sequence[mlir.Value] | None) -> mlir.Value:
         dim = mlir.IntegerAttr(op.attributes["dim"]).value
         if dim in self.fixed:
             return emit.index(self.fixed[dim])
@@ -96,7 +96,7 @@ class Structured:
         return emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(moved))
 
     def at(self, fixed: Mapping[int, int]) -> Structured:
-        """The same at one place of some dimensions, on slices of the tensors."""
+        """The operation at one index of some dimensions, on slices of the tensors."""
         move = [self.cut(read, fixed) for read in (*self.inputs, *self.inits)]
         sizes = [n for d, n in enumerate(self.sizes) if d not in fixed]
         return replace(
@@ -104,15 +104,15 @@ class Structured:
         )
 
     def cut(self, read: Read, fixed: Mapping[int, int]) -> Read:
-        """The part of a tensor that is read at one place of some dimensions."""
+        """The slice of a tensor that is read at one index of some dimensions."""
         if not read.map.results:
             return Read(read.tensor, mlir.AffineMap.get(len(self.sizes) - len(fixed), 0, []))
         window = self.window(read.map, read.tensor.type, fixed)
         part = tensors.extract(read.tensor, window.kind, window.offsets, window.counts, window.strides)
         return Read(part, window.map)
 
-    def window(self, map_: mlir.AffineMap, kind: mlir.Type, fixed: Mapping[int, int]) -> Window:
-        """Where the part is that is read at one place of some dimensions."""
+    def window(self, map_: mlir.AffineMap, type_: mlir.Type, fixed: Mapping[int, int]) -> Window:
+        """The slice that is read at one index of some dimensions."""
         left = [d for d in range(len(self.sizes)) if d not in fixed]
         offsets, counts, strides, kept = [], [], [], []
         for expression in map_.results:
@@ -130,12 +130,12 @@ class Structured:
                 strides.append(1)
         dims = [mlir.AffineDimExpr.get(d) for d in kept]
         shape = [n for n, e in zip(counts, map_.results) if set(linear_form(e)[1]) - set(fixed)]
-        return Window(offsets, counts, strides, tensors.kind_like(kind, shape), mlir.AffineMap.get(len(left), 0, dims))
+        return Window(offsets, counts, strides, tensors.type_like(type_, shape), mlir.AffineMap.get(len(left), 0, dims))
 
 
 @dataclass(frozen=True)
 class Window:
-    """A static slice, its type without the dimensions of one element, and the map that reads it."""
+    """A static slice, its rank-reduced type, and the map that reads it."""
 
     offsets: list[int]
     counts: list[int]
@@ -169,22 +169,22 @@ def dims_of(map_: mlir.AffineMap) -> set[int]:
 
 
 def is_projection(map_: mlir.AffineMap) -> bool:
-    """True if every result is another dimension."""
+    """True if every result is a different dimension."""
     return all(isinstance(e, mlir.AffineDimExpr) for e in map_.results) and len(dims_of(map_)) == len(map_.results)
 
 
 def window_dims(map_: mlir.AffineMap, sizes: Sequence[int]) -> list[int] | None:
-    """The dimensions to hold still so that every result has one other dimension of its own; None if there are none."""
-    held: list[int] = []
+    """The dimensions to fix so that every result has one dimension of its own; None if there are none."""
+    fixed: list[int] = []
     seen: set[int] = set()
     for expression in map_.results:
         _, factors = linear_form(expression)
-        free = sorted((d for d in factors if d not in held), key=lambda d: sizes[d])
-        held += free[:-1]
+        free = sorted((d for d in factors if d not in fixed), key=lambda d: sizes[d])
+        fixed += free[:-1]
         if free and (free[-1] in seen or factors[free[-1]] < 1):
             return None
         seen.update(free[-1:])
-    return held
+    return fixed
 
 
 def _loop_sizes(reads: Sequence[Read]) -> list[int]:

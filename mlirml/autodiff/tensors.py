@@ -1,4 +1,4 @@
-"""Tensors at the insertion point: zeros, sums, generics that read no more than they need, loops over elements."""
+"""Builders of tensors at the insertion point: zeros, sums, generics with no unused inputs, loops over elements."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir
 _PURE = ("arith.", "math.", "linalg.index", "tensor.extract", "affine.apply")
 
 
-def empty(kind: mlir.Type, like: mlir.Value) -> mlir.Value:
-    """An uninitialised tensor; sizes known at run time only are those of the last dimensions of `like`."""
-    shape, missing = list(kind.shape), len(kind.shape) - len(like.type.shape)
+def empty(type_: mlir.Type, like: mlir.Value) -> mlir.Value:
+    """An uninitialised tensor; its dynamic sizes are those of the last dimensions of `like`."""
+    shape, missing = list(type_.shape), len(type_.shape) - len(like.type.shape)
     dynamic = mlir.ShapedType.get_dynamic_size()
     sizes = [
         emit.value("tensor.dim", [like, emit.index(d - missing)], mlir.IndexType.get())
         for d, size in enumerate(shape)
         if size == dynamic
     ]
-    return emit.value("tensor.empty", sizes, kind)
+    return emit.value("tensor.empty", sizes, type_)
 
 
 def zeros_like(value: mlir.Value) -> mlir.Value:
@@ -32,14 +32,14 @@ def zeros_like(value: mlir.Value) -> mlir.Value:
     return emit.fill(scalar, empty(value.type, value)).results[0]
 
 
-def zeros(kind: mlir.Type) -> mlir.Value:
+def zeros(type_: mlir.Type) -> mlir.Value:
     """Zero of a scalar or static tensor type."""
-    scalar = emit.number(element_type(kind), 0)
-    return emit.fill(scalar, emit.empty(kind)).results[0] if isinstance(kind, mlir.RankedTensorType) else scalar
+    scalar = emit.number(element_type(type_), 0)
+    return emit.fill(scalar, emit.empty(type_)).results[0] if isinstance(type_, mlir.RankedTensorType) else scalar
 
 
 def is_zeros(value: mlir.Value) -> bool:
-    """True if a value is the constant zero, or a tensor of nothing else that is filled with it."""
+    """True if a value is the constant zero, or a tensor filled with it."""
     op = defining_op(value)
     if op is not None and op.name in ("linalg.fill", "tensor.from_elements"):
         return is_zeros(op.operands[0]) and (op.name == "linalg.fill" or len(op.operands) == 1)
@@ -57,29 +57,29 @@ def sum_of(a: mlir.Value, b: mlir.Value) -> mlir.Value:
 
 
 def elementwise(
-    inputs: Sequence[mlir.Value], kind: mlir.Type, body: Callable[[list[mlir.Value]], mlir.Value]
+    inputs: Sequence[mlir.Value], type_: mlir.Type, body: Callable[[list[mlir.Value]], mlir.Value]
 ) -> mlir.Value:
     """A generic over tensors of one shape."""
-    rank = len(kind.shape)
+    rank = len(type_.shape)
     maps = [mlir.AffineMap.get_identity(rank)] * (len(inputs) + 1)
-    op = emit.generic(inputs, [empty(kind, inputs[0])], maps, ["parallel"] * rank, lambda xs: [body(xs[:-1])])
+    op = emit.generic(inputs, [empty(type_, inputs[0])], maps, ["parallel"] * rank, lambda xs: [body(xs[:-1])])
     return op.results[0]
 
 
-def kind_like(tensor: mlir.Type, shape: Sequence[int]) -> mlir.Type:
+def type_like(tensor: mlir.Type, shape: Sequence[int]) -> mlir.Type:
     """A tensor type of another shape."""
     return mlir.RankedTensorType.get(list(shape), element_type(tensor))
 
 
-def constant_like(kind: mlir.Type, value: float) -> mlir.Value:
-    """A tensor that holds one number everywhere."""
-    return emit.fill(emit.number(element_type(kind), value), emit.empty(kind)).results[0]
+def constant_like(type_: mlir.Type, value: float) -> mlir.Value:
+    """A tensor with one value everywhere."""
+    return emit.fill(emit.number(element_type(type_), value), emit.empty(type_)).results[0]
 
 
 def generic(
     inputs: Sequence[mlir.Value],
     input_maps: Sequence[mlir.AffineMap],
-    kind: mlir.Type,
+    type_: mlir.Type,
     out_map: mlir.AffineMap,
     body: Callable[[list[mlir.Value]], mlir.Value],
     init: mlir.Value | None = None,
@@ -88,7 +88,7 @@ def generic(
     dims = {e.position for e in out_map.results}
     iterators = ["parallel" if d in dims else "reduction" for d in range(out_map.n_dims)]
     sums = "reduction" in iterators or init is not None
-    out = init if init is not None else zeros(kind) if sums else emit.empty(kind)
+    out = init if init is not None else zeros(type_) if sums else emit.empty(type_)
 
     def write(xs: list[mlir.Value]) -> list[mlir.Value]:
         value = body(xs[:-1])
@@ -124,7 +124,7 @@ def pruned(op: mlir.Operation) -> mlir.Operation:
 
 
 def _covers(maps: Sequence[mlir.AffineMap]) -> bool:
-    """True if the operands still tell the size of every loop."""
+    """True if the operands still determine the size of every loop."""
     seen = {e.position for m in maps for e in m.results if isinstance(e, mlir.AffineDimExpr)}
     return len(seen) == int(maps[0].n_dims)
 
@@ -134,9 +134,9 @@ def nest(
     carried: mlir.Value,
     body: Callable[[list[mlir.Value], mlir.Value], mlir.Value],
 ) -> mlir.Value:
-    """Loops over all places, one after the other, that carry one tensor: `carried = body(indices, carried)`.
+    """Nested loops over all indices, in order, that carry one tensor: `carried = body(indices, carried)`.
 
-    They are marked as a scatter, which devices take as one kernel if it stores into the tensor.
+    They are marked as a scatter, which devices run as one kernel if it stores into the tensor.
     """
 
     def level(number: int, indices: list[mlir.Value], value: mlir.Value) -> mlir.Value:
@@ -161,11 +161,11 @@ def slice_attributes(offsets: Sequence[int], sizes: Sequence[int], strides: Sequ
 
 
 def extract(
-    source: mlir.Value, kind: mlir.Type, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
+    source: mlir.Value, type_: mlir.Type, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
 ) -> mlir.Value:
-    """A static slice of a tensor as a value of type `kind`, which may lack dimensions of size 1."""
+    """A static slice of a tensor as a value of type `type_`, which may lack unit dimensions."""
     attributes = slice_attributes(offsets, sizes, strides) | {"operandSegmentSizes": emit.segments(1, 0, 0, 0)}
-    return emit.value("tensor.extract_slice", [source], kind, **attributes)
+    return emit.value("tensor.extract_slice", [source], type_, **attributes)
 
 
 def insert(

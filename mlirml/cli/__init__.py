@@ -1,4 +1,4 @@
-"""The command `mlirml`: what is here, what becomes of a function, and the disk cache."""
+"""The command `mlirml`: devices, the stages of a function, the disk cache, benchmarks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status: 0 when all went well, 1 for a failure, 2 for a wrong command line."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments[:1] == ["bench"]:  # everything behind it is for the benchmarks, --help too
+    if arguments[:1] == ["bench"]:  # all following arguments are for the benchmarks, --help too
         from mlirml.cli.bench import bench
 
         return bench(arguments[1:])

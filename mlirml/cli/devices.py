@@ -62,7 +62,7 @@ def accelerators(target: str) -> Iterator[tuple[str, str]]:
 
 
 def features_of(each: Device, target: str) -> list[str]:
-    """What programs for a target may use of a device: not all that its driver offers."""
+    """The optional features that programs for a target may use of a device: some of those that its driver offers."""
     features = each.capabilities.get("features", ())
     wide = wide_dtypes(features) if target == "vulkan" else ()
     return [name for name in features if name in wide or name not in ("f64", "i64")]

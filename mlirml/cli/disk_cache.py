@@ -42,8 +42,8 @@ def _files(count: int) -> str:
     return "1 file" if count == 1 else f"{count} files"
 
 
-def _maker(facts: dict[str, str]) -> str:
-    made_by = {name: facts[name] for name in facts if name.startswith("version.")}
+def _maker(entries: dict[str, str]) -> str:
+    made_by = {name: entries[name] for name in entries if name.startswith("version.")}
     if not made_by:
         return "?"
     return "this compiler" if made_by == dict(cache.versions()) else "another one"

@@ -23,7 +23,7 @@ from mlirml.runtime.artifact import Artifact
 
 @dataclass(frozen=True)
 class StageSize:
-    """What a stage has made of a program. `dialects` counts the operations of each dialect, the most frequent first."""
+    """The size of a program after a stage. `dialects` counts the operations by dialect, the most frequent first."""
 
     name: str
     operations: int
@@ -34,7 +34,7 @@ class StageSize:
 
 @dataclass
 class Explanation:
-    """A function on its way through the compiler."""
+    """The stages of a function's compilation, with their sizes and times."""
 
     stages: list[StageSize] = field(default_factory=list)
     signature: str = ""

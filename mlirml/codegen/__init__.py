@@ -1,1 +1,1 @@
-"""Kernels that Python writes as MLIR, and printers of other languages."""
+"""Kernels built as MLIR from Python, and printers for other languages."""

@@ -1,1 +1,1 @@
-"""What the whole package uses and what knows nothing of MLIR: settings, pytrees, private folders, tracebacks."""
+"""Modules that the whole package uses and that do not import MLIR: settings, pytrees, private folders, tracebacks."""

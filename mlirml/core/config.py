@@ -69,7 +69,7 @@ def _processor(value: Any) -> str:
 
 
 def float64_choice(value: Any) -> str:
-    """What `config.float64` and `compile(float64=...)` may be."""
+    """Check a value of `config.float64` or `compile(float64=...)`: "refuse" or "float32"."""
     if value in ("refuse", "float32"):
         return str(value)
     raise ValueError(f"expected 'refuse' or 'float32', got {value!r}")
@@ -153,7 +153,7 @@ class Config:
       second-level cache; read when `compile` is called (`MLIRML_PROCESSOR`).
     * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
-    * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where they may round their factors to 10 bits,
+    * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where their factors may be rounded to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
     * `float64`: what becomes of 64-bit floats on devices that lack them: "refuse" them, at the line of the function, or
       compute with "float32", also complex128 with complex64, so that results are of these; read when `compile` is

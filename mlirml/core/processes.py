@@ -44,7 +44,7 @@ class CompilerLock:
             )
         self._lock.acquire()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._lock.release()
 
     def acquire(self, timeout: float) -> bool:
@@ -56,7 +56,7 @@ class CompilerLock:
         self._lock.release()
 
     def lose(self) -> None:
-        """A thread that is not in this process holds it."""
+        """Mark the lock as owned by a thread that the forked child does not have."""
         self._lock = threading.RLock()
         self._is_lost = True
 
@@ -66,7 +66,7 @@ _paused_collections: set[int] = set()  # the threads that have paused them
 
 
 class _State:
-    """What threads do with native code, and what the process does with them."""
+    """State shared by all threads: which of them run native code, and whether the process is forking or exiting."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -80,7 +80,7 @@ _fork = threading.local()
 
 @contextmanager
 def native_code(*, is_help: bool = False) -> Iterator[None]:
-    """A part of a compilation that a thread must not be ended in; `is_help`: for one that has begun already."""
+    """A section of a compilation in which a thread must not be ended; with `is_help`, of one that is running."""
     state = _state
     if state.is_exiting and not is_help and threading.current_thread() is not threading.main_thread():
         threading.Event().wait()  # the process ends before that
@@ -94,7 +94,7 @@ def native_code(*, is_help: bool = False) -> Iterator[None]:
 
 
 _COLLECTION_SHARE = 30
-"""How many times as long as a collection of all generations compilations take until the next one."""
+"""A full garbage collection is run when compilations have taken this many times as long as the last one took."""
 _collection = 0.1  # seconds that the last one took, or the first one may take
 _since_collection = 0.0
 
@@ -137,7 +137,7 @@ def sends_functions() -> bool:
 
 
 def _is_quiet() -> bool:
-    """True if no thread is in native code of the compiler, and no other one is importing a module."""
+    """True if no thread runs native code of the compiler, and no other thread is importing a module."""
     own = (None, threading.get_ident())
     locks = [lock() for lock in list(getattr(importlib._bootstrap, "_module_locks", {}).values())]
     return not _state.calls and all(getattr(lock, "owner", None) in own for lock in locks)

@@ -53,19 +53,19 @@ def _root(entry: TracebackType) -> str:
     return str(entry.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def raised_at(error: Exception, place: SourceLocation | None) -> Exception:
-    """An exception whose traceback ends at a line of the user's, which did not run in Python."""
+def raised_at(error: Exception, location: SourceLocation | None) -> Exception:
+    """An exception whose traceback ends at a line of the user's source that was compiled and did not run in Python."""
     error = error.with_traceback(None)
-    if place is None:
+    if location is None:
         return error
     tree = ast.parse("raise error")
     for node in ast.walk(tree):
         if isinstance(node, (ast.stmt, ast.expr)):
-            node.lineno, node.end_lineno = place.line, place.end_line or place.line
-            node.col_offset, node.end_col_offset = (place.column or 1) - 1, (place.end_column or 1) - 1
-    code: CodeType = compile(tree, place.file, "exec")
-    if place.function:
-        code = code.replace(co_name=place.function)
+            node.lineno, node.end_lineno = location.line, location.end_line or location.line
+            node.col_offset, node.end_col_offset = (location.column or 1) - 1, (location.end_column or 1) - 1
+    code: CodeType = compile(tree, location.file, "exec")
+    if location.function:
+        code = code.replace(co_name=location.function)
     try:
         exec(code, {"__name__": "<compiled>", "error": error})
     except Exception as raised:

@@ -108,7 +108,7 @@ class TreeDef:
         """Build the pytree again from its leaves, in the order `flatten` gave them."""
         if len(leaves) != self.leaf_count():
             more = "more" if len(leaves) > self.leaf_count() else "fewer"
-            raise ValueError(f"{more} leaves than the tree has places")
+            raise ValueError(f"{more} leaves than the structure takes")
         return self._build(iter(leaves), [])
 
     def _build(self, leaves: Iterator[Any], made: list[Any]) -> Any:
@@ -165,7 +165,7 @@ class TreeDef:
 
 @dataclass(frozen=True)
 class _Class:
-    """The kind of an object that `flatten_objects` takes apart."""
+    """The class of an object that `ObjectFlattener` takes apart."""
 
     of: type
 
@@ -215,7 +215,7 @@ def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
     if kind in (dict, OrderedDict):
         keys = list(tree)
         if kind is dict:
-            with suppress(TypeError):  # keys of several kinds: keep the order in which they were put in
+            with suppress(TypeError):  # keys of several types do not compare: keep their order of insertion
                 keys = sorted(keys)
         return kind, keys, [tree[key] for key in keys]
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
@@ -227,7 +227,7 @@ def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
 
 
 class ObjectFlattener:
-    """Takes pytrees apart in which objects are containers of their attributes.
+    """Flattens pytrees in which objects are containers of their attributes.
 
     `attributes` gives those of an object, or None where it is no container. Of attributes, and of what containers in
     them hold, leaves are those that `is_leaf` tells; all else is a part of the structure, as `constant` makes it, and
@@ -246,8 +246,8 @@ class ObjectFlattener:
         self._made: list[Any] = []
         self._known: dict[int, TreeDef] = {}
 
-    def flatten(self, tree: Any, inside: bool = False) -> TreeDef:
-        """The structure of a pytree, whose leaves are added to `leaves`; `inside` of an object or not."""
+    def flatten(self, tree: Any, in_object: bool = False) -> TreeDef:
+        """The structure of a pytree, whose leaves are appended to `leaves`; `in_object` if it belongs to an object."""
         if tree is None:
             return TreeDef(_NONE)
         if id(tree) in self._known:
@@ -260,8 +260,8 @@ class ObjectFlattener:
                 return self._object(tree, fields)
             items = _items(tree)
             if items is not None:
-                return _container(tree, items, [self.flatten(value, inside) for value in items[2]])
-            if inside:
+                return _container(tree, items, [self.flatten(value, in_object) for value in items[2]])
+            if in_object:
                 return TreeDef(_CONSTANT, (_Same(self.constant(tree)),))
         self.leaves.append(tree)
         return TreeDef(_LEAF)
@@ -280,7 +280,7 @@ class ObjectFlattener:
 
 
 class Filling:
-    """Puts leaves into a pytree that `ObjectFlattener` has taken apart: objects get them, containers are made anew.
+    """Puts leaves into a pytree that `ObjectFlattener` has flattened: objects are updated, containers are rebuilt.
 
     In objects lists and dicts get them too. `undo` puts back what was there and has not been replaced since.
     """
@@ -289,7 +289,7 @@ class Filling:
         self._leaves = iter(leaves)
         self._puts: list[tuple[Any, Any, Any, Any]] = []
 
-    def fill(self, value: Any, tree: TreeDef, inside: bool = False) -> Any:
+    def fill(self, value: Any, tree: TreeDef, in_object: bool = False) -> Any:
         """The pytree with its new leaves."""
         if tree.kind == _LEAF:
             return next(self._leaves)
@@ -300,11 +300,11 @@ class Filling:
             return value
         if not tree.children:
             return value
-        if inside and tree.kind in (list, dict, OrderedDict):
+        if in_object and tree.kind in (list, dict, OrderedDict):
             for key, child in zip(tree.keys, tree.children):
                 self._put(value, key, child)
             return value
-        values = [self.fill(old, child, inside) for old, child in zip(_items(value)[2], tree.children)]  # type: ignore
+        values = [self.fill(old, child, in_object) for old, child in zip(_items(value)[2], tree.children)]  # type: ignore
         one = TreeDef(tree.kind, tree.keys, (TreeDef(_LEAF),) * len(values), tree.inserted)
         return one.unflatten(values)
 

@@ -1,4 +1,4 @@
-"""The number that a check is about, which a failure tells: `cf.assert (number + base) < limit`, as unsigned integers.
+"""The integer that a check is about, reported when it fails: `cf.assert (number + base) < limit`, unsigned.
 
 %inside = arith.cmpi ult, %moved, %limit : i64
 cf.assert %inside, "an index is out of bounds" {mlirml.check = 3 : i64, mlirml.check_base = 5 : i64}
@@ -15,14 +15,14 @@ _BELOW = 6  # `ult` of `arith.cmpi`
 
 @dataclass(frozen=True)
 class Checked:
-    """What is compared, and what was added to the number that the check is about."""
+    """The compared value, and the offset that was added to the checked integer."""
 
     moved: mlir.Value
     base: int
 
 
 def checked_number(op: mlir.Operation) -> Checked | None:
-    """The number that an assert is about; None where it has none, or passes have merged it with others."""
+    """The integer that an assert is about; None if it has none, or passes have merged it with other asserts."""
     if CHECK not in op.attributes or CHECK_BASE not in op.attributes:
         return None
     comparison = defining_op(op.operands[0])

@@ -1,4 +1,4 @@
-"""Which operations may stand in the module at the end of each stage, as a table, and the check of it."""
+"""The operations that are legal at the end of each stage, as a table, and the check of a module against it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlirml.ir.location import is_unknown, source_location
 
 @dataclass(frozen=True)
 class Contract:
-    """What is legal after a stage: whole `dialects`, single `ops` of others; `illegal` ops are taken out again.
+    """The legal operations after a stage: whole `dialects` and single `ops` of others, without the `illegal` ones.
 
     `removed_by` names the pass that removes an op or a dialect that is not legal any more.
     """
@@ -126,11 +126,11 @@ STAGES: Mapping[str, Contract] = {
 
 
 _PLACES = (mlir.NameLoc, mlir.FileLineColLoc)
-"""Most locations are of these kinds, which need no closer look."""
+"""The most common location classes: an operation with one of these has a location."""
 
 
 def verify_stage(module: mlir.Operation, stage: str) -> set[str]:
-    """Check a module against the contract of `stage`, in one walk; the names of its operations.
+    """Check a module against the contract of `stage` in one walk, and return the names of its operations.
 
     Raises `LoweringError` for the first op that is not legal any more, or whose location is unknown, and names the op,
     the user's line and the pass that should have removed it.
@@ -150,7 +150,7 @@ def verify_stage(module: mlir.Operation, stage: str) -> set[str]:
 
 
 def _has_no_place(op: mlir.Operation) -> bool:
-    """Ops that upstream leaves without a place.
+    """True if upstream creates operations like `op` without a location.
 
     MLIR's folder shares constants between ops and erases their location; the parser writes the bodies of named linalg
     operations itself.

@@ -1,4 +1,4 @@
-"""The `mlirml` dialect: the attributes (and, where upstream has none, the operations) of our own, checked by IRDL."""
+"""The `mlirml` dialect in IRDL: its operations (where upstream has none), and the names of its attributes."""
 
 from __future__ import annotations
 
@@ -10,49 +10,49 @@ SORTS = ("mlirml.sort", "mlirml.argsort")
 FACTORIZATIONS = ("mlirml.cholesky", "mlirml.inverse", "mlirml.lu_diagonal", "mlirml.solve")
 """Results of matrix factorizations (`dialects/factorizations.py`): the last operand is the init of the result."""
 HOST_CALLS = ("mlirml.host_value", "mlirml.host_call", "mlirml.host_result")
-"""What calls a function of Python's: passes it a value, calls it, and takes one of its results. In program order."""
+"""Operations that call a Python function, in program order: pass an operand, call the function, take one result."""
 PARALLEL_FOR = "mlirml.parallel_for"
 LONG_CHUNKS = "mlirml.long_chunks"
-"""On a parallel loop or call: what a chunk does before its first round is worth few chunks a thread."""
+"""On a parallel loop or call: the prologue of a chunk is expensive, so each thread should get few chunks."""
 CHECK = "mlirml.check"
-"""The number of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
+"""The index of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 
 CHECK_BASE = "mlirml.check_base"
-"""Of a `cf.assert` about a number: what was added to it before it was compared, 0 for an unsigned one."""
+"""On a `cf.assert` about an integer: the offset that was added before the comparison; 0 for an unsigned integer."""
 
 FLUSH_DENORMALS = "mlirml.flush_denormals"
-"""Of @main: numbers below the smallest normal one count as zero."""
+"""On @main: subnormal floats are flushed to zero."""
 TILE = "mlirml.tile"
 """On a `func.func` that computes a tile of a contraction, in bounded time."""
 DISPATCH = "mlirml.dispatch"
-"""Of an `scf.execute_region`: "device" where its operations become one kernel, "host" where they stay in @main."""
+"""On an `scf.execute_region`: "device" if its operations become one kernel, "host" if they stay in @main."""
 KERNEL = "mlirml.kernel"
-"""Of a function on tensors that a kernel computes, and of calls of it, whose last operands are what it writes."""
+"""On a function on tensors that one kernel computes, and on its calls; the last operands of a call are its inits."""
 LAUNCH = "__launch"
-"""The end of the name of the function on memrefs that launches a kernel."""
+"""Suffix of the name of the function on memrefs that launches a kernel."""
 HOST = "mlirml.host"
-"""Of an allocation in @main that is memory of the host, where others are of the device."""
+"""On an allocation in @main: it is in host memory; allocations without it are in device memory."""
 WHY = "mlirml.why"
-"""Of an operation on tensors or memrefs: why it stays on the host."""
+"""On an operation on tensors or memrefs: the reason why it stays on the host."""
 HOST_WORK = "mlirml.host_work"
-"""Of @main: what the host computes of arrays, each as a line for `.explain()`."""
+"""On @main: the array operations that run on the host, one line of `.explain()` each."""
 HOST_INPUTS = "mlirml.host_inputs"
-"""Of @main: the numbers of the inputs that stay in the memory of the host."""
+"""On @main: the indices of the inputs that stay in host memory."""
 CONSTANTS = "mlirml.constants"
-"""Of @main: the bytes of the constants that kernels read, which lie on the device from the time a program is loaded."""
+"""On @main: the bytes of the constants that kernels read; they are uploaded once, when the program is loaded."""
 DEFERRED_CHECKS = "mlirml.deferred_checks"
-"""Of @main: the checks whose numbers it leaves on the device, in the order of their slots."""
+"""On @main: the checks whose operands stay on the device, in the order of their slots."""
 KERNELS = "mlirml.kernels"
-"""Of @main: the kernels in the order of the table that it gets, each a name and what its arguments are."""
+"""On @main: its kernels in the order of the kernel table, each with its name and the sizes of its arguments."""
 
 
 _MARKS = (
     "independent", "barrier", "again_output", "again_input", "custom_cotangent", "custom_output", "custom_input",
     "custom_primal", "custom_tangent", "stop_gradient", "vjp", "jvp",
 )  # fmt: skip
-"""Operations that give one value for one of the same type."""
+"""Operations with one operand and one result, of the same type."""
 _PAIRS = {"dual": True, "cotangent": False, "custom_gradient": False, "custom_result": True}
-"""Operations on two values of one type, and whether they give one."""
+"""Operations on two values of one type; True if they have a result."""
 
 
 def _operation(name: str, types: int, operands: str, results: str = "") -> str:

@@ -1,4 +1,4 @@
-"""Why a program does not take these arguments: numbers out of range, and arrays that cannot be stored into."""
+"""Errors for arguments that a program refuses: integers out of range, and arrays that cannot be stored into."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ _MAX_WORK = 100000
 
 
 def refusal(
-    captured: Captured, leaves: Sequence[Any], paths: Sequence[str], outs: Sequence[Any] | None
+    captured: Captured, leaves: Sequence[Any], paths: Sequence[str], out_arrays: Sequence[Any] | None
 ) -> MlirmlError | None:
-    """The error that names the argument, at the place in the function that is the reason; None if all fits."""
+    """The error that names the refused argument, at the line of the function that is the reason; None if all fit."""
     return (
         _integer_out_of_range(captured, leaves, paths)
         or store_refused(captured, leaves, paths)
         or _constant_refused(captured, leaves, paths)
-        or _out_refused([out for out in outs or () if out is not None])
+        or _out_refused([out for out in out_arrays or () if out is not None])
     )
 
 
 def failure(captured: Captured, failed: CheckFailed) -> Exception:
-    """The error for an assertion of the program that failed, at the place that it comes from."""
+    """The error for an assertion of the program that failed, located at the source line of that assertion."""
     if failed.check >= NAN_CHECK:
-        places = (p for p in captured.places_of_operations() if nan_check(p.line, p.column or 0) == failed.check)
-        place = next(places, captured.entry)
+        locations = (p for p in captured.operation_locations() if nan_check(p.line, p.column or 0) == failed.check)
+        location = next(locations, captured.entry)
         return FloatOperationError(
             "an operation makes a NaN, and its operands have none",
-            location=place,
+            location=location,
             help="`ml.config.check_nan = False` lets NaN pass",
         )
     check = captured.checks[failed.check]
@@ -58,13 +58,13 @@ def failure(captured: Captured, failed: CheckFailed) -> Exception:
         return raised_at(copy.copy(check.raised), check.location)
     number = failed.about if check.about is not None else None
     message = check.message if number is None else str(check.about).format(number)
-    kind: type[MlirmlError] = getattr(errors, check.kind)
-    return kind(message, location=check.location or captured.entry, help=check.help)
+    error_class: type[MlirmlError] = getattr(errors, check.kind)
+    return error_class(message, location=check.location or captured.entry, help=check.help)
 
 
 def _integer_out_of_range(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
-    for (i, _, _, name), place in zip(captured.int_ranges, captured.narrowed_at):
-        error = _outside(leaves[i], paths[i], np.dtype(name), place)
+    for (i, _, _, name), location in zip(captured.int_ranges, captured.narrowed_at):
+        error = _outside(leaves[i], paths[i], np.dtype(name), location)
         if error is not None:
             return error
     narrowed = {i for i, *_ in captured.int_ranges}
@@ -73,13 +73,13 @@ def _integer_out_of_range(captured: Captured, leaves: Sequence[Any], paths: Sequ
     return next((e for i in whole if (e := _outside(leaves[i], paths[i], i64, captured.entry)) is not None), None)
 
 
-def _outside(number: int, path: str, dtype: np.dtype, place: SourceLocation | None) -> MlirmlError | None:
+def _outside(number: int, path: str, dtype: np.dtype, location: SourceLocation | None) -> MlirmlError | None:
     limits, name = np.iinfo(dtype), short_name(dtype)
     if limits.min <= number <= limits.max:
         return None
     return IntegerRangeError(
         f"argument `{path}`: Python integer {number} is out of bounds for {name}",
-        location=place,
+        location=location,
         notes=(f"{name} holds the integers from {limits.min} to {limits.max}",),
         help="pass a float"
         if dtype.itemsize == 8
@@ -88,16 +88,16 @@ def _outside(number: int, path: str, dtype: np.dtype, place: SourceLocation | No
 
 
 def store_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
-    """The error for an argument that cannot be stored into by itself, whatever the others are."""
-    for (_, target), place in zip(captured.writebacks, captured.stored_at):
+    """The error for an argument that cannot be stored into, whatever the others are; None if there is none."""
+    for (_, target), location in zip(captured.writebacks, captured.stored_at):
         if isinstance(leaves[target], Array):  # always dense and writable, and to look at it would copy it to the host
             continue
         array = np.asarray(leaves[target])
         what, copy = f"argument `{paths[target]}` is stored into", f"pass a copy: `{paths[target]}.copy()`"
         if not array.flags.writeable:
-            return LaunchError(f"{what}, but it is read-only", location=place, help=copy)
+            return LaunchError(f"{what}, but it is read-only", location=location, help=copy)
         if _repeats_elements(array):
-            return LaunchError(f"{what}, but its elements share memory", location=place, help=copy)
+            return LaunchError(f"{what}, but its elements share memory", location=location, help=copy)
     return None
 
 
@@ -125,20 +125,20 @@ def overlap_refused(
 
 
 def _constant_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
-    for (_, target), place in zip(captured.writebacks, captured.stored_at):
+    for (_, target), location in zip(captured.writebacks, captured.stored_at):
         if any(_overlap(leaves[target], constant) for constant in captured.constants):
             what = (
                 f"argument `{paths[target]}` is stored into, and shares memory with an array from outside the function"
             )
-            return LaunchError(what, location=place, help=f"pass a copy: `{paths[target]}.copy()`")
+            return LaunchError(what, location=location, help=f"pass a copy: `{paths[target]}.copy()`")
     return None
 
 
-def _out_refused(outs: Sequence[np.ndarray]) -> MlirmlError | None:
-    for i, out in enumerate(outs):
+def _out_refused(out_arrays: Sequence[np.ndarray]) -> MlirmlError | None:
+    for i, out in enumerate(out_arrays):
         if not out.flags.writeable:
             return LaunchError(f"`out`: the array for result {i} is read-only")
-        if any(_overlap(out, other) for other in outs[:i]):
+        if any(_overlap(out, other) for other in out_arrays[:i]):
             return LaunchError(f"`out`: the array for result {i} shares memory with that of another result")
     return None
 

@@ -57,12 +57,12 @@ def _digest(data: bytes) -> str:
 @cache
 def compiler_fingerprint() -> str:
     """A digest of the compiler itself: an edited compiler finds nothing that an older one has made."""
-    native = _state(_native.__file__)  # lies elsewhere in some kinds of installation
+    native = _state(_native.__file__)  # in some installations not below the package's folder
     return _digest(state_of_sources(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + native)[:16]
 
 
 def state_of_sources(folder: str) -> bytes:
-    """The places, sizes and times of change of the Python files below a folder.
+    """The paths, sizes and modification times of the Python files below a folder.
 
     Python trusts them for its own compiled files; to read all files would take ten times as long.
     """
@@ -90,15 +90,15 @@ def versions() -> tuple[tuple[str, str], ...]:
 def _installed_version(package: str) -> str:
     # importlib.metadata says the same, but importing it takes longer than all else here together.
     spec = importlib.util.find_spec(package)
-    for place in (spec.submodule_search_locations or []) if spec is not None else []:
-        for name in os.listdir(os.path.dirname(place)):
+    for location in (spec.submodule_search_locations or []) if spec is not None else []:
+        for name in os.listdir(os.path.dirname(location)):
             if name.startswith(f"{package}-") and name.endswith(".dist-info"):
                 return name.removeprefix(f"{package}-").removesuffix(".dist-info")
     return "unknown"
 
 
 def key_entries(ir: str, fingerprint: Entries) -> list[tuple[str, str]]:
-    """Everything that a program's code depends on, by name."""
+    """The cache key: a digest or version, by name, of everything that the generated code depends on."""
     return [("ir", _digest(ir.encode())), *fingerprint, *versions()]
 
 
@@ -108,7 +108,7 @@ def key_of(entries: Entries) -> str:
 
 
 def directory() -> Path:
-    """Where entries lie: `config.cache_dir`, or the user's cache folder for mlirml."""
+    """The folder of the cache entries: `config.cache_dir`, or the user's cache folder for mlirml."""
     from pathlib import Path
 
     return Path(_folder())
@@ -176,7 +176,7 @@ def load(entries: Entries) -> Artifact | None:
 
 
 def is_there() -> bool:
-    """True if anything can be found."""
+    """True if the cache is switched on and its folder exists."""
     return config.cache and os.path.isdir(_folder())
 
 
@@ -187,7 +187,7 @@ def drop(entries: Entries) -> None:
 
 
 def store(entries: Entries, artifact: Artifact) -> None:
-    """Keep an artifact. A cache that cannot be written is no error: the program is there already."""
+    """Store an artifact. An unwritable cache is no error: the program is in memory already."""
     if not config.cache:
         return
     body = json.dumps(list(entries)).encode() + b"\n" + artifact.to_bytes()
@@ -234,7 +234,7 @@ def listing() -> Iterator[Entry]:
 
 
 def unfinished() -> list[tuple[Path, int]]:
-    """The files that writers have not finished, with their sizes: a killed one leaves its own behind."""
+    """The temporary files that writers have not renamed yet, or were killed before renaming, with their sizes."""
     where = directory()
     with suppress(*_NOT_THERE), private_folder.opened(str(where)) as folder:
         return [(where / name, status.st_size) for name, status in folder.files(prefix=_UNFINISHED)]

@@ -1,4 +1,4 @@
-"""Calls taken apart into what a program depends on, and the programs made for them."""
+"""A call analysed into the signature that selects a program, and the programs built for signatures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Build:
-    """One compiled signature and how it came about."""
+    """One compiled signature, with the program and the reason for compiling it."""
 
     number: int
     captured: Captured
@@ -38,12 +38,12 @@ class Build:
     remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
 
     def changed(self, function: Any) -> str | None:
-        """That a variable, an attribute or an item which the function read is another object now, in words."""
+        """A message naming the variable, attribute or item read by the function that is another object now, or None."""
         return changed(self.captured, function)
 
 
 def changed(captured: Captured, function: Any) -> str | None:
-    """The first guard that does not hold any more, in words."""
+    """A message for the first guard that no longer holds, or None."""
     from mlirml.frontend.tracing.captured import holds
 
     broken = next((guard for guard in captured.guards if not holds(guard)), None)
@@ -65,7 +65,7 @@ def changed(captured: Captured, function: Any) -> str | None:
 
 @dataclass
 class Call:
-    """Arguments taken apart."""
+    """The arguments of one call, flattened and split into traced leaves and static values."""
 
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
@@ -85,11 +85,11 @@ class Call:
         return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()} | self.constants
 
     def input_paths(self) -> list[str]:
-        """What the program's inputs are called."""
+        """The names of the program's inputs, in messages: `params['w']`."""
         return self.paths if self.overlaps is None else self.overlaps.input_paths(self.paths)
 
     def key(self) -> Any:
-        """What has to be equal for two calls to run the same program."""
+        """The hashable key of the program for this call: equal keys run the same program."""
         return (
             self.treedef,
             self.treedef.orders(),
@@ -100,9 +100,9 @@ class Call:
 
 
 def device_form(leaves: Sequence[Any], tree: TreeDef) -> Any:
-    """What is equal for two calls of a program on a device that need no other look; None where they do.
+    """Hashable key of the calls of a device program that need no further checks; None if this call needs them.
 
-    The values of integers are part of what is checked, and objects of other kinds are converted.
+    Integer values are subject to range checks, and leaves other than arrays to conversion.
     """
     form: list[Any] = [tree, tree.orders()]
     for leaf in leaves:
@@ -119,13 +119,13 @@ def device_form(leaves: Sequence[Any], tree: TreeDef) -> Any:
 
 
 def needs_no_look(build: Build) -> bool:
-    """True if nothing depends on the values of the arguments, or on which of them are the same."""
+    """True if the program depends neither on the values of the arguments nor on which of them are the same array."""
     captured = build.captured
     return not (captured.writebacks or captured.int_ranges or captured.replaced or build.overlaps or build.statics)
 
 
 def without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | str, Any]) -> Any:
-    """The arguments that are traced."""
+    """The arguments without the static ones."""
     return (
         tuple(a for i, a in enumerate(args) if i not in statics),
         {name: a for name, a in kwargs.items() if name not in statics},
@@ -138,7 +138,7 @@ def leaf_array(leaf: Any, spec: TensorSpec) -> Any:
 
 def result_buffers(out: Any, captured: Captured) -> list[Any]:
     leaves, tree = flatten(out)
-    if captured.places is not None:
+    if captured.result_order is not None:
         raise ArgumentError("`out` is given for results that go into donated arguments", location=captured.entry)
     results = captured.outputs[: captured.out_tree.leaf_count()]
     fits = tree == captured.out_tree and all(
@@ -171,13 +171,13 @@ def store_items(call: Call, captured: Captured, values: Sequence[np.ndarray]) ->
 
 
 def name_of_cell(function: Any, cell: Any) -> str | None:
-    """What the function calls the closure variable of a cell."""
+    """The name of the function's closure variable that a cell belongs to."""
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     return next((n for n, c in zip(names, getattr(function, "__closure__", None) or ()) if c is cell), None)
 
 
 def differences(call: Call, build: Build) -> list[str]:
-    """What a call has other than a signature, in words."""
+    """Messages: one for each part of the signature in which a call differs from a build."""
     old = dict(zip(build.paths, build.specs))
     new = dict(zip(call.paths, call.specs))
     found = [f"`{path}` is {new[path]}, was {old[path]}" for path in new if old.get(path, new[path]) != new[path]]
@@ -198,14 +198,14 @@ def differences(call: Call, build: Build) -> list[str]:
 
 
 def differs(call: Call, build: Build) -> bool:
-    """True if a call has another signature but for the order of the keys in dicts."""
+    """True if the signatures of the call and the build differ in more than the order of dict keys."""
     statics = [{name: exact(v) for name, v in given.items()} for given in (call.static_values(), build.statics)]
     same = (build.treedef, build.specs, build.overlaps) == (call.treedef, call.specs, call.overlaps)
     return not same or statics[0] != statics[1]
 
 
 def memory_of(artifact: Artifact) -> str:
-    """The memory that a call takes beside that of its arguments, which is all that it takes at its peak."""
+    """The peak memory of a call, beside that of its arguments."""
     results, workspace = sum(buffer.nbytes for buffer in artifact.outputs), artifact.workspace_bytes
     return f"memory of a call: {shown_bytes(results)} of results, {shown_bytes(workspace)} of workspace"
 

@@ -60,13 +60,13 @@ class Clock:
         self._last = time.perf_counter()
 
     def note(self, part: str) -> None:
-        """The time since the last note was spent on this."""
+        """Attribute the time since the last note to this part."""
         now = time.perf_counter()
         self.seconds[part] = self.seconds.get(part, 0.0) + now - self._last
         self._last = now
 
     def add(self, parts: dict[str, float]) -> None:
-        """The time since the last note was spent on these."""
+        """Attribute the time since the last note to these parts."""
         self.seconds |= parts
         self._last = time.perf_counter()
 
@@ -122,7 +122,7 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
 
 
 def compiled(target: Target, captured: Captured, clock: Clock) -> tuple[Artifact, Instrumentation]:
-    """Make code of what was captured; what was seen of the passes, too. The compiler's lock is held."""
+    """The artifact of a captured program and the instrumentation of its passes. The caller holds the compiler lock."""
     from mlirml.ir.bindings import lent_context
 
     with lent_context(target.name, len(captured.text)) as context:
@@ -133,7 +133,7 @@ def compiled(target: Target, captured: Captured, clock: Clock) -> tuple[Artifact
 
 @native_code()
 def built(target: Target, module: mlir.Module, clock: Clock) -> tuple[Artifact, Instrumentation]:
-    """Run the target's passes and make code; what was seen of the passes, too."""
+    """Run the target's passes and generate code: the artifact, and the instrumentation of the passes."""
     watch = _watch()
     begun: list[Any] = []
     ahead = target.ahead
@@ -170,7 +170,7 @@ def _watch() -> Instrumentation:
 def run_pipeline(
     target: Target, module: mlir.Module, stop_after: str | None = None, watch: Instrumentation | None = None
 ) -> Instrumentation:
-    """Run the target's passes; what was seen of them."""
+    """Run the target's passes, up to stage `stop_after`; returns their instrumentation."""
     watch = watch or _watch()
     if stop_after is not None and stop_after not in dict(target.stages):
         target.pipeline.until(stop_after)  # refuses
@@ -178,7 +178,8 @@ def run_pipeline(
     first = target.pipeline_for(names, slice(1))
     first.run(module, instrumentation=watch)
     if stop_after != first.stages[0].name:
-        # Loops may become anything, so that most passes may have work for them. Raised, they tell what they are.
+        # Raising can turn a loop into any structured operation: the operations present decide which passes run, so they
+        # are collected after it.
         names = present(module) if first.stages[0].steps else names
         target.pipeline_for(names, slice(1, None)).run(module, stop_after=stop_after, instrumentation=watch)
     return watch
@@ -207,14 +208,14 @@ def seconds(watch: Instrumentation) -> dict[str, float]:
 
 
 def on_loops(watch: Instrumentation) -> list[Remark]:
-    """The remarks on what became of loops, in the order of the source."""
-    found = [remark for remark in watch.remarks if remark.kind]
+    """The remarks on how loops were raised or why they were not, in source order."""
+    found = [remark for remark in watch.remarks if remark.outcome]
     return sorted(found, key=lambda r: (r.location.file, r.location.line, r.location.column) if r.location else ("",))
 
 
 @dataclass
 class Lowered:
-    """A module after a stage."""
+    """The module of a program after a stage of its pipeline."""
 
     module: mlir.Module = field(repr=False)
     target: Target

@@ -1,6 +1,6 @@
 """Donated arguments: results are written into the memory of arguments that the caller has no more use for.
 
-What is captured is the function and, behind it, `argument[...] = result` for each result that fits a donated argument;
+The captured program is the function, followed by `argument[...] = result` for each result that fits a donated argument;
 the caller then gets the argument's own array for that result.
 """
 
@@ -24,9 +24,9 @@ class Donation:
     """
 
     def __init__(
-        self, function: Callable[..., Any], places: Sequence[int | str], traced: Callable[..., Any], loops: bool
+        self, function: Callable[..., Any], donated: Sequence[int | str], traced: Callable[..., Any], loops: bool
     ) -> None:
-        self._function, self._donated, self._traced, self._loops = function, places, traced, loops
+        self._function, self._donated, self._traced, self._loops = function, donated, traced, loops
         self._tree: TreeDef | None = None
         self._inputs: dict[int, int] = {}  # of results, the numbers of the arguments that they go into
 
@@ -64,16 +64,16 @@ class Donation:
         state.donated = sorted(self._inputs.values())
         return tuple(leaf for number, leaf in enumerate(leaves) if number not in self._inputs)
 
-    def _is_given(self, place: int | str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        return place < len(args) if isinstance(place, int) else place in kwargs
+    def _is_given(self, argument: int | str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        return argument < len(args) if isinstance(argument, int) else argument in kwargs
 
     def finished(self, captured: Captured) -> Captured:
-        """What was captured, with the results in the places where the function gives them."""
+        """The captured program with its results in the order in which the function returns them."""
         assert self._tree is not None
         written = {target: output for output, target in captured.writebacks}
         kept = iter(range(len(captured.outputs)))
-        places = tuple(
+        positions = tuple(
             written[self._inputs[number]] if number in self._inputs else next(kept)
             for number in range(self._tree.leaf_count())
         )
-        return replace(captured, out_tree=self._tree, places=places)
+        return replace(captured, out_tree=self._tree, result_order=positions)

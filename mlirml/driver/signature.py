@@ -1,4 +1,4 @@
-"""The parameters of a function, and what its arguments are called."""
+"""The parameters of a function, and the names of its arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def takes_out(fn: Callable[..., Any]) -> bool:
 
 
 def argument_names(fn: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
-    """What the positional arguments are called."""
+    """The names of the positional arguments; those of `*args` are `args[0]` and so on."""
     positional = positional_names(fn)
     rest = next((p.name for p in parameters_of(fn) if p.kind is p.VAR_POSITIONAL), "args")
     return [positional[i] if i < len(positional) else f"{rest}[{i - len(positional)}]" for i in range(len(args))]

@@ -10,7 +10,7 @@ from mlirml.errors import CaptureError, InternalError
 
 if TYPE_CHECKING:
     from mlirml.driver.calls import Call
-    from mlirml.frontend.state.effects import Place, StateChanged
+    from mlirml.frontend.state.effects import StateChanged, StateVariable
     from mlirml.frontend.tracing.captured import Captured
 
 _Result = TypeVar("_Result")
@@ -18,15 +18,15 @@ _ATTEMPTS = 100
 
 
 class State:
-    """The places that tracing has found to change, and those among them that tracing needs the numbers of."""
+    """The state variables that tracing has found to change, and those whose values tracing needs."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
+        self.variables: list[StateVariable] = []
         self.python: frozenset[Any] = frozenset()
-        self._numbers: list[Place] = []
+        self._numbers: list[StateVariable] = []
 
     def settled(self, run: Callable[[], _Result]) -> _Result:
-        """What `run` returns, which traces the function, once all places are known."""
+        """The result of `run`, which traces the function, repeated until tracing finds no further state variable."""
         from mlirml.frontend.state.effects import StateChanged
 
         failed: CaptureError | None = None
@@ -39,32 +39,32 @@ class State:
                 if failed is not None or not self._numbers:
                     raise failed or error from None
                 failed = error  # maybe over a number that is not known any more
-                self.python |= {place.name for place in self._numbers}
-                self.places = [place for place in self.places if place.name not in self.python]
+                self.python |= {variable.name for variable in self._numbers}
+                self.variables = [variable for variable in self.variables if variable.name not in self.python]
                 self._numbers = []
         raise InternalError("the state of a function does not settle")
 
     def _adopt(self, found: StateChanged) -> None:
-        new = {place.name for place in found.places}
-        self.places = [*(place for place in self.places if place.name not in new), *found.places]
+        new = {variable.name for variable in found.variables}
+        self.variables = [*(variable for variable in self.variables if variable.name not in new), *found.variables]
         self._numbers += found.numbers
 
     def items(self) -> list[Any]:
         """The values for a call."""
         from mlirml.frontend.state.effects import items_of
 
-        return items_of(self.places)
+        return items_of(self.variables)
 
     def named(self, paths: list[str]) -> list[str]:
         """The paths of all leaves, in the user's words for those of the state."""
-        if not self.places:
+        if not self.variables:
             return paths
         found = [re.match(r"<state>\[(\d+)\]", path) for path in paths]
-        return [self.places[int(m[1])].path if m else path for m, path in zip(found, paths)]
+        return [self.variables[int(m[1])].path if m else path for m, path in zip(found, paths)]
 
     def write_back(self, call: Call, captured: Captured) -> None:
-        """What a call has made of the state."""
+        """Store the new values of the state variables after a call."""
         from mlirml.frontend.state.effects import write_back
         from mlirml.frontend.tracing.trace import STATE
 
-        write_back(self.places, call.kwargs[STATE], captured.unset)
+        write_back(self.variables, call.kwargs[STATE], captured.unset)

@@ -1,4 +1,4 @@
-"""What to write instead where Python asks a traced array for its value: read off the syntax at the place."""
+"""Help texts for errors where Python needs the value of a traced array, derived from the syntax at that location."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ MASK_HELP = (
     "the same mask, `x[mask] = np.sqrt(x[mask])`"
 )
 STORE = "a store into a real array"
-SLICE = "a slice"  # with a bound that is known only when the program runs
-INDEX = "an index"  # of a list or tuple, known only when the program runs
+SLICE = "a slice"  # with a dynamic bound
+INDEX = "an index"  # of a list or tuple, dynamic
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
 _TRACED_INDEX = "index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list"
 _CALLS = {
@@ -45,15 +45,15 @@ _CALLS = {
 
 @dataclass(frozen=True)
 class Advice:
-    """What asks for the value, the place of exactly that, and what to write instead."""
+    """The operation that needs the value, its source location, and the code to write instead."""
 
     subject: str
-    place: SourceLocation
+    location: SourceLocation
     help: str
 
 
 def on_truth_test(location: SourceLocation | None, what: str) -> Advice | None:
-    """Advice for a place where Python asks whether an array is true."""
+    """Advice for a location where Python tests the truth of an array."""
     if location is None:
         return None
     nodes = list(_around(location))
@@ -65,14 +65,14 @@ def on_truth_test(location: SourceLocation | None, what: str) -> Advice | None:
 
 
 def on_conversion(location: SourceLocation | None, what: str) -> Advice | None:
-    """Advice for a place where an array is converted to a Python number or to a real NumPy array.
+    """Advice for a location where an array is converted to a Python number or to a real NumPy array.
 
     `what` is how Python asks: "`float()`", say, for the function `float` and for `math.exp` too.
     """
     if location is None:
         return None
     found = [f for f in (_conversion(node) for node in _around(location)) if f is not None]
-    if not location.column:  # only the line is known: the likeliest must be the only one
+    if not location.column:  # only the line is known: a conversion in it must be unambiguous
         ranks = [0 if f[0] == what else 1 if f[0] == STORE else 2 for f in found]
         found = [f for f, rank in zip(found, ranks) if rank == min(ranks)]
         found = found if len(found) == 1 else []
@@ -80,9 +80,9 @@ def on_conversion(location: SourceLocation | None, what: str) -> Advice | None:
 
 
 def in_user_words(help: str, location: SourceLocation | None) -> str:
-    """The help with `x1` and `x2` replaced by the operands that stand in the source."""
+    """The help with `x1` and `x2` replaced by the operands in the source."""
     nodes = list(_around(location)) if location is not None else []
-    if location is not None and not location.column:  # only the line is known: the operator, not a call beside it
+    if location is not None and not location.column:  # only the line is known: the operator, not a call in it
         nodes = [n for n in nodes if _operands(n)]
         nodes = [n for n in nodes if not isinstance(n, ast.Call)] or nodes
         nodes = nodes if len(nodes) == 1 else []
@@ -94,7 +94,7 @@ def in_user_words(help: str, location: SourceLocation | None) -> str:
 
 
 def return_place(definition: SourceLocation | None) -> SourceLocation | None:
-    """The value of a function's only `return`, or else the definition."""
+    """The location of the value of a function's only `return`, or else of its definition."""
     if definition is None:
         return None
     for node in _nodes_of_line(_parsed(definition.file), definition.line):
@@ -105,7 +105,7 @@ def return_place(definition: SourceLocation | None) -> SourceLocation | None:
 
 
 def _own_nodes(function: ast.AST) -> Iterator[ast.AST]:
-    """The nodes inside a function, without those of functions inside of it."""
+    """The nodes in a function, without those of nested functions."""
     for node in ast.iter_child_nodes(function):
         yield node
         if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
@@ -125,7 +125,7 @@ def _operands(node: ast.AST) -> list[ast.expr]:
     return node.args if isinstance(node, ast.Call) and not node.keywords else []
 
 
-# What asks, the expression to point at, and the help.
+# The operation that needs the value, the expression to point at, and the help.
 _Finding = tuple[str, ast.expr, str]
 
 
@@ -140,19 +140,19 @@ def _located(location: SourceLocation, node: ast.expr) -> SourceLocation:
 
 
 def _with_control(finding: _Finding, outer: list[ast.AST], location: SourceLocation) -> _Finding:
-    """`a and b` inside of an `if`: the branch is what asks, and both helps are needed."""
-    subject, place, help_ = finding
+    """For `a and b` in the test of an `if`, the finding is about the branch, with both helps."""
+    subject, target, help_ = finding
     for node in outer:
         if isinstance(node, ast.Call):
             break
         around = _truth_test(node, location)
         if around is not None:
-            subject, place, help_ = around[0], around[1], f"{around[2]}; {help_}"
-    return subject, place, help_
+            subject, target, help_ = around[0], around[1], f"{around[2]}; {help_}"
+    return subject, target, help_
 
 
 def _around(location: SourceLocation) -> Iterator[ast.AST]:
-    """The expressions around a place, the innermost first, and their statement."""
+    """The expressions around a location, the innermost first, and their statement."""
     found = [node for node in _nodes_of_line(_parsed(location.file), location.line) if _contains(node, location)]
     for node in sorted(found, key=_extent):
         yield node
@@ -161,7 +161,7 @@ def _around(location: SourceLocation) -> Iterator[ast.AST]:
 
 
 def _nodes_of_line(parent: ast.AST, line: int) -> Iterator[ast.expr | ast.stmt]:
-    """The statements and expressions that a line is in."""
+    """The statements and expressions that include a line."""
     for node in ast.iter_child_nodes(parent):
         if isinstance(node, (ast.expr, ast.stmt)):
             first = min([node.lineno, *(x.lineno for x in getattr(node, "decorator_list", ()))])
@@ -176,7 +176,7 @@ _PARSED_LIMIT = 16
 
 
 def _parsed(file: str) -> ast.Module:
-    """The syntax tree of a file. Loops that turn out not to be ones ask for it at each attempt."""
+    """The syntax tree of a file, cached as each attempt to trace a loop may need it."""
     lines = linecache.getlines(file)
     known = _PARSED.get(file)
     if known is not None and known[0] is lines:
@@ -228,7 +228,7 @@ def _truth_test(node: ast.AST, location: SourceLocation) -> _Finding | None:
 
 
 def _asks(node: ast.AST, test: ast.expr, location: SourceLocation) -> bool:
-    """True if the place is the test, or (Python 3.11) the whole statement because of its test."""
+    """True if the location is the test, or (Python 3.11) the whole statement because of its test."""
     if _contains(test, location):
         return True
     return isinstance(node, ast.stmt) and (node.lineno, node.col_offset + 1) == (location.line, location.column)
@@ -253,7 +253,7 @@ def _call(node: ast.Call) -> _Finding:
     if listed is not None and callee.startswith(("np.", "numpy.")):
         text = ast.unparse(listed)
         if name in ("array", "asarray"):
-            # It was not seen that traced code calls it: its function came out of a container, say.
+            # The function was not known to be called by traced code: it came out of a container, for example.
             rows = isinstance(listed, ast.List) and any(isinstance(item, (ast.List, ast.Tuple)) for item in listed.elts)
             return f"`{callee}()`", node, f"join the numbers by `np.stack([...])`{', row by row' if rows else ''}"
         return (

@@ -1,4 +1,4 @@
-"""Find the user's source position: the innermost frame that is none of mlirml, NumPy and the standard library."""
+"""The user's source location: the innermost frame that is not in mlirml, NumPy or the standard library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from types import CodeType, FrameType
 
 from mlirml.errors import CaptureError, SourceLocation
 
-# By the code's id, with the code itself to keep the id its own: equal code may come from different files.
+# Keyed by the code's id, with the code kept alive so that the id is not reused: equal code may come from different
+# files.
 _CACHE: dict[tuple[int, int], tuple[CodeType, SourceLocation]] = {}
 _CACHE_LIMIT = 1 << 14
 _INTERNAL: dict[int, tuple[CodeType, bool]] = {}
@@ -35,12 +36,12 @@ def _is_internal(frame: FrameType) -> bool:
     name = frame.f_globals.get("__name__", "")
     root = name.partition(".")[0] if isinstance(name, str) else ""
     file = frame.f_code.co_filename
-    # By the file: a module of the user's may be called `test` or `code` too.
+    # Compare files, not module names: a module of the user's may be called `test` or `code` too.
     return root in ("mlirml", "numpy") or (file.startswith(_STANDARD_LIBRARY) and "-packages" not in file)
 
 
 def user_frame(depth: int = 1) -> FrameType | None:
-    """The user's code that is running now, or None outside of any."""
+    """The user's frame that is executing now, or None outside of any."""
     frame: FrameType | None = sys._getframe(depth)
     while frame is not None and is_internal(frame):
         frame = frame.f_back
@@ -58,13 +59,13 @@ def user_variables() -> Iterator[tuple[str, object]]:
 
 
 def user_location(depth: int = 1) -> SourceLocation | None:
-    """The place in the user's code that is running now, or None outside of any."""
+    """The user's source location that is executing now, or None outside of any."""
     frame = user_frame(depth + 1)
     return None if frame is None else frame_location(frame)
 
 
 def frame_location(frame: FrameType) -> SourceLocation:
-    """The place where a frame is."""
+    """The source location that a frame is executing."""
     key = id(frame.f_code), frame.f_lasti
     known = _CACHE.get(key)
     if known is None:
@@ -75,7 +76,7 @@ def frame_location(frame: FrameType) -> SourceLocation:
 
 
 def code_location(code: CodeType, offset: int) -> SourceLocation:
-    """The place of the instruction at a byte offset."""
+    """The source location of the instruction at a byte offset."""
     name = getattr(code, "co_qualname", code.co_name).rpartition(".<locals>.")[2]
     if sys.version_info >= (3, 11):
         line, end_line, column, end_column = _positions(code)[offset // 2]
@@ -86,7 +87,7 @@ def code_location(code: CodeType, offset: int) -> SourceLocation:
 
 
 def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None, int | None]]:
-    """Where the instructions of a code object are: Python finds one by counting from the first."""
+    """The source ranges of a code object's instructions, cached: Python finds one by counting from the first."""
     known = _POSITIONS.get(id(code))
     if known is None and sys.version_info >= (3, 11):
         if len(_POSITIONS) >= _MOST_CODES:
@@ -96,7 +97,7 @@ def _positions(code: CodeType) -> list[tuple[int | None, int | None, int | None,
 
 
 def _lambda_location(code: CodeType) -> SourceLocation:
-    """The value of a lambda: from the first to the last place of its instructions."""
+    """The value of a lambda: the source range of its instructions."""
     if sys.version_info >= (3, 11):
         spans = [p for p in code.co_positions() if None not in p and p[2:] != (0, 0)]
         if spans:
@@ -117,11 +118,11 @@ def function_location(code: CodeType) -> SourceLocation:
 
 
 class at_user_line:
-    """Context manager: a `CaptureError` that leaves without a place gets the user's current one."""
+    """Context manager: a `CaptureError` without a location gets the user's current one."""
 
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, CaptureError) and error.location is None:
             error.location = user_location(2)

@@ -1,4 +1,4 @@
-"""What a compiled program depends on of an argument: shape and dtype, and whether it was a Python number."""
+"""The properties of an argument that a program is compiled for: shape, dtype, and whether it was a Python number."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TensorSpec:
         _check_dtype(self.dtype, "TensorSpec")
 
     def restored(self, result: np.ndarray) -> Any:
-        """An array that a program gave, as the Python object that this spec describes."""
+        """An output of a program as the Python object that this spec describes."""
         return result.item() if self.weak else result[()] if self.scalar else result
 
     @property
@@ -65,9 +65,9 @@ def spec_of(leaf: Any, path: str) -> TensorSpec:
 
 
 def is_static(leaf: Any) -> bool:
-    """True if an argument leaf is no array and no number, but a name, a function, a dtype, an object or the like.
+    """True if an argument leaf is neither an array nor a number: a name, a function, a dtype, an object or the like.
 
-    Such a leaf belongs to the structure of the call: the function is traced with it, anew for each other one.
+    Such a leaf belongs to the structure of the call: the function is traced once for each value of it.
     """
     if isinstance(leaf, (str, bytes, np.dtype, Enum)) or leaf is Ellipsis:
         return True
@@ -83,7 +83,7 @@ def is_static(leaf: Any) -> bool:
 
 
 def refuse_random(value: Any, path: str, location: SourceLocation | None = None) -> None:
-    """Refuse an argument that draws random numbers: it would do so once, when the function is traced."""
+    """Refuse an argument that draws random numbers: it would draw them once, when the function is traced."""
     from mlirml.frontend.state.reachable import is_random
 
     if is_random(value):
@@ -95,7 +95,7 @@ def refuse_random(value: Any, path: str, location: SourceLocation | None = None)
 
 
 def as_array(leaf: Any, path: str) -> np.ndarray:
-    """An argument leaf as a NumPy array without copying; refuses what has no exact array meaning."""
+    """An argument leaf as a NumPy array without copying; refuses values that no array represents exactly."""
     if has_own_arithmetic(leaf):
         raise ArgumentError(
             f"argument `{path}` is a {type(leaf).__name__}, whose arithmetic differs from plain arrays",

@@ -8,10 +8,10 @@ _ATTEMPTS = 10
 
 
 def parsed(source: str) -> ast.Module:
-    """The syntax tree of a text; `SyntaxError` where it is none.
+    """The syntax tree of a text; raises `SyntaxError` if it has none.
 
-    CPython before 3.12 keeps one count of the depth for all threads: where the garbage collector runs Python code in
-    the middle, and another thread parses then, there is a SystemError about a "recursion depth mismatch".
+    CPython before 3.12 keeps one recursion depth for all threads: if the garbage collector runs Python code during
+    parsing, and another thread parses then, there is a SystemError about a "recursion depth mismatch".
     """
     for _ in range(_ATTEMPTS):
         try:

@@ -13,7 +13,7 @@ from mlirml.interpreter.values import Value, checked, integer, integers, mixed, 
 from mlirml.ir.bindings import mlir
 
 Expression = Callable[[Sequence[Value], Sequence[Value]], Value]
-"""An affine expression of dimensions and symbols, of integers or of arrays of them."""
+"""A function of dimensions and symbols, on integers or on arrays of them."""
 
 
 def expression(expr: mlir.AffineExpr) -> Expression:
@@ -48,7 +48,7 @@ class Linear:
 
     @property
     def dimension(self) -> int | None:
-        """The number of the dimension, if the expression is just one."""
+        """The index of the dimension, if the expression is a single dimension."""
         if self.constant == 0 and list(self.coefficients.values()) == [1]:
             return next(iter(self.coefficients))
         return None
@@ -63,7 +63,7 @@ class Linear:
 
 
 def linear(expr: mlir.AffineExpr) -> Linear | None:
-    """The coefficients of an expression of dimensions; None when it has symbols, `mod` or divisions."""
+    """The coefficients of an affine expression of dimensions; None if it has symbols, `mod` or divisions."""
     if isinstance(expr, mlir.AffineConstantExpr):
         return Linear({}, expr.value)
     if isinstance(expr, mlir.AffineDimExpr):
@@ -93,7 +93,7 @@ def _map(op: mlir.Operation, name: str = "map") -> Callable[[Sequence[Value]], l
 
 @evaluates("affine.apply", "affine.min", "affine.max", elementwise=True)
 def apply_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """The value of a map: its one result, or the least or greatest."""
+    """The value of a map: its result, or the minimum or maximum of its results."""
     apply = _map(op)
     choose = np.maximum if op.name == "affine.max" else np.minimum
 
@@ -133,7 +133,7 @@ def prefetch_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("affine.vector_load")
 def vector_load_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A vector of neighbours."""
+    """A contiguous vector."""
     apply, shape = _map(op), shape_of(op.results[0].type)
     return lambda buffer, *operands: (
         buffer.array[window(apply(operands), shape, buffer.array.shape)].reshape(shape).copy()
@@ -142,7 +142,7 @@ def vector_load_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("affine.vector_store")
 def vector_store_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Write a vector of neighbours."""
+    """Write a contiguous vector."""
     apply = _map(op)
 
     def kernel(value: Value, buffer: Value, *operands: Value) -> None:
@@ -154,7 +154,7 @@ def vector_store_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("affine.delinearize_index")
 def delinearize_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A flat index as one index a dimension."""
+    """Split a linear index into one index per dimension."""
     read = mixed(integers(op, "static_basis"))
     count = len(op.results)
 
@@ -172,7 +172,7 @@ def delinearize_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("affine.linearize_index")
 def linearize_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """One index a dimension as a flat index."""
+    """Combine one index per dimension into a linear index."""
     read = mixed(integers(op, "static_basis"))
     indices, dynamic = segments(op)
 
@@ -189,7 +189,7 @@ def linearize_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @controls("affine.for")
 def for_rule(op: mlir.Operation, function: Function) -> Step:
-    """A loop from the greatest lower bound to the least upper bound."""
+    """A loop from the maximum of the lower bounds to the minimum of the upper bounds."""
     lower, upper, initial = segments(op)
     slots = [function.slot(value) for value in op.operands]
     low, high = _map(op, "lowerBoundMap"), _map(op, "upperBoundMap")
@@ -210,7 +210,7 @@ def for_rule(op: mlir.Operation, function: Function) -> Step:
 
 @controls("affine.parallel")
 def parallel_rule(op: mlir.Operation, function: Function) -> Step:
-    """A nest of loops, run last to first."""
+    """A loop nest, run from the last iteration to the first."""
     if op.results:
         raise unsupported(op, "affine.parallel with reductions")
     slots = [function.slot(value) for value in op.operands]
@@ -231,7 +231,7 @@ def parallel_rule(op: mlir.Operation, function: Function) -> Step:
 
 
 def _grouped(op: mlir.Operation, side: str, choose: Callable[[list[Value]], Value]) -> Callable[..., list[int]]:
-    """The bounds of an `affine.parallel`: for each loop, `choose` among its share of the map's results."""
+    """The bounds of an `affine.parallel`: for each loop, `choose` among its group of the map's results."""
     apply = _map(op, f"{side}BoundsMap")
     sizes = [int(size) for size in np.array(op.attributes[f"{side}BoundsGroups"])]
 

@@ -1,7 +1,7 @@
 """Rules of the reference interpreter for `func`, `scf` and `cf`.
 
-Iterations of parallel loops run last to first, and the chunks of a call with `mlirml.parallel_for` too: a loop that is
-not parallel gives a wrong answer here.
+Iterations of parallel loops run last to first, and so do the chunks of a call with `mlirml.parallel_for`: a loop that
+is wrongly marked as parallel computes a wrong result here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlirml.interpreter.values import Trap, Value, integers, mixed, segments
 from mlirml.ir.bindings import block_ops, callee_of, mlir
 
 PARALLEL_CHUNKS = 4
-"""How many chunks a parallel call makes at most, so that a wrong bound of a chunk shows."""
+"""The maximum number of chunks of a parallel call: more than one, so that wrong chunk bounds are visible."""
 
 
 def _slots(function: Function, values: Iterable[mlir.Value]) -> list[int]:
@@ -34,7 +34,7 @@ def _assign(environment: Environment, slots: Sequence[int], values: Sequence[Val
 
 @evaluates("func.call")
 def call_rule(op: mlir.Operation, function: Function) -> Kernel:
-    """Run another function of the module; a call with a grain in a few chunks."""
+    """Run another function of the module; a call with a grain runs in a few chunks."""
     program, callee = function.program, callee_of(op)
     grain = parallel_grain(op)
     if grain is not None:
@@ -52,7 +52,7 @@ def _in_chunks(body: Function, grain: int, lower: Value, upper: Value, *captures
 
 @controls("cf.assert")
 def assert_rule(op: mlir.Operation, function: Function) -> Step:
-    """Fail as the native runtime does when the condition is false, or trap where the check has no number."""
+    """Fail as the native runtime does when the condition is false; trap if the check has no index."""
     message = mlir.StringAttr(op.attributes["msg"]).value
     number = mlir.IntegerAttr(op.attributes[CHECK]).value if CHECK in op.attributes else None
 
@@ -74,14 +74,14 @@ def assert_rule(op: mlir.Operation, function: Function) -> Step:
 
 
 def _stored_into(body: mlir.Block) -> list[int]:
-    """Which of the tensors that a loop carries its rounds store into in place."""
+    """The indices of the loop-carried tensors into which the body stores in place."""
     inserts = [op for op in block_ops(body) if op.name in ("tensor.insert", "tensor.insert_slice")]
     return [mlir.BlockArgument(op.operands[1]).arg_number - 1 for op in inserts if stores_in_place(op)]
 
 
 @controls("scf.for")
 def for_rule(op: mlir.Operation, function: Function) -> Step:
-    """A counted loop with carried values."""
+    """A counted loop with loop-carried values."""
     lower, upper, step, *initial = _slots(function, op.operands)
     body = function.block(op.regions[0].blocks[0])
     results = _slots(function, op.results)
@@ -118,7 +118,7 @@ def if_rule(op: mlir.Operation, function: Function) -> Step:
 
 @controls("scf.while")
 def while_rule(op: mlir.Operation, function: Function) -> Step:
-    """Run the first region, then, while it says so, the second and the first again."""
+    """Run the first region, then, while its condition holds, the second and the first again."""
     initial = _slots(function, op.operands)
     before, after = (function.block(region.blocks[0]) for region in op.regions)
     results = _slots(function, op.results)
@@ -164,7 +164,7 @@ def _points_last_first(bounds: Iterable[tuple[int, int, int]]) -> list[tuple[np.
 
 @controls("scf.parallel")
 def parallel_rule(op: mlir.Operation, function: Function) -> Step:
-    """A nest of loops in reverse order; each reduction folds its value in."""
+    """A loop nest in reverse order, with its reductions."""
     groups = [_slots(function, list(op.operands)[group]) for group in segments(op)]
     lower, upper, step, initial = groups
     body = function.block(op.regions[0].blocks[0])
@@ -186,7 +186,7 @@ def parallel_rule(op: mlir.Operation, function: Function) -> Step:
 
 @controls("scf.forall")
 def forall_rule(op: mlir.Operation, function: Function) -> Step:
-    """A nest of loops in reverse order; on tensors each iteration inserts its slices into the shared results."""
+    """A loop nest in reverse order; on tensors each iteration inserts its slices into the shared results."""
     dynamic, outputs = segments(op)[:3], _slots(function, list(op.operands)[segments(op)[3]])
     readers = [mixed(integers(op, name)) for name in ("staticLowerBound", "staticUpperBound", "staticStep")]
     slots = _slots(function, op.operands)

@@ -15,7 +15,7 @@ from mlirml.ir.text.dtypes import from_short_name
 
 
 def _of_each(function: Callable[..., Array], *stacks: Array) -> Array:
-    """The function of each matrix of a stack; NaN where NumPy refuses it."""
+    """Apply a function to each matrix of a stack; NaN where NumPy raises an error."""
     found: list[Any] = []
     for matrices in zip(*stacks):
         try:

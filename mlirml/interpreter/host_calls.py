@@ -15,12 +15,12 @@ from mlirml.runtime.host import Host
 
 _HOSTS: list[Host | None] = []
 _VALUES: list[Array] = []
-"""What the next call gets. The interpreter runs one program at a time."""
+"""The operands of the next call. The interpreter runs one program at a time."""
 
 
 @contextmanager
 def calling(host: Host | None) -> Iterator[None]:
-    """Programs that run within call these functions."""
+    """Provide the host functions for programs that run inside of the `with`."""
     _HOSTS.append(host)
     try:
         yield
@@ -31,7 +31,7 @@ def calling(host: Host | None) -> Iterator[None]:
 
 @evaluates("mlirml.host_value")
 def value_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """The value goes to the next call."""
+    """Append the value to the operands of the next call."""
     dtype = from_short_name(mlir.StringAttr(op.attributes["kind"]).value)
 
     def kernel(value: Value) -> Value:
@@ -44,7 +44,7 @@ def value_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("mlirml.host_call")
 def call_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """The call, with the values that were passed."""
+    """The call, with the operands that were passed before."""
     number = int(mlir.IntegerAttr(op.attributes["number"]).value)
 
     def kernel() -> Value:

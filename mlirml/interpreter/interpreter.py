@@ -1,8 +1,8 @@
-"""The reference target: runs MLIR modules with NumPy, slowly and plainly, to tell what passes and targets should give.
+"""The reference target: runs MLIR modules with NumPy, slowly and plainly, as the oracle for passes and targets.
 
-Modules of any stage before LLVM run: tensors are values, memrefs are arrays changed in place. What the semantics leave
-undefined is made visible: memory that nobody wrote is NaN (bytes all ones), freed memory too, an index out of bounds
-raises `LaunchError`, and parallel iterations run last to first. Operations without a rule raise `TargetError`.
+Modules of any stage before LLVM run: tensors are values, memrefs are arrays changed in place. Undefined behaviour is
+made visible: uninitialized memory is NaN (bytes all ones), freed memory too, an index out of bounds raises
+`LaunchError`, and parallel iterations run last to first. Operations without a rule raise `TargetError`.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def interpret(module: Any, arguments: Sequence[Any], function: str = "main") -> 
     """Run a function of a module, or of a program made of one, on arrays and return its results.
 
     Arguments for tensors, vectors and scalars are arrays (or numbers) of the type's shape and dtype; an unsigned array
-    may stand for signless integers, and bool for i8. Arguments for memrefs are changed in place, so they must have the
-    layout of the type. Results are fresh arrays, integers signed, memrefs the arrays they live in.
+    is accepted for signless integers, and bool for i8. Arguments for memrefs are changed in place, so they must have
+    the layout of the type. Results are fresh arrays, integers signed, memrefs the arrays they live in.
 
     Raises `TargetError` for an operation that has no rule, `LaunchError` when an argument does not fit or the program
     does something undefined, `InternalError` when a rule fails.
@@ -41,36 +41,36 @@ def interpret(module: Any, arguments: Sequence[Any], function: str = "main") -> 
     program = module if isinstance(module, Program) else Program(getattr(module, "operation", module))
     with np.errstate(all="ignore"):
         prepared = program.function(function)
-        kinds = [argument.type for argument in prepared.entry.arguments]
-        if len(kinds) != len(arguments):
-            raise LaunchError(f"@{function} takes {len(kinds)} arguments, {len(arguments)} were given")
-        values = [_enter(value, kind, n) for n, (value, kind) in enumerate(zip(arguments, kinds))]
+        types = [argument.type for argument in prepared.entry.arguments]
+        if len(types) != len(arguments):
+            raise LaunchError(f"@{function} takes {len(types)} arguments, {len(arguments)} were given")
+        values = [_enter(value, argument_type, n) for n, (value, argument_type) in enumerate(zip(arguments, types))]
         return [_leave(value) for value in prepared(values)]
 
 
-def _enter(value: Any, kind: mlir.Type, position: int) -> Value:
+def _enter(value: Any, argument_type: mlir.Type, position: int) -> Value:
     """An argument as a value of its MLIR type."""
-    dtype = dtype_of(kind)
+    dtype = dtype_of(argument_type)
     array = value if isinstance(value, np.ndarray) else np.asarray(value, dtype)
     if array.dtype != dtype:
         if array.itemsize != dtype.itemsize or array.dtype.kind not in "iub" or dtype.kind not in "iub":
-            raise LaunchError(f"argument {position} has dtype {array.dtype}, not the {dtype} of {kind}")
+            raise LaunchError(f"argument {position} has dtype {array.dtype}, not the {dtype} of {argument_type}")
         array = array.view(dtype)
-    shape = shape_of(kind)
+    shape = shape_of(argument_type)
     if len(shape) != array.ndim or any(n not in (DYNAMIC, m) for n, m in zip(shape, array.shape)):
-        raise LaunchError(f"argument {position} has shape {list(array.shape)}, which does not fit {kind}")
-    if not is_memref(kind):
-        return array if is_shaped(kind) else array[()]
-    strides, _ = kind.get_strides_and_offset()
+        raise LaunchError(f"argument {position} has shape {list(array.shape)}, which does not fit {argument_type}")
+    if not is_memref(argument_type):
+        return array if is_shaped(argument_type) else array[()]
+    strides, _ = argument_type.get_strides_and_offset()
     buffer = _around(array)
     steps = zip(strides, buffer.strides, array.shape)
     if array.size and any(n not in (DYNAMIC, m) and size > 1 for n, m, size in steps):
-        raise LaunchError(f"argument {position} has strides {buffer.strides}, which do not fit {kind}")
+        raise LaunchError(f"argument {position} has strides {buffer.strides}, which do not fit {argument_type}")
     return buffer
 
 
 def _around(array: Array) -> Buffer:
-    """The buffer of the caller's memory that an array covers."""
+    """The buffer that covers the caller's memory of an array."""
     if array.flags.c_contiguous:
         return Buffer.around(array)
     if min(array.strides) < 0:

@@ -1,12 +1,12 @@
 """Rules of the reference interpreter for structured operations: `linalg.generic` and every named one with a body.
 
-The body runs on arrays: each block argument is a view of its operand over a box of the iteration space, of size one
-along the dimensions that its map does not use. How outputs lack dimensions decides what boxes there are:
+The body is evaluated on arrays: each block argument is a view of its operand over a box of the iteration space, of size
+one along the dimensions that its map does not use. The dimensions that the outputs lack decide the boxes:
 
     lanes    every output has every dimension             the whole space
     reduce   outputs are `out OP value`, OP associative   the whole space, values folded along the missing dimensions
-    carry    anything else                                one point of the missing dimensions after the other
-    points   the body does not run on arrays, or writes   one point after the other
+    carry    anything else                                one point of the missing dimensions at a time
+    points   the body does not work on arrays, or writes  one point at a time
              memory that it reads at other indices
 """
 
@@ -26,13 +26,13 @@ from mlirml.interpreter.values import Array, Buffer, Trap, Value, checked, dtype
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
 
 BOX_LIMIT = 1 << 21
-"""Points of a box at most, which bounds the memory for the values of a body."""
+"""The maximum number of points of a box, which bounds the memory for the values of a body."""
 
 Box = tuple[range, ...]
 
 
 class Access:
-    """How one operand is reached at each point of the iteration space."""
+    """The access of one operand over the iteration space."""
 
     def __init__(self, affine_map: mlir.AffineMap) -> None:
         self.map = affine_map
@@ -40,20 +40,20 @@ class Access:
         self.linear = [linear(expr) for expr in affine_map.results]
         self._expressions = [expression(expr) for expr in affine_map.results]
         self.dimensions = [expr.dimension if expr is not None else None for expr in self.linear]
-        """For each dimension of the operand, that of the iteration space, where the map just names one."""
+        """For each dimension of the operand that of the iteration space, if its expression is a single dimension."""
 
     @property
     def covered(self) -> set[int]:
-        """The dimensions along which no two points reach the same element."""
+        """The dimensions along which no two points access the same element."""
         return {dim for dim in self.dimensions if dim is not None}
 
     @property
     def is_projection(self) -> bool:
-        """True if the dimensions that are not covered do not matter at all."""
+        """True if the operand does not depend on the dimensions that are not covered."""
         return all(expr is not None and (not expr.coefficients or expr.dimension is not None) for expr in self.linear)
 
     def over(self, array: Array, sizes: Sequence[int]) -> View:
-        """The operand seen from an iteration space of these sizes."""
+        """The operand as a view over an iteration space of these sizes."""
         if all(expr is not None for expr in self.linear):
             return StridedView(self._strided(array, sizes))
         return GatheredView(array, self)
@@ -67,7 +67,7 @@ class Access:
             for dim, factor in expr.coefficients.items():
                 strides[dim] += factor * array.strides[axis]
                 shape[dim] = sizes[dim]
-        # The first element of a view that starts elsewhere: slice down to it, so that the offset is NumPy's business.
+        # A view with an offset is sliced to its first element, so that NumPy handles the offset.
         first = array[tuple(slice(expr.constant, None) for expr in self.linear if expr is not None)] if start else array
         return np.lib.stride_tricks.as_strided(first, shape, strides)
 
@@ -89,7 +89,7 @@ class View:
     """An operand over the iteration space."""
 
     def get(self, box: Box) -> Array:
-        """The elements over a box; size one along dimensions that do not matter."""
+        """The elements over a box; of size one along dimensions that the operand does not depend on."""
         raise NotImplementedError
 
     def set(self, box: Box, value: Value) -> None:
@@ -117,7 +117,7 @@ class StridedView(View):
 
 @dataclass(frozen=True)
 class GatheredView(View):
-    """An operand whose map has `mod` or divisions: reached by arrays of indices."""
+    """An operand whose map has `mod` or divisions, accessed by index arrays."""
 
     array: Array
     access: Access
@@ -134,19 +134,19 @@ class GatheredView(View):
 
 @dataclass(frozen=True)
 class Fold:
-    """An output that is `out OP value`: the values it takes in, the operations that the fold stands for."""
+    """An output of the form `out OP value`: the values, and the operations that the fold replaces."""
 
     reduction: Reduction
     values: list[int]
     combiners: list[mlir.Operation]
     product: mlir.Operation | None
-    """The multiplication that makes the only value, used by nothing else."""
+    """The multiplication that computes the only value, if it has no other use."""
 
 
 def match_fold(
     block: mlir.Block, argument: mlir.Value, yielded: mlir.Value, tainted: set[mlir.Value], function: Function
 ) -> Fold | None:
-    """The chain `((argument OP a) OP b)` that ends in `yielded`, if nothing else looks at its inner values."""
+    """The chain `((argument OP a) OP b)` that ends in `yielded`, if its intermediate values have no other uses."""
     combiners: list[mlir.Operation] = []
     others: list[mlir.Value] = []
     current = yielded
@@ -216,7 +216,7 @@ class Structured:
         return set(range(self.rank)) - access.covered
 
     def _folds(self, block: mlir.Block, function: Function) -> list[Fold | None]:
-        """How each output is folded, None for one that has every dimension; empty unless all can be."""
+        """The fold of each output, None for one that has every dimension; empty unless all others are folds."""
         if not all(access.is_projection for access in self.accesses[self.inputs :]):
             return []
         arguments = list(block.arguments)[self.inputs :]
@@ -234,7 +234,7 @@ class Structured:
         return folds
 
     def _contraction(self, skipped: set[mlir.Operation], function: Function) -> tuple[Code, list[int]] | None:
-        """For one sum of products: the code up to the factors, and their slots."""
+        """For a single sum of products: the code that computes the factors, and their slots."""
         if len(self.folds) != 1 or self.folds[0] is None or self.folds[0].product is None:
             return None
         product, combiner = self.folds[0].product, self.folds[0].combiners[0]
@@ -285,7 +285,7 @@ class Structured:
                     self._run_lanes(environment, views, box)
 
     def _overlap(self, values: list[Value], arrays: list[Array]) -> bool:
-        """True if an output in memory is read other than by its own argument."""
+        """True if an output in memory is read through another operand too."""
         for position in range(self.inputs, len(values)):
             if not isinstance(values[position], Buffer):
                 continue
@@ -343,7 +343,7 @@ class Structured:
             view.set(box, value)
 
     def _contract(self, environment: Environment, views: list[View], space: Box) -> bool:
-        """A sum of products of two views as a matrix product; False if some dimension stands in its way."""
+        """Compute a sum of products of two views as a matrix product; False if a dimension does not allow it."""
         assert self.contraction is not None
         code, factors = self.contraction
         self._bind(environment, views, space)
@@ -361,7 +361,7 @@ class Structured:
 
 
 def _matrix_product(lhs: Array, rhs: Array, sizes: list[int], covered: set[int]) -> Array | None:
-    """sum(lhs * rhs) over the dimensions that are not `covered`, which stay with size one."""
+    """sum(lhs * rhs) over the dimensions that are not `covered`, which become size one."""
     groups: dict[tuple[bool, bool, bool], list[int]] = {}
     for dim, size in enumerate(sizes):
         key = (dim in covered, lhs.shape[dim] == size and size > 1, rhs.shape[dim] == size and size > 1)
@@ -384,13 +384,14 @@ def _same_memory(a: Array, b: Array) -> bool:
 
 
 def _split(space: Box, dims: Sequence[int]) -> Iterator[Box]:
-    """The space cut into single steps of `dims`, in row-major order."""
+    """The space split into single points of `dims`, in row-major order."""
     ranges = [[range(i, i + 1) for i in r] if dim in dims else [r] for dim, r in enumerate(space)]
     yield from itertools.product(*ranges)
 
 
 def _bounded(box: Box) -> Iterator[Box]:
-    """The box cut, in order, along its longest dimensions until the parts are small enough."""
+    """The box split, in order, along its longest dimensions until the parts are small enough."""
+
     sizes = [len(r) for r in box]
     if int(np.prod(sizes, dtype=np.int64)) <= BOX_LIMIT:
         yield box

@@ -32,17 +32,17 @@ from mlirml.ir.bindings import mlir
 
 @evaluates("memref.alloc", "memref.alloca")
 def alloc_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Fresh memory full of poison."""
-    kind = op.results[0].type
-    read, dtype = mixed(shape_of(kind)), dtype_of(kind)
+    """Uninitialized memory: poison."""
+    memref_type = op.results[0].type
+    read, dtype = mixed(shape_of(memref_type)), dtype_of(memref_type)
     sizes = segments(op)[0]
-    strides, offset = kind.get_strides_and_offset()
-    if DYNAMIC in (offset, *strides) and not _is_identity(kind):
+    strides, offset = memref_type.get_strides_and_offset()
+    if DYNAMIC in (offset, *strides) and not _is_identity(memref_type):
         raise unsupported(op, "a layout with dynamic strides")
 
     def kernel(*operands: Value) -> Buffer:
         shape = read(operands[sizes])
-        if _is_identity(kind):
+        if _is_identity(memref_type):
             return Buffer.allocate(shape, dtype)
         extent = 0 if 0 in shape else 1 + offset + sum((n - 1) * step for n, step in zip(shape, strides))
         return Buffer.allocate([extent], dtype).view(offset, shape, strides)
@@ -50,13 +50,13 @@ def alloc_rule(op: mlir.Operation, _: Function) -> Kernel:
     return kernel
 
 
-def _is_identity(kind: mlir.Type) -> bool:
-    return bool(kind.affine_map == mlir.AffineMap.get_identity(len(kind.shape), kind.context))
+def _is_identity(memref_type: mlir.Type) -> bool:
+    return bool(memref_type.affine_map == mlir.AffineMap.get_identity(len(memref_type.shape), memref_type.context))
 
 
 @evaluates("memref.dealloc")
 def dealloc_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Poison the memory, so that a later use shows."""
+    """Poison the memory, so that a later use is visible."""
 
     def kernel(buffer: Buffer) -> None:
         buffer.array[...] = poison([], buffer.array.dtype)
@@ -72,7 +72,7 @@ def prefetch_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("memref.load")
 def load_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """One element, or one for each of many indices."""
+    """One element, or one for each element of the index arrays."""
     return lambda buffer, *indices: buffer.array[checked(indices, buffer.array.shape)]
 
 
@@ -110,16 +110,16 @@ def get_global_rule(op: mlir.Operation, function: Function) -> Kernel:
 @evaluates("memref.cast")
 def cast_rule(op: mlir.Operation, _: Function) -> Kernel:
     """The same buffer; sizes, strides and offset must agree with the new type."""
-    kind = op.results[0].type
-    if not isinstance(kind, mlir.MemRefType):
+    result_type = op.results[0].type
+    if not isinstance(result_type, mlir.MemRefType):
         raise unsupported(op, "unranked memrefs")
-    shape = shape_of(kind)
-    strides, offset = kind.get_strides_and_offset()
+    shape = shape_of(result_type)
+    strides, offset = result_type.get_strides_and_offset()
 
     def kernel(buffer: Buffer) -> Buffer:
         actual = [*buffer.array.shape, *buffer.strides, buffer.offset]
         if buffer.array.size and any(n not in (DYNAMIC, m) for n, m in zip([*shape, *strides, offset], actual)):
-            raise Trap(f"sizes, strides and offset {actual} are no {kind}")
+            raise Trap(f"sizes, strides and offset {actual} are no {result_type}")
         return buffer
 
     return kernel
@@ -146,7 +146,7 @@ def distinct_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("memref.subview")
 def subview_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A strided part of a buffer."""
+    """A strided subview."""
     read, kept = mixed_groups(op, *SLICE_NAMES), kept_axes(op)
 
     def kernel(*operands: Value) -> Buffer:
@@ -163,14 +163,14 @@ def subview_rule(op: mlir.Operation, _: Function) -> Kernel:
 @evaluates("memref.view")
 def view_rule(op: mlir.Operation, _: Function) -> Kernel:
     """Bytes as elements of another type."""
-    kind = op.results[0].type
-    read, dtype = mixed(shape_of(kind)), dtype_of(kind)
-    return lambda buffer, shift, *sizes: buffer.reinterpret(int(shift), read(sizes), dtype)
+    result_type = op.results[0].type
+    read, dtype = mixed(shape_of(result_type)), dtype_of(result_type)
+    return lambda buffer, offset, *sizes: buffer.reinterpret(int(offset), read(sizes), dtype)
 
 
 @evaluates("memref.reinterpret_cast")
 def reinterpret_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Other sizes and strides, counted from the aligned pointer."""
+    """Other sizes and strides; the offset counts from the aligned pointer."""
     read = mixed_groups(op, *SLICE_NAMES)
 
     def kernel(*operands: Value) -> Buffer:
@@ -193,7 +193,7 @@ def metadata_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("memref.collapse_shape")
 def collapse_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Fold groups of dimensions that lie one behind the other."""
+    """Collapse groups of contiguous dimensions."""
     groups = reassociation(op)
 
     def kernel(buffer: Buffer) -> Buffer:
@@ -211,7 +211,7 @@ def collapse_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("memref.expand_shape")
 def expand_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Split dimensions."""
+    """Expand dimensions into several."""
     groups, read = reassociation(op), mixed(integers(op, "static_output_shape"))
 
     def kernel(buffer: Buffer, *dynamic: Value) -> Buffer:
@@ -229,7 +229,7 @@ def expand_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("memref.reshape")
 def reshape_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """The sizes are the elements of a memref."""
+    """Reshape to the sizes in the second operand."""
 
     def kernel(buffer: Buffer, sizes: Buffer) -> Buffer:
         shape = [int(size) for size in sizes.array]
@@ -240,7 +240,7 @@ def reshape_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("memref.transpose")
 def transpose_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Dimensions in another order."""
+    """Permuted dimensions."""
     order = [result.position for result in op.attributes["permutation"].value.results]
     return lambda buffer: Buffer(buffer.array.transpose(order), buffer.memory)
 
@@ -249,7 +249,7 @@ _ATOMIC_KINDS = [
     "addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
     "mulf", "muli", "ori", "xori",
 ]  # fmt: skip
-"""The `arith` operations in the order of the attribute's numbers."""
+"""The `arith` operations by the attribute's value."""
 
 
 def _second(old: Value, new: Value) -> Value:
@@ -258,15 +258,15 @@ def _second(old: Value, new: Value) -> Value:
 
 @evaluates("memref.atomic_rmw")
 def atomic_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Update one element and return what was there."""
-    kind = _ATOMIC_KINDS[integer(op, "kind")]
+    """Update one element and return its old value."""
+    operation = _ATOMIC_KINDS[integer(op, "kind")]
     dtype = dtype_of(op.operands[0].type)
-    combine = _second if kind == "assign" else binary_kernel(f"arith.{kind}", dtype)
+    combine = _second if operation == "assign" else binary_kernel(f"arith.{operation}", dtype)
 
     def kernel(value: Value, buffer: Buffer, *indices: Value) -> Value:
-        place = checked(indices, buffer.array.shape)
-        old = buffer.array[place]
-        buffer.array[place] = combine(old, value)
+        index = checked(indices, buffer.array.shape)
+        old = buffer.array[index]
+        buffer.array[index] = combine(old, value)
         return old
 
     return kernel
@@ -274,34 +274,34 @@ def atomic_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @controls("memref.generic_atomic_rmw")
 def generic_atomic_rule(op: mlir.Operation, function: Function) -> Step:
-    """Replace one element by the region's value of it."""
+    """Replace one element by the value that the region computes from it."""
     buffer_slot, *indices = [function.slot(value) for value in op.operands]
     body, result = function.block(op.regions[0].blocks[0]), function.slot(op.results[0])
 
     def run(environment: Environment) -> None:
         buffer = environment[buffer_slot]
-        place = checked([environment[slot] for slot in indices], buffer.array.shape)
-        environment[result] = buffer.array[place]
-        buffer.array[place] = body.run(environment, [buffer.array[place]])[0]
+        index = checked([environment[slot] for slot in indices], buffer.array.shape)
+        environment[result] = buffer.array[index]
+        buffer.array[index] = body.run(environment, [buffer.array[index]])[0]
 
     return run
 
 
 @evaluates("bufferization.to_tensor")
 def to_tensor_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """What the buffer holds now."""
+    """A copy of the buffer's elements."""
     return lambda buffer: buffer.array.copy()
 
 
 @evaluates("bufferization.to_buffer")
 def to_buffer_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A fresh buffer that holds the tensor."""
+    """A new buffer with the elements of the tensor."""
     return lambda value: Buffer.around(np.array(value, order="C"))
 
 
 @evaluates("bufferization.clone")
 def clone_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A fresh buffer with the same elements."""
+    """A new buffer with the same elements."""
     return lambda buffer: Buffer.around(np.array(buffer.array, order="C"))
 
 
@@ -313,7 +313,7 @@ def dealloc_tensor_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("bufferization.materialize_in_destination")
 def materialize_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Write a tensor to a buffer; of two tensors, the source."""
+    """Write a tensor to a buffer; with a tensor as destination, the source."""
 
     def kernel(source: Array, target: Value) -> Value:
         if isinstance(target, Buffer):

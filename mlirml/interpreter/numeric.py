@@ -1,4 +1,4 @@
-"""Scalar mathematics that NumPy lacks, exact or correctly rounded, over whole arrays."""
+"""Scalar mathematics that NumPy lacks, exact or correctly rounded, on arrays."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlirml.interpreter.values import Value, is_narrow, unsigned
 
 
 def round_to(value: Value, dtype: np.dtype[Any]) -> Value:
-    """Round a float to another float dtype, to the nearest, ties to even, once."""
+    """Convert a float to another float dtype, to the nearest, ties to even, once."""
     if value.dtype == np.float64 and is_narrow(dtype) and dtype != np.float16:
         # ml_dtypes goes through f32; a first rounding to odd keeps the second one right.
         value = odd_float32(value)
@@ -55,7 +55,7 @@ def _odd_sum(a: Value, b: Value) -> Value:
 def fma64(a: Value, b: Value, c: Value) -> Value:
     """a * b + c in f64, rounded once (Boldo and Melquiond 2008, "Emulation of FMA").
 
-    Where a product or sum overflows, or its error term underflows, the two-step result stands in.
+    Where a product or sum overflows, or its error term underflows, the result is that of two roundings.
     """
     product, product_error = _two_product(a, b)
     high, low = _two_sum(c, product_error)
@@ -131,24 +131,24 @@ def integer_power(base: Value, exponent: Value) -> Value:
 def count_ones(x: Value, width: int) -> Value:
     """The number of set bits of unsigned integers."""
     total = x & 1
-    for place in range(1, width):
-        total = total + ((x >> place) & 1)
+    for bit in range(1, width):
+        total = total + ((x >> bit) & 1)
     return total
 
 
 def leading_zeros(x: Value, width: int) -> Value:
     """The number of zero bits above the highest set bit; `width` for zero."""
     result = np.full(np.shape(x), width, x.dtype)
-    for place in range(width):
-        result = np.where((x >> place) & 1, width - 1 - place, result)
+    for bit in range(width):
+        result = np.where((x >> bit) & 1, width - 1 - bit, result)
     return result.astype(x.dtype)[()]
 
 
 def trailing_zeros(x: Value, width: int) -> Value:
     """The number of zero bits below the lowest set bit; `width` for zero."""
     result = np.full(np.shape(x), width, x.dtype)
-    for place in reversed(range(width)):
-        result = np.where((x >> place) & 1, place, result)
+    for bit in reversed(range(width)):
+        result = np.where((x >> bit) & 1, bit, result)
     return result.astype(x.dtype)[()]
 
 
@@ -167,8 +167,8 @@ def multiply_high(a: Value, b: Value) -> Value:
 
 def multiply_high_signed(a: Value, b: Value) -> Value:
     """The upper half of the product of signed integers (Hacker's Delight, section 8-3)."""
-    kind = unsigned(a.dtype)
-    high = multiply_high(a.view(kind), b.view(kind)).view(a.dtype)
+    unsigned_dtype = unsigned(a.dtype)
+    high = multiply_high(a.view(unsigned_dtype), b.view(unsigned_dtype)).view(a.dtype)
     zero = a.dtype.type(0)
     return high - np.where(a < 0, b, zero) - np.where(b < 0, a, zero)
 

@@ -1,7 +1,7 @@
-"""The machinery of the reference interpreter: the table of rules, and functions prepared once and run many times.
+"""The core of the reference interpreter: the table of rules, and functions prepared once and run many times.
 
-Preparation gives each SSA value of a function a slot in a list, the environment, and turns each operation into a step
-over it. A rule gets an operation once and returns what runs each time:
+Preparation assigns each SSA value of a function a slot in a list, the environment, and turns each operation into a step
+over it. A rule gets an operation once and returns the function that evaluates it:
 
     @evaluates("arith.addf")                          @controls("scf.if")
     def rule(op, function):                           def rule(op, function):
@@ -23,7 +23,7 @@ from mlirml.ir.location import source_location
 Environment = list[Value]
 Step = Callable[[Environment], None]
 Kernel = Callable[..., Value]
-"""Takes the operands; returns nothing, the one result, or a sequence of as many results as the operation has."""
+"""A function of the operands that returns nothing, the one result, or a sequence of as many results as the op has."""
 
 EvaluatesRule = Callable[[mlir.Operation, "Function"], Kernel]
 ControlsRule = Callable[[mlir.Operation, "Function"], Step]
@@ -31,7 +31,7 @@ ControlsRule = Callable[[mlir.Operation, "Function"], Step]
 EVALUATES: dict[str, EvaluatesRule] = {}
 CONTROLS: dict[str, ControlsRule] = {}
 ELEMENTWISE: set[str] = set()
-"""The operations whose kernel, given arrays in place of scalars, works element by element."""
+"""The operations whose kernel, called with arrays instead of scalars, works element by element."""
 
 NOT_EVALUATED = {
     "affine.dma_start": "transfers between memory spaces have no meaning on arrays",
@@ -58,7 +58,7 @@ NOT_EVALUATED = {
     "vector.type_cast": "memrefs of vectors are not element types of mlirml",
     "vector.vscale": "scalable vectors have no shape to interpret",
 }
-"""The operations of the dialects that the other rules cover that have none, and why."""
+"""The operations without a rule in dialects that have rules, and the reason."""
 
 TERMINATORS = {
     "affine.yield", "cf.br", "cf.cond_br", "func.return", "linalg.yield", "memref.alloca_scope.return",
@@ -81,7 +81,7 @@ def evaluates(*names: str, elementwise: bool = False) -> Callable[[EvaluatesRule
 
 
 def controls(*names: str) -> Callable[[ControlsRule], ControlsRule]:
-    """Register a rule for operations that run regions, and so need the environment."""
+    """Register a rule for operations with regions, which need the environment."""
 
     def add(rule: ControlsRule) -> ControlsRule:
         for name in names:
@@ -94,18 +94,18 @@ def controls(*names: str) -> Callable[[ControlsRule], ControlsRule]:
 def unsupported(op: mlir.Operation, reason: str = "") -> TargetError:
     """The error for an operation that the reference target cannot run."""
     reason = reason or NOT_EVALUATED.get(op.name, "")
-    notes = (reason, _place(op)) if reason else (_place(op),)
+    notes = (reason, _op_and_location(op)) if reason else (_op_and_location(op),)
     text = f"the reference target does not run {op.name}"
     return TargetError(text, location=source_location(op.location), notes=notes)
 
 
-def _place(op: mlir.Operation) -> str:
+def _op_and_location(op: mlir.Operation) -> str:
     return f"{op.name} at {op.location}"
 
 
 @dataclass(eq=False)
 class Code:
-    """A prepared block: the slots of its arguments, its steps, and the slots of what its terminator hands on."""
+    """A prepared block: the slots of its arguments, its steps, and the slots of its terminator's operands."""
 
     arguments: list[int]
     operations: list[mlir.Operation]
@@ -137,13 +137,13 @@ class Code:
         return next(op for op, other in zip(self.operations, self.steps) if other is step)
 
     def without(self, skipped: set[mlir.Operation]) -> Code:
-        """The same code less some of its operations."""
+        """The same code without some of its operations."""
         kept = [(op, step) for op, step in zip(self.operations, self.steps) if op not in skipped]
         return Code(self.arguments, [op for op, _ in kept], [step for _, step in kept], self.terminator, self.results)
 
 
-def _error(kind: type[MlirmlError], op: mlir.Operation, text: str) -> MlirmlError:
-    return kind(f"{op.name}: {text}", location=source_location(op.location), notes=(_place(op),))
+def _error(error_class: type[MlirmlError], op: mlir.Operation, text: str) -> MlirmlError:
+    return error_class(f"{op.name}: {text}", location=source_location(op.location), notes=(_op_and_location(op),))
 
 
 class Function:
@@ -156,7 +156,7 @@ class Function:
         self.slots: dict[mlir.Value, int] = {}
         self.size = 0
         self.index_slots: list[list[int]] = []
-        """For each linalg operation being prepared, from the outside in: the slots of its iteration indices."""
+        """For each linalg operation being prepared, outermost first: the slots of its iteration indices."""
         blocks = list(op.regions[0].blocks)
         if not blocks:
             raise unsupported(op, f"@{self.name} has no body")
@@ -164,18 +164,18 @@ class Function:
         self.codes = {block: self.block(block) for block in blocks}
 
     def new_slot(self) -> int:
-        """A fresh place in the environment."""
+        """A new slot in the environment."""
         self.size += 1
         return self.size - 1
 
     def slot(self, value: mlir.Value) -> int:
-        """The place of an SSA value in the environment."""
+        """The slot of an SSA value in the environment."""
         if value not in self.slots:
             self.slots[value] = self.new_slot()
         return self.slots[value]
 
     def block(self, block: mlir.Block) -> Code:
-        """Prepare a block and the regions inside it."""
+        """Prepare a block and its nested regions."""
         arguments = [self.slot(argument) for argument in block.arguments]
         operations = block_ops(block)
         terminator = operations.pop() if operations and operations[-1].name in TERMINATORS else None
@@ -189,7 +189,7 @@ class Function:
         return Code(arguments, kept, steps, terminator, results)
 
     def step(self, op: mlir.Operation) -> Step | None:
-        """What runs one operation; None when nothing has to run."""
+        """The function that runs an operation; None if it does nothing."""
         name = op.name
         if name == "linalg.index":
             self.slots[op.results[0]] = self.index_slots[-1][op.attributes["dim"].value]
@@ -285,9 +285,9 @@ class Program:
         return self.globals[name]
 
     def resource(self, key: str) -> bytes:
-        """The bytes of a `dense_resource`, without the leading four that tell the alignment.
+        """The bytes of a `dense_resource`, without the leading four that encode the alignment.
 
-        The bindings do not read them, so that they come from the text of the module.
+        The bindings do not read them, so they are parsed from the text of the module.
         """
         found = re.search(rf'\b{re.escape(key)}"?: "0x([0-9A-Fa-f]*)"', str(self.module))
         if found is None:

@@ -1,4 +1,4 @@
-"""Reductions by an associative operation: of two values, or of many along some axes at once."""
+"""Reductions by an associative operation: of two values, or of an array along some axes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UFUNCS_OF_I1: dict[str, np.ufunc] = {
 }  # fmt: skip
 
 ASSOCIATIVE = frozenset(_UFUNCS)
-"""The operations whose order of evaluation a reduction leaves open."""
+"""The operations that a reduction may apply in any order."""
 
 _OF_KIND = {
     "and": "andi", "or": "ori", "xor": "xori", "maxs": "maxsi", "maxu": "maxui", "mins": "minsi", "minu": "minui",
@@ -34,7 +34,7 @@ _OF_KIND = {
 
 
 def kind_of(op: mlir.Operation, dtype: np.dtype[Any]) -> str:
-    """The `arith` operation that a `#vector.kind` names for a dtype."""
+    """The `arith` operation of a `#vector.kind` for a dtype."""
     name = str(op.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">")
     if name in ("add", "mul"):
         return f"arith.{name}{'i' if dtype.kind in 'ib' else 'f'}"
@@ -57,7 +57,7 @@ class Reduction:
         self._unsigned = name in ("arith.maxui", "arith.minui") and dtype.kind == "i"
 
     def fold(self, initial: Value, values: Array, axes: Sequence[int]) -> Value:
-        """`initial` combined with `values` along `axes`, which stay with size one."""
+        """`initial` combined with `values` along `axes`, which become axes of size one."""
         kept = [axis for axis in range(values.ndim) if axis not in axes]
         shape = [1 if axis in axes else size for axis, size in enumerate(values.shape)]
         count = int(np.prod([values.shape[axis] for axis in axes], dtype=np.int64))

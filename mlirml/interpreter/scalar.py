@@ -1,4 +1,4 @@
-"""Rules of the reference interpreter for `arith`, `math` and the scalar operations of `ub` and `index` types."""
+"""Rules of the reference interpreter for `arith` and `math`, and for scalars of `ub` and `index`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mlirml.ir.bindings import mlir
 
 
 def _in_float(function: Kernel, dtype: np.dtype[Any], *, widest: bool = False) -> Kernel:
-    """`function` in an element type; floats of 16 bits are computed in f32 and rounded.
+    """`function` in an element type; floats of 16 bits are converted to f32 and back.
 
     With `widest`, f32 is computed in f64 too, so that a transcendental function is rounded correctly.
     """
@@ -141,7 +141,7 @@ def _in_unsigned(function: Kernel, dtype: np.dtype[Any]) -> Kernel:
 
 @evaluates(*_FLOAT, elementwise=True)
 def float_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Operations that round once in the element type."""
+    """Operations with one rounding in the element type."""
     return _in_float(_FLOAT[op.name], dtype_of(op.operands[0].type))
 
 
@@ -245,7 +245,7 @@ def _subtract_extended(a: Value, b: Value) -> tuple[Value, Value]:
 
 @evaluates("arith.addui_extended", "arith.subui_extended", elementwise=True)
 def carry_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Sum or difference, and whether it left the unsigned range."""
+    """Sum or difference, and the carry out of the unsigned range."""
     function = _add_extended if op.name == "arith.addui_extended" else _subtract_extended
     dtype = dtype_of(op.operands[0].type)
     if dtype.kind == "b":
@@ -319,7 +319,7 @@ FLOAT_PREDICATES: dict[str, Kernel] = {
     "uno": lambda a, b: _not(_ordered(a, b)),
     "true": lambda a, b: _ordered(a, b) | _not(_ordered(a, b)),
 }
-"""In the order of the attribute's numbers; an unordered predicate is the negation of the opposite ordered one."""
+"""The predicates by attribute value; an unordered predicate is the negation of the opposite ordered one."""
 
 
 @evaluates("arith.cmpf", elementwise=True)
@@ -335,7 +335,7 @@ def _select(condition: Value, a: Value, b: Value) -> Value:
 
 @evaluates("arith.select", elementwise=True)
 def select_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """One of two values; of memrefs the whole."""
+    """One of two values, chosen by element for tensors and vectors and as a whole for memrefs."""
     if is_memref(op.results[0].type):
         return lambda condition, a, b: a if condition else b
     return _select
@@ -367,7 +367,7 @@ def float_cast_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("arith.fptosi", "arith.fptoui", elementwise=True)
 def float_to_integer_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Truncation toward zero; what does not fit is poison, here some integer."""
+    """Truncation toward zero; a value outside of the integer type's range is poison, here some integer."""
     target = dtype_of(op.results[0].type)
     if target.kind == "b":
         return lambda x: _lowest_bit(x.astype(np.float64).astype(np.int64))
@@ -405,10 +405,10 @@ def constant_rule(op: mlir.Operation, function: Function) -> Kernel:
 
 @evaluates("ub.poison")
 def poison_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A value that must not matter."""
-    kind = op.results[0].type
-    value = poison(shape_of(kind), dtype_of(kind))
-    return lambda: value if is_shaped(kind) else value[()]
+    """Poison: NaN or a conspicuous integer."""
+    value_type = op.results[0].type
+    value = poison(shape_of(value_type), dtype_of(value_type))
+    return lambda: value if is_shaped(value_type) else value[()]
 
 
 ELEMENTWISE |= {"arith.constant", "ub.poison"}

@@ -12,7 +12,7 @@ from mlirml.ir.text.dtypes import from_short_name
 
 @evaluates("mlirml.sort", "mlirml.argsort")
 def sort_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Each row in order, or the positions of its first elements in that order."""
+    """Each row sorted, or the indices that sort it, as many as the result has."""
     dtype = from_short_name(mlir.StringAttr(op.attributes["kind"]).value)
     descending = mlir.BoolAttr(op.attributes["descending"]).value
     in_place, positions = not op.results, op.name == "mlirml.argsort"
@@ -41,7 +41,7 @@ def sort_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("mlirml.barrier")
 def barrier_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """What goes in."""
+    """The operand."""
 
     def kernel(value: Value) -> Value:
         return value

@@ -1,4 +1,4 @@
-"""Rules of the reference interpreter for `tensor`; tensors are ndarrays that nobody writes to."""
+"""Rules of the reference interpreter for `tensor`; tensors are ndarrays that are never modified."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from mlirml.interpreter.values import (
 from mlirml.ir.bindings import block_ops, mlir
 
 LANE_SAFE = {"tensor.extract", "memref.load", "tensor.dim", "memref.dim", "linalg.index"}
-"""Beside the elementwise operations: what may take arrays of indices in place of scalar ones."""
+"""Operations, besides the elementwise ones, whose kernels accept arrays of indices instead of scalars."""
 
 
 def is_lane_safe(op: mlir.Operation) -> bool:
-    """True if an operation in the body of a structured operation can be run for many points at once."""
+    """True if an operation in the body of a structured operation can be evaluated for many points at once."""
     return (op.name in ELEMENTWISE or op.name in LANE_SAFE) and not any(is_shaped(v.type) for v in op.results)
 
 
@@ -59,9 +59,9 @@ def every_point(code: Code, block: mlir.Block, environment: Environment, shape: 
 
 @evaluates("tensor.empty", "bufferization.alloc_tensor")
 def empty_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Poison, or a copy of the operand that `copy` names."""
-    kind = op.results[0].type
-    read, dtype = mixed(shape_of(kind)), dtype_of(kind)
+    """A poison tensor, or a copy of the operand `copy`."""
+    tensor_type = op.results[0].type
+    read, dtype = mixed(shape_of(tensor_type)), dtype_of(tensor_type)
     if op.name == "bufferization.alloc_tensor":
         sizes, copied = segments(op)[:2]
         return lambda *operands: operands[copied][0] if operands[copied] else poison(read(operands[sizes]), dtype)
@@ -70,14 +70,14 @@ def empty_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("tensor.extract")
 def extract_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """One element, or one for each of many indices."""
+    """One element, or one for each element of the index arrays."""
     return lambda array, *indices: array[checked(indices, array.shape)]
 
 
 def stores_in_place(op: mlir.Operation) -> bool:
-    """True if a store goes into what an `scf.for` carries, which is read before it only and becomes its result.
+    """True if a store writes to a loop-carried value of an `scf.for`, which is read before it only and is yielded.
 
-    The loop starts with a copy of its own then, and no round needs another.
+    The loop then starts from a copy of the init, and no iteration needs another copy.
     """
     target, result = op.operands[1], op.results[0]
     block = op.block
@@ -107,7 +107,7 @@ def insert_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("tensor.dim", "memref.dim")
 def dim_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """One size."""
+    """The size of a dimension."""
 
     def kernel(value: Value, axis: Value) -> Value:
         shape = value.shape if isinstance(value, np.ndarray) else value.array.shape
@@ -146,7 +146,7 @@ def bitcast_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("tensor.splat")
 def splat_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """One value everywhere."""
+    """A tensor of one value."""
     read = mixed(shape_of(op.results[0].type))
     return lambda value, *sizes: np.full(read(sizes), value)
 
@@ -154,21 +154,21 @@ def splat_rule(op: mlir.Operation, _: Function) -> Kernel:
 @evaluates("tensor.from_elements", "vector.from_elements")
 def from_elements_rule(op: mlir.Operation, _: Function) -> Kernel:
     """The operands, in row-major order."""
-    kind = op.results[0].type
-    shape, dtype = shape_of(kind), dtype_of(kind)
+    tensor_type = op.results[0].type
+    shape, dtype = shape_of(tensor_type), dtype_of(tensor_type)
     return lambda *elements: np.array(elements, dtype).reshape(shape)
 
 
 @evaluates("tensor.concat")
 def concat_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Operands one behind the other."""
+    """Concatenation along a dimension."""
     axis = integer(op, "dim")
     return lambda *operands: np.concatenate(operands, axis)
 
 
 @evaluates("tensor.collapse_shape")
 def collapse_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Fold groups of dimensions."""
+    """Collapse groups of dimensions."""
     groups = reassociation(op)
 
     def kernel(value: Array) -> Array:
@@ -184,14 +184,14 @@ def reassociation(op: mlir.Operation) -> list[list[int]]:
 
 @evaluates("tensor.expand_shape")
 def expand_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Split dimensions."""
+    """Expand dimensions into several."""
     read = mixed(integers(op, "static_output_shape"))
     return lambda value, *sizes: value.reshape(read(sizes))
 
 
 @evaluates("tensor.reshape")
 def reshape_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """The sizes are the elements of a tensor."""
+    """Reshape to the sizes in the second operand."""
     return lambda value, sizes: value.reshape([int(size) for size in sizes])
 
 
@@ -201,7 +201,7 @@ def slices(offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int])
 
 
 def kept_axes(op: mlir.Operation) -> list[int]:
-    """The dimensions that a slice keeps; the type of its result may leave out some of size one."""
+    """The dimensions of a slice that its result type keeps: it may drop some of size one."""
     sizes, shape = integers(op, "static_sizes"), shape_of(op.results[0].type)
     axes: list[int] = []
     for axis, size in enumerate(sizes):
@@ -217,7 +217,7 @@ SLICE_NAMES = ("static_offsets", "static_sizes", "static_strides")
 
 @evaluates("tensor.extract_slice")
 def extract_slice_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A strided part."""
+    """A strided slice."""
     read, kept = mixed_groups(op, *SLICE_NAMES), kept_axes(op)
 
     def kernel(*operands: Value) -> Array:
@@ -230,7 +230,7 @@ def extract_slice_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 
 def insert_into(op: mlir.Operation) -> Callable[..., None]:
-    """What writes the source of an `insert_slice` into an array: called with the array and the operands."""
+    """A function that writes the source of an `insert_slice` into an array: called with the array and the operands."""
     read = mixed_groups(op, *SLICE_NAMES)
 
     def insert(result: Array, *operands: Value) -> None:
@@ -243,7 +243,7 @@ def insert_into(op: mlir.Operation) -> Callable[..., None]:
 
 @evaluates("tensor.insert_slice")
 def insert_slice_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A copy of the destination with a strided part replaced."""
+    """A copy of the destination with a strided slice replaced."""
     insert, in_place = insert_into(op), stores_in_place(op)
 
     def kernel(*operands: Value) -> Array:
@@ -256,7 +256,7 @@ def insert_slice_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @controls("tensor.generate")
 def generate_rule(op: mlir.Operation, function: Function) -> Step:
-    """The region's value at each index."""
+    """The value that the region yields, for each index."""
     sizes, result = [function.slot(value) for value in op.operands], function.slot(op.results[0])
     read = mixed(shape_of(op.results[0].type))
     block = op.regions[0].blocks[0]
@@ -271,7 +271,7 @@ def generate_rule(op: mlir.Operation, function: Function) -> Step:
 
 @controls("tensor.pad")
 def pad_rule(op: mlir.Operation, function: Function) -> Step:
-    """The region's value at each index outside the source."""
+    """The source, surrounded by the values that the region yields at the padding's indices."""
     slots, result = [function.slot(value) for value in op.operands], function.slot(op.results[0])
     _, low_group, high_group = segments(op)
     low, high = mixed(integers(op, "static_low")), mixed(integers(op, "static_high"))
@@ -293,18 +293,18 @@ def pad_rule(op: mlir.Operation, function: Function) -> Step:
 
 
 def _gathered(op: mlir.Operation, name: str) -> tuple[list[int], Callable[[Array, Array], tuple[Value, ...]]]:
-    """The gathered dimensions of a `gather` or `scatter`, and the index of its slices in the big tensor."""
+    """The gathered dimensions of a `gather` or `scatter`, and a function that indexes its slices in the big tensor."""
     dims = integers(op, name)
 
     def index(big: Array, coordinates: Array) -> tuple[Value, ...]:
-        picked = [coordinates[..., place] for place in range(len(dims))]
-        checked(picked, [big.shape[axis] for axis in dims])
+        columns = [coordinates[..., n] for n in range(len(dims))]
+        checked(columns, [big.shape[axis] for axis in dims])
         full: list[Value] = []
         extra = big.ndim - len(dims)
         rest = 0
         for axis, size in enumerate(big.shape):
             if axis in dims:
-                values = picked[dims.index(axis)]
+                values = columns[dims.index(axis)]
                 full.append(values.reshape(values.shape + (1,) * extra))
             else:
                 full.append(np.arange(size).reshape((size,) + (1,) * (extra - rest - 1)))
@@ -316,27 +316,27 @@ def _gathered(op: mlir.Operation, name: str) -> tuple[list[int], Callable[[Array
 
 @evaluates("tensor.gather")
 def gather_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Slices at given coordinates."""
+    """The slices at the given coordinates."""
     dims, index = _gathered(op, "gather_dims")
-    kind = op.results[0].type
+    result_type = op.results[0].type
 
     def kernel(source: Array, coordinates: Array) -> Array:
         taken: Array = source[index(source, coordinates)]
-        return taken.reshape(_gather_shape(kind, coordinates, source, dims))
+        return taken.reshape(_gather_shape(result_type, coordinates, source, dims))
 
     return kernel
 
 
-def _gather_shape(kind: mlir.Type, coordinates: Array, source: Array, dims: list[int]) -> list[int]:
+def _gather_shape(result_type: mlir.Type, coordinates: Array, source: Array, dims: list[int]) -> list[int]:
     lead = list(coordinates.shape[:-1])
-    if len(shape_of(kind)) == len(lead) + source.ndim:
+    if len(shape_of(result_type)) == len(lead) + source.ndim:
         return lead + [1 if axis in dims else size for axis, size in enumerate(source.shape)]
     return lead + [size for axis, size in enumerate(source.shape) if axis not in dims]
 
 
 @evaluates("tensor.scatter")
 def scatter_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A copy of the destination with slices at given coordinates replaced."""
+    """A copy of the destination with the slices at the given coordinates replaced."""
     dims, index = _gathered(op, "scatter_dims")
     if "unique" not in op.attributes:
         raise unsupported(op, "only with `unique`")

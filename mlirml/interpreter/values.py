@@ -1,4 +1,4 @@
-"""The values of the reference interpreter: element types, poison, buffers, and attributes read as arrays."""
+"""The values of the reference interpreter: element types, poison, buffers, and attributes as arrays."""
 
 from __future__ import annotations
 
@@ -31,30 +31,30 @@ _SHAPED = (mlir.RankedTensorType, mlir.MemRefType, mlir.VectorType)
 
 
 class Trap(Exception):
-    """The program did something that its semantics leave undefined; the text says what."""
+    """The program has undefined behaviour; the text explains it."""
 
 
-def is_shaped(kind: mlir.Type) -> bool:
+def is_shaped(value_type: mlir.Type) -> bool:
     """True if values of the type have dimensions: tensors, memrefs and vectors."""
-    return isinstance(kind, _SHAPED)
+    return isinstance(value_type, _SHAPED)
 
 
-def is_memref(kind: mlir.Type) -> bool:
+def is_memref(value_type: mlir.Type) -> bool:
     """True if values of the type are `Buffer`s."""
-    return isinstance(kind, mlir.MemRefType)
+    return isinstance(value_type, mlir.MemRefType)
 
 
-def dtype_of(kind: mlir.Type) -> np.dtype[Any]:
+def dtype_of(value_type: mlir.Type) -> np.dtype[Any]:
     """The NumPy dtype of a scalar type, or of the elements of a shaped one."""
-    name = str(kind.element_type if is_shaped(kind) else kind)
+    name = str(value_type.element_type if is_shaped(value_type) else value_type)
     if name not in _DTYPES:
         raise TargetError(f"the reference target does not hold values of type {name}")
     return _DTYPES[name]
 
 
-def shape_of(kind: mlir.Type) -> list[int]:
+def shape_of(value_type: mlir.Type) -> list[int]:
     """The dimensions of a shaped type, `DYNAMIC` where unknown; those of a scalar are empty."""
-    return list(kind.shape) if is_shaped(kind) else []
+    return list(value_type.shape) if is_shaped(value_type) else []
 
 
 def is_narrow(dtype: np.dtype[Any]) -> bool:
@@ -68,9 +68,9 @@ def unsigned(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def poison(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-    """Memory that nobody has written: NaN, or integers that show.
+    """Contents of uninitialized memory: NaN, or conspicuous integers.
 
-    Bytes are all ones, because they may be raw memory: floats seen through them are NaN, indices out of bounds.
+    Bytes are all ones, because they may be raw memory: read as floats they are NaN, as indices out of bounds.
     """
     if dtype.kind == "b":
         return np.ones(shape, dtype)
@@ -111,7 +111,7 @@ class Buffer:
         return distance // self.array.itemsize
 
     def view(self, offset: int, shape: Sequence[int], strides: Sequence[int]) -> Buffer:
-        """Other dimensions over the same memory; offset and strides count elements from the aligned pointer."""
+        """A view of the same memory; offset and strides count elements from the aligned pointer."""
         dtype = self.array.dtype
         if 0 in shape:
             return Buffer(np.empty(shape, dtype), self.memory)
@@ -123,12 +123,12 @@ class Buffer:
             raise Trap(f"{text} reach outside the {self.memory.size} bytes of the buffer") from None
         return Buffer(array, self.memory)
 
-    def reinterpret(self, shift: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Buffer:
-        """A row-major view of another dtype, `shift` bytes behind the aligned pointer."""
+    def reinterpret(self, offset: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Buffer:
+        """A row-major view of another dtype, `offset` bytes after the aligned pointer."""
         count = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        if shift < 0 or shift + count > self.memory.size:
-            raise Trap(f"{count} bytes from {shift} reach outside the {self.memory.size} bytes of the buffer")
-        memory = self.memory[shift:]
+        if offset < 0 or offset + count > self.memory.size:
+            raise Trap(f"{count} bytes from {offset} reach outside the {self.memory.size} bytes of the buffer")
+        memory = self.memory[offset:]
         return Buffer(memory[:count].view(dtype).reshape(shape), memory)
 
 
@@ -142,7 +142,7 @@ def row_major(shape: Sequence[int]) -> list[int]:
 
 
 def checked(indices: Iterable[Value], shape: Sequence[int]) -> tuple[Value, ...]:
-    """Indices, scalars or arrays, after a check that each is inside its dimension."""
+    """Indices, scalars or arrays, after a check that each is in bounds."""
     result = tuple(indices)
     for axis, (index, size) in enumerate(zip(result, shape, strict=True)):
         outside = (index < 0) | (index >= size)
@@ -161,7 +161,7 @@ def window(starts: Sequence[Value], vector_shape: Sequence[int], shape: Sequence
 
 
 def check_slice(offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int], shape: Sequence[int]) -> None:
-    """Trap unless a strided slice lies inside `shape`."""
+    """Trap unless a strided slice is in bounds of `shape`."""
     for axis, (offset, size, stride, limit) in enumerate(zip(offsets, sizes, strides, shape, strict=True)):
         last = offset + (size - 1) * stride
         if size < 0 or (size > 0 and not (0 <= offset < limit and 0 <= last < limit)):
@@ -215,7 +215,7 @@ def scalar_of(value: bool | int | float, dtype: np.dtype[Any]) -> Value:
 
 
 def constant(attribute: mlir.Attribute, resource: Callable[[str], bytes]) -> Value:
-    """The value of a typed constant attribute; `resource` finds the bytes of a `dense_resource`."""
+    """The value of a typed constant attribute; `resource` returns the bytes of a `dense_resource`."""
     dtype = dtype_of(attribute.type)
     if not is_shaped(attribute.type):
         return scalar_of(attribute.value, dtype)
@@ -234,7 +234,7 @@ def _dense(attribute: mlir.Attribute, shape: list[int], dtype: np.dtype[Any]) ->
         return np.full(shape, scalar_of(splat.value, dtype), dtype)
     if dtype != bfloat16():
         return np.array(attribute).astype(dtype, copy=False).reshape(shape)
-    # The bindings have no buffer for bf16, so that its elements are read from the text, bits after `0x`.
+    # The bindings have no buffer for bf16, so its elements are parsed from the text, as bits after `0x`.
     body = str(attribute).removeprefix("dense<").split("> : ")[0]
     if body.startswith('"0x'):
         return np.frombuffer(bytes.fromhex(body[3:-1]), dtype).reshape(shape)

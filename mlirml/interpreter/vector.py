@@ -31,20 +31,20 @@ from mlirml.ir.bindings import block_ops, mlir
 
 
 def _memory(base: Value) -> Array:
-    """The array behind a memref or a tensor."""
+    """The array of a memref or a tensor."""
     return base.array if isinstance(base, Buffer) else base
 
 
 @evaluates("vector.load")
 def load_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Neighbours along the last dimensions, all inside the buffer."""
+    """A contiguous vector along the last dimensions, entirely in bounds."""
     shape = shape_of(op.results[0].type)
     return lambda base, *indices: _memory(base)[window(indices, shape, base.array.shape)].reshape(shape).copy()
 
 
 @evaluates("vector.store")
 def store_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Write neighbours along the last dimensions."""
+    """Write a contiguous vector along the last dimensions."""
 
     def kernel(value: Array, base: Buffer, *indices: Value) -> None:
         part = base.array[window(indices, value.shape, base.array.shape)]
@@ -54,82 +54,82 @@ def store_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 
 def _lanes(indices: Sequence[Value], mask: Array, shape: Sequence[int]) -> tuple[Value, ...]:
-    """The indices of the lanes that `mask` turns on, the last ones counted along the vector."""
+    """The indices of the lanes whose mask is on, contiguous along the last dimensions."""
     starts = [np.int64(index) for index in indices]
     lead = len(shape) - mask.ndim
-    places = np.nonzero(mask)
-    moved = [start + place for start, place in zip(starts[lead:], places)]
-    return checked([*[np.full(len(places[0]), start) for start in starts[:lead]], *moved], shape)
+    on = np.nonzero(mask)
+    moved = [start + index for start, index in zip(starts[lead:], on)]
+    return checked([*[np.full(len(on[0]), start) for start in starts[:lead]], *moved], shape)
 
 
 def _packed(indices: Sequence[Value], mask: Array, shape: Sequence[int]) -> tuple[Value, ...]:
-    """The indices of as many neighbours as the mask has ones."""
+    """Contiguous indices, as many as the mask has ones."""
     return _lanes(indices, np.ones(int(mask.sum()), np.bool_), shape)
 
 
-Places = Callable[[Sequence[Value], Array, Sequence[int]], tuple[Value, ...]]
+LaneIndices = Callable[[Sequence[Value], Array, Sequence[int]], tuple[Value, ...]]
 
 
-def _masked_load(places: Places) -> Kernel:
-    """Elements at the places of the lanes whose mask is on, elsewhere the last operand."""
+def _masked_load(lane_indices: LaneIndices) -> Kernel:
+    """Load the lanes whose mask is on, from `lane_indices`; the other lanes are those of the last operand."""
 
     def kernel(base: Value, *operands: Value) -> Array:
         *indices, mask, otherwise = operands
         result: Array = otherwise.copy()
-        result[mask] = _memory(base)[places(indices, mask, _memory(base).shape)]
+        result[mask] = _memory(base)[lane_indices(indices, mask, _memory(base).shape)]
         return result
 
     return kernel
 
 
-def _masked_store(places: Places) -> Kernel:
-    """Write the lanes whose mask is on to their places."""
+def _masked_store(lane_indices: LaneIndices) -> Kernel:
+    """Write the lanes whose mask is on to `lane_indices`."""
 
     def kernel(base: Buffer, *operands: Value) -> None:
         *indices, mask, value = operands
-        base.array[places(indices, mask, base.array.shape)] = value[mask]
+        base.array[lane_indices(indices, mask, base.array.shape)] = value[mask]
 
     return kernel
 
 
 @evaluates("vector.maskedload")
 def maskedload_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Neighbours where the mask is on."""
+    """Masked load of a contiguous vector."""
     return _masked_load(_lanes)
 
 
 @evaluates("vector.maskedstore")
 def maskedstore_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Write neighbours where the mask is on."""
+    """Masked store of a contiguous vector."""
     return _masked_store(_lanes)
 
 
 @evaluates("vector.expandload")
 def expandload_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Neighbours spread over the lanes whose mask is on."""
+    """Load contiguous elements into the lanes whose mask is on."""
     return _masked_load(_packed)
 
 
 @evaluates("vector.compressstore")
 def compressstore_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """The lanes whose mask is on, written as neighbours."""
+    """Store the lanes whose mask is on contiguously."""
     return _masked_store(_packed)
 
 
-def _picked(indices: Sequence[Value], offsets: Array, mask: Array, shape: Sequence[int]) -> tuple[Value, ...]:
-    """The indices of lanes at given offsets along the last dimension."""
+def _at_offsets(indices: Sequence[Value], offsets: Array, mask: Array, shape: Sequence[int]) -> tuple[Value, ...]:
+    """The indices of the lanes whose mask is on, at given offsets along the last dimension."""
     last = np.int64(indices[-1]) + offsets[mask].astype(np.int64)
     return checked([*[np.full(last.shape, index) for index in indices[:-1]], last], shape)
 
 
 @evaluates("vector.gather")
 def gather_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Elements at given offsets where the mask is on, elsewhere the last operand."""
+    """Elements at given offsets where the mask is on; the other lanes are those of the last operand."""
 
     def kernel(base: Value, *operands: Value) -> Array:
         *indices, offsets, mask, otherwise = operands
         result: Array = otherwise.copy()
-        result[mask] = _memory(base)[_picked(indices, offsets, mask, _memory(base).shape)]
+        result[mask] = _memory(base)[_at_offsets(indices, offsets, mask, _memory(base).shape)]
         return result
 
     return kernel
@@ -142,19 +142,19 @@ def scatter_rule(op: mlir.Operation, _: Function) -> Kernel:
     def kernel(base: Value, *operands: Value) -> Value:
         *indices, offsets, mask, value = operands
         target = base.array if isinstance(base, Buffer) else base.copy()
-        target[_picked(indices, offsets, mask, target.shape)] = value[mask]
+        target[_at_offsets(indices, offsets, mask, target.shape)] = value[mask]
         return () if isinstance(base, Buffer) else target
 
     return kernel
 
 
 class Transfer:
-    """Which elements a `transfer_read` or `transfer_write` touches."""
+    """The elements that a `transfer_read` or `transfer_write` accesses."""
 
     def __init__(self, op: mlir.Operation, vector: mlir.Type) -> None:
         results = op.attributes["permutation_map"].value.results
         self.axes = [getattr(expr, "position", None) for expr in results]
-        """For each dimension of the vector that of the source, None for a broadcast."""
+        """For each dimension of the vector the dimension of the source, None for a broadcast."""
         self.in_bounds = [item.value for item in op.attributes["in_bounds"]] if "in_bounds" in op.attributes else []
         self.in_bounds += [False] * (len(self.axes) - len(self.in_bounds))
         self.shape = shape_of(vector)
@@ -162,23 +162,23 @@ class Transfer:
     def lanes(
         self, indices: Sequence[Value], mask: Array | None, shape: Sequence[int]
     ) -> tuple[Array, tuple[Array, ...]]:
-        """Which lanes touch memory, and, for those, the indices."""
+        """The mask of the lanes that access memory, and the indices of these."""
         on = np.ones(self.shape, np.bool_) if mask is None else self._spread(mask)
-        places = [np.full(self.shape, int(index), np.int64) for index in indices]
+        element_indices = [np.full(self.shape, int(start), np.int64) for start in indices]
         positions = np.indices(self.shape, np.int64)
         for dim, axis in enumerate(self.axes):
             if axis is not None:
-                places[axis] = places[axis] + positions[dim]
+                element_indices[axis] = element_indices[axis] + positions[dim]
         for dim, axis in enumerate(self.axes):
             if axis is not None:
-                inside = (places[axis] >= 0) & (places[axis] < shape[axis])
-                if self.in_bounds[dim] and not inside[on].all():
+                in_bounds = (element_indices[axis] >= 0) & (element_indices[axis] < shape[axis])
+                if self.in_bounds[dim] and not in_bounds[on].all():
                     raise Trap(f"dimension {axis} of size {shape[axis]} is not in bounds from {int(indices[axis])} on")
-                on = on & inside
-        return on, checked([place[on] for place in places], shape)
+                on = on & in_bounds
+        return on, checked([index[on] for index in element_indices], shape)
 
     def _spread(self, mask: Array) -> Array:
-        """The mask has the dimensions of the source; turn them into those of the vector."""
+        """A mask over the dimensions of the source as one over those of the vector."""
         used = sorted(axis for axis in self.axes if axis is not None)
         order = [used.index(axis) for axis in self.axes if axis is not None]
         turned = mask.transpose(order)
@@ -193,9 +193,9 @@ def _read_kernel(op: mlir.Operation) -> Callable[[list[Value], Array | None], Ar
     def read(operands: list[Value], outer: Array | None) -> Array:
         mask = operands[mask_group][0] if operands[mask_group] else outer
         base = _memory(operands[0])
-        on, places = transfer.lanes(operands[index_group], mask, base.shape)
+        on, indices = transfer.lanes(operands[index_group], mask, base.shape)
         result = np.full(transfer.shape, operands[padding_group][0], base.dtype)
-        result[on] = base[places]
+        result[on] = base[indices]
         return result
 
     return read
@@ -209,8 +209,8 @@ def _write_kernel(op: mlir.Operation) -> Callable[[list[Value], Array | None], V
         mask = operands[mask_group][0] if operands[mask_group] else outer
         value, base = operands[0], operands[1]
         target = base.array if isinstance(base, Buffer) else base.copy()
-        on, places = transfer.lanes(operands[index_group], mask, target.shape)
-        target[places] = value[on]
+        on, indices = transfer.lanes(operands[index_group], mask, target.shape)
+        target[indices] = value[on]
         return () if isinstance(base, Buffer) else target
 
     return write
@@ -218,14 +218,14 @@ def _write_kernel(op: mlir.Operation) -> Callable[[list[Value], Array | None], V
 
 @evaluates("vector.transfer_read")
 def transfer_read_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A part of a tensor or memref, padded where it sticks out."""
+    """A slice of a tensor or memref, padded where it is out of bounds."""
     read = _read_kernel(op)
     return lambda *operands: read(list(operands), None)
 
 
 @evaluates("vector.transfer_write")
 def transfer_write_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Write a part of a tensor or memref, not where it sticks out."""
+    """Write a slice of a tensor or memref, except where it is out of bounds."""
     write = _write_kernel(op)
     return lambda *operands: write(list(operands), None)
 
@@ -246,7 +246,7 @@ def _reduce_kernel(op: mlir.Operation) -> Callable[[list[Value], Array | None], 
 
 @evaluates("vector.reduction")
 def reduction_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """All lanes, and the start value if there is one, combined."""
+    """All lanes, and the accumulator if there is one, combined."""
     reduce = _reduce_kernel(op)
     return lambda *operands: reduce(list(operands), None)
 
@@ -260,7 +260,7 @@ _MASKABLE: dict[str, Callable[[mlir.Operation], Callable[[list[Value], Array | N
 
 @controls("vector.mask")
 def mask_rule(op: mlir.Operation, function: Function) -> Step:
-    """The operation inside, on the lanes whose mask is on."""
+    """The nested operation, on the lanes whose mask is on."""
     inner, *_ = block_ops(op.regions[0].blocks[0])
     if inner.name not in _MASKABLE or len(op.operands) > 1:
         raise unsupported(op, f"around {inner.name}")
@@ -278,7 +278,7 @@ def mask_rule(op: mlir.Operation, function: Function) -> Step:
 
 @evaluates("vector.multi_reduction")
 def multi_reduction_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Some dimensions combined into the start values."""
+    """Some dimensions combined, with the accumulator."""
     dtype, axes = dtype_of(op.operands[0].type), integers(op, "reduction_dims")
     reduction = Reduction(kind_of(op, dtype), dtype)
 
@@ -292,7 +292,7 @@ def multi_reduction_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("vector.contract")
 def contract_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Products of two vectors combined into the third."""
+    """Products of two vectors, combined with the accumulator."""
     dtype = dtype_of(op.operands[2].type)
     reduction = Reduction(kind_of(op, dtype), dtype)
     accesses = [Access(attribute.value) for attribute in op.attributes["indexing_maps"]]
@@ -317,7 +317,7 @@ def contract_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("vector.outerproduct")
 def outerproduct_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """All products of two vectors, or a vector times a scalar, combined with a third operand."""
+    """All products of two vectors, or a vector times a scalar, combined with the accumulator."""
     dtype = dtype_of(op.results[0].type)
     pair = Reduction(kind_of(op, dtype), dtype).pair
     outer = is_shaped(op.operands[1].type)
@@ -331,7 +331,7 @@ def outerproduct_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("vector.scan")
 def scan_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Running combinations along a dimension, and the last one."""
+    """Prefix combinations along a dimension, and the last one."""
     dtype, axis = dtype_of(op.operands[0].type), integer(op, "reduction_dim")
     pair, inclusive = Reduction(kind_of(op, dtype), dtype).pair, op.attributes["inclusive"].value
 
@@ -353,14 +353,14 @@ def fma_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("vector.broadcast")
 def broadcast_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A scalar or vector repeated."""
+    """A scalar or vector, broadcast."""
     shape = shape_of(op.results[0].type)
     return lambda value: np.broadcast_to(value, shape)
 
 
 @evaluates("vector.shape_cast")
 def shape_cast_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Other dimensions over the same elements."""
+    """The same elements in another shape."""
     shape = shape_of(op.results[0].type)
     return lambda value: value.reshape(shape)
 
@@ -382,14 +382,14 @@ def bitcast_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("vector.transpose")
 def transpose_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Dimensions in another order."""
+    """Permuted dimensions."""
     order = integers(op, "permutation")
     return lambda value: value.transpose(order)
 
 
 @evaluates("vector.extract")
 def extract_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """An element or a part; at position -1 poison."""
+    """An element or a slice; poison at position -1."""
     static, kind = integers(op, "static_position"), op.results[0].type
     read = mixed(static)
     if -1 in static:
@@ -405,7 +405,7 @@ def extract_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("vector.insert")
 def insert_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A copy with an element or a part replaced; at position -1 nothing."""
+    """A copy with an element or a slice replaced; unchanged at position -1."""
     static = integers(op, "static_position")
     read = mixed(static)
 
@@ -425,14 +425,14 @@ def _part(starts: Sequence[int], sizes: Sequence[int]) -> tuple[slice, ...]:
 
 @evaluates("vector.extract_strided_slice")
 def extract_slice_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A part along the first dimensions."""
+    """A slice along the first dimensions."""
     part = _part(integers(op, "offsets"), integers(op, "sizes"))
     return lambda value: value[part]
 
 
 @evaluates("vector.insert_strided_slice")
 def insert_slice_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """A copy with a part along the last dimensions replaced."""
+    """A copy with a slice along the last dimensions replaced."""
     offsets = integers(op, "offsets")
 
     def kernel(value: Array, target: Array) -> Array:
@@ -445,7 +445,7 @@ def insert_slice_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 
 def _mask_of(shape: Sequence[int], sizes: Sequence[int]) -> Array:
-    """On where every position is below its size."""
+    """A mask that is on where every index is below its size."""
     result = np.zeros(shape, np.bool_)
     result[tuple(slice(0, max(0, size)) for size in sizes)] = True
     return result
@@ -453,14 +453,14 @@ def _mask_of(shape: Sequence[int], sizes: Sequence[int]) -> Array:
 
 @evaluates("vector.create_mask")
 def create_mask_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """On below the operands."""
+    """A mask that is on below the operands."""
     shape = shape_of(op.results[0].type)
     return lambda *sizes: _mask_of(shape, [int(size) for size in sizes])
 
 
 @evaluates("vector.constant_mask")
 def constant_mask_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """On below constant sizes."""
+    """A mask that is on below constant sizes."""
     value = _mask_of(shape_of(op.results[0].type), integers(op, "mask_dim_sizes"))
     return lambda: value
 
@@ -474,7 +474,7 @@ def step_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("vector.shuffle")
 def shuffle_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Chosen parts of two vectors; -1 is poison."""
+    """The chosen leading slices of two vectors; -1 is poison."""
     chosen = np.array(integers(op, "mask"))
 
     def kernel(a: Array, b: Array) -> Array:
@@ -487,7 +487,7 @@ def shuffle_rule(op: mlir.Operation, _: Function) -> Kernel:
 
 @evaluates("vector.interleave")
 def interleave_rule(op: mlir.Operation, _: Function) -> Kernel:
-    """Lanes of two vectors in turn."""
+    """The lanes of two vectors, interleaved."""
     shape = shape_of(op.results[0].type)
     return lambda a, b: np.stack([a, b], -1).reshape(shape)
 

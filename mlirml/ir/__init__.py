@@ -1,1 +1,1 @@
-"""The MLIR Python bindings, and how this package builds IR with them; `ir.text` writes IR as text, without them."""
+"""The MLIR Python bindings and helpers that build IR with them; `ir.text` writes IR as text, without the bindings."""

@@ -1,4 +1,4 @@
-"""The only door to the MLIR Python bindings: contexts, parsing, printing, walking."""
+"""Access to the MLIR Python bindings, which nothing else imports: contexts, parsing, printing, walks over IR."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _erase = mlir.Operation.erase
 def _erase_unused(op: Any) -> None:
     """Erase an operation; raises `InternalError` if a result of it is used.
 
-    MLIR would leave the users with operands in freed memory, and the process dies later, at another place.
+    MLIR would leave the users with dangling operands, and the process would crash later, at an unrelated operation.
     """
     for result in op.results:
         if next(iter(result.uses), None) is not None:
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """`from mlirml.ir import arith` (or another dialect) still gives the Python classes, for patterns on them."""
+    """Classes of a dialect, for `from mlirml.ir import arith` in code that matches on them."""
     if name.startswith("__"):  # each import from here asks for `__path__`
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
@@ -57,7 +57,7 @@ DIALECTS = (
     "affine", "arith", "bufferization", "cf", "complex", "func", "gpu", "index", "irdl", "linalg", "llvm", "math",
     "memref", "scf", "tensor", "ub", "vector",
 )  # fmt: skip
-"""The dialects whose operations are made by name."""
+"""The dialects whose operations are created by name."""
 
 
 def make_context() -> mlir.Context:
@@ -76,11 +76,13 @@ def make_context() -> mlir.Context:
 
 
 _MOST_TEXT = 1 << 20
-"""So many characters of programs make MLIR keep some ten megabytes of their types, attributes and locations."""
+"""Characters of program text compiled in one context, after which it is dropped: MLIR then keeps some ten megabytes of
+uniqued types, attributes and locations.
+"""
 
 
 class Lent:
-    """A context that one program after the other is compiled in, and pass managers that are ready to run in it."""
+    """A context that several programs are compiled in, in turn, with its reusable pass managers."""
 
     def __init__(self) -> None:
         self.context = make_context()
@@ -94,10 +96,10 @@ _LENT: list[Lent] = []  # now
 
 @contextmanager
 def lent_context(target: str, characters: int) -> Iterator[mlir.Context]:
-    """A context for a program of so many characters that nobody sees but the compiler, whose lock is held.
+    """A context, used by the compiler only, for a program of so many characters. The caller holds the compiler's lock.
 
-    It is lent again to programs for the same target, as to make one takes 2 ms, until there is a lot in it that MLIR
-    keeps. One in which a compilation has failed is not.
+    Creating one takes 2 ms, so it is reused for programs of the same target, until MLIR's uniqued objects take too much
+    memory. A context in which a compilation failed is not reused.
     """
     idle = _IDLE.setdefault(target, [])
     lent = idle.pop() if idle else Lent()
@@ -112,9 +114,9 @@ def lent_context(target: str, characters: int) -> Iterator[mlir.Context]:
 
 
 def ready_managers(context: mlir.Context) -> dict[str, Any] | None:
-    """The pass managers that are kept for a context, by their text; None for one that is not lent.
+    """The cached pass managers of a context, by pipeline text; None for a context that `lent_context` did not lend.
 
-    Only passes without a memory may be kept so: `convert-math-to-funcs` would use functions of an earlier program.
+    Passes with state must not be cached: `convert-math-to-funcs` would use functions of an earlier program.
     """
     return next((lent.managers for lent in _LENT if lent.context is context), None)
 
@@ -155,7 +157,7 @@ def defining_op(value: mlir.Value) -> mlir.Operation | None:
 
 
 def seen_through(value: mlir.Value, names: Container[str]) -> mlir.Value:
-    """What stands behind `value` when operations of these names, views or casts of their first operand, are undone."""
+    """The source of `value` after skipping operations of these names, views or casts of their first operand."""
     op = defining_op(value)
     while op is not None and op.name in names:
         value = op.operands[0]
@@ -164,7 +166,7 @@ def seen_through(value: mlir.Value, names: Container[str]) -> mlir.Value:
 
 
 def clone_with(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> mlir.Operation:
-    """Clone `op` here, its operands (nested ones too) replaced by `values`; `values` learns its results."""
+    """Clone `op` at the insertion point with operands (nested ones too) mapped by `values`; adds its results to it."""
     copy: mlir.Operation = op.clone().operation
     for old, new in zip(op.results, copy.results):
         values[old] = new
@@ -176,23 +178,23 @@ def clone_with(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> mlir
 
 
 def has_op(op: mlir.Operation, names: Iterable[str]) -> bool:
-    """True if an operation of one of these names stands in `op`."""
+    """True if an operation of one of these names is nested in `op`."""
     return bool(_inner_first(op, names))
 
 
 def named_operations(op: mlir.Operation, names: Collection[str]) -> list[mlir.Operation]:
     """The operations of these names inside of `op`, in the order of `operations`."""
     found: list[mlir.Operation] = []
-    inside: list[tuple[mlir.Operation, list[mlir.Operation]]] = []  # what is in operations of these names around
+    nested: list[tuple[mlir.Operation, list[mlir.Operation]]] = []  # enclosing operations of these names
     for each in _inner_first(op, names):
         around = _around(each, op, names)
         own = [each]
-        while inside and inside[-1][0] == each:
-            own[1:1] = inside.pop()[1]
+        while nested and nested[-1][0] == each:
+            own[1:1] = nested.pop()[1]
         if around is None:
             found += own
         else:
-            inside.append((around, own))
+            nested.append((around, own))
     return found
 
 
@@ -246,7 +248,7 @@ def named_function(module: Any, name: str) -> mlir.Operation:
 
 
 def callee_of(call: mlir.Operation) -> str:
-    """The name of the function that a `func.call` or `llvm.call` calls."""
+    """The symbol name of the callee of a `func.call` or `llvm.call`."""
     return str(mlir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
@@ -263,7 +265,7 @@ def _function(module: Any, name: str) -> mlir.Operation | None:
 
 
 def set_function_type(function: mlir.Operation) -> None:
-    """Make a `func.func`'s type agree with its entry block and its `func.return`."""
+    """Update the type of a `func.func` to its entry block arguments and its `func.return`."""
     block = function.regions[0].blocks[0]
     results = [v.type for v in block_ops(block)[-1].operands]
     kind = mlir.FunctionType.get([a.type for a in block.arguments], results, function.context)

@@ -67,18 +67,18 @@ def index(number: int) -> mlir.Value:
     return value("arith.constant", (), kind, value=mlir.IntegerAttr.get(kind, number))
 
 
-def zero(kind: mlir.Type) -> mlir.Value:
+def zero(scalar_type: mlir.Type) -> mlir.Value:
     """`arith.constant 0` of an integer, index or float type."""
-    return number(kind, 0)
+    return number(scalar_type, 0)
 
 
-def number(kind: mlir.Type, scalar: float) -> mlir.Value:
+def number(scalar_type: mlir.Type, scalar: float) -> mlir.Value:
     """`arith.constant` of a scalar type."""
-    if isinstance(kind, mlir.FloatType):
-        return constant(mlir.FloatAttr.get(kind, float(scalar)))
-    if not isinstance(kind, (mlir.IntegerType, mlir.IndexType)):
-        raise InternalError(f"a constant of type {kind} is no scalar")  # the bindings end the process on it
-    return constant(mlir.IntegerAttr.get(kind, int(scalar)))
+    if isinstance(scalar_type, mlir.FloatType):
+        return constant(mlir.FloatAttr.get(scalar_type, float(scalar)))
+    if not isinstance(scalar_type, (mlir.IntegerType, mlir.IndexType)):
+        raise InternalError(f"a constant of type {scalar_type} is no scalar")  # the bindings end the process on it
+    return constant(mlir.IntegerAttr.get(scalar_type, int(scalar)))
 
 
 def block(op: mlir.Operation, types: Sequence[mlir.Type], region: int = 0) -> mlir.Block:
@@ -93,7 +93,7 @@ def for_loop(
     body: Callable[[mlir.Value, list[mlir.Value]], Values | None],
     inits: Values = (),
 ) -> list[mlir.Value]:
-    """`scf.for`; `body(i, iter_args)` builds inside and gives the values to yield."""
+    """`scf.for`; `body(i, iter_args)` builds the loop body and returns the values to yield."""
     loop = create("scf.for", [lower, upper, step, *inits], [v.type for v in inits], regions=1)
     inner = block(loop, [mlir.IndexType.get(), *[v.type for v in inits]])
     with mlir.InsertionPoint(inner):
@@ -116,10 +116,10 @@ def parallel_loop(
 
 
 def conditional(
-    condition: mlir.Value, then: Callable[[], Values], otherwise: Callable[[], Values], kinds: Sequence[mlir.Type]
+    condition: mlir.Value, then: Callable[[], Values], otherwise: Callable[[], Values], results: Sequence[mlir.Type]
 ) -> list[mlir.Value]:
-    """`scf.if` with results of these types; both callables build inside and give the values to yield."""
-    op = create("scf.if", [condition], kinds, regions=2)
+    """`scf.if` with results of these types; both callables build their region and return the values to yield."""
+    op = create("scf.if", [condition], results, regions=2)
     for number, branch in enumerate((then, otherwise)):
         with mlir.InsertionPoint(block(op, [], number)):
             create("scf.yield", branch())
@@ -132,20 +132,20 @@ def segments(*sizes: int) -> mlir.DenseI32ArrayAttr:
 
 def generic(
     inputs: Values,
-    outs: Values,
+    inits: Values,
     maps: Sequence[mlir.AffineMap],
     iterators: Sequence[str],
     body: Callable[[list[mlir.Value]], Values],
 ) -> mlir.Operation:
-    """`linalg.generic`; `body` gets the block arguments and gives the values to yield."""
-    results = [v.type for v in outs if isinstance(v.type, mlir.RankedTensorType)]
+    """`linalg.generic`; `body` takes the block arguments and returns the values to yield."""
+    results = [v.type for v in inits if isinstance(v.type, mlir.RankedTensorType)]
     attributes = {
         "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps]),
         "iterator_types": iterator_types(iterators),
-        "operandSegmentSizes": segments(len(inputs), len(outs)),
+        "operandSegmentSizes": segments(len(inputs), len(inits)),
     }
-    op = create("linalg.generic", [*inputs, *outs], results, attributes, regions=1)
-    inner = block(op, [mlir.ShapedType(v.type).element_type for v in (*inputs, *outs)])
+    op = create("linalg.generic", [*inputs, *inits], results, attributes, regions=1)
+    inner = block(op, [mlir.ShapedType(v.type).element_type for v in (*inputs, *inits)])
     with mlir.InsertionPoint(inner):
         create("linalg.yield", body(list(inner.arguments)))
     return op
@@ -157,7 +157,7 @@ def contract(
     body: Callable[[list[mlir.Value]], mlir.Value],
     attributes: Mapping[str, mlir.Attribute] | None = None,
 ) -> mlir.Value:
-    """`linalg.contract` of two tensors into a third; `body` gets the block arguments and gives the value to yield."""
+    """`linalg.contract` of two tensors into a third; `body` takes the block arguments, returns the value to yield."""
     maps_attribute = mlir.ArrayAttr.get([mlir.AffineMapAttr.get(m) for m in maps])
     return named_contraction("linalg.contract", operands, body, {"indexing_maps": maps_attribute, **(attributes or {})})
 
@@ -168,7 +168,7 @@ def named_contraction(
     body: Callable[[list[mlir.Value]], mlir.Value],
     attributes: Mapping[str, mlir.Attribute] | None = None,
 ) -> mlir.Value:
-    """`linalg.matmul` or a relative of it, of two tensors into a third, with a body as `contract` has."""
+    """`linalg.matmul` or another named contraction of two tensors into a third, with a body as `contract` has."""
     known = {"operandSegmentSizes": segments(2, 1), **(attributes or {})}
     op = create(name, operands, [operands[2].type], known, regions=1)
     inner = block(op, [mlir.ShapedType(v.type).element_type for v in operands])
@@ -177,9 +177,9 @@ def named_contraction(
     return op.results[0]
 
 
-def iterator_types(kinds: Sequence[str]) -> mlir.ArrayAttr:
+def iterator_types(iterators: Sequence[str]) -> mlir.ArrayAttr:
     """`["parallel", "reduction"]` as linalg's attribute."""
-    return mlir.ArrayAttr.get([mlir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in kinds])
+    return mlir.ArrayAttr.get([mlir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in iterators])
 
 
 def extract_slice(
@@ -194,8 +194,8 @@ def extract_slice(
         "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(sizes)),
         "operandSegmentSizes": segments(1, len(given), 0, 0),
     }
-    kind = mlir.RankedTensorType.get(list(shape), mlir.ShapedType(source.type).element_type)
-    return value("tensor.extract_slice", [source, *given], kind, **attributes)
+    result_type = mlir.RankedTensorType.get(list(shape), mlir.ShapedType(source.type).element_type)
+    return value("tensor.extract_slice", [source, *given], result_type, **attributes)
 
 
 def insert_slice(source: mlir.Value, into: mlir.Value, offsets: Sequence[int]) -> mlir.Value:
@@ -209,9 +209,9 @@ def insert_slice(source: mlir.Value, into: mlir.Value, offsets: Sequence[int]) -
     return value("tensor.insert_slice", [source, into], into.type, **attributes)
 
 
-def empty(kind: mlir.Type) -> mlir.Value:
+def empty(tensor_type: mlir.Type) -> mlir.Value:
     """`tensor.empty` of a static tensor type."""
-    return value("tensor.empty", (), kind)
+    return value("tensor.empty", (), tensor_type)
 
 
 def fill(scalar: mlir.Value, out: mlir.Value) -> mlir.Operation:
@@ -225,9 +225,9 @@ def fill(scalar: mlir.Value, out: mlir.Value) -> mlir.Operation:
 
 
 def body_op(op: mlir.Operation, environment: dict[mlir.Value, Any]) -> None:
-    """Build a scalar operation again at the insertion point; `environment` maps its operands and learns its results.
+    """Clone a scalar operation at the insertion point; `environment` maps its operands and is extended by its results.
 
-    It keeps its own location, or takes the ambient one where it has none (the bodies of named operations).
+    The clone has the location of the operation, or the ambient one where that is unknown (bodies of named operations).
     """
     if op.regions:
         clone_with(op, environment)
@@ -244,7 +244,7 @@ def body_op(op: mlir.Operation, environment: dict[mlir.Value, Any]) -> None:
 
 
 def body_again(body: mlir.Block, arguments: Values) -> list[mlir.Value]:
-    """The values that the body of a structured operation yields, built at the insertion point for these arguments."""
+    """Clone a structured operation's body for these arguments at the insertion point; returns the yielded values."""
     environment = dict(zip(body.arguments, arguments, strict=True))
     *inner, final = block_ops(body)
     for op in inner:

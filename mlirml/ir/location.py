@@ -1,4 +1,4 @@
-"""From MLIR locations back to the user's source: file, line, columns, function.
+"""User source locations from MLIR locations: file, line, columns, function.
 
 `loc("loss"("train.py":31:12 to :17))` is column 12 up to, but not including, column 17 of line 31, in function `loss`.
 """
@@ -18,18 +18,18 @@ _TEXT = r'"(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+)'
 
 
 def source_location(location: mlir.Location) -> SourceLocation | None:
-    """The innermost place in the user's files that `location` names; None when it names none."""
+    """The innermost location in the user's files that `location` names; None if it names none."""
     found = source_locations(location)
     return found[0] if found else None
 
 
 def source_locations(location: mlir.Location) -> list[SourceLocation]:
-    """Every place in the user's files that `location` names, the innermost call first.
+    """All locations in the user's files that `location` names, the innermost call first.
 
-    Places inside mlirml itself count only when there is no other.
+    Locations in mlirml's own files are returned only if there are no others.
     """
-    places = list(dict.fromkeys(_walk(location, "")))
-    return [place for place in places if not place.file.startswith(_PACKAGE)] or places
+    found = list(dict.fromkeys(_walk(location, "")))
+    return [source for source in found if not source.file.startswith(_PACKAGE)] or found
 
 
 def is_unknown(location: mlir.Location) -> bool:
@@ -73,8 +73,8 @@ def _walk(location: mlir.Location, function: str) -> Iterator[SourceLocation]:
 
 
 def _file_range(location: mlir.FileLineColLoc) -> SourceLocation:
-    place = SourceLocation(location.filename, location.start_line, location.start_col)
+    start = SourceLocation(location.filename, location.start_line, location.start_col)
     end = (location.end_line, location.end_col)
     if end <= (location.start_line, location.start_col):
-        return place
-    return replace(place, end_line=end[0], end_column=end[1])
+        return start
+    return replace(start, end_line=end[0], end_column=end[1])

@@ -1,4 +1,4 @@
-"""How the functions of this package are made: from op records, or from other functions of NumPy and this package."""
+"""Decorators that define the functions of this package from op records, or from functions of NumPy and this package."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def as_array(x: Any) -> Any:
 
 
 def shown(x: Any) -> str:
-    """How messages show an array: `f32[4,8]`."""
+    """An array's dtype and shape as messages show them: `f32[4,8]`."""
     return describe(tuple(x.shape), x.dtype)
 
 

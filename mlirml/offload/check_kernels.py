@@ -1,4 +1,4 @@
-"""Check kernels: those that the device would refuse are refused before it sees them, at the user's line.
+"""Check kernels: kernels that exceed a limit of the device are rejected at compile time, at the user's line.
 
 Before:
     gpu.module @kernels {
@@ -24,7 +24,7 @@ _SPLIT = "compute in several steps, so that fewer arrays meet in one, or compile
 @register
 @dataclass(frozen=True)
 class CheckKernelsPass(Pass):
-    """Refuse kernels that take more than a device has: `buffers`, `shared_bytes` of a block, its `threads`; 0 for any.
+    """Reject kernels that exceed a limit: `buffers`, `shared_bytes` of a block, `threads` of a block; 0 for no limit.
 
     The error names the `target`.
     """
@@ -42,7 +42,7 @@ class CheckKernelsPass(Pass):
                     raise TargetError(text, location=source_location(function.location), help=help)
 
     def excesses(self, function: mlir.Operation) -> Iterator[tuple[str, str]]:
-        """What a kernel takes too much of, in words, and what to do about it."""
+        """The limits that a kernel exceeds, each as an error message and its help."""
         arguments = len(function.regions[0].blocks[0].arguments)
         if self.buffers and arguments > self.buffers:
             yield (
@@ -69,9 +69,9 @@ class CheckKernelsPass(Pass):
 
 
 def shared_bytes(op: mlir.Operation) -> int:
-    """The bytes of an array that the threads of a block share; 0 for other operations."""
+    """The size of an array in shared memory; 0 for other operations."""
     if op.name != "memref.alloc":
         return 0
-    kind = mlir.MemRefType(op.results[0].type)
-    size: int = math.prod(kind.shape) * max(1, kind.element_type.width // 8)
+    memref_type = mlir.MemRefType(op.results[0].type)
+    size: int = math.prod(memref_type.shape) * max(1, memref_type.element_type.width // 8)
     return size

@@ -1,4 +1,4 @@
-"""Defer checks: what the device computes for a check stays there, and is looked at when somebody waits for the device.
+"""Defer checks: the operand of a check stays on the device, and is compared when the host next waits for the device.
 
 Before:
     %n = memref.load %t[] : memref<i32>                       // written by a kernel
@@ -10,9 +10,9 @@ After:
       %slot = memref.view %checks[%c0][] : memref<8xi8> to memref<i32>
       memref.copy %t, %slot
 
-The host does not wait for the number before it goes on. Nothing needs that where the check is about an index, which has
-a base: capture clamps the indices that it asserts. Checks in loops and branches, those of numbers that the host has,
-and those of other things are made where they stand.
+The host does not wait for the value before it goes on. The program stays memory-safe if the check is about an index
+(which has a base), as capture clamps the indices that it asserts. Checks in loops and branches, checks of values that
+are in host memory, and checks about anything else are not deferred.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _BELOW = 6  # `ult`
 
 
 @dataclass(frozen=True)
-class Found:
-    """An assert that can wait: the comparison, the read of the number, and what it must be below."""
+class DeferrableCheck:
+    """An assert that can be deferred: the comparison, the load of its operand, and the constant upper limit."""
 
     op: mlir.Operation
     comparison: mlir.Operation
@@ -40,7 +40,7 @@ class Found:
 @register
 @dataclass(frozen=True)
 class DeferChecksPass(Pass):
-    """Let checks of numbers that kernels compute wait for the end of the call."""
+    """Defer checks of integers that kernels compute to the end of the call."""
 
     name = "mlirml-defer-checks"
 
@@ -60,8 +60,8 @@ class DeferChecksPass(Pass):
             main.attributes[DEFERRED_CHECKS] = mlir.ArrayAttr.get(entries)
 
 
-def match_check(op: mlir.Operation) -> Found | None:
-    """An assert that a number which lies on the device is below a constant."""
+def match_check(op: mlir.Operation) -> DeferrableCheck | None:
+    """Match an assert that an integer in device memory is below a constant."""
     comparison = defining_op(op.operands[0])
     if comparison is None or comparison.name != "arith.cmpi" or not is_only_use(comparison):
         return None
@@ -74,16 +74,16 @@ def match_check(op: mlir.Operation) -> Found | None:
         return None
     if load.block != op.block or str(load.results[0].type) not in ("i32", "i64"):
         return None
-    return Found(op, comparison, load, int(mlir.IntegerAttr(limit.attributes["value"]).value))
+    return DeferrableCheck(op, comparison, load, int(mlir.IntegerAttr(limit.attributes["value"]).value))
 
 
 def is_only_use(op: mlir.Operation) -> bool:
-    """True if the result of an operation is read once."""
+    """True if the result of an operation has one use."""
     return sum(1 for _ in op.results[0].uses) == 1
 
 
-def defer(match: Found, slots: mlir.Value, place: int) -> mlir.DictAttr:
-    """Keep the number of a check in its slot, where it was read; what is to be known of it later."""
+def defer(match: DeferrableCheck, slots: mlir.Value, offset: int) -> mlir.DictAttr:
+    """Copy the checked integer to its slot at byte `offset` and erase the assert; returns the entry of the table."""
     number = match.load.operands[0]
     entry = {
         "check": match.op.attributes[CHECK],
@@ -92,7 +92,7 @@ def defer(match: Found, slots: mlir.Value, place: int) -> mlir.DictAttr:
         "base": match.op.attributes[CHECK_BASE],
     }
     with match.load.location, mlir.InsertionPoint(match.load):
-        slot = emit.value("memref.view", [slots, emit.index(place)], number.type)
+        slot = emit.value("memref.view", [slots, emit.index(offset)], number.type)
         emit.create("memref.copy", [number, slot])
     for op in (match.op, match.comparison, match.load):
         op.erase()

@@ -1,4 +1,4 @@
-"""Form dispatches: what one kernel computes is put into a region of its own, and so is what stays on the host.
+"""Form dispatches: wrap the operations of one kernel into a region, and operations that stay on the host into others.
 
 Before:
     %f = linalg.fill ins(%zero) outs(%e) -> tensor<4x3xf32>
@@ -13,9 +13,9 @@ After:
       scf.yield %q : tensor<4x3xf32>
     } {mlirml.dispatch = "device"}
 
-Operations are grouped as told in `grouping.py`. Fills, empty tensors, constants, slices and paddings are computed again
-in each region that reads them, and so are numbers that are read from tensors of the device. Scatters, scans and
-sorts are kernels, other loops and branches stay on the host.
+Operations are grouped as `grouping.py` describes. Fills, empty tensors, constants, slices and paddings are cloned into
+each region that reads them, and so are scalars that are extracted from tensors on the device. Scatters, scans and sorts
+become kernels, other loops and branches stay on the host.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from mlirml.errors import TargetError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations
 from mlirml.ir.location import source_location
-from mlirml.offload.grouping import RESHAPES, behind_reshapes, groups_of, is_work
+from mlirml.offload.grouping import RESHAPES, groups_of, is_work, source_of_reshapes
 from mlirml.offload.scalars import is_number, pass_by_value
 from mlirml.offload.unknown_sizes import keep_in_known_sizes
 from mlirml.offload.wide import split_wide
@@ -42,10 +42,10 @@ _INSTEAD = {
     "i64": "compute in int32, as by `x.astype(np.int32)`, or compile for the CPU",
 }
 _SORTED = ("f64", "f32", "f16", "bf16", "i64", "i32", "i16", "i8", "u64", "u32", "u16", "u8")
-_AGAIN = frozenset(["tensor.empty", "linalg.fill", "arith.constant", "tensor.splat", "tensor.from_elements"])
-"""What costs nothing to compute again."""
+_FREE_TO_CLONE = frozenset(["tensor.empty", "linalg.fill", "arith.constant", "tensor.splat", "tensor.from_elements"])
+"""Operations that are cloned into each dispatch that uses them, as they cost nothing."""
 ON_HOST = "mlirml.on_host"
-"""On an operation during the pass: the device could not compute it."""
+"""Marks, during the pass, an operation that the device cannot compute."""
 _VIEWS = frozenset(["tensor.extract_slice", "tensor.pad"])
 _SCALARS = ("arith.", "math.", "index.")
 
@@ -53,13 +53,12 @@ _SCALARS = ("arith.", "math.", "index.")
 @register
 @dataclass(frozen=True)
 class FormDispatchesPass(Pass):
-    """Group operations on tensors into regions, one a kernel.
+    """Group operations on tensors into dispatch regions, one for each kernel.
 
-    `dtypes` are the element types that the device has; none for all. Single numbers of other types are computed on the
-    host, arrays of them are refused with the name of the `target`, and so are arrays of more than `array_bytes` bytes
-    or `array_elements` elements, where these are not 0. What holds one of `host_ops`, as `math.ipowi` or, for one
-    element type, `math.sin:f64`, stays on the host. Operations that touch more than so many `buffers` together do not
-    become one kernel.
+    `dtypes` are the element types that the device has; none for all. Scalars of other types are computed on the host,
+    arrays of them are rejected with the name of the `target`, and so are arrays of more than `array_bytes` bytes or
+    `array_elements` elements, where these are not 0. Operations that contain one of `host_ops`, such as `math.ipowi`
+    or, for one element type, `math.sin:f64`, stay on the host. Groups access at most `buffers` buffers; 0 for no limit.
     """
 
     name = "mlirml-form-dispatches"
@@ -74,7 +73,7 @@ class FormDispatchesPass(Pass):
         main = main_function(module)
         with module.context:
             pass_by_value(main, self.stays_on_host, self.lacks_number)
-            self.keep_numbers(main)
+            self.mark_host_scalars(main)
             for block in tensor_blocks(main):
                 store_numbers(block)
                 split_wide(block, self.buffers)
@@ -95,8 +94,8 @@ class FormDispatchesPass(Pass):
                 if ON_HOST in op.attributes:
                     del op.attributes[ON_HOST]
 
-    def keep_numbers(self, main: mlir.Operation) -> None:
-        """Mark what computes numbers of types that the device lacks, which no kernel computes again."""
+    def mark_host_scalars(self, main: mlir.Operation) -> None:
+        """Mark operations on scalars of types that the device lacks, so that they are not cloned into kernels."""
         for op in operations(main):
             if op.name.startswith(("tensor.extract", *_SCALARS)) and len(op.operands) and self.lacking(op):
                 op.attributes[ON_HOST] = mlir.UnitAttr.get()
@@ -106,7 +105,7 @@ class FormDispatchesPass(Pass):
         return bool(self.reason_to_stay(op))
 
     def reason_to_stay(self, op: mlir.Operation) -> str:
-        """Why an operation is computed on the host; empty where the device does it."""
+        """The reason why an operation is computed on the host; empty if the device computes it."""
         if op.name in SORTS and (reason := self.reason_not_to_sort(op)):
             return reason
         if self.is_tiny(op):
@@ -114,51 +113,53 @@ class FormDispatchesPass(Pass):
         for inner in operations(op):
             if inner.name in self.host_ops:
                 return f"the device has nothing for `{inner.name}`"
-            kind = str(element(inner.results[0].type)) if inner.name.startswith(("arith.", "math.")) else ""
-            if f"{inner.name}:{kind}" in self.host_ops:
-                return f"the device has nothing for `{inner.name}` of {_NAMES.get(kind, kind)}"
+            dtype = str(element(inner.results[0].type)) if inner.name.startswith(("arith.", "math.")) else ""
+            if f"{inner.name}:{dtype}" in self.host_ops:
+                return f"the device has nothing for `{inner.name}` of {_NAMES.get(dtype, dtype)}"
         return ""
 
     def reason_not_to_sort(self, op: mlir.Operation) -> str:
-        """Why the device does not sort something; empty if it does."""
-        kind = op.attributes["kind"].value
+        """The reason why the device cannot run a sort; empty if it can."""
+        order = op.attributes["kind"].value
         if self.lacking(op):
             return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
-        if kind not in _SORTED:
-            return f"there is no kernel that sorts {kind}"
+        if order not in _SORTED:
+            return f"there is no kernel that sorts {order}"
         return "" if op.operands[0].type.has_static_shape else "the length of what is sorted changes"
 
     def is_tiny(self, op: mlir.Operation) -> bool:
-        """True if an operation computes single numbers of a type that the device lacks."""
+        """True if an operation computes only scalars, of a type that the device lacks."""
         return all(is_number(v.type) for v in (*op.operands, *op.results)) and bool(self.lacking(op))
 
-    def lacks_number(self, kind: mlir.Type) -> bool:
-        """True if a type is that of one number of a type that the device lacks."""
-        return bool(self.dtypes) and is_number(kind) and str(element(kind)) not in {*self.dtypes, "i1", "index"}
+    def lacks_number(self, value_type: mlir.Type) -> bool:
+        """True for a rank-0 tensor of an element type that the device lacks."""
+        if not self.dtypes or not is_number(value_type):
+            return False
+        return str(element(value_type)) not in {*self.dtypes, "i1", "index"}
 
     def lacking(self, op: mlir.Operation) -> list[str]:
         """The element types of an operation that the device lacks."""
         if not self.dtypes:
             return []
-        kinds = {str(element(v.type)) for inner in operations(op) for v in (*inner.operands, *inner.results)}
-        return sorted(kinds - {*self.dtypes, "i1", "index"})
+        dtypes = {str(element(v.type)) for inner in operations(op) for v in (*inner.operands, *inner.results)}
+        return sorted(dtypes - {*self.dtypes, "i1", "index"})
 
     def check(self, op: mlir.Operation) -> None:
-        """Refuse an operation on arrays that the device cannot compute, at the user's line."""
-        for kind in self.lacking(op):
-            name = _NAMES.get(kind, kind)
+        """Reject an operation on arrays that the device cannot compute, at the user's line."""
+        for dtype in self.lacking(op):
+            name = _NAMES.get(dtype, dtype)
             raise TargetError(
                 f"the target {self.target!r} has no {name} on this device",
-                location=source_location(first_with(op, kind).location),
-                help=_INSTEAD.get(kind),
+                location=source_location(first_with(op, dtype).location),
+                help=_INSTEAD.get(dtype),
             )
-        for kind in {v.type for v in (*op.operands, *op.results) if isinstance(v.type, mlir.RankedTensorType)}:
-            if kind.has_static_shape:
-                self.check_size(op, math.prod(kind.shape), kind.element_type)
+        for tensor in {v.type for v in (*op.operands, *op.results) if isinstance(v.type, mlir.RankedTensorType)}:
+            if tensor.has_static_shape:
+                self.check_size(op, math.prod(tensor.shape), tensor.element_type)
 
-    def check_size(self, op: mlir.Operation, elements: int, kind: mlir.Type) -> None:
-        """Refuse an array that a kernel would not reach all of."""
-        nbytes = elements * (8 if isinstance(kind, mlir.IndexType) else max(1, kind.width // 8))
+    def check_size(self, op: mlir.Operation, elements: int, element_type: mlir.Type) -> None:
+        """Reject an array that exceeds the size that a kernel can address."""
+        nbytes = elements * (8 if isinstance(element_type, mlir.IndexType) else max(1, element_type.width // 8))
         too_many = self.array_elements and elements > self.array_elements
         if too_many or (self.array_bytes and nbytes > self.array_bytes):
             most = f"{self.array_elements:,} elements" if too_many else f"{self.array_bytes / (1 << 20):,.0f} MiB"
@@ -170,21 +171,21 @@ class FormDispatchesPass(Pass):
             )
 
 
-def first_with(op: mlir.Operation, kind: str) -> mlir.Operation:
-    """The first operation of a body that takes or gives a type: several lines of a program become one operation."""
+def first_with(op: mlir.Operation, dtype: str) -> mlir.Operation:
+    """The first operation of a body with an operand or result of type `dtype`, for the location of an error."""
     for inner in operations(op):
-        if inner != op and any(str(value.type) == kind for value in (*inner.results, *inner.operands)):
+        if inner != op and any(str(value.type) == dtype for value in (*inner.results, *inner.operands)):
             return inner
     return op
 
 
-def element(kind: mlir.Type) -> mlir.Type:
-    """The type itself, or that of the elements."""
-    return kind.element_type if isinstance(kind, mlir.RankedTensorType) else kind
+def element(value_type: mlir.Type) -> mlir.Type:
+    """The element type of a tensor type; any other type itself."""
+    return value_type.element_type if isinstance(value_type, mlir.RankedTensorType) else value_type
 
 
 def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
-    """The blocks that may hold operations on tensors: the function's and those of its scf regions."""
+    """The blocks that may contain operations on tensors: those of the function and of its scf regions."""
     found, todo = [], [block for region in function.regions for block in region.blocks]
     while todo:
         block = todo.pop(0)
@@ -196,7 +197,7 @@ def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
 
 
 def store_numbers(block: mlir.Block) -> None:
-    """`tensor.insert` of a number becomes a store of a slice of one element, which a kernel can do."""
+    """Replace a `tensor.insert` by an `insert_slice` of one element, which a kernel can do."""
     for op in block_ops(block):
         if op.name != "tensor.insert":
             continue
@@ -218,12 +219,12 @@ def store_numbers(block: mlir.Block) -> None:
 
 
 def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:
-    """Put operations, in their order, into a dispatch region in front of the last of them."""
+    """Move operations, in their order, into a dispatch region before the last of them."""
     last = ops[-1]
     computed = list(ops)
     ops = with_reshapes(ops)
-    inside = list(ops)  # no set: the hash of an operation depends on its operands
-    results = [r for op in computed for r in op.results if any(use.owner.operation not in inside for use in r.uses)]
+    dispatched = list(ops)  # no set: the hash of an operation depends on its operands
+    results = [r for op in computed for r in op.results if any(use.owner.operation not in dispatched for use in r.uses)]
     attributes = {"no_inline": mlir.UnitAttr.get(), DISPATCH: mlir.StringAttr.get("device")}
     with last.location, mlir.InsertionPoint(last):
         region = emit.create("scf.execute_region", (), [r.type for r in results], attributes, regions=1)
@@ -234,7 +235,7 @@ def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:
             for inner in list(operations(op)):
                 for position, operand in enumerate(inner.operands):
                     if inner == op or is_captured(operand, op):
-                        inner.operands[position] = again(operand, values, inside)
+                        inner.operands[position] = cloned_in_dispatch(operand, values, dispatched)
         block.append(op)
     for result, outer in zip(results, region.results):
         here = [use.owner.operation for use in result.uses if is_within(use.owner.operation, region)]
@@ -242,38 +243,38 @@ def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:
     with last.location, mlir.InsertionPoint(block):
         emit.create("scf.yield", results)
     for result in region.results:
-        move_reshapes_behind(result, region)
+        move_reshapes_after(result, region)
     return region
 
 
 def is_captured(value: mlir.Value, op: mlir.Operation) -> bool:
-    """True if a value that is read in the regions of an operation comes from around it."""
+    """True if a value that is used in a region of `op` is defined outside of `op`."""
     owner = value.owner
-    inside = owner.owner.operation if isinstance(owner, mlir.Block) else owner.operation.parent.operation
-    while inside is not None and inside.name != "func.func":
-        if inside == op:
+    ancestor = owner.owner.operation if isinstance(owner, mlir.Block) else owner.operation.parent.operation
+    while ancestor is not None and ancestor.name != "func.func":
+        if ancestor == op:
             return False
-        inside = inside.parent
+        ancestor = ancestor.parent
     return True
 
 
-def move_reshapes_behind(value: mlir.Value, place: mlir.Operation) -> None:
-    """Move reshapes of a value, which others than the kernel read, behind what computes it now."""
+def move_reshapes_after(value: mlir.Value, producer: mlir.Operation) -> None:
+    """Move reshapes of a dispatch result that others than the kernel read after the dispatch that computes it now."""
     for use in value.uses:
         user = use.owner.operation
-        if user.name in RESHAPES and user.block == place.block and user.is_before_in_block(place):
-            user.move_after(place)
-            move_reshapes_behind(user.results[0], user)
+        if user.name in RESHAPES and user.block == producer.block and user.is_before_in_block(producer):
+            user.move_after(producer)
+            move_reshapes_after(user.results[0], user)
 
 
 def with_reshapes(ops: Sequence[mlir.Operation]) -> list[mlir.Operation]:
-    """Some operations, and in front of each the reshapes of what others of them compute, made once more for it."""
+    """The operations, each preceded by clones of the reshapes through which it reads results of the others."""
     found: list[mlir.Operation] = []
     replaced: list[mlir.Operation] = []
 
     def reshaped(value: mlir.Value) -> mlir.Value:
         owner = defining_op(value)
-        made = defining_op(behind_reshapes(value))
+        made = defining_op(source_of_reshapes(value))
         if owner is None or owner.name not in RESHAPES or made is None or made not in ops:
             return value
         source = reshaped(owner.operands[0])
@@ -295,7 +296,7 @@ def with_reshapes(ops: Sequence[mlir.Operation]) -> list[mlir.Operation]:
 
 
 def is_within(op: mlir.Operation, region: mlir.Operation) -> bool:
-    """True if an operation stands in the region of another one."""
+    """True if `op` is nested in `region`."""
     while op.name != "func.func":
         op = op.parent.operation
         if op == region:
@@ -303,40 +304,42 @@ def is_within(op: mlir.Operation, region: mlir.Operation) -> bool:
     return False
 
 
-def again(value: mlir.Value, values: dict[mlir.Value, mlir.Value], inside: Sequence[mlir.Operation]) -> mlir.Value:
-    """A value built again at the insertion point where that costs next to nothing; else the value."""
+def cloned_in_dispatch(
+    value: mlir.Value, values: dict[mlir.Value, mlir.Value], dispatched: Sequence[mlir.Operation]
+) -> mlir.Value:
+    """A clone of a value's producer at the insertion point, if that is free; else the value."""
     if value in values:
         return values[value]
     owner = defining_op(value)
-    if owner is None or owner in inside or owner.parent.operation in inside or not is_computed_again(owner):
+    if owner is None or owner in dispatched or owner.parent.operation in dispatched or not is_cheap_to_clone(owner):
         return value
     local = {result for inner in operations(owner) for result in inner.results}
     for inner in operations(owner):
         for operand in inner.operands:
             if operand not in local and not is_argument_of(operand, owner):
-                again(operand, values, inside)
+                cloned_in_dispatch(operand, values, dispatched)
     return clone_with(owner, values).results[0]
 
 
 def is_argument_of(value: mlir.Value, op: mlir.Operation) -> bool:
-    """True if a value is an argument of a region of an operation."""
+    """True if a value is a block argument of a region of `op`."""
     return defining_op(value) is None and value.owner.owner.operation == op
 
 
-def is_computed_again(op: mlir.Operation) -> bool:
-    """True if kernels compute the result of an operation themselves."""
-    if op.name in _AGAIN:
+def is_cheap_to_clone(op: mlir.Operation) -> bool:
+    """True if dispatches clone the operation rather than read its result."""
+    if op.name in _FREE_TO_CLONE:
         return not is_large(op)
     if op.name in _VIEWS:
         return True
-    if op.name in RESHAPES:  # of what lies in memory as it is they are free
+    if op.name in RESHAPES:  # free unless the source is itself computed
         source = defining_op(op.operands[0])
-        return source is not None and source.name in (*_VIEWS, *_AGAIN, *RESHAPES) and is_computed_again(source)
+        return source is not None and source.name in (*_VIEWS, *_FREE_TO_CLONE, *RESHAPES) and is_cheap_to_clone(source)
     return is_read_from_device(op)
 
 
 def is_read_from_device(op: mlir.Operation) -> bool:
-    """True if an operation gives a number that depends on an element of a tensor, which the host would wait for."""
+    """True if a scalar depends on an element of a tensor on the device, for which the host would have to wait."""
     if ON_HOST in op.attributes:
         return False
     if op.name == "tensor.extract":
@@ -348,20 +351,21 @@ def is_read_from_device(op: mlir.Operation) -> bool:
 
 
 def is_argument_number(value: mlir.Value) -> bool:
-    """True if a tensor is an argument of @main of one number, which the host has."""
+    """True if a tensor is a rank-0 argument of @main, which the host has."""
     return is_number(value.type) and defining_op(value) is None and value.owner.owner.operation.name == "func.func"
 
 
 def is_large(op: mlir.Operation) -> bool:
-    """True if an operation is a constant array of different elements, which is no part of a kernel."""
+    """True for an array constant that is not a splat: it is not cloned into kernels."""
     if op.name != "arith.constant" or not isinstance(op.results[0].type, mlir.RankedTensorType):
         return False
     return not mlir.DenseElementsAttr(op.attributes["value"]).is_splat
 
 
 def erase_unread(function: mlir.Operation) -> None:
-    """Erase what only dispatches have read, which compute it again."""
+    """Erase operations without uses, as the dispatches use clones of them."""
+
     for op in reversed(list(operations(function))):
-        pure = op.name in _AGAIN or op.name.startswith(("tensor.", *_SCALARS))
+        pure = op.name in _FREE_TO_CLONE or op.name.startswith(("tensor.", *_SCALARS))
         if pure and op.results and not any(True for result in op.results for _ in result.uses):
             op.erase()

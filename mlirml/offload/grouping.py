@@ -1,10 +1,10 @@
-"""Decide which operations become one kernel.
+"""Partition the operations of a block into groups, one kernel each.
 
-An operation joins the group of a producer if the whole group may as well be computed where the operation stands, and
+An operation joins the group of a producer if the whole group can be moved to the position of the operation, and
 - it is elementwise over a result of the group, whose first operation is a contraction or a convolution: an epilogue; or
-- it and all of the group walk the same rows, along which they reduce or not at all: softmax, norms; or
-- it stores a slice into what a store of the group has left: a concatenation; or
-- it stores what the group computes, whose size is not known.
+- it and the whole group iterate over the same rows, and reduce along them or not at all: softmax, norms; or
+- it stores a slice into the result of a store of the group: a concatenation; or
+- it stores a result of the group whose size is dynamic.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 def is_work(op: mlir.Operation) -> bool:
-    """True if a kernel may be made of an operation; of a fill unless structured operations or slices store it."""
+    """True if an operation can become a kernel. A fill can, unless it is the init of structured or insert_slice ops."""
     if op.name == "linalg.fill":
         return not all(
             use.owner.name.startswith("linalg.")
@@ -36,7 +36,7 @@ def is_work(op: mlir.Operation) -> bool:
 
 
 def groups_of(work: Sequence[mlir.Operation], most: int) -> list[list[mlir.Operation]]:
-    """The operations of one block, which stand in this order, in groups that touch at most so many buffers."""
+    """Partition operations of one block, in program order, into groups that access at most `most` buffers each."""
     groups: list[list[mlir.Operation]] = []
     home: dict[mlir.Operation, list[mlir.Operation]] = {}
     for op in work:
@@ -53,24 +53,24 @@ def groups_of(work: Sequence[mlir.Operation], most: int) -> list[list[mlir.Opera
 
 
 def producers_of(op: mlir.Operation) -> list[mlir.Operation]:
-    """The operations whose results an operation reads, reshaped or not, the last first."""
-    owners = [defining_op(behind_reshapes(operand)) for operand in op.operands]
+    """The operations whose results `op` reads, directly or through reshapes, the last operand first."""
+    owners = [defining_op(source_of_reshapes(operand)) for operand in op.operands]
     return [owner for owner in owners if owner is not None and owner.block == op.block][::-1]
 
 
-def behind_reshapes(value: mlir.Value) -> mlir.Value:
-    """The tensor that a value is a reshape of."""
+def source_of_reshapes(value: mlir.Value) -> mlir.Value:
+    """The tensor that a value is a reshape of, or the value itself."""
     return seen_through(value, RESHAPES)
 
 
 def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> bool:
-    """True if an operation may be part of the kernel of a group."""
+    """True if an operation may be added to the kernel of a group."""
     buffers = {v for member in (*group, op) for v in (*outer_values(member), *member.results) if not is_scalar(v)}
     if len(buffers) > most:
         return False
     computed = {result for member in group for result in member.results}
-    if any(behind_reshapes(value) in computed for value in captured_values(op)):
-        return False  # its body reads at any place what other threads compute
+    if any(source_of_reshapes(value) in computed for value in captured_values(op)):
+        return False  # its body reads elements that other threads compute
     if op.name == "tensor.insert_slice":
         if group[-1].name == "tensor.insert_slice":
             return bool(op.operands[1] == group[-1].results[0])
@@ -85,7 +85,7 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> boo
 
 
 def is_scalar(value: mlir.Value) -> bool:
-    """True if a value is a number, which is no buffer."""
+    """True if a value is not a tensor, so it needs no buffer."""
     return not isinstance(value.type, mlir.RankedTensorType)
 
 
@@ -108,7 +108,7 @@ def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
 
 
 def shape_of(op: mlir.Operation) -> list[int]:
-    """The sizes of the loops of a generic; -1 where they are not to be seen."""
+    """The trip counts of the loops of a generic; -1 for those that no operand dimension shows."""
     sizes = [-1] * len(op.attributes["iterator_types"])
     for operand, m in zip(op.operands, maps_of(op)):
         for size, result in zip(operand.type.shape if m.results else (), m.results):
@@ -118,26 +118,26 @@ def shape_of(op: mlir.Operation) -> list[int]:
 
 
 def reads_as_is(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
-    """True if an elementwise operation reads and writes element by element what the group computes."""
+    """True if an elementwise operation accesses the results of the group, and its inits, by identity maps."""
     computed = {result for member in group for result in member.results}
     identity = mlir.AffineMap.get_identity(len(op.attributes["iterator_types"]))
     maps = maps_of(op)
-    outs = range(len(op.operands) - len(op.results), len(op.operands))
-    return all(maps[n] == identity for n, v in enumerate(op.operands) if v in computed or n in outs)
+    inits = range(len(op.operands) - len(op.results), len(op.operands))
+    return all(maps[n] == identity for n, v in enumerate(op.operands) if v in computed or n in inits)
 
 
 def is_reduction(op: mlir.Operation) -> bool:
-    """True if an operation reduces along its last loop alone, which the others are around."""
+    """True if the innermost loop of an operation is its only reduction loop."""
     if op.name != "linalg.generic" or is_contraction(op):
         return False
-    kinds = ["reduction" in str(kind) for kind in op.attributes["iterator_types"]]
-    return len(kinds) > 1 and kinds[-1] and not any(kinds[:-1])
+    reduces = ["reduction" in str(kind) for kind in op.attributes["iterator_types"]]
+    return len(reduces) > 1 and reduces[-1] and not any(reduces[:-1])
 
 
 def fits_rows(op: mlir.Operation, sizes: Sequence[int], group: Sequence[mlir.Operation]) -> bool:
-    """True if an operation walks rows of these sizes, or computes something for each row.
+    """True if an operation iterates over rows of these sizes, or computes one element for each row.
 
-    What it reads of the group belongs to its row, and maps keep the order of the loops.
+    It may read elements of the group only in its own row, and by maps that keep the order of the loops.
     """
     if op.name != "linalg.generic" or is_contraction(op):
         return False
@@ -153,13 +153,13 @@ def fits_rows(op: mlir.Operation, sizes: Sequence[int], group: Sequence[mlir.Ope
         positions = [e.position if isinstance(e, mlir.AffineDimExpr) else -1 for e in m.results]
         if positions != sorted(set(positions)) or -1 in positions:
             return False
-        if behind_reshapes(operand) in computed and positions not in (whole, [*whole, len(whole)]):
+        if source_of_reshapes(operand) in computed and positions not in (whole, [*whole, len(whole)]):
             return False
     return True
 
 
 def is_free_until(group: Sequence[mlir.Operation], op: mlir.Operation) -> bool:
-    """True if nobody between a group and an operation, but the operation itself, needs what the group computes."""
+    """True if no operation between a group and `op` uses a result of the group."""
     members = {*group, op}
     values = [result for member in group for result in member.results]
     while values:

@@ -1,4 +1,4 @@
-"""Lower launches: launches and copies become calls of the runtime, by the names that upstream's runtimes have.
+"""Lower launches: kernel launches and copies become calls of the functions of upstream's GPU runtime wrappers.
 
 Before:
     func.func @main(%x: memref<8xf32>, %out: memref<8xf32>) {
@@ -15,8 +15,8 @@ After:
       return
     }
 
-The last argument is the table of the call: the stream, and behind it the loaded kernels in the order of
-`mlirml.kernels`. No module is loaded and no stream made by the program itself.
+The last argument is the table of the call: the stream, followed by the loaded kernels in the order of
+`mlirml.kernels`. The program itself loads no module and creates no stream.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from mlirml.passes import Pass, register
 LAUNCH_KERNEL = "mgpuLaunchKernel"
 MEMCPY = "mgpuMemcpy"
 RUNTIME = frozenset([LAUNCH_KERNEL, MEMCPY])
-"""What the host code calls."""
+"""The runtime functions that the host code calls."""
 
 
 @register
 @dataclass(frozen=True)
 class LowerLaunchesPass(Pass):
-    """Call the runtime for launches and copies."""
+    """Replace launches and copies by calls of the runtime."""
 
     name = "mlirml-lower-launches"
 
@@ -62,25 +62,25 @@ class LowerLaunchesPass(Pass):
 
 
 def launch_counts(ops: Sequence[mlir.Operation]) -> dict[str, int]:
-    """How often a call launches each kernel; -1 where that depends on what the program computes."""
+    """The number of launches of each kernel in a call; -1 if it depends on computed values."""
     counts: dict[str, int] = {}
     for op in ops:
         if op.name == "gpu.launch_func":
             name = mlir.SymbolRefAttr(op.attributes["kernel"]).value[-1]
-            before, rounds = counts.get(name, 0), rounds_of(op)
-            counts[name] = -1 if -1 in (before, rounds) else before + rounds
+            before, count = counts.get(name, 0), executions_of(op)
+            counts[name] = -1 if -1 in (before, count) else before + count
     return counts
 
 
-def rounds_of(op: mlir.Operation) -> int:
-    """How often an operation of @main runs; -1 where that is not known."""
+def executions_of(op: mlir.Operation) -> int:
+    """Number of executions of an operation of @main: product of the trip counts around it; -1 if not constant."""
     total, parent = 1, op.parent.operation
     while parent.name != "func.func":
         owners = [defining_op(bound) for bound in list(parent.operands)[:3]] if parent.name == "scf.for" else [None]
         if any(owner is None or owner.name != "arith.constant" for owner in owners):
             return -1
         low, high, step = (int(owner.attributes["value"].value) for owner in owners if owner is not None)
-        if step <= 0:  # no loop of Python's
+        if step <= 0:  # not a loop that capture emits
             return -1
         total *= max(0, -(-(high - low) // step))
         parent = parent.parent.operation
@@ -88,33 +88,33 @@ def rounds_of(op: mlir.Operation) -> int:
 
 
 _MOST = (1 << 63) - 1
-"""What a count is that does not fit into an attribute: that of a loop from the least number on."""
+"""Clamp of a launch count that does not fit into an attribute, such as that of a loop from the smallest integer on."""
 
 
 def entry_of(kernel: mlir.Operation, launches: int) -> mlir.DictAttr:
-    """The name of a kernel, for each of its arguments 0 if it is a buffer, else its size in bytes, its line, and how
-    often it is launched.
+    """The table entry of a kernel: its name, the sizes of its arguments (0 for a buffer), its line, and its number of
+    launches.
     """
     sizes = [size_of(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
-    place = source_location(kernel.location)
+    location = source_location(kernel.location)
     return mlir.DictAttr.get(
         {
             "name": kernel.attributes["sym_name"],
             "arguments": mlir.DenseI64ArrayAttr.get(sizes),
             "launches": emit.i64(min(launches, _MOST)),
-            "place": mlir.StringAttr.get("" if place is None else f"{place.file}:{place.line}"),
+            "place": mlir.StringAttr.get("" if location is None else f"{location.file}:{location.line}"),
         }
     )
 
 
-def size_of(kind: mlir.Type) -> int:
-    if isinstance(kind, mlir.MemRefType):
+def size_of(argument_type: mlir.Type) -> int:
+    if isinstance(argument_type, mlir.MemRefType):
         return 0
-    return 4 if isinstance(kind, mlir.IndexType) else max(4, int(kind.width) // 8)
+    return 4 if isinstance(argument_type, mlir.IndexType) else max(4, int(argument_type.width) // 8)
 
 
 class _Lowering:
-    """What all launches of a program share: the table, the stack arrays, the declarations."""
+    """State that all launches of a program share: the kernel table, the stack arrays, the declarations."""
 
     def __init__(self, module: mlir.Operation, main: mlir.Operation, names: list[str], most: int) -> None:
         self.module = module
@@ -160,7 +160,8 @@ class _Lowering:
             self.call(MEMCPY, [*pointers, emit.number(self.word, size), self.stream])
 
     def passed(self, argument: mlir.Value) -> mlir.Value:
-        """An argument as eight bytes or less."""
+        """The pointer or scalar, of at most eight bytes, that is passed for an argument."""
+
         if isinstance(argument.type, mlir.MemRefType):
             return self.address(argument)
         return self.as_word(argument) if isinstance(argument.type, mlir.IndexType) else argument
@@ -174,8 +175,8 @@ class _Lowering:
         if offset == mlir.ShapedType.get_dynamic_stride_or_offset():
             rank = len(memref.type.shape)
             whole = mlir.MemRefType.get([], memref.type.element_type)
-            kinds = [whole, *[index] * (1 + 2 * rank)]
-            shift = emit.create("memref.extract_strided_metadata", [memref], kinds).results[1]
+            types = [whole, *[index] * (1 + 2 * rank)]
+            shift = emit.create("memref.extract_strided_metadata", [memref], types).results[1]
             shift = emit.same_type("arith.muli", shift, emit.index(size))
             base = emit.same_type("arith.addi", base, shift)
         elif offset:
@@ -197,10 +198,10 @@ class _Lowering:
     def call(self, name: str, operands: Sequence[mlir.Value]) -> None:
         if name not in self.declared:
             self.declared.add(name)
-            kinds = ", ".join(str(v.type).removeprefix("!llvm.") for v in operands)
+            types = ", ".join(str(v.type).removeprefix("!llvm.") for v in operands)
             attributes = {
                 "sym_name": mlir.StringAttr.get(name),
-                "function_type": mlir.TypeAttr.get(mlir.Type.parse(f"!llvm.func<void ({kinds})>")),
+                "function_type": mlir.TypeAttr.get(mlir.Type.parse(f"!llvm.func<void ({types})>")),
                 "linkage": mlir.Attribute.parse("#llvm.linkage<external>"),
                 "CConv": mlir.Attribute.parse("#llvm.cconv<ccc>"),
             }
@@ -214,5 +215,5 @@ class _Lowering:
         emit.create("llvm.call", operands, (), attributes)
 
 
-def element_bytes(kind: mlir.Type) -> int:
-    return max(1, int(kind.width) // 8)
+def element_bytes(element_type: mlir.Type) -> int:
+    return max(1, int(element_type.width) // 8)

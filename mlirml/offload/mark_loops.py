@@ -1,6 +1,6 @@
-"""Mark loops over elements that a device runs whole: as scatters and scans, which kernels are made for.
+"""Mark loops: loops over elements that one kernel can run are marked as scatters and scans.
 
-Before: on the host, with a launch in each round
+Before: on the host, with one launch in each iteration
     %r = scf.for %i = %c0 to %c64 step %c1 iter_args(%y = %x) -> (tensor<8xf32>) {
       %k = tensor.extract %places[%i] : tensor<64xindex>
       %old = tensor.extract %y[%k] : tensor<8xf32>
@@ -11,9 +11,9 @@ Before: on the host, with a launch in each round
 After: one kernel
     %r = scf.for ... { ... } {mlirml.scatter}
 
-A scatter is a nest of loops that carry one tensor, into which the innermost one stores an element last. It may read the
-tensor anywhere: kernels of many threads are made where each update reads no more than what it stores over, of one
-thread elsewhere. A scan carries one number besides, which it stores.
+A scatter is a loop nest with one loop-carried tensor, into which the innermost loop inserts an element as its last
+operation. It may read the tensor anywhere: it becomes a kernel of many threads if each update reads only the element
+that it overwrites, else of one thread. A scan has a loop-carried scalar too, and stores it.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ class MarkLoopsPass(Pass):
             while todo:
                 for op in block_ops(todo.pop()):
                     if op.name == "scf.for" and not is_ordered(op):
-                        mark(op)
+                        mark_loop(op)
                     if not is_ordered(op):
                         todo += [block for region in op.regions for block in region.blocks]
 
 
-def mark(loop: mlir.Operation) -> None:
-    """Mark a loop if it is of one of the two forms."""
-    if is_nest(loop):
+def mark_loop(loop: mlir.Operation) -> None:
+    """Mark a loop if it is a scatter or a scan."""
+    if is_scatter(loop):
         loop.attributes[SCATTER] = mlir.UnitAttr.get()
-    elif is_row(loop):
+    elif is_scan(loop):
         loop.attributes[SCAN] = mlir.UnitAttr.get()
 
 
-def is_nest(loop: mlir.Operation) -> bool:
-    """True if loops, each around the next one, carry one tensor, into which the innermost stores one element last."""
+def is_scatter(loop: mlir.Operation) -> bool:
+    """True for a loop nest with one loop-carried tensor whose innermost loop inserts an element last."""
     if len(loop.results) != 1 or not is_tensor(loop.results[0]) or not has_constant_bounds(loop):
         return False
     *ops, end = block_ops(loop.regions[0].blocks[0])
@@ -63,19 +63,19 @@ def is_nest(loop: mlir.Operation) -> bool:
     if last is None or last not in ops or not all(is_scalar(op) for op in ops if op != last):
         return False
     if last.name == "scf.for":
-        return last.operands[3] == carried and reads_nothing(ops, last, carried) and is_nest(last)
+        return last.operands[3] == carried and does_not_read(ops, last, carried) and is_scatter(last)
     return bool(last.name == "tensor.insert" and last.operands[1] == carried)
 
 
-def reads_nothing(ops: list[mlir.Operation], inner: mlir.Operation, carried: mlir.Value) -> bool:
-    """True if what stands around a loop does not read the tensor: it may be read again in each round."""
+def does_not_read(ops: list[mlir.Operation], inner: mlir.Operation, carried: mlir.Value) -> bool:
+    """True if only `inner` reads the tensor: the other `ops` may be recomputed in each of its iterations."""
     return all(operand != carried for op in ops if op != inner for operand in op.operands) and all(
         operand != carried for op in operations(inner) if op != inner for operand in op.operands
     )
 
 
-def is_row(loop: mlir.Operation) -> bool:
-    """True if a loop carries a number and a tensor, stores each number, and reads nothing of the tensor."""
+def is_scan(loop: mlir.Operation) -> bool:
+    """True if a loop carries a scalar and a tensor, stores each scalar, and does not read the tensor."""
     if len(loop.results) != 2 or is_tensor(loop.results[0]) or not is_tensor(loop.results[1]):
         return False
     *ops, end = block_ops(loop.regions[0].blocks[0])
@@ -90,7 +90,7 @@ def is_row(loop: mlir.Operation) -> bool:
 
 
 def is_scalar(op: mlir.Operation) -> bool:
-    """True if an operation computes numbers of numbers."""
+    """True if an operation computes scalars from scalars."""
     return op.name.startswith(_SCALAR) and op.name != "tensor.extract_slice" and not op.regions
 
 

@@ -1,4 +1,4 @@
-"""Outline: each device dispatch becomes a function on tensors that is called with the tensors that it writes.
+"""Outline: each device dispatch becomes a function on tensors; the call passes the tensors that it writes as inits.
 
 Before:
     %p = scf.execute_region -> tensor<4x3xf32> no_inline {
@@ -18,9 +18,9 @@ After:
       return %q : tensor<4x3xf32>
     }
 
-The results go, in their order, into the last arguments. A tensor from outside that a result is accumulated or stored
-into is the last argument itself, which is then read too. Regions of the host are dissolved. Dispatches with equal code,
-as of the iterations of an unrolled loop, call one function.
+The last arguments are the inits of the results, in their order. A tensor from outside that a result accumulates or
+stores into is passed as the init itself, and then is read too. Dispatch regions of the host are inlined. Dispatches
+with equal code, as of the iterations of an unrolled loop, call one function.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _QUIET = frozenset(["linalg.yield", "linalg.index", "arith.constant", "scf.yield
 @register
 @dataclass(frozen=True)
 class OutlinePass(Pass):
-    """Make a function on tensors of each device dispatch."""
+    """Outline each device dispatch into a function on tensors."""
 
     name = "mlirml-outline"
 
@@ -58,12 +58,12 @@ class OutlinePass(Pass):
 
 
 def share(module: mlir.Operation) -> None:
-    """Have the calls of equal functions call the first of them."""
+    """Deduplicate: calls of equal functions call the first of them."""
     kernels = [
         op for op in block_ops(module.regions[0].blocks[0]) if op.name == "func.func" and KERNEL in op.attributes
     ]
     names = [mlir.StringAttr(function.attributes["sym_name"]).value for function in kernels]
-    # In local scope, as else all of the module is looked through for each.
+    # In local scope: otherwise the printer walks the whole module for each function.
     printed = [function.get_asm(use_local_scope=True, assume_verified=True) for function in kernels]
     texts = [text.replace(f"@{name}(", "@(", 1) for text, name in zip(printed, names)]
     first = dict(reversed(list(zip(texts, names))))
@@ -76,9 +76,9 @@ def share(module: mlir.Operation) -> None:
 
 
 def dissolve(region: mlir.Operation) -> None:
-    """Put what a region holds in its place."""
-    *inside, end = block_ops(region.regions[0].blocks[0])
-    for op in inside:
+    """Inline the body of a region before it, and erase the region."""
+    *body, end = block_ops(region.regions[0].blocks[0])
+    for op in body:
         op.move_before(region)
     for result, value in zip(region.results, end.operands):
         result.replace_all_uses_with(value)
@@ -93,17 +93,17 @@ def outline(region: mlir.Operation, module: mlir.Operation, number: int) -> None
     results = list(block_ops(body)[-1].operands)
     widen_numbers(region)
     with region.location, mlir.InsertionPoint(region):
-        outs = [destination(result, body) for result in results]
-        captured = [v for v in captures(body) if v not in outs]
+        inits = [destination(result, body) for result in results]
+        captured = [v for v in captures(body) if v not in inits]
         attributes = {"callee": mlir.FlatSymbolRefAttr.get(name), KERNEL: mlir.UnitAttr.get()}
-        call = emit.create("func.call", [*captured, *outs], [r.type for r in results], attributes)
-    function = make_function(module, name, [*captured, *outs], results, region.location)
+        call = emit.create("func.call", [*captured, *inits], [r.type for r in results], attributes)
+    function = make_function(module, name, [*captured, *inits], results, region.location)
     entry = function.regions[0].blocks[0]
-    *inside, end = block_ops(body)
-    for op in inside:
+    *ops, end = block_ops(body)
+    for op in ops:
         entry.append(op)
-    for outside, argument in zip([*captured, *outs], entry.arguments):
-        replace_inside(inside, outside, argument)
+    for outside, argument in zip([*captured, *inits], entry.arguments):
+        replace_inside(ops, outside, argument)
     with end.location, mlir.InsertionPoint(entry):
         emit.create("func.return", results)
     for old, new in zip(region.results, call.results):
@@ -114,9 +114,9 @@ def outline(region: mlir.Operation, module: mlir.Operation, number: int) -> None
 def sink_constants(body: mlir.Block) -> None:
     """Clone scalar constants from outside into a region."""
     made: dict[mlir.Value, mlir.Value] = {}
-    inside = nested(body)
-    made_inside = {result for op in inside for result in op.results}
-    for op in inside:
+    ops = nested(body)
+    made_inside = {result for op in ops for result in op.results}
+    for op in ops:
         for position, operand in enumerate(op.operands):
             owner = defining_op(operand)
             if owner is None or operand in made_inside or owner.name != "arith.constant":
@@ -130,29 +130,29 @@ def sink_constants(body: mlir.Block) -> None:
 
 
 def widen_numbers(region: mlir.Operation) -> None:
-    """Pass numbers of less than 32 bits as wider ones: kernels take no others."""
+    """Pass integers of less than 32 bits as 32-bit ones: kernels accept no narrower arguments."""
     body = region.regions[0].blocks[0]
     for value in captures(body):
         if not isinstance(value.type, (mlir.IntegerType, mlir.FloatType)) or value.type.width >= 32:
             continue
         floats = isinstance(value.type, mlir.FloatType)
         wide = mlir.F32Type.get() if floats else mlir.IntegerType.get_signless(32)
-        inside = block_ops(body)
+        ops = block_ops(body)
         with region.location:
             with mlir.InsertionPoint(region):
                 passed = emit.value("arith.extf" if floats else "arith.extui", [value], wide)
             with mlir.InsertionPoint.at_block_begin(body):
                 narrow = emit.value("arith.truncf" if floats else "arith.trunci", [passed], value.type)
-        replace_inside(inside, value, narrow)
+        replace_inside(ops, value, narrow)
 
 
 def nested(body: mlir.Block) -> list[mlir.Operation]:
-    """The operations of a block and of what they hold."""
+    """All operations of a block, those in nested regions included."""
     return [inner for op in block_ops(body) for inner in operations(op)]
 
 
 def captures(body: mlir.Block) -> list[mlir.Value]:
-    """The values from outside that a block reads, in the order of their first use."""
+    """The values that a block captures, in the order of their first use."""
     ops = nested(body)
     blocks = {body, *(block for op in ops for region in op.regions for block in region.blocks)}
     made = {result for op in ops for result in op.results}
@@ -161,10 +161,10 @@ def captures(body: mlir.Block) -> list[mlir.Value]:
 
 
 def destination(result: mlir.Value, body: mlir.Block) -> mlir.Value:
-    """The tensor outside of a dispatch that a result is written into; inside, it replaces the empty one.
+    """The init outside of a dispatch that `result` is written into; inside, it replaces the `tensor.empty`.
 
-    Builds an empty tensor, unless the result is made of a tensor from outside by storing or accumulating into it. What
-    accumulates must not read the tensor in another way: another thread may have written there.
+    Builds an empty tensor, unless the result stores or accumulates into a captured tensor. An accumulating operation
+    must not read the tensor through another operand: another thread may have written there.
     """
     value, owner, accumulates = result, defining_op(result), False
     while owner is not None and owner.block == body:
@@ -189,7 +189,7 @@ def destination(result: mlir.Value, body: mlir.Block) -> mlir.Value:
 
 
 def empty_like(owner: mlir.Operation | None, result: mlir.Value) -> mlir.Value:
-    """An empty tensor outside of a dispatch, with the sizes that the `tensor.empty` inside of it has."""
+    """A `tensor.empty` outside of a dispatch, with the sizes of the one inside."""
     if result.type.has_static_shape:
         return emit.empty(result.type)
     if owner is None or any(is_inside(operand, owner.block) for operand in owner.operands):
@@ -211,19 +211,19 @@ def no_size(result: mlir.Value) -> LoweringError:
 
 
 def make_function(
-    module: mlir.Operation, name: str, operands: list[mlir.Value], results: list[mlir.Value], place: mlir.Location
+    module: mlir.Operation, name: str, operands: list[mlir.Value], results: list[mlir.Value], location: mlir.Location
 ) -> mlir.Operation:
-    """A private function of these types, with an empty body."""
-    kinds = [v.type for v in operands]
+    """A private function of these operand and result types, with an empty body, inserted at the module's start."""
+    types = [v.type for v in operands]
     attributes = {
         "sym_name": mlir.StringAttr.get(name),
         "sym_visibility": mlir.StringAttr.get("private"),
-        "function_type": mlir.TypeAttr.get(mlir.FunctionType.get(kinds, [r.type for r in results])),
+        "function_type": mlir.TypeAttr.get(mlir.FunctionType.get(types, [r.type for r in results])),
         KERNEL: mlir.UnitAttr.get(),
     }
-    with place, mlir.InsertionPoint(module.regions[0].blocks[0]):
+    with location, mlir.InsertionPoint(module.regions[0].blocks[0]):
         function = emit.create("func.func", (), (), attributes, regions=1)
-        emit.block(function, kinds)
+        emit.block(function, types)
     return function
 
 
@@ -236,7 +236,7 @@ def replace_inside(ops: list[mlir.Operation], old: mlir.Value, new: mlir.Value) 
 
 
 def describe(ops: list[mlir.Operation]) -> str:
-    """A name for what operations compute: `matmul_addf_tanh`."""
+    """A symbol name made of the names of the operations: `matmul_addf_tanh`."""
     words: list[str] = []
     for op in ops:
         for inner in operations(op):

@@ -1,4 +1,4 @@
-"""Plan transfers: @main works on device memory, and what the host computes is copied there and back.
+"""Plan transfers: @main works on device memory, and arrays that the host computes are copied to and from the device.
 
 Before:
     gpu.launch_func @kernels::@k0 ... args(%x, %t)
@@ -10,9 +10,9 @@ After:
     %n = memref.load %h[] : memref<i32>
 
 The arguments of @main are device buffers, but for those listed in `mlirml.host_inputs`. Nothing is copied between
-kernels. A buffer is copied whole, or its contiguous part that an operation of the host touches.
+kernels. A buffer is copied as a whole, or only the contiguous slice that an operation of the host accesses.
 
-Constant arrays that kernels read are parts of one more argument, behind the results, which is the same at each call:
+Constant arrays that kernels read are packed into one more argument, after the results, which is the same in every call:
 
 Before:
     %c = memref.get_global @table : memref<10xi64>
@@ -63,7 +63,7 @@ _REASONS = {
 @register
 @dataclass(frozen=True)
 class PlanTransfersPass(Pass):
-    """Make the copies between device and host that the operations of the host need."""
+    """Insert the copies between device and host that operations of the host need."""
 
     name = "mlirml-plan-transfers"
 
@@ -79,45 +79,45 @@ class PlanTransfersPass(Pass):
             for op in top_operations(main):
                 if op.name == "memref.alloc" and used_by_host(op.results[0]):
                     op.attributes[HOST] = mlir.UnitAttr.get()
-            told = []
+            descriptions = []
             for op in top_operations(main):
                 if op.name == "gpu.launch_func":
                     upload_constants(op, hosts)
                 elif op.name not in _ON_DEVICE and op.name not in VIEWS:
-                    told.append(describe(op, hosts))
+                    descriptions.append(describe(op, hosts))
                     move_to_host(op, hosts)
-            lines = [mlir.StringAttr.get(line) for line in dict.fromkeys(told) if line]
+            lines = [mlir.StringAttr.get(line) for line in dict.fromkeys(descriptions) if line]
             if lines:
                 main.attributes[HOST_WORK] = mlir.ArrayAttr.get(lines)
 
 
 def describe(op: mlir.Operation, hosts: set[mlir.Value]) -> str:
-    """What an operation of the host is, where it stands, why it is there and what moves for it; empty for others."""
+    """`explain()` line for a host op: location, reason for placement, bytes transferred; empty for other ops."""
     touched = [n for n, v in enumerate(op.operands) if isinstance(v.type, mlir.MemRefType) and not is_host(v, hosts)]
-    inside = [v for v in captured_values(op) if isinstance(v.type, mlir.MemRefType) and not is_host(v, hosts)]
-    if not touched and not inside:
+    captured = [v for v in captured_values(op) if isinstance(v.type, mlir.MemRefType) and not is_host(v, hosts)]
+    if not touched and not captured:
         return ""
     if op.name == "memref.load":
-        moved = [bytes_of(mlir.MemRefType.get([], op.results[0].type))]
+        moved = [size_in_bytes(mlir.MemRefType.get([], op.results[0].type))]
         what, why = "a number is read", "loops, branches and checks of the host depend on it"
     else:
         fresh = [n for n in touched if overwrites(op, n)]
-        read = dict.fromkeys([*(op.operands[n] for n in touched if n not in fresh), *inside])
-        moved = [bytes_of(value.type) for value in read]
+        read = dict.fromkeys([*(op.operands[n] for n in touched if n not in fresh), *captured])
+        moved = [size_in_bytes(value.type) for value in read]
         what = f"`{op.name.rpartition('.')[2]}` is computed"
         why = mlir.StringAttr(op.attributes[WHY]).value if WHY in op.attributes else _REASONS.get(op.name, _REASONS[""])
     written = [n for n in touched if op.name != "memref.load" and writes(op, op.operands[n])]
-    back = [bytes_of(op.operands[n].type) for n in written]
+    back = [size_in_bytes(op.operands[n].type) for n in written]
     place = source_location(op.location)
     line = "what the compiler added" if place is None else f"{place.file}:{place.line}"
     moves = f"{sum(moved)} bytes move to the host and {sum(back)} back"
-    return f"{what} on the host, for {line}: {why}; {moves}{', in each round of a loop' if in_loop(op) else ''}"
+    return f"{what} on the host, for {line}: {why}; {moves}{', in each iteration of a loop' if in_loop(op) else ''}"
 
 
-def bytes_of(kind: mlir.Type) -> int:
-    """The bytes of a memref, as far as its sizes are known."""
-    width = 64 if isinstance(kind.element_type, mlir.IndexType) else kind.element_type.width
-    elements: int = math.prod(max(1, size) for size in kind.shape)
+def size_in_bytes(memref_type: mlir.Type) -> int:
+    """The size of a memref in bytes; a dynamic dimension counts as 1."""
+    width = 64 if isinstance(memref_type.element_type, mlir.IndexType) else memref_type.element_type.width
+    elements: int = math.prod(max(1, size) for size in memref_type.shape)
     return elements * max(1, int(width) // 8)
 
 
@@ -129,21 +129,21 @@ def in_loop(op: mlir.Operation) -> bool:
 
 
 _ALIGNMENT = 256
-"""Of a buffer's start, as devices want it."""
+"""The alignment in bytes of each constant array in the argument, as devices require for a buffer."""
 
 
 def place_constants(module: mlir.Operation, main: mlir.Operation) -> None:
-    """Make one argument of the constant arrays that launches read."""
+    """Pack the constant arrays that launches read into one argument of @main."""
     launches = [op for op in operations(main) if op.name == "gpu.launch_func"]
     names = dict.fromkeys(name for op in launches for operand in op.operands if (name := global_of(operand)))
     arrays = {name: elements(module, name) for name in names}
-    places: dict[str, int] = {}
+    offsets: dict[str, int] = {}
     content = b""
     for name, array in arrays.items():
         if array is not None:
-            places[name] = len(content)
+            offsets[name] = len(content)
             content += array + b"\0" * (-len(array) % _ALIGNMENT)
-    if not places:
+    if not offsets:
         return
     start = main.regions[0].blocks[0]
     whole = np.frombuffer(content, np.int8)
@@ -154,15 +154,15 @@ def place_constants(module: mlir.Operation, main: mlir.Operation) -> None:
         with op.location, mlir.InsertionPoint(op):
             for position, operand in enumerate(op.operands):
                 name = global_of(operand)
-                if name in places:
-                    op.operands[position] = part_of(argument, operand, places[name])
+                if name in offsets:
+                    op.operands[position] = view_of_constants(argument, operand, offsets[name])
     for op in [op for op in operations(main) if op.name == "memref.get_global"]:
         if not any(True for _ in op.results[0].uses):
             op.erase()
 
 
 def global_of(value: mlir.Value) -> str:
-    """The name of the constant array that a buffer is or is a view of; empty for others."""
+    """The name of the constant array that a buffer is a view of; empty for other buffers."""
     owner = defining_op(value)
     while owner is not None and owner.name in VIEWS:
         owner = defining_op(owner.operands[0])
@@ -172,31 +172,31 @@ def global_of(value: mlir.Value) -> str:
 
 
 def elements(module: mlir.Operation, name: str) -> bytes | None:
-    """The elements of a constant array as they lie in memory; None for types that NumPy lacks."""
+    """The bytes of a constant array in memory; None for types that NumPy lacks."""
     for op in block_ops(module.regions[0].blocks[0]):
         if op.name == "memref.global" and mlir.StringAttr(op.attributes["sym_name"]).value == name:
             try:
                 array = np.array(mlir.DenseElementsAttr(op.attributes["initial_value"]))
             except (TypeError, ValueError):
                 return None
-            kind = mlir.MemRefType(mlir.TypeAttr(op.attributes["type"]).value).element_type
-            fits = array.dtype.itemsize == max(1, kind.width // 8)
+            element_type = mlir.MemRefType(mlir.TypeAttr(op.attributes["type"]).value).element_type
+            fits = array.dtype.itemsize == max(1, element_type.width // 8)
             return array.tobytes() if fits else None
     return None
 
 
-def part_of(constants: mlir.Value, operand: mlir.Value, place: int) -> mlir.Value:
-    """What a view of a constant array is in the argument that holds it from `place` on."""
+def view_of_constants(constants: mlir.Value, operand: mlir.Value, offset: int) -> mlir.Value:
+    """The view of the argument `constants` that replaces `operand`, whose constant array is at byte `offset` of it."""
     owner = defining_op(operand)
     assert owner is not None, "a constant is made by an operation"
     if owner.name in VIEWS:
         source = owner.operands[0]
-        return clone_with(owner, {source: part_of(constants, source, place)}).results[0]
-    return emit.value("memref.view", [constants, emit.index(place)], operand.type)
+        return clone_with(owner, {source: view_of_constants(constants, source, offset)}).results[0]
+    return emit.value("memref.view", [constants, emit.index(offset)], operand.type)
 
 
 def used_by_host(buffer: mlir.Value) -> bool:
-    """True if nothing but operations of the host touches a buffer."""
+    """True if all users of a buffer are operations of the host."""
     for use in buffer.uses:
         user = use.owner.operation
         if user.name in VIEWS:
@@ -208,7 +208,7 @@ def used_by_host(buffer: mlir.Value) -> bool:
 
 
 def top_operations(main: mlir.Operation) -> list[mlir.Operation]:
-    """The operations of @main and of its loops and branches, not those in the bodies of structured ones."""
+    """The operations of @main and of its loops and branches, without the bodies of structured operations."""
     found: list[mlir.Operation] = []
     todo = [block for region in main.regions for block in region.blocks]
     while todo:
@@ -220,7 +220,7 @@ def top_operations(main: mlir.Operation) -> list[mlir.Operation]:
 
 
 def host_values(main: mlir.Operation) -> set[mlir.Value]:
-    """The buffers that lie in the memory of the host."""
+    """The arguments of @main that are in host memory."""
     arguments = list(main.regions[0].blocks[0].arguments)
     numbers = list(main.attributes[HOST_INPUTS]) if HOST_INPUTS in main.attributes else []
     return {arguments[n] for n in numbers}
@@ -236,13 +236,13 @@ def is_host(value: mlir.Value, hosts: set[mlir.Value]) -> bool:
     return owner.name in ("memref.get_global", "memref.alloca") or HOST in owner.attributes
 
 
-def is_contiguous(kind: mlir.Type) -> bool:
-    """True if the elements of a memref lie side by side, from wherever the first is."""
-    strides, _ = mlir.MemRefType(kind).get_strides_and_offset()
-    if 0 in kind.shape:
+def is_contiguous(memref_type: mlir.Type) -> bool:
+    """True if the elements of a memref are contiguous; its offset is arbitrary."""
+    strides, _ = mlir.MemRefType(memref_type).get_strides_and_offset()
+    if 0 in memref_type.shape:
         return True
     expected = 1
-    for size, stride in zip(reversed(kind.shape), reversed(strides)):
+    for size, stride in zip(reversed(memref_type.shape), reversed(strides)):
         if size != 1 and stride != expected:
             return False
         expected *= size
@@ -250,7 +250,7 @@ def is_contiguous(kind: mlir.Type) -> bool:
 
 
 def copy(op: mlir.Operation) -> None:
-    """Let a `memref.copy` of whole parts be made by the device."""
+    """Replace a `memref.copy` of contiguous memrefs by a copy on the device."""
     source, target = op.operands
     if is_contiguous(source.type) and is_contiguous(target.type):
         with op.location, mlir.InsertionPoint(op):
@@ -259,7 +259,7 @@ def copy(op: mlir.Operation) -> None:
 
 
 def copy_of_generic(op: mlir.Operation) -> None:
-    """The same for a `linalg.generic` that only copies."""
+    """Replace a `linalg.generic` that only copies its operand by a copy on the device."""
     body = op.regions[0].blocks[0]
     if len(op.operands) != 2:
         return
@@ -280,16 +280,16 @@ def memcpy(target: mlir.Value, source: mlir.Value) -> None:
     emit.create("gpu.memcpy", [target, source])
 
 
-def allocated(kind: mlir.Type, host: bool) -> mlir.Value:
-    """A buffer of the device or the host."""
+def allocated(memref_type: mlir.Type, host: bool) -> mlir.Value:
+    """A new buffer in device or host memory."""
     attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
     if host:
         attributes[HOST] = mlir.UnitAttr.get()
-    return emit.create("memref.alloc", (), [kind], attributes).results[0]
+    return emit.create("memref.alloc", (), [memref_type], attributes).results[0]
 
 
 def upload_constants(launch: mlir.Operation, hosts: set[mlir.Value]) -> None:
-    """Give a kernel device memory in place of constants and of numbers that the host has."""
+    """Replace the operands of a launch that are in host memory by uploaded copies."""
     for position, operand in enumerate(launch.operands):
         if isinstance(operand.type, mlir.MemRefType) and is_host(operand, hosts):
             with launch.location, mlir.InsertionPoint(launch):
@@ -299,13 +299,13 @@ def upload_constants(launch: mlir.Operation, hosts: set[mlir.Value]) -> None:
 
 
 def move_to_host(op: mlir.Operation, hosts: set[mlir.Value]) -> None:
-    """Let an operation of the host work on copies of the device buffers that it touches."""
+    """Replace the device buffers that an operation of the host accesses by copies in host memory."""
     if op.name == "memref.load" and not is_host(op.operands[0], hosts):
         load_element(op)
         return
     mirrors: dict[mlir.Value, mlir.Value] = {}
     outside = outer_values(op)
-    for inner in operations(op):  # what a body reads at any place is no operand of its own
+    for inner in operations(op):  # values captured by the body are not operands of `op`
         for position, operand in enumerate(inner.operands):
             if operand not in outside or not isinstance(operand.type, mlir.MemRefType) or is_host(operand, hosts):
                 continue
@@ -320,14 +320,14 @@ def move_to_host(op: mlir.Operation, hosts: set[mlir.Value]) -> None:
 
 
 def overwrites(op: mlir.Operation, position: int) -> bool:
-    """True if an operation writes all of an operand, and reads nothing of it."""
+    """True if an operation overwrites an operand without reading it."""
     if op.name == "mlirml.host_result":
         return True
     return position == 1 and op.name in ("linalg.fill", "memref.copy", "mlirml.sort", "mlirml.argsort")
 
 
 def mirrored(value: mlir.Value, mirrors: dict[mlir.Value, mlir.Value], fresh: bool = False) -> mlir.Value:
-    """What a device buffer is on the host, with the views that lead to it; `fresh` where nothing of it is read."""
+    """The host copy of a device buffer, with the same views; `fresh` if the operation does not read it."""
     if is_contiguous(value.type):
         if value not in mirrors:
             mirrors[value] = allocated(mlir.MemRefType.get(value.type.shape, value.type.element_type), True)
@@ -341,7 +341,7 @@ def mirrored(value: mlir.Value, mirrors: dict[mlir.Value, mlir.Value], fresh: bo
 
 
 def writes(op: mlir.Operation, here: mlir.Value) -> bool:
-    """True if an operation may write into a buffer or a view of it."""
+    """True if an operation may write to a buffer or to a view of it."""
     if op.name.startswith("linalg."):
         written = written_by(op)
     elif op.name in HOST_CALLS:
@@ -362,7 +362,7 @@ def writes(op: mlir.Operation, here: mlir.Value) -> bool:
 
 
 def load_element(op: mlir.Operation) -> None:
-    """Read one element of device memory."""
+    """Replace a load from device memory by a copy of the element to the host and a load of the copy."""
     source, *indices = op.operands
     kind = source.type
     one = mlir.MemRefType.get([], kind.element_type)

@@ -1,4 +1,4 @@
-"""Numbers that the host knows are passed to kernels by value, with what is computed of them alone.
+"""Scalars that the host knows are passed to kernels by value; operations on such scalars alone are hoisted to the host.
 
 Before:
     func.func @main(%x: tensor<8xf32>, %s: tensor<f64>) -> tensor<8xf32> {
@@ -18,7 +18,7 @@ After:
         linalg.yield %d
       }
 
-So a kernel needs no memory for a number, and a device without f64 takes Python's floats.
+So a kernel needs no buffer for a scalar, and a device without f64 can use Python floats.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _STAYS = ("linalg.index", "linalg.yield")
 def pass_by_value(
     main: mlir.Operation, on_host: Callable[[mlir.Operation], bool], lacks: Callable[[mlir.Type], bool]
 ) -> None:
-    """Replace tensors of one number, arguments or computed by operations `on_host`, where kernels read them.
+    """Replace rank-0 tensors that kernels read by scalars, if they are arguments or computed by operations `on_host`.
 
-    Those of types that the device `lacks` are on the host whatever they come from: another iteration of a loop, too.
+    Those of types that the device `lacks` are on the host whatever computes them: a loop-carried value, too.
     """
     for op in [op for op in operations(main) if op.name == "linalg.generic"]:
         if not on_host(op):
@@ -49,12 +49,12 @@ def pass_by_value(
         main.attributes[HOST_INPUTS] = mlir.DenseI64ArrayAttr.get(inputs)
 
 
-def is_number(kind: mlir.Type) -> bool:
-    return isinstance(kind, mlir.RankedTensorType) and kind.rank == 0
+def is_number(value_type: mlir.Type) -> bool:
+    return isinstance(value_type, mlir.RankedTensorType) and value_type.rank == 0
 
 
 def is_known(value: mlir.Value, on_host: Callable[[mlir.Operation], bool]) -> bool:
-    """True if the host has a number before the kernel is launched."""
+    """True if the host has the scalar before the kernel is launched."""
     if not is_number(value.type):
         return False
     owner = defining_op(value)
@@ -68,26 +68,26 @@ def inputs_of(op: mlir.Operation) -> list[mlir.Value]:
 
 
 def stays(use: mlir.OpOperand, on_host: Callable[[mlir.Operation], bool]) -> bool:
-    """True if a use of an argument is one of the host."""
+    """True if a use of an argument is by an operation of the host."""
     op = use.owner.operation
     return op.name == "tensor.extract" or (op.name == "linalg.generic" and on_host(op))
 
 
 def without_inputs(op: mlir.Operation, numbers: list[int]) -> mlir.Operation:
-    """A generic that takes some of its inputs as numbers from outside of its body."""
+    """A clone of a generic whose inputs `numbers` are extracted outside and captured by its body."""
     if not numbers:
         return op
     count = len(op.operands)
     kept = [n for n in range(count) if n not in numbers]
     maps = [m.value for m in op.attributes["indexing_maps"]]
-    outs = len(op.results)
+    init_count = len(op.results)
     body = op.regions[0].blocks[0]
     with op.location, mlir.InsertionPoint(op):
         scalars = {n: extracted(op.operands[n]) for n in numbers}
         attributes = {
             "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(maps[n]) for n in kept]),
             "iterator_types": op.attributes["iterator_types"],
-            "operandSegmentSizes": emit.segments(len(kept) - outs, outs),
+            "operandSegmentSizes": emit.segments(len(kept) - init_count, init_count),
         }
         operands = [op.operands[n] for n in kept]
         new = emit.create("linalg.generic", operands, [r.type for r in op.results], attributes, regions=1)
@@ -105,12 +105,12 @@ def without_inputs(op: mlir.Operation, numbers: list[int]) -> mlir.Operation:
 
 
 def extracted(number: mlir.Value) -> mlir.Value:
-    """The number in a tensor."""
+    """The element of a rank-0 tensor."""
     return emit.value("tensor.extract", [number], number.type.element_type)
 
 
 def hoist_scalars(op: mlir.Operation) -> None:
-    """Move what is computed of numbers from outside alone in front of the operation."""
+    """Hoist the operations of the body whose operands are captured scalars before the operation."""
     body = op.regions[0].blocks[0]
     for inner in block_ops(body):
         if inner.name in _STAYS or inner.regions or not len(inner.operands):

@@ -1,16 +1,16 @@
-"""Tensors of unknown size between kernels: slices of tensors whose size is known.
+"""Tensors of dynamic size between kernels are replaced by slices of tensors of static size.
 
 Before:
     %s = linalg.generic {...} ins(%x : tensor<?xf32>) outs(...) -> tensor<?xf32>
     %r = tensor.insert_slice %s into %a[%i] [%n] [1] : tensor<?xf32> into tensor<64xf32>
     %t = linalg.generic {...} ins(%s, ...) ...
-After: kernels find `%s` in what it was stored into
+After: kernels read `%s` from the tensor that it was stored into
     %s = linalg.generic {...} ins(%x : tensor<?xf32>) outs(...) -> tensor<?xf32>
     %r = tensor.insert_slice %s into %a[%i] [%n] [1] : tensor<?xf32> into tensor<64xf32>
     %v = tensor.extract_slice %r[%i] [%n] [1] : tensor<64xf32> to tensor<?xf32>
     %t = linalg.generic {...} ins(%v, ...) ...
 
-What is stored nowhere is stored into an empty tensor, as large as it may become.
+A tensor that is not stored is inserted into an empty tensor, as large as its upper bound.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir
 
 
 def keep_in_known_sizes(block: mlir.Block) -> None:
-    """Let what others read of tensors of unknown size, computed in a block, be slices of tensors of known ones."""
+    """Replace uses of dynamic tensors that a block computes by slices of tensors of static size."""
     for op in block_ops(block):
         if not op.name.startswith("linalg."):
             continue
@@ -32,7 +32,7 @@ def keep_in_known_sizes(block: mlir.Block) -> None:
 
 
 def read_from_store(op: mlir.Operation, number: int) -> None:
-    """Let the users of a result read it where it is stored, if its size has a bound."""
+    """Make the users of a result read it from the tensor it is stored into, if its size has an upper bound."""
     result = op.results[number]
     stores = [use.owner.operation for use in result.uses if use.owner.name == "tensor.insert_slice"]
     stores = [store for store in stores if store.operands[0] == result and not is_dynamic(store.results[0])]
@@ -52,14 +52,14 @@ def read_from_store(op: mlir.Operation, number: int) -> None:
 
 
 def is_before(user: mlir.Operation, store: mlir.Operation) -> bool:
-    """True if an operation, or what it stands in, comes before a store in its block."""
+    """True if an operation, or its ancestor in the block of `store`, comes before `store`."""
     while user.block != store.block:
         user = user.parent.operation
     return bool(user != store and user.is_before_in_block(store))
 
 
 def stored_whole(op: mlir.Operation, number: int) -> mlir.Operation | None:
-    """A store of a result at the start of a tensor that holds the most it may be; None where no bound is known."""
+    """A store of a result at the start of a tensor of its largest size; None if no upper bound is known."""
     result = op.results[number]
     bounds = [bound(result, dim) for dim in range(result.type.rank)]
     known = [size for size in bounds if size is not None]
@@ -79,7 +79,7 @@ def stored_whole(op: mlir.Operation, number: int) -> mlir.Operation | None:
 
 
 def size_of(tensor: mlir.Value, dim: int) -> mlir.Value | None:
-    """The size of a tensor along a dimension that is not known, as what made it says; None where nothing does."""
+    """The dynamic size of a dimension, as an operand of the tensor's producer; None if there is none."""
     op = defining_op(tensor)
     if op is None:
         return None

@@ -6,7 +6,7 @@ After:
     %r0 = linalg.generic {...} ins(%a, %b) outs(%e) { yield %a + %b }
     %r1 = linalg.generic {...} ins(%b, %c) outs(%e) { yield %b + %c }
 
-Fusion counts what an operation reads, and results that are stored somewhere later are not among it.
+Fusion counts the operands that an operation reads, but not the results that are stored later.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 
 def split_wide(block: mlir.Block, most: int) -> None:
-    """Split the elementwise operations of a block that touch more than so many buffers, as far as they have results."""
+    """Split the elementwise operations of a block that access more than `most` buffers, as far as they have results."""
     for op in block_ops(block):
         wide = op.name == "linalg.generic" and len(op.results) > 1 and len(op.operands) > most
         if wide and all("parallel" in str(kind) for kind in op.attributes["iterator_types"]):
@@ -27,7 +27,7 @@ def split_wide(block: mlir.Block, most: int) -> None:
 
 
 def split(op: mlir.Operation, most: int) -> None:
-    """Compute the results of an operation in groups, each of neighbours that touch at most so many buffers."""
+    """Partition the results of an operation into runs whose computation accesses at most `most` buffers each."""
     groups: list[list[int]] = []
     for number in range(len(op.results)):
         if groups and touched(op, [*groups[-1], number]) <= most:
@@ -43,9 +43,9 @@ def split(op: mlir.Operation, most: int) -> None:
 
 
 def touched(op: mlir.Operation, results: Sequence[int]) -> int:
-    """The number of buffers for some of the results."""
-    inside = sum(1 for value in captured_values(op) if isinstance(value.type, mlir.RankedTensorType))
-    return len(inputs_of(op, results)) + inside + len(results)
+    """The number of buffers that computing these results accesses."""
+    captured = sum(1 for value in captured_values(op) if isinstance(value.type, mlir.RankedTensorType))
+    return len(inputs_of(op, results)) + captured + len(results)
 
 
 def values_of(op: mlir.Operation, results: Sequence[int]) -> set[mlir.Value]:
@@ -71,13 +71,13 @@ def inputs_of(op: mlir.Operation, results: Sequence[int]) -> list[int]:
 
 
 def part(op: mlir.Operation, results: Sequence[int]) -> mlir.Operation:
-    """An operation that computes some of the results, in front of the one that computes all."""
+    """An operation that computes some of the results of `op`, inserted before it."""
     body = op.regions[0].blocks[0]
     first_out = len(op.operands) - len(op.results)
-    outs = [first_out + n for n in results]
-    inputs = [n for n in inputs_of(op, results) if n not in outs]
+    init_positions = [first_out + n for n in results]
+    inputs = [n for n in inputs_of(op, results) if n not in init_positions]
     maps = [m.value for m in op.attributes["indexing_maps"]]
-    kept = [*inputs, *outs]
+    kept = [*inputs, *init_positions]
     needed = values_of(op, results)
 
     def again(arguments: list[mlir.Value]) -> list[mlir.Value]:
@@ -91,7 +91,7 @@ def part(op: mlir.Operation, results: Sequence[int]) -> mlir.Operation:
     with op.location, mlir.InsertionPoint(op):
         return emit.generic(
             [op.operands[n] for n in inputs],
-            [op.operands[n] for n in outs],
+            [op.operands[n] for n in init_positions],
             [maps[n] for n in kept],
             ["parallel"] * maps[0].n_dims,
             again,

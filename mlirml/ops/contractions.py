@@ -309,7 +309,7 @@ def _without_units(b: Builder, value: Value, term: str, sizes: dict[str, int]) -
 
 
 def _path(pairs: Sequence[tuple[Value, str]], final: str, optimize: Any) -> list[tuple[int, ...]]:
-    """Which operands to contract, one step after the other; what a step gives stands last."""
+    """The contraction order: pairs of operand indices, each pair replaced by its result at the end of the list."""
     if isinstance(optimize, (list, tuple)) and optimize and optimize[0] == "einsum_path":
         return list(optimize[1:])
     if optimize is False:

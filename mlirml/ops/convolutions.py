@@ -23,11 +23,11 @@ from mlirml.ops.registry import NUMBERS, operation
 from mlirml.ops.windows import (
     Window,
     check_fits,
+    input_index,
     padded,
     padded_array,
     paddings,
     per_dimension,
-    place,
     positive,
     structured,
     windows_of,
@@ -62,7 +62,7 @@ class Geometry:
 def geometry(
     name: str, rank: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Geometry:
-    """Check the arguments of a convolution; anything with `shape` and `dtype` may stand for an array."""
+    """Check the arguments of a convolution, which need no more than `shape` and `dtype`."""
     x, w = tuple(input.shape), tuple(weight.shape)
     for what, array in (("input", input), ("weight", weight), *([("bias", bias)] if bias is not None else [])):
         if array.dtype.kind in "bc":
@@ -141,7 +141,7 @@ def convolution(
 
 
 def _start(b: Builder, g: Geometry, bias: Value | None, dtype: np.dtype, groups: tuple[int, ...]) -> Value:
-    """What the sums start from: zeros, or the bias of each filter; the filters are split by `groups`."""
+    """The initial value of the sums: zeros, or the bias of each filter; filters are split by `groups`."""
     filters = (*groups, g.filters // int(np.prod(groups, dtype=np.int64)))
     shape = (g.batch, *filters, *g.out[2:])
     if bias is None:
@@ -189,14 +189,16 @@ def _sliding(b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None) ->
 
 
 def _grouped(b: Builder, g: Geometry, x: Value, w: Value, start: Value) -> Value:
-    """Groups: the loops are batch, group, filter of the group, places; channel of the group, taps."""
+    """A grouped convolution: parallel loops over batch, group, filter of the group and pixels; reduction loops over
+    channels of the group and taps.
+    """
     rank = len(g.windows)
     each, inner = g.filters // g.groups, g.channels // g.groups
     x = padded(b, b.reshape(x, (g.batch, g.groups, inner, *x.shape[2:])), g.windows, 0)
     w = b.reshape(w, (g.groups, each, inner, *w.shape[2:]))
     parallel, channel = 3 + rank, f"d{3 + rank}"
     taps = [4 + rank + i for i in range(rank)]
-    x_map = ["d0", "d1", channel, *(place(window, 3 + i, taps[i]) for i, window in enumerate(g.windows))]
+    x_map = ["d0", "d1", channel, *(input_index(window, 3 + i, taps[i]) for i, window in enumerate(g.windows))]
     w_map = ["d1", "d2", channel, *(f"d{tap}" for tap in taps)]
     kind = mlir_name(start.dtype)
     letter = "f" if is_float(start.dtype) else "i"
@@ -314,7 +316,7 @@ def conv3d(
 def _transposed_arguments(
     input: Any, weight: Any, stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any
 ) -> tuple[tuple[int, ...], tuple[int, ...], list[tuple[int, int]]]:
-    """Stride, dilation, and the padding in front of and behind the input once it is spread by the stride."""
+    """Stride, dilation, and the low and high padding of the input after it is dilated by the stride."""
     name = "conv_transpose2d"
     if len(input.shape) not in (3, 4):
         raise ShapeError(f"{name}: the input must be [N, C, H, W], N may be missing, got {_describe(input)}")
@@ -407,7 +409,7 @@ def conv_transpose2d(
 def _spread(
     b: Builder, x: Value, sizes: tuple[int, ...], strides: tuple[int, ...], pads: list[tuple[int, int]]
 ) -> Value:
-    """The input with `stride - 1` zeros between its pixels, padded, or cut where the padding is negative."""
+    """The input with `stride - 1` zeros between its pixels, padded, or cropped where the padding is negative."""
     front = x.shape[:-2]
     spread = [(n - 1) * s + 1 for n, s in zip(sizes, strides)]
     whole = [max(low, 0) + n + max(high, 0) for n, (low, high) in zip(spread, pads)]

@@ -1,4 +1,4 @@
-"""Creation from values that are known only when the program runs: ranges of numbers, blocks, windows."""
+"""Creation of arrays from dynamic values: ranges of numbers, blocks, windows."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _flat(tree: Any) -> list[Any]:
 def sliding_window_view(
     xp: Any, x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
 ) -> Any:
-    """The windows of given sizes at all places along axes, in new axes behind the others."""
+    """The sliding windows of given sizes along axes, in new axes after the others."""
     x = xp.asarray(x)
     sizes = tuple(window_shape) if isinstance(window_shape, (tuple, list)) else (window_shape,)
     listed = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)

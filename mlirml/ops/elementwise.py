@@ -33,7 +33,9 @@ def broadcast_shapes(name: str, operands: Sequence[Operand]) -> tuple[int, ...]:
 
 
 def _axis_hint(shapes: Sequence[tuple[int, ...]]) -> str | None:
-    """The operand that would broadcast with axes of size 1 behind its own."""
+    """A help text naming the operand that would broadcast with axes of size 1 appended to its own; None if none
+    would.
+    """
     rank = max(map(len, shapes))
     for i, shape in enumerate(shapes):
         for count in range(1, rank - len(shape) + 1 if shape else 0):
@@ -104,7 +106,9 @@ def elementwise(
 
 
 def by_kind(**ops: str) -> ScalarBody:
-    """One MLIR op for each kind of dtype: `b`ool, signed `i`nt, `u`nsigned, `f`loat; `iu` means both."""
+    """A body of one MLIR op, selected by the category of the dtype: `b`ool, signed `i`nt, `u`nsigned, `f`loat; `iu`
+    means both.
+    """
     table = {letter: op for letters, op in ops.items() for letter in letters}
 
     def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
@@ -180,7 +184,7 @@ def select(block: Body, condition: str, x: str, y: str, dtype: np.dtype) -> str:
 
 
 def _safe_divisor(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, str]:
-    # Division by zero and MIN / -1 trap on x86; 1 takes their place. Gives the divisor and "b was zero".
+    # Division by zero and MIN / -1 trap on x86, so that 1 replaces such divisors. Returns the divisor and "b was zero".
     kind = mlir_name(dtype)
     zero, one = block.constant(0, dtype), block.constant(1, dtype)
     is_zero = block.op(f"arith.cmpi eq, {b}, {zero}", kind)
@@ -215,9 +219,9 @@ def _integer_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, 
     return select(block, is_zero, zero, quotient, dtype), remainder
 
 
-def _left_over(block: Body, a: str, quotient: str, divisor: str, kind: str) -> str:
-    """a - quotient * divisor, which is 0 where the divisor was made 1."""
-    return block.op(f"arith.subi {a}, {block.op(f'arith.muli {quotient}, {divisor}', kind)}", kind)
+def _left_over(block: Body, a: str, quotient: str, divisor: str, type_name: str) -> str:
+    """a - quotient * divisor, which is 0 where the divisor was replaced by 1."""
+    return block.op(f"arith.subi {a}, {block.op(f'arith.muli {quotient}, {divisor}', type_name)}", type_name)
 
 
 def _float_divmod(block: Body, a: str, b: str, dtype: np.dtype) -> tuple[str, str]:
@@ -739,7 +743,7 @@ def round_(b: Builder, a: Operand, decimals: int = 0, out: None = None) -> Value
         result = rint.build(b, a)
         return result
     if a.dtype == _BOOL:
-        raise DTypeError("round: truth values have no decimals", help="convert them with `.astype(...)`")
+        raise DTypeError("`round`: truth values have no decimals", help="convert them with `.astype(...)`")
     factor = Scalar(10.0 ** abs(places))
     there, back = (multiply, divide) if places > 0 else (divide, multiply)
     result = back.build(b, rint.build(b, there.build(b, a, factor)), factor)

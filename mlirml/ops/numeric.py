@@ -18,7 +18,7 @@ _FEW_WEIGHTS = 8
 
 
 def promoted(xp: Any, x: Any) -> Any:
-    """What NumPy's promotion sees: Python numbers give way, also those that are known at run time only."""
+    """The operand as NumPy's promotion sees it: Python scalars are weak, also those that are dynamic values."""
     if type(x) in (bool, int, float, complex):
         return x
     weak = getattr(x, "_is_weak", bool)()
@@ -116,7 +116,7 @@ def _slope(xp: Any, f: Any, axis: int, h: Any, edge_order: int) -> Any:
 
 @composed("numeric", np.ediff1d, dtypes=NUMBERS)
 def ediff1d(xp: Any, ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    """Differences of neighbours of the flattened array, with more numbers in front and behind."""
+    """Differences of neighbours of the flattened array, with values prepended and appended."""
     ary = xp.asarray(ary).reshape(-1)
     middle = xp.subtract(ary[1:], ary[:-1])
     ends = [None if x is None else xp.asarray(x).reshape(-1) for x in (to_begin, to_end)]
@@ -154,7 +154,9 @@ def vander(xp: Any, x: Any, N: int | None = None, increasing: bool = False) -> A
 
 @composed("numeric", np.interp, dtypes=ALL, gaps=NO_COMPLEX_ORDER, tolerance=16)
 def interp(np_: Any, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Linear interpolation in f64 between points xp, which go up, with values fp; `left` and `right` stand outside."""
+    """Linear interpolation in f64 between increasing points xp with values fp; `left` and `right` are the values
+    outside.
+    """
     x, places, values = (np_.asarray(a).astype(np.float64) for a in (x, xp, fp))
     if places.ndim != 1 or places.shape != values.shape:
         raise ShapeError(

@@ -15,10 +15,10 @@ from mlirml.ops.registry import FLOATS, NUMBERS, operation
 from mlirml.ops.windows import (
     Window,
     check_fits,
+    input_index,
     padded,
     padded_array,
     per_dimension,
-    place,
     positive,
     structured,
     windows_of,
@@ -63,7 +63,7 @@ def geometry(
             )
         if ceil_mode:
             count = -(-(2 * p + size - window.reach) // s) + 1
-            if (count - 1) * s >= size + p:  # a window that starts in the padding behind the input is left out
+            if (count - 1) * s >= size + p:  # a window that starts in the high padding is left out
                 count -= 1
             window = Window(size, k, s, d, p, max(p, (count - 1) * s + window.reach - size - p))
         windows.append(window)
@@ -76,7 +76,8 @@ def _pool(b: Builder, x: Value, windows: Sequence[Window], out: Value, op: str) 
     rank, front = len(windows), len(x.shape) - len(windows)
     parallel = front + rank
     shape = b.empty([w.kernel for w in windows], x.dtype)
-    x_map = [*(f"d{i}" for i in range(front)), *(place(w, front + i, parallel + i) for i, w in enumerate(windows))]
+    indices = [input_index(w, front + i, parallel + i) for i, w in enumerate(windows)]
+    x_map = [*(f"d{i}" for i in range(front)), *indices]
     taps = [f"d{parallel + i}" for i in range(rank)]
     kind = mlir_name(out.dtype)
 
@@ -86,12 +87,12 @@ def _pool(b: Builder, x: Value, windows: Sequence[Window], out: Value, op: str) 
     return structured(b, [x, shape], [x_map, taps], out, parallel, rank, body)
 
 
-def _places(shape: Sequence[int], windows: Sequence[Window]) -> tuple[int, ...]:
+def _output_sizes(shape: Sequence[int], windows: Sequence[Window]) -> tuple[int, ...]:
     return (*shape[: len(shape) - len(windows)], *(w.count for w in windows))
 
 
 def lowest(dtype: np.dtype) -> Any:
-    """What is not larger than any element."""
+    """The smallest value of a dtype, the identity of a maximum."""
     return -np.inf if is_float(dtype) or dtype.kind == "f" else np.iinfo(dtype).min
 
 
@@ -99,7 +100,7 @@ def _max_pool(
     b: Builder, name: str, rank: int, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> Value:
     windows = geometry(name, rank, x, kernel, stride, padding, dilation, ceil_mode, floats=False)
-    shape = _places(x.shape, windows)
+    shape = _output_sizes(x.shape, windows)
     if 0 in shape:
         return b.empty(shape, x.dtype)
     out = b.filled(shape, x.dtype, lowest(x.dtype))
@@ -118,7 +119,7 @@ def _largest(
 
 
 def divisors(windows: Sequence[Window], count_include_pad: bool, padding: Sequence[int]) -> np.ndarray:
-    """How many elements a mean is taken of at each place; what `ceil_mode` adds behind the padding never counts."""
+    """The number of elements that each mean is taken of; elements beyond the padding, by `ceil_mode`, never count."""
     counts: np.ndarray = np.ones((), np.int64)
     for w, p in zip(windows, padding):
         starts = np.arange(w.count) * w.stride - w.low
@@ -141,7 +142,7 @@ def _average_pool(
     divisor: Any,
 ) -> Value:
     windows = geometry(name, rank, x, kernel, stride, padding, 1, ceil_mode, floats=True)
-    shape = _places(x.shape, windows)
+    shape = _output_sizes(x.shape, windows)
     if 0 in shape:
         return b.empty(shape, x.dtype)
     wide = _SINGLE if x.dtype.itemsize == 2 else x.dtype

@@ -15,7 +15,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 def promoted(operand: Operand) -> Any:
-    """What NumPy's promotion sees: a dtype, or Python's `int` or `float` for a weak operand."""
+    """The operand as NumPy's promotion sees it: a dtype, or Python's `int` or `float` for a weak operand."""
     if not operand.weak:
         return operand.dtype
     if isinstance(operand, Scalar):
@@ -24,7 +24,7 @@ def promoted(operand: Operand) -> Any:
 
 
 def as_operand(x: Any) -> Operand:
-    """An option that may be an array: Python numbers come as they are."""
+    """An option that may be an array, as an operand: Python scalars stay weak."""
     return Scalar(x) if type(x) in (bool, int, float, complex) else x
 
 

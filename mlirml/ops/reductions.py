@@ -98,7 +98,7 @@ def _scalar(number: object, dtype: np.dtype) -> Any:
 def _started(
     b: Builder, value: Value, initial: Any, neutral: object, reduce: Callable[[object], Value], join: Any
 ) -> Value:
-    """A reduction that starts from `initial`, which may be known only when the program runs."""
+    """A reduction that starts from `initial`, which may be a dynamic value."""
     if not isinstance(initial, Value):
         return reduce(getattr(initial, "value", initial))
     if initial.shape:
@@ -282,7 +282,7 @@ def _count(shape: tuple[int, ...], axes: Sequence[int]) -> int:
 
 
 def _divisor(b: Builder, value: Value, axes: tuple[int, ...], where: Any, ddof: Any, compute: np.dtype) -> Operand:
-    """How many elements are averaged, less `ddof`; with a mask that is an array."""
+    """The number of averaged elements, less `ddof`; an array if there is a mask."""
     less = promotion.as_operand(ddof)
     if less.dtype.kind == "c":
         raise DTypeError("degrees of freedom are counted by a real number, not a complex one")
@@ -447,7 +447,7 @@ def all_(
 
 @operation("reduction", np.count_nonzero, dtypes=ALL)
 def count_nonzero(b: Builder, a: Operand, axis: Any = None, *, keepdims: bool = False) -> Value:
-    """How many elements along the axes are not zero."""
+    """The number of elements along the axes that are not zero."""
     value = as_value(b, a)
     axes = _reduced_axes("count_nonzero", value.shape, axis)
     return _restored(

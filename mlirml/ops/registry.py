@@ -1,4 +1,4 @@
-"""One record per operation: what NumPy function it is, how it is written in MLIR, and how it is tested."""
+"""The op records: one for each operation, with its NumPy function, its builder in MLIR, and its test inputs."""
 
 from __future__ import annotations
 
@@ -31,17 +31,18 @@ NO_COMPLEX_ORDER = tuple((dtype, "made of comparisons with the largest element")
 
 @dataclass(frozen=True)
 class OpDef:
-    """An operation. From the record come the NumPy dispatch, `mlirml.numpy.<name>`, the method, the tests and the docs.
+    """The record of an operation, from which the NumPy dispatch, `mlirml.numpy.<name>`, method, tests and docs are
+    made.
 
-    `build(builder, *operands, **options)` writes MLIR and returns a `Value` (or a list of them); operands are
-    `Value`s and `Scalar`s. For a view, `build(shape, ...)` returns `ViewOp`s instead. The parameters are NumPy's, in
-    NumPy's order; `out` only keeps its place there, as storing is not the record's business.
+    `build(builder, *operands, **options)` writes MLIR and returns a `Value` (or a list of them); operands are `Value`s
+    and `Scalar`s. For a view, `build(shape, ...)` returns `ViewOp`s instead. The parameters are NumPy's, in NumPy's
+    order; `out` is among them, but is handled by the caller.
 
-    A `composed` record is NumPy code: `build(xp, *args, **options)` gets NumPy as traced code sees it in place of the
-    builder, and the arguments as they were given.
+    A `composed` record is NumPy code: `build(xp, *args, **options)` takes the NumPy namespace of traced code instead of
+    the builder, and the arguments unchanged.
 
-    The kinds "nn" and "composite" are the functions of `mlirml.nn.functional`. The `reference` of an "nn" record is
-    ours, written in NumPy; a "composite" is made of other operations, and is its own `reference` and `build`.
+    A `kind` of "nn" or "composite" marks functions of `mlirml.nn.functional`. The `reference` of an "nn" record is
+    written in NumPy here; a "composite" is made of other operations, and is its own `reference` and `build`.
     """
 
     name: str
@@ -52,16 +53,16 @@ class OpDef:
     doc: str
     aliases: tuple[Callable[..., Any], ...] = ()
     methods: tuple[str, ...] = ()
-    operand: str = "a"  # what NumPy calls the operand of a view
+    operand: str = "a"  # the name of a view's operand in NumPy's signature
     scalars: bool = True  # whether 0-d results are NumPy scalars, which do not change in place, as of most functions
-    arrays: int = 1  # how many leading parameters are arrays; -1: the first is a sequence of arrays
+    arrays: int = 1  # the number of leading parameters that are arrays; -1: the first is a sequence of arrays
     array_options: tuple[str, ...] = ()  # later parameters that may be arrays too
     composed: bool = False
-    domain: tuple[float, float] = (-4.0, 4.0)  # where float test inputs are drawn from
+    domain: tuple[float, float] = (-4.0, 4.0)  # the range of float test inputs
     second_domain: tuple[float, float] | None = None
     tolerance: float = 2.0  # allowed error in units of NumPy's own rounding (ulp) against float64
     gaps: tuple[tuple[str, str], ...] = ()  # (dtype, reason) for each NumPy dtype that is refused
-    # What is built instead of `build` where an operand or the dtype is complex, under "complex".
+    # The builder that replaces `build` where an operand or the dtype is complex, under the key "complex".
     forms: dict[str, Callable[..., Any]] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
@@ -76,7 +77,7 @@ class OpDef:
 
     @cached_property
     def bound_as_given(self) -> range:
-        """How many arguments by position are taken as they are, without an `out` among them."""
+        """The numbers of positional arguments that need no binding to parameters, as no `out` is among them."""
         most, least = 0, sum(self.required)
         for name, parameter in self.signature.parameters.items():
             if name == "out" or parameter.kind not in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
@@ -109,10 +110,10 @@ _Key = TypeVar("_Key")
 
 
 class Records(Mapping[_Key, OpDef]):
-    """A table of records, complete to whoever reads it.
+    """A table of records that imports the modules which define them on demand.
 
-    All of `_MODULES` would take a tenth of a small program's compilation: they are imported, one after the other, until
-    one has entered the record that is asked for, and all of them where none has or where the table is walked.
+    Importing all of `_MODULES` would take a tenth of a small program's compilation: they are imported in order, until
+    one has defined the requested record, and all of them if none has or if the table is iterated over.
     """
 
     def __init__(self) -> None:
@@ -122,7 +123,8 @@ class Records(Mapping[_Key, OpDef]):
     def __getitem__(self, key: _Key) -> OpDef:
         if key not in self._settled:
             for name in _MODULES:
-                # What another thread has begun to import may have entered the record, but not yet all that it calls.
+                # Another thread may be importing the module: it may have defined the record, but not yet all that the
+                # record calls.
                 if key not in self.entered or f"{__package__}.{name}" in sys.modules:
                     importlib.import_module(f"{__package__}.{name}")
         record = self.entered[key]
@@ -146,13 +148,13 @@ def _import_all(modules: tuple[str, ...]) -> None:
 
 OPS: Records[str] = Records()
 NN: dict[str, OpDef] = {}
-"""The records of `mlirml.nn.functional`, which are no functions of NumPy: entered as its modules are imported."""
+"""The records of `mlirml.nn.functional`, which NumPy lacks, defined when its modules are imported."""
 BY_FUNCTION: Records[Any] = Records()
 BY_METHOD: Records[str] = Records()
 
 
 def define(record: OpDef) -> OpDef:
-    """Enter a record under its name, its NumPy functions and its methods."""
+    """Add a record to the tables under its name, its NumPy functions and its methods."""
     table = NN if record.kind in ("nn", "composite") else OPS.entered
     assert record.name not in table, record.name
     if record.kind not in ("view", "composite") and not record.composed:
@@ -171,7 +173,7 @@ def _by_number(record: OpDef) -> Callable[..., Any]:
 
     @functools.wraps(plain)
     def build(b: Any, *operands: Any, **options: Any) -> Any:
-        place = _place_of_dtype(plain)
+        place = _position_of_dtype(plain)
         dtype = options.get("dtype", operands[place] if place is not None and place < len(operands) else None)
         listed = operands[0] if record.arrays == -1 and operands and isinstance(operands[0], Sequence) else ()
         if not (has_complex(operands) or has_complex(listed) or has_complex([*options.values()]) or _is_complex(dtype)):
@@ -187,7 +189,7 @@ def _by_number(record: OpDef) -> Callable[..., Any]:
 
 
 @functools.cache  # when it is asked for: the signatures of all records would take 5 ms at import
-def _place_of_dtype(build: Callable[..., Any]) -> int | None:
+def _position_of_dtype(build: Callable[..., Any]) -> int | None:
     names = list(inspect.signature(build).parameters)[1:]
     return names.index("dtype") if "dtype" in names else None
 
@@ -209,13 +211,13 @@ def _is_complex(dtype: Any) -> bool:
 
 
 def complex_form_of(record: OpDef) -> Callable[..., Any] | None:
-    """What is built of a record for complex operands, if anything: the first question imports the complex forms."""
+    """The builder of a record for complex operands, or None; the first call imports the complex forms."""
     _import_all(_COMPLEX_MODULES)
     return record.forms.get("complex")
 
 
 def complex_form(*records: OpDef) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: the function is what is built of these records for complex operands."""
+    """Decorator: the function is the builder of these records for complex operands."""
 
     def enter(build: Callable[..., Any]) -> Callable[..., Any]:
         for record in records:
@@ -226,37 +228,41 @@ def complex_form(*records: OpDef) -> Callable[[Callable[..., Any]], Callable[...
 
 
 def lift(*records: OpDef) -> None:
-    """Declare that these records are written with primitives that take complex values as they do real ones."""
+    """Declare that the builders of these records use only primitives that take complex values as well."""
     for record in records:
         record.forms["complex"] = inspect.unwrap(record.build)
 
 
-def operation(kind: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+def operation(section: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
     """Decorator: the function is `build`; its name (less a trailing underscore) and docstring are the record's."""
 
     def decorate(build: Callable[..., Any]) -> OpDef:
         doc = inspect.getdoc(build) or ""
-        return define(OpDef(build.__name__.rstrip("_"), kind, reference, build, doc=doc, **options))
+        return define(OpDef(build.__name__.rstrip("_"), section, reference, build, doc=doc, **options))
 
     return decorate
 
 
-def composed(kind: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
-    """As `operation`, for a function written with NumPy's: its first parameter is NumPy as traced code sees it."""
-    return operation(kind, reference, composed=True, **options)
+def composed(section: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """As `operation`, for a function written with NumPy's functions: its first parameter is the NumPy namespace of
+    traced code.
+    """
+    return operation(section, reference, composed=True, **options)
 
 
-def extension(kind: str, **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
-    """As `composed`, for what NumPy lacks: on real arrays, `mlirml.numpy.<name>` runs the same code with NumPy."""
+def extension(section: str, **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
+    """As `composed`, for a function that NumPy lacks: on real arrays, `mlirml.numpy.<name>` runs the same code with
+    NumPy.
+    """
 
     def decorate(build: Callable[..., Any]) -> OpDef:
-        return composed(kind, dispatching(build, np), **options)(build)
+        return composed(section, dispatching(build, np), **options)(build)
 
     return decorate
 
 
 def dispatching(function: Callable[..., Any], *first: Any) -> Callable[..., Any]:
-    """`function(*first, ...)` as a NumPy-like function: a traced array among its arguments takes the call over."""
+    """`function(*first, ...)` as a NumPy-like function: a call with a traced array is dispatched to the trace."""
 
     def reference(*args: Any, **kwargs: Any) -> Any:
         stand_in = next((x for x in _leaves((args, kwargs)) if hasattr(x, "__array_function__")), None)
@@ -272,7 +278,7 @@ def dispatching(function: Callable[..., Any], *first: Any) -> Callable[..., Any]
 
 
 def _leaves(tree: Any) -> list[Any]:
-    """The arguments of a call that are no real arrays."""
+    """The arguments of a call other than real arrays, flattened."""
     if isinstance(tree, (list, tuple)):
         return [x for item in tree for x in _leaves(item)]
     if isinstance(tree, dict):

@@ -1,8 +1,8 @@
-"""Scans: running sums, products and extrema, as loops that carry the last result; and differences of neighbours.
+"""Scans: cumulative sums, products and extrema, as loops that carry the last result; and differences of neighbours.
 
-Along the last axis the carried value is a scalar, and several rows run side by side, since each waits for its own last
-sum only. Along any other axis it is the row of all that lies behind, in vectors. Sums are taken in NumPy's order, so
-that floats round alike.
+Along the last axis the carried value is a scalar, and several rows are computed side by side, since each waits for its
+own last sum only. Along any other axis the carried value is the row over all later axes, in vectors. Sums are taken in
+NumPy's order, so that floats have the same rounding errors.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def scan(b: Builder, value: Value, axis: int, dtype: np.dtype, body: ScalarBody)
 
 @dataclass(frozen=True)
 class _Walk:
-    """The loops of a scan along the middle one of three dimensions."""
+    """The loop nest of a scan along the middle one of three dimensions."""
 
     source: np.dtype
     dtype: np.dtype
@@ -226,14 +226,14 @@ if hasattr(np, "cumulative_sum"):  # since NumPy 2.1
     def cumulative_sum(
         xp: Any, x: Any, /, *, axis: Any = None, dtype: Any = None, out: None = None, include_initial: bool = False
     ) -> Any:
-        """Running sums along an axis, with 0 in front if `include_initial`."""
+        """Cumulative sums along an axis, with a leading 0 if `include_initial`."""
         return _cumulative(xp, "cumulative_sum", xp.cumsum, 0, x, axis, dtype, include_initial)
 
     @composed("scan", np.cumulative_prod, dtypes=ALL, domain=(0.5, 1.5))
     def cumulative_prod(
         xp: Any, x: Any, /, *, axis: Any = None, dtype: Any = None, out: None = None, include_initial: bool = False
     ) -> Any:
-        """Running products along an axis, with 1 in front if `include_initial`."""
+        """Cumulative products along an axis, with a leading 1 if `include_initial`."""
         return _cumulative(xp, "cumulative_prod", xp.cumprod, 1, x, axis, dtype, include_initial)
 
 

@@ -36,8 +36,8 @@ def _row_op(b: Builder, name: str, rows: Value, out: Value, descending: bool) ->
 
 def _moved(b: Builder, name: str, value: Value, axis: Any) -> tuple[Value, list[int]]:
     """The array with the axis last, and the dimensions in that order."""
-    (place,) = normalized_axes(name, value.shape, axis)
-    order = [*(i for i in range(len(value.shape)) if i != place), place]
+    (dim,) = normalized_axes(name, value.shape, axis)
+    order = [*(i for i in range(len(value.shape)) if i != dim), dim]
     return b.transpose(value, order), order
 
 
@@ -68,13 +68,13 @@ def _element(dtype: np.dtype) -> np.dtype:
     return _BYTE if dtype == _BOOL else dtype
 
 
-def _check_kind(name: str, kind: Any, stable: Any, order: Any) -> None:
+def _check_algorithm(name: str, algorithm: Any, stable: Any, order: Any) -> None:
     if order is not None:
         raise UnsupportedSyntaxError(f"{name}: `order` names fields, which arrays of numbers do not have")
-    if kind is not None and stable is not None:
+    if algorithm is not None and stable is not None:
         raise UnsupportedSyntaxError(f"{name}: `kind` and `stable` exclude each other, as in NumPy")
-    if kind is not None and str(kind)[:1].lower() not in ("q", "m", "h", "s"):
-        raise UnsupportedSyntaxError(f"{name}: kind must be one of 'quick', 'heap' or 'stable', not {kind!r}")
+    if algorithm is not None and str(algorithm)[:1].lower() not in ("q", "m", "h", "s"):
+        raise UnsupportedSyntaxError(f"{name}: `kind` must be one of 'quick', 'heap' or 'stable', not {algorithm!r}")
 
 
 def _lined_up(name: str, b: Builder, a: Operand, axis: Any) -> tuple[Value, Any]:
@@ -96,7 +96,7 @@ def sort(
     descending: bool = False,
 ) -> Value:
     """The elements in order along an axis, or all of them; NaN last. The sort is always stable."""
-    _check_kind("sort", kind, stable, order)
+    _check_algorithm("sort", kind, stable, order)
     value, axis = _lined_up("sort", b, a, axis)
     moved, back = _moved(b, "sort", value, axis)
     return _back(b, sorted_values(b, moved, bool(descending)), back)
@@ -114,7 +114,7 @@ def argsort(
     descending: bool = False,
 ) -> Value:
     """The positions (i64) that put an axis in order; NaN last. Equal elements keep their order."""
-    _check_kind("argsort", kind, stable, order)
+    _check_algorithm("argsort", kind, stable, order)
     value, axis = _lined_up("argsort", b, a if a.shape or axis is None else b.reshape(as_value(b, a), (1,)), axis)
     moved, back = _moved(b, "argsort", value, axis)
     return _back(b, sorted_positions(b, moved, moved.shape[-1], bool(descending)), back)
@@ -131,7 +131,9 @@ def _check_kth(name: str, kth: Any, value: Value, axis: Any) -> None:
 
 @operation("sorting", np.partition, dtypes=ALL, scalars=False)
 def partition(b: Builder, a: Operand, kth: Any, axis: Any = -1, kind: str = "introselect", order: None = None) -> Value:
-    """The kth element in its place, smaller ones before and larger ones behind it: all of them in order."""
+    """The array with its kth element at its sorted position, after smaller and before larger ones: it is sorted
+    entirely.
+    """
     value, axis = _lined_up("partition", b, a, axis)
     _check_kth("partition", kth, value, axis)
     result: Value = sort.build(b, value, axis)
@@ -184,7 +186,7 @@ def topk(
 
 
 def count_of_topk(value: Value, k: Any, axis: int) -> int:
-    """How many elements to choose."""
+    """The checked number of elements that `topk` returns."""
     if not value.shape:
         raise ShapeError("topk: a 0-d array has nothing to choose from")
     there = value.shape[normalized_axes("topk", value.shape, axis)[0]]
@@ -196,7 +198,7 @@ def count_of_topk(value: Value, k: Any, axis: int) -> int:
 
 @operation("sorting", np.searchsorted, dtypes=ALL, arrays=2, methods=("searchsorted",), array_options=("sorter",))
 def searchsorted(b: Builder, a: Operand, v: Operand, side: str = "left", sorter: Any = None) -> Value:
-    """Where to put each of `v` (i64) so that `a`, which is in order, stays so: before or behind its equals."""
+    """The insertion positions (i64) of each of `v` into the sorted `a`: before or after equal elements."""
     table, keys = search_operands(b, a, v, side, sorter)
     dtype = table.dtype
     if table.size == 0 or keys.size == 0:
@@ -207,13 +209,13 @@ def searchsorted(b: Builder, a: Operand, v: Operand, side: str = "left", sorter:
             element = block.op(f"tensor.extract {table.name}[{probe}]", table.type)
             return _less(block, element, xs[0], dtype) if side == "left" else _not_less(block, xs[0], element, dtype)
 
-        return place_by_halves(block, table.size, before)
+        return position_by_halves(block, table.size, before)
 
     return b.elementwise([keys], [dtype], _INDEX, keys.shape, body)
 
 
 def search_operands(b: Builder, a: Operand, v: Operand, side: str, sorter: Any) -> tuple[Value, Value]:
-    """The array in order and what to find in it, of one dtype."""
+    """The sorted array and the values to find in it, in one dtype."""
     table, keys = as_value(b, promotion.strong(a)), as_value(b, promotion.strong(v))
     if len(table.shape) != 1:
         raise ShapeError(f"searchsorted: needs an array of 1 dimension, not {table}")
@@ -236,9 +238,9 @@ def search_operands(b: Builder, a: Operand, v: Operand, side: str, sorter: Any) 
     return table, keys
 
 
-def place_by_halves(block: Body, size: int, before: Callable[[str], str]) -> str:
-    """How many elements lie before a place (i64); `before` tells of one of them whether it does."""
-    # Halving without branches: `low` elements are known to lie before the place, `length` are still open.
+def position_by_halves(block: Body, size: int, before: Callable[[str], str]) -> str:
+    """The number of elements before a position (i64), by binary search; `before` decides whether one of them is."""
+    # Branch-free bisection: the first `low` elements are known to be before the position, `length` are undecided.
     low, length = block.op("arith.constant 0", "index"), size
     while length > 0:
         half = (length + 1) // 2
@@ -251,7 +253,7 @@ def place_by_halves(block: Body, size: int, before: Callable[[str], str]) -> str
 
 
 def _less(block: Body, x: str, y: str, dtype: np.dtype) -> str:
-    """True if x stands before y in order: NaN is behind all numbers."""
+    """True if x precedes y in sorted order: NaN comes after all numbers."""
     kind = mlir_name(dtype)
     if not is_float(dtype):
         return block.op(f"arith.cmpi {'slt' if dtype.kind == 'i' else 'ult'}, {x}, {y}", kind)

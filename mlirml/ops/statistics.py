@@ -122,7 +122,7 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
 def _traced_quantile(
     xp: Any, name: str, a: Any, q: Any, weak: bool, axis: Any, method: str, keepdims: bool, weights: Any
 ) -> Any:
-    """`_quantile` for shares that are known only when the program runs; a `weak` one gives way to the elements."""
+    """`_quantile` for dynamic shares; a `weak` one yields to the dtype of the elements."""
     if weights is not None or method != "linear":
         raise UnsupportedSyntaxError(
             f"{name}: only method='linear' is compiled for a q known at run time",
@@ -176,8 +176,8 @@ def quantile(
     *,
     weights: None = None,
 ) -> Any:
-    """The elements below which the shares q of all elements lie; NaN if there is one, or for q that shows as outside
-    of 0 to 1 when the program runs.
+    """The elements below which the shares q of all elements lie; NaN if one is NaN, or for a dynamic q outside of 0 to
+    1.
     """
     if not _is_known(q):
         q, weak = _shares(xp, q)
@@ -479,7 +479,7 @@ def _is_traced(x: Any) -> bool:
 
 @composed("statistics", np.histogram, dtypes=_BUT_BF16, gaps=NO_ORDER)
 def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
-    """How many elements lie in each bin, or their weights, and the edges; the number of bins is known when tracing.
+    """The count of elements in each bin, or their weights, and the edges; the number of bins is known at trace time.
 
     Edges that come with the call, and elements that are not finite without `range`, are not checked.
     """
@@ -487,14 +487,14 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
     _refuse_bfloat16("histogram", a)
     shape, a = a.shape, a.reshape(-1)
     a = a.astype(np.uint8) if a.dtype == np.bool_ else a
-    places = _edges(xp, a, bins, range)
-    last = places.size - 1
+    edges = _edges(xp, a, bins, range)
+    last = edges.size - 1
     if np.ndim(bins):
-        bin_ = xp.searchsorted(places, a, side="right") - 1
-        bin_ = xp.where(a == places[-1], last - 1, bin_)  # the last bin has both its edges
+        bin_ = xp.searchsorted(edges, a, side="right") - 1
+        bin_ = xp.where(a == edges[-1], last - 1, bin_)  # the last bin has both its edges
         bin_ = xp.where(bin_ < 0, last, bin_)  # what lies outside is counted after the others
     else:
-        bin_ = _equal_bins(xp, a, places)
+        bin_ = _equal_bins(xp, a, edges)
     if weights is None:
         counts = xp.zeros(last + 1, dtype=np.int64).at[bin_].add(1)[:last]
     else:
@@ -504,23 +504,23 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
         counts = xp.zeros(last + 1, dtype=np.float64).at[bin_].add(weights.reshape(-1).astype(np.float64))[:last]
         counts = counts.astype(weights.dtype)
     if density:
-        return counts / xp.diff(places).astype(np.float64) / xp.sum(counts), places
-    return counts, places
+        return counts / xp.diff(edges).astype(np.float64) / xp.sum(counts), edges
+    return counts, edges
 
 
-def _equal_bins(xp: Any, a: Any, places: Any) -> Any:
-    """The bin of each element, whose edges are equally far apart but for rounding; after the last for one in none.
+def _equal_bins(xp: Any, a: Any, edges: Any) -> Any:
+    """The bin of each element, for equally spaced edges; the index after the last bin for an element in none.
 
-    A quotient is beside the right bin at worst, as in NumPy.
+    The quotient is off by one bin at worst, and is corrected as in NumPy.
     """
-    last = places.size - 1
-    low, high = places[0], places[-1]
+    last = edges.size - 1
+    low, high = edges[0], edges[-1]
     share = (a.astype(np.float64) - low.astype(np.float64)) / (high - low).astype(np.float64)
-    inside = (a >= low) & (a <= high)
-    bin_ = xp.clip(xp.where(inside, share * last, 0.0), 0.0, last - 1.0).astype(np.int64)
-    bin_ = bin_ - (a < xp.take(places, bin_, mode="clip"))
-    bin_ = bin_ + ((a >= xp.take(places, bin_ + 1, mode="clip")) & (bin_ != last - 1))
-    return xp.where(inside, bin_, last)
+    in_range = (a >= low) & (a <= high)
+    bin_ = xp.clip(xp.where(in_range, share * last, 0.0), 0.0, last - 1.0).astype(np.int64)
+    bin_ = bin_ - (a < xp.take(edges, bin_, mode="clip"))
+    bin_ = bin_ + ((a >= xp.take(edges, bin_ + 1, mode="clip")) & (bin_ != last - 1))
+    return xp.where(in_range, bin_, last)
 
 
 def _edges(xp: Any, a: Any, bins: Any, limits: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Sliding windows, which convolutions and poolings share: their geometry, the padding, the structured operation."""
+"""Sliding windows of convolutions and poolings: their geometry, padding, and structured operations over them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mlirml.ir.text.dtypes import mlir_name, tensor_type
 class Window:
     """A window along one dimension: it covers `kernel` elements `dilation` apart, and moves by `stride`.
 
-    `low` and `high` elements of padding stand in front of and behind the `size` elements of the input.
+    `low` and `high` are the elements of padding before and after the `size` elements of the input.
     """
 
     size: int
@@ -29,12 +29,12 @@ class Window:
 
     @property
     def reach(self) -> int:
-        """From the first element that a window covers to behind the last."""
+        """The extent of a window: the distance from its first element to one past its last."""
         return (self.kernel - 1) * self.dilation + 1
 
     @property
     def count(self) -> int:
-        """How many places the window has."""
+        """The number of positions of the window."""
         return (self.low + self.size + self.high - self.reach) // self.stride + 1
 
 
@@ -64,7 +64,7 @@ def positive(name: str, what: str, given: Any, rank: int) -> tuple[int, ...]:
 def paddings(
     name: str, given: Any, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """The padding in front of and behind each dimension, from numbers, "valid" or "same"."""
+    """The low and high padding of each dimension, from numbers, "valid" or "same"."""
     rank = len(kernel)
     if isinstance(given, str):
         if given == "valid":
@@ -117,8 +117,8 @@ def padded(b: Builder, value: Value, windows: Sequence[Window], filler: object) 
     )
 
 
-def place(window: Window, out: int, tap: int) -> str:
-    """Where a window at place `out` has its element `tap`, both loop numbers."""
+def input_index(window: Window, out: int, tap: int) -> str:
+    """The input index of element `tap` of the window at output index `out`; both name loop dimensions."""
     terms = [(f"d{out}", window.stride), (f"d{tap}", window.dilation)]
     return " + ".join(name if factor == 1 else f"{name} * {factor}" for name, factor in terms)
 
@@ -132,7 +132,7 @@ def structured(
     reduced: int,
     body: Callable[[Body, list[str], str], str],
 ) -> Value:
-    """A `linalg.generic` whose maps are given as texts; the out is indexed by the `parallel` loops in order."""
+    """A `linalg.generic` whose maps are given as texts; the output is indexed by the `parallel` loops in order."""
     block = Body()
     names = [f"%a{i}" for i in range(len(inputs))]
     result = body(block, names, "%acc")
@@ -166,12 +166,12 @@ def padded_array(array: np.ndarray, windows: Sequence[Window], filler: object) -
 
 
 def windows_of(array: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
-    """A view of a padded array: its last dimensions become the places of the window, and its elements follow."""
+    """A view of a padded array: its last dimensions are the window positions, followed by the elements of a window."""
     rank = len(windows)
     axes = tuple(range(array.ndim - rank, array.ndim))
     view = np.lib.stride_tricks.sliding_window_view(array, tuple(w.reach for w in windows), axes)
-    places = [slice(None, None, w.stride) for w in windows]
+    positions = [slice(None, None, w.stride) for w in windows]
     taps = [slice(None, None, w.dilation) for w in windows]
-    index: Any = (..., *places, *taps)
+    index: Any = (..., *positions, *taps)
     result: np.ndarray = view[index]
     return result

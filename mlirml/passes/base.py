@@ -21,7 +21,7 @@ class Pass:
     """A pass over a module. Subclasses are frozen dataclasses; their fields are the options, `max_ops` -> `max-ops`.
 
     This class is none, so that a pass may be made by the standard library's decorator as well. `name` is the flag:
-    `mlirml-fuse` is run by `mlirml-opt --mlirml-fuse` and stands in `fuse.py`. An option is a `bool`, `int`, `float`,
+    `mlirml-fuse` is run by `mlirml-opt --mlirml-fuse` and is in `fuse.py`. An option is a `bool`, `int`, `float`,
     `str`, or a `tuple` of one of them. `str(pass)` is pipeline text without the defaults.
     """
 
@@ -101,7 +101,7 @@ def register(cls: Any = None, *, when: tuple[str, ...] | None = None) -> Any:
 
 @dataclass(frozen=True)
 class PassOption:
-    """How one field of a pass is read and printed. `kind` is the scalar type; `many` says that it is a tuple of it."""
+    """An option of a pass: how a field is read and printed. `kind` is the scalar type, `many` means a tuple of it."""
 
     field: str
     kind: type
@@ -111,7 +111,7 @@ class PassOption:
 
     @property
     def expects(self) -> str:
-        """What the option takes, for help and errors: `int`, `list of int`, ..."""
+        """The type of its values, for help and errors: `int`, `list of int`, ..."""
         return f"list of {self.kind.__name__}" if self.many else self.kind.__name__
 
     def show(self, value: Any) -> str:
@@ -121,7 +121,7 @@ class PassOption:
         return _SHOW[self.kind](value)
 
     def read(self, text: str | None) -> Any:
-        """The value of the text after `=`; None stands for a bare option. Raises ValueError."""
+        """The value of the text after `=`; None for a bare option. Raises ValueError."""
         if text is None:
             if self.kind is bool and not self.many:
                 return True

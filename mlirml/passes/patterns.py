@@ -15,7 +15,7 @@ PatternFunction = Callable[[Any, Any], Any]
 
 @dataclass(frozen=True)
 class RewritePattern:
-    """A function that rewrites one kind of op, made by `@pattern`."""
+    """A function that rewrites operations of one name, made by `@pattern`."""
 
     root: str
     function: PatternFunction

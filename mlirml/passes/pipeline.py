@@ -43,7 +43,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Pipeline:
-    """What `compile` runs, `mlirml-opt` parses, `--print-pipeline` prints and the cache hashes."""
+    """Stages of passes: `compile` runs them, `mlirml-opt` parses them, the cache hashes their text."""
 
     stages: tuple[Stage, ...]
 

@@ -24,7 +24,7 @@ Severity = Literal["error", "warning", "remark", "note"]
 class Remark:
     """Something a pass has to say about one op; `severity` is `remark` except for upstream diagnostics.
 
-    `kind` is set by what users ask for by name: "raised" or "not raised" for `compile(explain="raise")`.
+    `outcome` is set where users ask for it by name: "raised" or "not raised" for `compile(explain="raise")`.
     """
 
     text: str
@@ -32,7 +32,7 @@ class Remark:
     op: str = ""
     pass_name: str = ""
     severity: Severity = "remark"
-    kind: str = ""
+    outcome: str = ""
 
     def __str__(self) -> str:
         place = f"{replace(self.location, function='')}: " if self.location else ""
@@ -46,7 +46,7 @@ class Remark:
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one pass took, its verification included."""
+    """The seconds of one pass, its verification included."""
 
     stage: str
     pass_name: str
@@ -55,7 +55,7 @@ class Timing:
 
 @dataclass
 class Instrumentation:
-    """What to watch while a pipeline runs, and what was seen.
+    """Hooks into the run of a pipeline, and the remarks, timings and dumps that it made.
 
     `print_after` writes the IR to `stream` after all passes or only after those that changed it; `dump_dir` gets one
     numbered file a pass; `remarks` and `timings` fill up as the pipeline runs. `reproducer_dir` is where the file for
@@ -150,9 +150,9 @@ def remark(op: Any, text: str) -> None:
     add_remark(operation.location, text, op=operation.name)
 
 
-def add_remark(location: mlir.Location, text: str, *, op: str = "", kind: str = "") -> None:
-    """Say something about a place; dropped outside a pipeline."""
+def add_remark(location: mlir.Location, text: str, *, op: str = "", outcome: str = "") -> None:
+    """Add a remark at a location; dropped outside a pipeline."""
     instrumentation = _ACTIVE.get()
     if instrumentation is not None:
         place = source_location(location)
-        instrumentation.add_remark(Remark(text, place, op, instrumentation.current_pass, kind=kind))
+        instrumentation.add_remark(Remark(text, place, op, instrumentation.current_pass, outcome=outcome))

@@ -54,7 +54,7 @@ def pipeline_of_reproducer(text: str) -> str | None:
 
 
 def versions() -> str:
-    """What made this result: the versions of mlirml, the bindings, llvmlite, Python and the platform."""
+    """The versions of mlirml, the bindings, llvmlite, Python and the platform."""
     import platform
     from importlib import metadata  # 40 ms, and only failures need it
 

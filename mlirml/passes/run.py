@@ -23,7 +23,7 @@ _OP_IN_MESSAGE = r"""'(?P<named>[a-z_]\w*\.[\w.]+)' op\b|^see current operation:
 
 
 class StageLike(Protocol):
-    """What the runner needs of a `Stage`."""
+    """The part of a `Stage` that the runner needs."""
 
     @property
     def name(self) -> str: ...
@@ -64,7 +64,7 @@ def upstream_manager(step: Upstream, context: mlir.Context, *, verify: bool = Tr
 def run_upstream(module: mlir.Operation, passes: str, *, verify: bool = True) -> None:
     """Run upstream passes inside of a pass of ours, as `canonicalize,cse`.
 
-    The module is verified in front of them, where `verify` says that it has been changed, and at the end of the stage.
+    The module is verified before them, where `verify` says that it has been changed, and at the end of the stage.
     """
     if verify:
         _verify(module)

@@ -64,7 +64,7 @@ def quote(value: str) -> str:
     if re.fullmatch(r"[^\s{}()\[\]<>,'\"]+", value):
         return value
     if "'" in value and '"' in value:
-        raise ValueError(f"pipeline text cannot hold a string with both kinds of quotes: {value}")
+        raise ValueError(f"pipeline text cannot hold a string with both `'` and `\"`: {value}")
     return f"'{value}'" if '"' in value else f'"{value}"'
 
 

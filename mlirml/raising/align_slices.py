@@ -1,12 +1,12 @@
-"""Count loops over slices from where the slices begin, so that they index arrays as loops over elements do.
+"""Start loops over slices at the offset of the slice, so that they index arrays as loops over elements do.
 
     for i in 0..n:                                    for i in 0..n:
         for j in 0..n - i: t[j] = A[i, i + j]             for j in i..n: t[j] = A[i, j]
         for j in 0..n - i: B[i + j, i] = t[j] * 2         for j in i..n: B[j, i] = t[j] * 2
 
-`A[i, i:]` is captured as on the left. There, an array is indexed by two loops along one dimension, which is no slice of
-it where both loops are raised. What a local array has for each iteration of the loops around may lie in it anywhere.
-Only loops are moved whose trip count differs from iteration to iteration: others are windows.
+`A[i, i:]` is captured as on the left. There, two loops index one dimension of an array, which is not a slice if both
+loops are raised. The layout of a local array with elements for each iteration of the enclosing loops is free. Only
+loops whose trip count differs from iteration to iteration are shifted: others are windows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Dim = tuple[Array, int]
 
 
 def aligned(nest: Nest, known: Mapping[Variable, Span]) -> Nest:
-    """The nest with loops moved where that makes plain indices of all that they index; the nest itself if none is."""
+    """The nest with loops shifted where that makes all indices by them plain; the nest itself if there are none."""
     groups = groups_of(nest)
     moves: dict[Loop, Linear] = {}
     for loops, dims in groups:
@@ -31,7 +31,7 @@ def aligned(nest: Nest, known: Mapping[Variable, Span]) -> Nest:
     if not moves:
         return nest
     spans = dict(known)
-    # Inner loops first: they are replaced by terms of those around, which may be moved themselves.
+    # Inner loops first: they are replaced by expressions of outer ones, which may be shifted themselves.
     depths = {loop: statement.loops.index(loop) for statement in nest.statements for loop in statement.loops}
     moved = {loop: Linear.of(loop) - moves[loop] for loop in sorted(moves, key=lambda loop: -depths[loop])}
     before = {loop: (loop.lowers, loop.uppers) for loop in loops_of(nest)}
@@ -49,14 +49,14 @@ def aligned(nest: Nest, known: Mapping[Variable, Span]) -> Nest:
             size = max(array.shape[dim], *(spans[loop][1] + 1 for loop in loops))
             new = arrays.get(array, array)
             shape = (*new.shape[:dim], size, *new.shape[dim + 1 :])
-            arrays[array] = Array(array.kind, shape, depth=array.depth)
+            arrays[array] = Array(array.element_type, shape, depth=array.depth)
     nest.reader.replace(moved)
     statements = tuple(moved_statement(statement, moved, arrays) for statement in nest.statements)
     return Nest(nest.op, statements, tuple(arrays.get(array, array) for array in nest.results), nest.reader)
 
 
 def undone(nest: Nest, before: Mapping[Loop, tuple[tuple[Linear, ...], tuple[Linear, ...]]]) -> Nest:
-    """The nest with the bounds of its loops as they were."""
+    """The nest with the original bounds of its loops."""
     for loop, (lowers, uppers) in before.items():
         loop.lowers, loop.uppers = lowers, uppers
     return nest
@@ -74,7 +74,7 @@ def accesses_of(nest: Nest) -> Iterator[tuple[Statement, Access]]:
 
 
 def groups_of(nest: Nest) -> list[tuple[list[Loop], list[Dim]]]:
-    """Loops that index the same dimensions of local arrays by themselves alone, and those dimensions."""
+    """Loops that index the same dimensions of local arrays on their own, and those dimensions."""
     parent: dict[Loop | Dim, Loop | Dim] = {}
 
     def root(item: Loop | Dim) -> Loop | Dim:
@@ -102,23 +102,23 @@ def groups_of(nest: Nest) -> list[tuple[list[Loop], list[Dim]]]:
 
 
 def own_loop(index: Linear) -> Loop | None:
-    """The loop that is an index."""
+    """The loop whose variable an index is; None for other indices."""
     loops = index.loops
     return loops[0] if len(loops) == 1 and index == Linear.of(loops[0]) else None
 
 
 def match_move(nest: Nest, loops: list[Loop], dims: list[Dim]) -> Linear | None:
-    """What is added to the loops of a group in all indices of arrays from outside; None if that differs, or is none."""
+    """The offset of the loops of a group in all indices of outer arrays; None if it differs, or is zero."""
     if any(len(loop.lowers) != 1 or loop.step != 1 for loop in loops):
         return None
     if all((upper - loop.lowers[0]).is_constant for loop in loops for upper in loop.uppers):
         return None
-    inside, arrays, moves = set(loops), {array for array, _ in dims}, set[Linear]()
+    group, arrays, moves = set(loops), {array for array, _ in dims}, set[Linear]()
     for statement, access in accesses_of(nest):
-        if access.indices is None and (inside & set(statement.loops) or access.array in arrays):
+        if access.indices is None and (group & set(statement.loops) or access.array in arrays):
             return None
         for dim, index in enumerate(access.indices or ()):
-            walked = [loop for loop in index.loops if loop in inside]
+            walked = [loop for loop in index.loops if loop in group]
             if not walked:
                 if (access.array, dim) in dims:
                     return None
@@ -149,20 +149,20 @@ def users(nest: Nest, dims: list[Dim]) -> Iterator[tuple[Statement, Array]]:
 
 
 def replaced(index: Linear, moved: Mapping[Loop, Linear]) -> Linear:
-    """An expression in the moved loops."""
-    for loop, place in moved.items():
-        index = index.replaced(loop, place)
+    """An expression in terms of the shifted loops."""
+    for loop, shifted in moved.items():
+        index = index.replaced(loop, shifted)
     return index
 
 
 def moved_statement(statement: Statement, moved: Mapping[Loop, Linear], arrays: Mapping[Array, Array]) -> Statement:
-    """A statement in the moved loops."""
+    """A statement in terms of the shifted loops."""
 
     def access(old: Access) -> Access:
         indices = old.indices
         if indices is not None and old.array not in arrays:
             indices = tuple(replaced(index, moved) for index in indices)
-        elif indices is not None:  # of an array of its own the indices are the loops
+        elif indices is not None:  # of a local array the indices are the loops
             indices = tuple(index if own_loop(index) in moved else replaced(index, moved) for index in indices)
         return Access(arrays.get(old.array, old.array), indices)
 

@@ -14,10 +14,10 @@ After:
       %m = scf.for %j = %c0 to %c64 step %c1 iter_args(...) {
         %s = tensor.extract %all[%i, %j] : tensor<64x64xf64>
 
-The arrays must be those from before the loops. Equal products of several loops are computed once: so are scores of
+The arrays must be defined before the loops. Equal products of several loops are computed once: so are the scores of
 attention, which plain loops compute for the maximum, for the sum of the weights, and for the weighted sum. A dot in an
-`scf.if` is batched only if it is one of several that are equal: it is computed where it was not, too. The condition is
-marked with the branch that is worth running everywhere, which mlirml-convert-ifs reads.
+`scf.if` is batched only if it is one of several that are equal: it is then computed for all iterations. The condition
+is marked with the branch that is worth running unconditionally, which mlirml-convert-ifs reads.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from mlirml.raising.nests.find_loops import loop_functions
 from mlirml.raising.nests.remarks import remark
 
 TAKEN = "mlirml.taken"
-"""The attribute of an `scf.if`: the branch that is worth running everywhere."""
+"""The attribute of an `scf.if` with the branch that is worth running unconditionally."""
 BATCHED = "mlirml.batched"
 """The attribute of a loop whose dot products are computed before it, until mlirml-expand-rows has run."""
 _MOST_ELEMENTS = 1 << 19
-"""More sums than these would leave the second cache before the loops read them."""
+"""More dot products than these would be evicted from the second-level cache before the loops read them."""
 
 
 @register(when=ANY_LOOP)
@@ -72,7 +72,7 @@ class BatchDotsPass(Pass):
 
 @dataclass(frozen=True)
 class Row:
-    """A row of an array: for each dimension in front, the loop that counts it (by its number) or a fixed index."""
+    """A row of an array: for each leading dimension, the loop that indexes it (by its number) or an invariant index."""
 
     array: mlir.Value
     places: tuple[int | mlir.Value, ...]
@@ -82,13 +82,13 @@ class Row:
 
     @property
     def loops(self) -> list[int]:
-        """The loops that count rows."""
+        """The loops that index rows."""
         return [place for place, counted in zip(self.places, self.counted) if counted and isinstance(place, int)]
 
 
 @dataclass(frozen=True)
 class Dots:
-    """The products of two rows in `loops`, the outermost first; `ifs` are the conditionals in between."""
+    """The products of two rows in `loops`, the outermost first; `ifs` are the conditionals between them."""
 
     rows: tuple[Row, Row]
     loops: tuple[mlir.Operation, ...]
@@ -101,17 +101,17 @@ class Dots:
 
     @property
     def used(self) -> list[int]:
-        """The loops that count rows of an array, the outermost first."""
+        """The loops that index rows of an array, the outermost first."""
         return sorted({loop for row in self.rows for loop in row.loops})
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is equal for equal products."""
+        """A key that is equal for equal products."""
         return (self.rows, self.sizes, self.loops[0].block, len(self.loops))
 
 
 def match_dots(op: mlir.Operation) -> Dots:
-    """The dots of the most loops around `op` that can be batched; raises `NoMatch`."""
+    """The dot products of as many loops around `op` as can be batched; raises `NoMatch`."""
     if not _is_zero(op.operands[2]):
         raise NoMatch("it does not start from zero")
     loops: list[mlir.Operation] = []
@@ -146,7 +146,7 @@ def _match_in(op: mlir.Operation, loops: list[mlir.Operation], ifs: list[tuple[m
 
 
 def _row(value: mlir.Value, loops: list[mlir.Operation]) -> Row:
-    """A slice of one dimension, the last one of an array; an array of one dimension is a row by itself."""
+    """A slice along the last dimension of an array; an array of one dimension is a row itself."""
     op, kind = defining_op(value), mlir.ShapedType(value.type)
     if not kind.has_static_shape or len(kind.shape) != 1:
         raise NoMatch("no row of static length")
@@ -182,7 +182,7 @@ def _row(value: mlir.Value, loops: list[mlir.Operation]) -> Row:
 
 
 def _trips(loop: mlir.Operation) -> int:
-    """The trip count of a loop that counts from zero by one; zero for others."""
+    """The trip count of a loop from zero with step one; zero for other loops."""
     numbers = []
     for bound in list(loop.operands)[:3]:
         op = defining_op(bound)
@@ -217,7 +217,7 @@ def _is_zero(value: mlir.Value) -> bool:
 
 
 def build_dots(op: mlir.Operation, dots: Dots) -> None:
-    """The product before the loops, of which `op` is an element."""
+    """Build the product before the loops, and replace `op` by an element of it."""
     used, element = dots.used, mlir.ShapedType(op.results[0].type).element_type
     sum_loop = len(used)
     with mlir.InsertionPoint(dots.loops[0]):
@@ -243,7 +243,7 @@ def build_dots(op: mlir.Operation, dots: Dots) -> None:
 
 
 def _rows(row: Row, dots: Dots) -> mlir.Value:
-    """All rows of an array that the loops count."""
+    """All rows of an array that the loops index."""
     shape = list(mlir.ShapedType(row.array.type).shape)
     offsets = [0 if counted else place for place, counted in zip(row.places, row.counted)] + [row.start]
     sizes = [

@@ -1,4 +1,4 @@
-"""Choose library: of a program with calls of a library, and one without, the one that the target runs.
+"""Choose library: of a branch that calls a library and one that does not, take the one that the target supports.
 
 Before:
     %has = arith.constant {mlirml.library = "lapack"} false
@@ -32,7 +32,7 @@ _ROUTINES = {
 @register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class ChooseLibraryPass(Pass):
-    """Take the branches with calls of libraries that the target has, and the other branches for those it has not."""
+    """Take the branches that call libraries of the target, or else the branches without library calls."""
 
     name = "mlirml-choose-library"
     lapack: bool = False
@@ -50,7 +50,7 @@ class ChooseLibraryPass(Pass):
 
 
 def library_condition(branch: mlir.Operation | None) -> mlir.Operation | None:
-    """The constant that a branch on a library has as its condition; None for any other operation."""
+    """The constant condition of a branch on a library; None for any other operation."""
     if branch is None or branch.name != "scf.if":
         return None
     condition = defining_op(branch.operands[0])

@@ -1,4 +1,4 @@
-"""Convert ifs: in loops, an `scf.if` that only computes numbers and stores elements becomes selects.
+"""Convert ifs: in loops, an `scf.if` that only computes scalars and stores elements becomes selects.
 
 Before:
     %y1 = scf.if %c -> (tensor<8xf32>) {
@@ -9,7 +9,7 @@ Before:
     } else {
       scf.yield %y : tensor<8xf32>
     }
-After, where %k may lie outside of %x and %i lies inside of %y:
+After, where %k may be out of the bounds of %x and %i is within those of %y:
     %k1 = arith.select %c, %k, %c0 : index
     %a = tensor.extract %x[%k1] : tensor<10xf32>
     %r = math.sqrt %a : f32
@@ -17,14 +17,14 @@ After, where %k may lie outside of %x and %i lies inside of %y:
     %new = arith.select %c, %r, %old : f32
     %y1 = tensor.insert %new into %y[%i] : tensor<8xf32>
 
-An index that is not known to be in bounds is 0 in the branch that is not taken. What both branches store at one place
-is stored once, and the old element is not read. All selects of an `if` are on its own condition: with them, whoever
-reads the loop finds the condition of a statement again.
+An index that is not known to be in bounds is 0 if the branch is not taken. A store by both branches to one element
+becomes a single store, and the old element is not read. All selects of an `if` have its own condition, so that raising
+can recover the condition of a statement.
 
-Loops in a branch run in any case, with selects in them, where a condition on loop variables holds mostly: the guard of
-a padded row is inside of the loop over the row then. Left alone are branches that hold other loops, operations on
-arrays, or divisions that may trap; long branches, which cost more than the jump; those that exchange elements at places
-that are known only when the program runs; and what stands in `scf.while`, whose loops stay loops.
+Loops in a branch are executed unconditionally, with selects in them, if a condition on loop variables mostly holds: the
+guard of a padded row then is inside of the loop over the row. Not converted are branches with other loops, operations
+on arrays, or divisions that may trap; long branches, which cost more than the jump; branches that exchange elements at
+dynamic indices; and conditionals in `scf.while`, which is not raised.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ _CLEAN = "cse"  # canonicalization would make select(k >= 0, k, 0) a maximum
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class ConvertIfsPass(Pass):
-    """Turn conditionals in loops into selects, where both branches may run; `longest` is in operations.
+    """Turn conditionals in loops into selects, if both branches may run; `longest` is in operations.
 
-    With `exchanges` also those that exchange elements at places that are known only when the program runs.
+    With `exchanges`, also those that exchange elements at dynamic indices.
     """
 
     name = "mlirml-convert-ifs"
@@ -73,11 +73,11 @@ class ConvertIfsPass(Pass):
 
 
 def convert_function(function: mlir.Operation, longest: int, exchanges: bool) -> bool:
-    """Convert the conditionals of a function, inner ones first; whether there was one."""
+    """Convert the conditionals of a function, inner ones first; True if there was one."""
     ranges = Ranges()
     converted = False
     for op in reversed(list(operations(function))):
-        if op.name == "scf.if" and stands_in_for(op):
+        if op.name == "scf.if" and is_in_for(op):
             try:
                 found = match_if(op, ranges, longest, exchanges)
             except NoMatch as reason:
@@ -91,8 +91,8 @@ def convert_function(function: mlir.Operation, longest: int, exchanges: bool) ->
     return converted
 
 
-def stands_in_for(op: mlir.Operation) -> bool:
-    """True if the loop around an operation counts."""
+def is_in_for(op: mlir.Operation) -> bool:
+    """True if the innermost loop around an operation is an `scf.for`."""
     around = op.parent
     while around is not None and around.name not in ("scf.for", "scf.while", "func.func"):
         around = around.operation.parent
@@ -103,7 +103,7 @@ def stands_in_for(op: mlir.Operation) -> bool:
 class Conditional:
     """An `scf.if` that may be converted.
 
-    `stores` has, for each result that is a tensor, the stores of both branches and the tensor that both start from.
+    `stores` has, for each tensor result, the stores of both branches and the tensor that both start from.
     """
 
     op: mlir.Operation
@@ -112,17 +112,17 @@ class Conditional:
 
 @dataclass(frozen=True)
 class Stores:
-    """What both branches store into one array, in order; None for a branch whose loops store."""
+    """The stores of both branches into one array, in order; None for a branch whose loops store."""
 
     array: mlir.Value
     branches: tuple[tuple[mlir.Operation, ...] | None, tuple[mlir.Operation, ...] | None]
 
-    def are_at_equal_places(self) -> bool:
-        """True if the branches store at the same elements one after the other."""
+    def store_to_equal_indices(self) -> bool:
+        """True if the branches store to the same elements in the same order."""
         first, second = self.branches
         if first is None or second is None or len(first) != len(second):
             return False
-        return all(is_same(p, q) for a, b in zip(first, second) for p, q in zip(places(a), places(b)))
+        return all(is_same(p, q) for a, b in zip(first, second) for p, q in zip(indices_of(a), indices_of(b)))
 
     @property
     def both(self) -> list[mlir.Operation]:
@@ -130,13 +130,13 @@ class Stores:
         return [store for branch in self.branches for store in branch or ()]
 
 
-def places(store: mlir.Operation) -> list[mlir.Value]:
+def indices_of(store: mlir.Operation) -> list[mlir.Value]:
     """The indices of a `tensor.insert`."""
     return list(store.operands)[2:]
 
 
 def match_if(op: mlir.Operation, ranges: Ranges, longest: int, exchanges: bool) -> Conditional:
-    """Look whether both branches of an `scf.if` may run; raises `NoMatch`."""
+    """Check that both branches of an `scf.if` may run; raises `NoMatch`."""
     if len(op.regions[1].blocks) == 0:
         raise NoMatch("it has effects besides stores into arrays")
     branches = [block_ops(region.blocks[0]) for region in op.regions]
@@ -166,31 +166,31 @@ def match_if(op: mlir.Operation, ranges: Ranges, longest: int, exchanges: bool) 
         if not exchanges and exchanges_elements(
             stores[number], [inner for _, inner in inside if inner.name == "tensor.extract"]
         ):
-            raise NoMatch("it exchanges elements at places that are known only when the program runs")
+            raise NoMatch("it exchanges elements at dynamic indices")
     return Conditional(op, stores)
 
 
 def exchanges_elements(stores: Stores, reads: Sequence[mlir.Operation]) -> bool:
-    """True if branches store at places that are not linear in the loops, and read other elements of the array.
+    """True if branches store at indices that are not linear in the loops, and read other elements of the array.
 
-    Nothing is raised then, and rounds that store what was there would wait for each other.
+    Such loops are not raised, and iterations that store the old value would have to wait for each other.
     """
     reader = Reader(lambda value: defining_op(value) is None)
     wild = [
-        s for s in stores.both if any(reader.read(place) is None for place in places(s) if not is_outside(place, s))
+        s for s in stores.both if any(reader.read(index) is None for index in indices_of(s) if not is_outside(index, s))
     ]
     chain = {stores.array, *(store.results[0] for store in stores.both)}
     read = [op for op in reads if op.operands[0] in chain]
     return any(
-        not all(is_same(a, b) for a, b in zip(places(store), list(op.operands)[1:], strict=True))
+        not all(is_same(a, b) for a, b in zip(indices_of(store), list(op.operands)[1:], strict=True))
         for store in wild
         for op in read
     )
 
 
-def is_outside(place: mlir.Value, store: mlir.Operation) -> bool:
-    """True if a number is computed in front of the loop that a store is in."""
-    op, around = defining_op(place), store.parent
+def is_outside(index: mlir.Value, store: mlir.Operation) -> bool:
+    """True if an index is computed before the loop of a store."""
+    op, around = defining_op(index), store.parent
     while around.name != "scf.for":
         around = around.operation.parent
     inside = None if op is None else op.parent
@@ -200,10 +200,10 @@ def is_outside(place: mlir.Value, store: mlir.Operation) -> bool:
 
 
 def runs_mostly(op: mlir.Operation, branch: int, ranges: Ranges) -> bool:
-    """True if a branch is taken in at least half of the rounds, by a condition on linear expressions of loop variables.
+    """True if a branch is taken in at least half of the iterations, by a linear condition on loop variables.
 
-    A branch is taken for granted, too, whose dot products have been batched.
-    A loop in such a branch runs in vain where it is not taken, but can be raised with the loops around.
+    A branch with batched dot products counts as such, too. A loop in such a branch is executed in vain where it is not
+    taken, but can be raised with the enclosing loops.
     """
     if TAKEN in op.attributes:
         return bool(mlir.IntegerAttr(op.attributes[TAKEN]).value == branch)
@@ -227,12 +227,12 @@ _COMPARISONS: dict[int, Callable[[int], bool]] = {
     4: lambda difference: difference > 0,
     5: lambda difference: difference >= 0,
 }
-"""Of `a - b`, by MLIR's numbers of slt, sle, sgt and sge; a branch for one value of a variable is not taken mostly."""
+"""Of `a - b`, by the numbers of slt, sle, sgt and sge; a branch for one value of a variable is not taken mostly."""
 _LOGIC: dict[str, Callable[[bool, bool], bool]] = {"arith.andi": and_, "arith.ori": or_, "arith.xori": xor}
 
 
 def _condition(value: mlir.Value, reader: Reader, terms: list[Linear]) -> Callable[[Point], bool] | None:
-    """A condition as a function of loop variables, and the differences that it compares; None for another kind."""
+    """A condition as a function of loop variables, and the differences that it compares; None if it is not linear."""
     op = defining_op(value)
     if op is not None and op.name == "arith.constant":
         always = bool(mlir.IntegerAttr(op.attributes["value"]).value)
@@ -253,14 +253,14 @@ def _condition(value: mlir.Value, reader: Reader, terms: list[Linear]) -> Callab
 
 
 def is_loop_variable(value: mlir.Value) -> bool:
-    """True if a value counts the rounds of an `scf.for`."""
+    """True if a value is the induction variable of an `scf.for`."""
     if defining_op(value) is not None:
         return False
     return bool(value.owner.owner.name == "scf.for" and value == value.owner.arguments[0])
 
 
 def has_plain_bounds(loop: mlir.Operation) -> bool:
-    """True if the bounds of a loop are linear expressions of other loops' variables, which cannot be far out."""
+    """True if the bounds of a loop are linear expressions of loop variables, so that they do not overflow."""
     reader = Reader(lambda _: True)
     bounds = [reader.read(bound) for bound in list(loop.operands)[:3]]
     return all(
@@ -279,14 +279,14 @@ def _reason(op: mlir.Operation) -> str:
 
 
 def is_check(op: mlir.Operation) -> bool:
-    """True if an operation is one of the product's checks at run time."""
+    """True if an operation is a run-time check inserted by this compiler."""
     return op.name == "cf.assert" and CHECK in op.attributes
 
 
 def chain_of(value: mlir.Value, around: mlir.Operation) -> tuple[mlir.Value, tuple[mlir.Operation, ...] | None] | None:
-    """The tensor outside of an operation that a value in it is after stores, and the stores, the first one first.
+    """The outer tensor that a value results from by stores in `around`, and these stores in order.
 
-    The stores are None where some are those of loops. None where it is no such tensor.
+    The stores are None if some of them are in loops. The result is None if the value is not such a tensor.
     """
     chain: list[mlir.Operation] | None = []
     owner = defining_op(value)
@@ -308,7 +308,7 @@ def chain_of(value: mlir.Value, around: mlir.Operation) -> tuple[mlir.Value, tup
 
 
 def is_same(a: mlir.Value, b: mlir.Value) -> bool:
-    """True if two numbers are computed in the same way."""
+    """True if two values are computed in the same way."""
     if a == b:
         return True
     one, other = defining_op(a), defining_op(b)
@@ -319,13 +319,13 @@ def is_same(a: mlir.Value, b: mlir.Value) -> bool:
 
 
 def build_selects(found: Conditional, ranges: Ranges) -> None:
-    """Run both branches, and select."""
+    """Build both branches, and the selects."""
     op = found.op
     condition = op.operands[0]
-    merged = {n for n, stores in found.stores.items() if stores.are_at_equal_places() and not is_read(stores)}
+    merged = {n for n, stores in found.stores.items() if stores.store_to_equal_indices() and not is_read(stores)}
     builder = _Builder(op, ranges, [s for n in merged for s in found.stores[n].both])
     first = builder.branch(0)
-    # The second branch goes on where the first one ends, which has changed nothing if it was not to be taken.
+    # The second branch starts with the results of the first one, which are unchanged if it is not taken.
     second = builder.branch(1, {stores.array: first[n] for n, stores in found.stores.items() if n not in merged})
     with mlir.InsertionPoint(op):
         for number, result in enumerate(op.results):
@@ -344,7 +344,7 @@ def build_selects(found: Conditional, ranges: Ranges) -> None:
 
 
 def starts_with(value: mlir.Value, init: mlir.Value) -> bool:
-    """True if a value is the result of a loop that carries on `init`, and gives it where the branch is not taken."""
+    """True if a value is the result of a loop with the init `init`, which it returns if the branch is not taken."""
     op = defining_op(value)
     if op is None or op.name != "scf.for":
         return False
@@ -353,17 +353,17 @@ def starts_with(value: mlir.Value, init: mlir.Value) -> bool:
 
 
 def is_read(stores: Stores) -> bool:
-    """True if a branch reads elements behind its stores."""
+    """True if a branch reads elements after its stores."""
     return any(use.owner.name == "tensor.extract" for store in stores.both for use in store.results[0].uses)
 
 
 def select(condition: mlir.Value, a: mlir.Value, b: mlir.Value) -> mlir.Value:
-    """`arith.select`, or the value where both are one."""
+    """`arith.select`, or the value itself where both are equal."""
     return a if a == b else emit.same_type("arith.select", condition, a, b)
 
 
 class _Builder:
-    """Builds the branches of a conditional in front of it. `merged` are the stores that are built later."""
+    """Builds the branches of a conditional before it. `merged` are the stores that are built later."""
 
     def __init__(self, op: mlir.Operation, ranges: Ranges, merged: Sequence[mlir.Operation]) -> None:
         self._op = op
@@ -372,7 +372,7 @@ class _Builder:
         self._merged = merged
 
     def branch(self, number: int, arrays: Mapping[mlir.Value, mlir.Value] = MappingProxyType({})) -> list[mlir.Value]:
-        """Build one branch, with other arrays for those from outside; the values that it ends with."""
+        """Build one branch, with other arrays in place of those from outside; returns its results."""
         *inner, final = block_ops(self._op.regions[number].blocks[0])
         for op in inner:
             for user in operations(op) if arrays else ():
@@ -389,15 +389,15 @@ class _Builder:
             if op.name == "tensor.insert":
                 self._store(op, taken)
             elif op.name == "tensor.extract":
-                for position, place in enumerate(self._guarded(op.operands[0], list(op.operands)[1:], taken)):
-                    op.operands[1 + position] = place
+                for position, index in enumerate(self._safe_indices(op.operands[0], list(op.operands)[1:], taken)):
+                    op.operands[1 + position] = index
             elif is_check(op):
                 op.operands[0] = emit.same_type("arith.ori", self._not_taken(taken), op.operands[0])
             elif op.name == "scf.for":
                 self._loop(op.regions[0].blocks[0], taken)
 
     def _loop(self, body: mlir.Block, taken: bool) -> None:
-        """Build a loop of a branch, which carries its numbers on as they are where the branch is not taken."""
+        """Build a loop of a branch, which yields its scalars unchanged if the branch is not taken."""
         *inner, final = block_ops(body)
         for op in inner:
             self._build(op, taken)
@@ -408,26 +408,26 @@ class _Builder:
 
     def _store(self, op: mlir.Operation, taken: bool) -> None:
         value, array = op.operands[0], op.operands[1]
-        place = self._guarded(array, places(op), taken)
-        old = emit.value("tensor.extract", [array, *place], value.type)
+        index = self._safe_indices(array, indices_of(op), taken)
+        old = emit.value("tensor.extract", [array, *index], value.type)
         kept = self._select(taken, value, old)
-        op.results[0].replace_all_uses_with(emit.value("tensor.insert", [kept, array, *place], array.type))
+        op.results[0].replace_all_uses_with(emit.value("tensor.insert", [kept, array, *index], array.type))
         op.erase()
 
     def merged(self, stores: Stores) -> mlir.Value:
-        """The array after stores of both branches at the same places."""
+        """The array after the stores of both branches to the same elements."""
         array, half = stores.array, len(stores.both) // 2
         for first, second in zip(stores.both[:half], stores.both[half:], strict=True):
             value = select(self._condition, first.operands[0], second.operands[0])
             with first.location:
-                array = emit.value("tensor.insert", [value, array, *places(first)], array.type)
+                array = emit.value("tensor.insert", [value, array, *indices_of(first)], array.type)
         return array
 
-    def _guarded(self, array: mlir.Value, place: Sequence[mlir.Value], taken: bool) -> list[mlir.Value]:
-        """A place, with 0 for the indices that may be out of bounds where the branch is not taken."""
+    def _safe_indices(self, array: mlir.Value, indices: Sequence[mlir.Value], taken: bool) -> list[mlir.Value]:
+        """The indices, with 0 for those that may be out of bounds if the branch is not taken."""
         return [
             index if self._ranges.within(index, 0, size - 1) else self._select(taken, index, emit.index(0))
-            for index, size in zip(place, array.type.shape, strict=True)
+            for index, size in zip(indices, array.type.shape, strict=True)
         ]
 
     def _select(self, taken: bool, value: mlir.Value, other: mlir.Value) -> mlir.Value:

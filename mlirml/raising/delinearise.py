@@ -1,4 +1,4 @@
-"""Delinearise: arrays of one dimension that loops use as rows of rows get the dimensions that the indices tell.
+"""Delinearise: arrays of one dimension that loops use as rows of rows get the dimensions that the indices imply.
 
 Before, with %n constant, 0 <= %j < %n and 0 <= %k < %n:
     %r = scf.for %i = ... iter_args(%y = %y0) -> (tensor<12xf32>) {
@@ -17,9 +17,9 @@ After:
     }
     %r = tensor.collapse_shape %r2 [[0, 1]] : tensor<3x4xf32> into tensor<12xf32>
 
-An array has one shape in a whole nest, so all indices into it there must fit; an array with one that does not, or that
-operations on arrays use, stays as it is. A dimension of an array of several is taken apart in the same way in nests
-that store to such a place, as in `y[n, g * 8 + f, i, j] += ...` of grouped channels.
+An array has one shape in a whole nest, so all indices into it there must fit; an array with one that does not, or with
+uses by operations on arrays, is unchanged. A dimension of a multi-dimensional array is split in the same way in nests
+that store at such an index, as in `y[n, g * 8 + f, i, j] += ...` of grouped channels.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from mlirml.analysis.ranges import Ranges
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
-from mlirml.ir.rank_zero import behind
+from mlirml.ir.rank_zero import insertion_point_after
 from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
-from mlirml.raising.nests.conditions import Facts
+from mlirml.raising.nests.conditions import LinearRanges
 from mlirml.raising.nests.digits import Flat, digits_of, strides_of
 from mlirml.raising.nests.find_loops import loop_functions
 
@@ -45,7 +45,7 @@ _CLEAN = "canonicalize,cse"
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class DelinearisePass(Pass):
-    """Give arrays of one dimension the dimensions that loops use them with."""
+    """Give arrays of one dimension the dimensions that the indices of loops imply."""
 
     name = "mlirml-delinearise"
 
@@ -61,7 +61,7 @@ class DelinearisePass(Pass):
 
 
 def delinearise_nest(nest: mlir.Operation) -> bool:
-    """Give the arrays of a nest their dimensions; whether one has got some."""
+    """Split the dimensions of the arrays of a nest; True if there are some."""
     uses = _Uses(nest)
     seen: set[mlir.Value] = set()
     for value in uses.arrays:
@@ -81,17 +81,17 @@ def delinearise_nest(nest: mlir.Operation) -> bool:
 
 
 class _Uses:
-    """The reads and stores of single elements in a nest, with what is known where they stand."""
+    """The reads and stores of single elements in a nest, with the ranges known at each of them."""
 
     def __init__(self, nest: mlir.Operation) -> None:
         self.arrays: list[mlir.Value] = []
         self.joined = False
-        """True if the nest stores to an array of several dimensions at a place that two loops make one index of."""
+        """True if the nest stores to a multi-dimensional array at an index that combines two loops."""
         self.replaced: dict[mlir.Value, mlir.Value] = {}
-        """The results of accesses, which stay to the end, with those of the new ones: indices may be made of them."""
+        """The results of replaced accesses, which are erased last, with the new results: indices may depend on them."""
         self._ranges: dict[mlir.Value, Ranges] = {}
         self._reader = Reader(lambda _: True)
-        self._facts: dict[int, Facts] = {}
+        self._linear_ranges: dict[int, LinearRanges] = {}
         self._walk(nest, Ranges())
         self.arrays = [array for array in self.arrays if array.type.rank == 1 or self.joined]
 
@@ -101,18 +101,18 @@ class _Uses:
 
     def _walk(self, op: mlir.Operation, ranges: Ranges) -> None:
         for number, region in enumerate(op.regions):
-            inside = ranges.given(op.operands[0], number == 0) if op.name == "scf.if" else ranges
+            refined = ranges.given(op.operands[0], number == 0) if op.name == "scf.if" else ranges
             for block in region.blocks:
                 for inner in block_ops(block):
                     if inner.name in _ACCESSES:
                         array = inner.operands[_ACCESSES[inner.name]]
-                        self._ranges[inner.results[0]] = inside
+                        self._ranges[inner.results[0]] = refined
                         if is_static(array):
                             self.arrays.append(array)
                         if inner.name == "tensor.insert" and array.type.rank > 1:
                             self.joined |= any(map(self._is_joined, list(inner.operands)[2:]))
                     else:
-                        self._walk(inner, inside)
+                        self._walk(inner, refined)
 
     def flat(self, access: mlir.Operation, dim: int) -> Flat:
         """The index of an access along a dimension."""
@@ -120,22 +120,22 @@ class _Uses:
         index = self._reader.read(access.operands[_ACCESSES[access.name] + 1 + dim])
         if index is None:
             raise NoMatch("an index is not linear")
-        if id(ranges) not in self._facts:
-            self._facts[id(ranges)] = Facts.of(ranges, self._reader)
-        return Flat(index, self._facts[id(ranges)])
+        if id(ranges) not in self._linear_ranges:
+            self._linear_ranges[id(ranges)] = LinearRanges.of(ranges, self._reader)
+        return Flat(index, self._linear_ranges[id(ranges)])
 
 
 _ACCESSES = {"tensor.extract": 0, "tensor.insert": 1}
-"""Which operand is the array."""
+"""The position of the array operand."""
 
 
 def is_static(value: mlir.Value) -> bool:
-    """True if a value is an array of known sizes."""
+    """True if a value is an array of static shape."""
     return isinstance(value.type, mlir.RankedTensorType) and value.type.rank > 0 and value.type.has_static_shape
 
 
 class _Web:
-    """The values that an array is in a nest, from where it comes in to where it goes out, and the accesses to it."""
+    """The values of an array in a nest, from its init to its result, and the accesses to it."""
 
     def __init__(self, nest: mlir.Operation) -> None:
         self.nest = nest
@@ -144,7 +144,7 @@ class _Web:
         self.accesses: list[mlir.Operation] = []
 
     def grow(self, start: mlir.Value) -> None:
-        """Find everything that must have the shape of `start`; raises `NoMatch` where something cannot have it."""
+        """Find all values that must have the shape of `start`; raises `NoMatch` where a value cannot have it."""
         todo = [start]
         while todo:
             value = todo.pop()
@@ -159,7 +159,7 @@ class _Web:
                     todo += self._through(op, use.operand_number)
 
     def comes_from_outside(self, value: mlir.Value) -> bool:
-        """True if a value of the web is made by what is not of the web."""
+        """True if a value of the web is defined by an operation outside of it."""
         return not self._source(value)
 
     def _holds(self, op: mlir.Operation) -> bool:
@@ -169,7 +169,7 @@ class _Web:
         return around is not None
 
     def _source(self, value: mlir.Value) -> list[mlir.Value]:
-        """The values that one of the web is made of."""
+        """The values of the web that a value of it is computed from."""
         op = defining_op(value)
         if op is None:
             loop = value.owner.owner.operation
@@ -191,7 +191,7 @@ class _Web:
         return []
 
     def _through(self, op: mlir.Operation, number: int) -> list[mlir.Value]:
-        """The values that an operation in the nest makes of one of the web."""
+        """The values of the web that an operation in the nest computes from one of it."""
         if op.name in _ACCESSES and number == _ACCESSES[op.name]:
             self.accesses.append(op)
             return [op.results[0]] if op.name == "tensor.insert" else []
@@ -208,13 +208,13 @@ class _Web:
 
 
 Strides = tuple[tuple[int, ...], ...]
-"""For each dimension of an array the strides of those that it is taken apart into, without the last one."""
+"""For each dimension of an array the strides of those that it is split into, without the last one."""
 
 
 def match_web(web: _Web, uses: _Uses) -> Strides | None:
-    """How the dimensions of an array are taken apart by the accesses to it; None if they all stay."""
-    kinds = {str(value.type) for value in web.values}
-    if len(kinds) != 1 or not web.accesses:
+    """The strides that the accesses to an array imply for its dimensions; None if no dimension is split."""
+    types = {str(value.type) for value in web.values}
+    if len(types) != 1 or not web.accesses:
         return None
     shape = web.order[0].type.shape
     found = tuple(
@@ -225,33 +225,33 @@ def match_web(web: _Web, uses: _Uses) -> Strides | None:
 
 
 def may_split(web: _Web, dim: int) -> bool:
-    """True if an index along a dimension is anything but a constant and one value."""
+    """True if an index along a dimension is not a constant."""
     return any(defining_op(access.operands[_ACCESSES[access.name] + 1 + dim]) is not None for access in web.accesses)
 
 
 def reshape(web: _Web, strides: Strides, uses: _Uses) -> None:
-    """Give the values of a web their dimensions, and the accesses their indices."""
+    """Give the values of a web their new shape, and the accesses their indices."""
     flat = web.order[0].type
     sizes = [(size, *inner, 1) for size, inner in zip(flat.shape, strides, strict=True)]
     shape = [a // b for group in sizes for a, b in itertools.pairwise(group)]
-    kind = mlir.RankedTensorType.get(shape, flat.element_type, flat.encoding)
+    type_ = mlir.RankedTensorType.get(shape, flat.element_type, flat.encoding)
     groups = _reassociation([len(group) - 1 for group in sizes])
-    indices = [_places(uses, access, strides) for access in web.accesses]
+    all_indices = [_indices(uses, access, strides) for access in web.accesses]
     for value in web.order:
         if web.comes_from_outside(value):
-            _enter(web, value, kind, groups)
+            _enter(web, value, type_, groups)
     for value in web.order:
         if not web.comes_from_outside(value):
-            value.set_type(kind)
+            value.set_type(type_)
     for result in web.nest.results:
         if result in web.values:
             _leave(result, flat, groups)
-    for access, places in zip(web.accesses, indices, strict=True):
-        _access(access, places, uses.replaced)
+    for access, indices in zip(web.accesses, all_indices, strict=True):
+        _access(access, indices, uses.replaced)
 
 
-def _places(uses: _Uses, access: mlir.Operation, strides: Strides) -> list[mlir.Value | Linear]:
-    """The indices of an access: as they are in dimensions that stay."""
+def _indices(uses: _Uses, access: mlir.Operation, strides: Strides) -> list[mlir.Value | Linear]:
+    """The indices of an access: unchanged in dimensions that are not split."""
     found: list[mlir.Value | Linear] = []
     for dim, inner in enumerate(strides):
         if not inner:
@@ -270,38 +270,38 @@ def _reassociation(counts: Sequence[int]) -> mlir.Attribute:
     return mlir.ArrayAttr.get([mlir.ArrayAttr.get(group) for group in groups])
 
 
-def _enter(web: _Web, value: mlir.Value, kind: mlir.Type, groups: mlir.Attribute) -> None:
-    """Let the nest see an array from outside of the web in its new shape."""
+def _enter(web: _Web, value: mlir.Value, type_: mlir.Type, groups: mlir.Attribute) -> None:
+    """Replace an array from outside of the web by its reshape in the nest."""
     uses = [(use.owner.operation, use.operand_number) for use in value.uses]
     uses = [(op, number) for op, number in uses if op == web.nest or web._holds(op)]
     owner = defining_op(value)
-    inside = owner is not None and web._holds(owner)
-    with web.nest.location, behind(value) if inside else mlir.InsertionPoint(web.nest):
+    in_web = owner is not None and web._holds(owner)
+    with web.nest.location, insertion_point_after(value) if in_web else mlir.InsertionPoint(web.nest):
         attributes = {
             "reassociation": groups,
-            "static_output_shape": mlir.DenseI64ArrayAttr.get(kind.shape),
+            "static_output_shape": mlir.DenseI64ArrayAttr.get(type_.shape),
         }
-        new = emit.create("tensor.expand_shape", [value], [kind], attributes).results[0]
+        new = emit.create("tensor.expand_shape", [value], [type_], attributes).results[0]
     for op, number in uses:
         op.operands[number] = new
 
 
 def _leave(result: mlir.Value, flat: mlir.Type, groups: mlir.Attribute) -> None:
-    """Let the program behind the nest see a result as it was."""
+    """Reshape a result of the nest back for its users after the nest."""
     uses = [(use.owner, use.operand_number) for use in result.uses]
-    with behind(result), result.owner.location:
+    with insertion_point_after(result), result.owner.location:
         old = emit.value("tensor.collapse_shape", [result], flat, reassociation=groups)
     for op, number in uses:
         op.operands[number] = old
 
 
 def _access(
-    access: mlir.Operation, places: Sequence[mlir.Value | Linear], replaced: dict[mlir.Value, mlir.Value]
+    access: mlir.Operation, indices: Sequence[mlir.Value | Linear], replaced: dict[mlir.Value, mlir.Value]
 ) -> None:
-    """Read or store the element at these places."""
+    """Read or store the element at these indices."""
     before = list(access.operands)[: _ACCESSES[access.name] + 1]
     with access.location, mlir.InsertionPoint(access):
-        built = [build_linear(p, replaced) if isinstance(p, Linear) else replaced.get(p, p) for p in places]
+        built = [build_linear(p, replaced) if isinstance(p, Linear) else replaced.get(p, p) for p in indices]
         operands = [*before, *built]
         new = emit.create(access.name, operands, [r.type for r in access.results]).results[0]
     access.results[0].replace_all_uses_with(new)
@@ -309,7 +309,7 @@ def _access(
 
 
 def build_linear(expression: Linear, replaced: Mapping[mlir.Value, mlir.Value]) -> mlir.Value:
-    """A linear expression of indices, built here."""
+    """Build a linear expression of indices."""
     total: mlir.Value | None = None
     for variable, factor in expression.factors.items():
         assert isinstance(variable, mlir.Value)

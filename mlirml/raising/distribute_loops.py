@@ -1,4 +1,4 @@
-"""Distribute loops over statements, and leave them loops: the first half of `mlirml-raise`, on its own.
+"""Distribute loops over statements without raising them: the first half of `mlirml-raise`, as a pass.
 
 Before:
     scf.for %i = %c1 to %n step %c1 iter_args(%A0 = %A, %C0 = %C) {
@@ -9,8 +9,8 @@ After:
     scf.for %i = %c1 to %n step %c1 iter_args(%A0 = %A) { A[i] = A[i - 1] + B[i] }
     scf.for %i = %c1 to %n step %c1 iter_args(%C0 = %C) { C[i] = 2 * A[i] } {mlirml.parallel}
 
-Statements that depend on each other in a cycle share a loop. Numbers that one loop hands on to another are kept in a
-tensor. `mlirml-raise` splits off only what it raises; this pass shows how far dependences alone would allow it.
+Statements that depend on each other in a cycle share a loop. Scalars that one loop passes to another are stored in a
+tensor. `mlirml-raise` splits off only what it raises; this pass shows what dependences alone would allow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mlirml.raising.nests.visit import each_nest
 @register
 @dataclass(frozen=True)
 class DistributeLoopsPass(Pass):
-    """Give each cycle of dependent statements loops of its own."""
+    """Give each cycle of dependent statements its own loops."""
 
     name = "mlirml-distribute-loops"
 

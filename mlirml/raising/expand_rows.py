@@ -14,8 +14,8 @@ After:
       scf.yield %y : tensor<64x32xf64>
     }
 
-A row that a loop carries is stored into where it is carried on. All operations on arrays of the nest must be of this
-kind; the nest is then one of elements, and can be raised as a whole. Others are left as they are.
+A loop-carried row is stored by the operation that yields it. All operations on arrays of the nest must be of this form;
+the nest then is one over elements, and can be raised as a whole. Other nests are unchanged.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SCALARS = ("arith", "math", "scf", "affine")
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class ExpandRowsPass(Pass):
-    """Make loops over elements of elementwise operations on rows, in nests whose dot products are batched."""
+    """Turn elementwise operations on rows into loops over elements, in nests whose dot products are batched."""
 
     name = "mlirml-expand-rows"
 
@@ -59,7 +59,7 @@ class ExpandRowsPass(Pass):
 
 @dataclass(frozen=True)
 class Sink:
-    """Operand `number` of `op`, a computed row that goes into `array` at `offsets`, the last of which is the first."""
+    """Operand `number` of `op`, a computed row that is stored into `array`; the last offset is the row's start."""
 
     op: mlir.Operation
     number: int
@@ -69,7 +69,7 @@ class Sink:
 
 
 def match_sinks(nest: mlir.Operation) -> list[tuple[mlir.Operation, int]]:
-    """The operands that computed rows of a nest are; raises `NoMatch` where it has other operations on arrays."""
+    """The operands of a nest that are computed rows; raises `NoMatch` if it has other operations on arrays."""
     sinks: list[tuple[mlir.Operation, int]] = []
     rows: list[mlir.Value] = []
     for op in operations(nest):
@@ -100,7 +100,7 @@ def match_sinks(nest: mlir.Operation) -> list[tuple[mlir.Operation, int]]:
 
 
 def read_sink(op: mlir.Operation, number: int) -> Sink:
-    """Where a row goes that is an operand of an operation; raises `NoMatch`."""
+    """The destination of a row that is an operand of an operation; raises `NoMatch`."""
     if op.name == "tensor.insert_slice":
         row = op.operands[0]
         return Sink(op, 0, row, op.operands[1], check_row(op, row.type))
@@ -108,11 +108,11 @@ def read_sink(op: mlir.Operation, number: int) -> Sink:
 
 
 def check_generic(op: mlir.Operation) -> None:
-    """Raises `NoMatch` for what is not elementwise on rows and numbers."""
+    """Raises `NoMatch` for operations that are not elementwise on rows and scalars."""
     block = op.regions[0].blocks[0]
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
-    kinds = [str(kind) for kind in op.attributes["iterator_types"]]
-    if len(op.results) != 1 or len(kinds) != 1 or "parallel" not in kinds[0]:
+    iterators = [str(iterator) for iterator in op.attributes["iterator_types"]]
+    if len(op.results) != 1 or len(iterators) != 1 or "parallel" not in iterators[0]:
         raise NoMatch("no row")
     if any(True for _ in block.arguments[len(maps) - 1].uses):
         raise NoMatch("it reads its out")
@@ -127,10 +127,10 @@ def check_generic(op: mlir.Operation) -> None:
         raise NoMatch("it counts")
 
 
-def check_row(op: mlir.Operation, kind: mlir.Type) -> tuple[mlir.Value | int, ...]:
-    """The offsets of a slice that is a part of the last dimension; raises `NoMatch` for others."""
+def check_row(op: mlir.Operation, type_: mlir.Type) -> tuple[mlir.Value | int, ...]:
+    """The offsets of a slice along the last dimension; raises `NoMatch` for other slices."""
     sizes = list(op.attributes["static_sizes"])
-    if len(kind.shape) != 1 or any(s != 1 for s in sizes[:-1]) or sizes[-1] != kind.shape[0]:
+    if len(type_.shape) != 1 or any(s != 1 for s in sizes[:-1]) or sizes[-1] != type_.shape[0]:
         raise NoMatch("a slice that is no row")
     if any(stride != 1 for stride in op.attributes["static_strides"]):
         raise NoMatch("a slice with steps")
@@ -138,7 +138,7 @@ def check_row(op: mlir.Operation, kind: mlir.Type) -> tuple[mlir.Value | int, ..
 
 
 def match_carried(final: mlir.Operation, number: int, row: mlir.Value) -> Sink:
-    """A computed row that a loop or a branch carries on."""
+    """A computed row that a loop or a branch yields."""
     around = final.parent.operation
     if around.name == "scf.for":
         return Sink(final, number, row, around.regions[0].blocks[0].arguments[1 + number], (0,))
@@ -152,7 +152,7 @@ def match_carried(final: mlir.Operation, number: int, row: mlir.Value) -> Sink:
 
 
 def check_reads(sink: Sink, row: mlir.Value, nest: mlir.Operation) -> None:
-    """Raises `NoMatch` where a row is computed from other elements of the array that it goes into."""
+    """Raises `NoMatch` where a row is computed from other elements of its destination array."""
     op = defining_op(row)
     if not isinstance(row.type, mlir.RankedTensorType) or not row.type.shape:
         return
@@ -170,7 +170,7 @@ def check_reads(sink: Sink, row: mlir.Value, nest: mlir.Operation) -> None:
 
 
 def build_loop(sink: Sink) -> None:
-    """A loop that stores the elements of a row."""
+    """Build a loop that stores the elements of a row."""
     length = mlir.ShapedType(sink.row.type).shape[0]
     with mlir.InsertionPoint(sink.op):
         bounds = [emit.index(number) for number in (0, length, 1)]
@@ -179,7 +179,7 @@ def build_loop(sink: Sink) -> None:
     at, array = inner.arguments
     with mlir.InsertionPoint(inner):
         value = element(sink, sink.row, at, array)
-        stored = emit.value("tensor.insert", [value, array, *place(sink.offsets, at)], array.type)
+        stored = emit.value("tensor.insert", [value, array, *indices_of(sink.offsets, at)], array.type)
         emit.create("scf.yield", [stored])
     if sink.op.name == "tensor.insert_slice":
         sink.op.results[0].replace_all_uses_with(loop.results[0])
@@ -188,21 +188,21 @@ def build_loop(sink: Sink) -> None:
         sink.op.operands[sink.number] = loop.results[0]
 
 
-def place(offsets: tuple[mlir.Value | int, ...], at: mlir.Value) -> list[mlir.Value]:
+def indices_of(offsets: tuple[mlir.Value | int, ...], at: mlir.Value) -> list[mlir.Value]:
     """The indices of an element of a row."""
     *front, start = [emit.index(offset) if isinstance(offset, int) else offset for offset in offsets]
     return [*front, at if offsets[-1] == 0 else emit.same_type("arith.addi", start, at)]
 
 
 def element(sink: Sink, row: mlir.Value, at: mlir.Value, array: mlir.Value) -> mlir.Value:
-    """An element of a row, or a number; `array` is what the loop stores into, in place of that of the sink."""
+    """An element of a row, or a scalar; `array` is the iter_arg of the loop, in place of the array of the sink."""
     if not isinstance(row.type, mlir.RankedTensorType):
         return row
-    op, kind = defining_op(row), mlir.ShapedType(row.type)
-    if not kind.shape:
-        return emit.value("tensor.extract", [row], kind.element_type)
+    op, type_ = defining_op(row), mlir.ShapedType(row.type)
+    if not type_.shape:
+        return emit.value("tensor.extract", [row], type_.element_type)
     if row == sink.array:
-        return emit.value("tensor.extract", [array, at], kind.element_type)
+        return emit.value("tensor.extract", [array, at], type_.element_type)
     if op is not None and op.name == "linalg.generic":
         inputs = list(op.operands)[:-1]
         values = [element(sink, operand, at, array) for operand in inputs]
@@ -210,8 +210,8 @@ def element(sink: Sink, row: mlir.Value, at: mlir.Value, array: mlir.Value) -> m
         return emit.body_again(block, [*values, *list(block.arguments)[len(inputs) :]])[0]
     if op is not None and op.name == "tensor.extract_slice":
         whole = array if op.operands[0] == sink.array else op.operands[0]
-        return emit.value("tensor.extract", [whole, *place(tuple(slice_offsets(op)), at)], kind.element_type)
+        return emit.value("tensor.extract", [whole, *indices_of(tuple(slice_offsets(op)), at)], type_.element_type)
     if op is not None and op.name == "linalg.fill":
         number: mlir.Value = op.operands[0]
         return number
-    return emit.value("tensor.extract", [row, at], kind.element_type)
+    return emit.value("tensor.extract", [row, at], type_.element_type)

@@ -1,4 +1,4 @@
-"""Hoist checks: a check in a loop nest that can be made before the nest is made there, in loops of its own.
+"""Hoist checks: a check in a loop nest that can be made before the nest is made there, in its own loops.
 
 Before:
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%y = %y0) -> (tensor<8xf32>) {
@@ -18,14 +18,14 @@ After:
     }
     %inside = arith.cmpi ult, %largest, %c5 : i64
     cf.assert %inside, "index out of bounds" {mlirml.check = 4 : i64, mlirml.check_base = 0 : i64}
-    %r = scf.for %i = ... { /* the same without the check */ }
+    %r = scf.for %i = ... { /* as above, without the check */ }
 
-The nest can be raised then, vectorised, and run by several threads. A check is hoisted where its condition is computed
-of loop variables and of arrays that the nest does not store into, by the loops that it depends on only. That is for
-nothing where the nest needs all of those loops for its condition, and must run in order all the same, since it stores
-at positions that data decide or has bounds that they decide: there a branch in the loop is cheap.
+The nest can be raised then, vectorised, and run by several threads. A check is hoisted if its condition is computed
+from loop variables and from arrays that the nest does not store into, with only the loops that it depends on. That does
+not pay if the condition needs all loops of the nest, and the nest must run in order anyway, since it stores at
+data-dependent indices or has data-dependent bounds: there a branch in the loop is cheap.
 
-The number that is reported is the largest, as an unsigned one.
+The value that is reported is the largest, as an unsigned integer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _READS = ("tensor.extract", "tensor.from_elements")
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class HoistChecksPass(Pass):
-    """Make checks before loop nests, where computing the indices takes at most `longest` operations."""
+    """Make checks before loop nests if computing the indices takes at most `longest` operations."""
 
     name = "mlirml-hoist-checks"
     longest: int = 32
@@ -65,7 +65,7 @@ class HoistChecksPass(Pass):
 
 
 def drop_repeated(function: mlir.Operation) -> None:
-    """Erase checks of conditions that the same block has checked already."""
+    """Erase checks of conditions that were checked before in the same block."""
     checked: set[tuple[mlir.Block, mlir.Value]] = set()
     for op in named_operations(function, ("cf.assert",)):
         if (op.block, op.operands[0]) in checked:
@@ -76,7 +76,7 @@ def drop_repeated(function: mlir.Operation) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """A check that can be made before the first loop of `path`, the loops around it, in those of `needed`."""
+    """A check that can be made before the first loop of `path`, the loops around it, in clones of those `needed`."""
 
     op: mlir.Operation
     path: tuple[mlir.Operation, ...]
@@ -84,7 +84,7 @@ class Check:
     slice: tuple[mlir.Operation, ...]
 
     def pays(self, others: Sequence[Check]) -> bool:
-        """True if it costs little, or the nest can do without any check and with its iterations in any order."""
+        """True if it is cheap, or if without checks the iterations of the nest may run in any order."""
         if len(self.needed) < len(self.path):
             return True
         nest = self.path[0]
@@ -98,7 +98,7 @@ class Check:
 
 
 def is_data(value: mlir.Value) -> bool:
-    """True if a number is computed of elements of arrays, or is carried by a loop."""
+    """True if a value is computed from elements of arrays, or is loop-carried."""
     if defining_op(value) is None:
         argument = mlir.BlockArgument(value)
         return str(argument.owner.owner.name) != "scf.for" or int(argument.arg_number) > 0
@@ -107,7 +107,7 @@ def is_data(value: mlir.Value) -> bool:
 
 
 def match(op: mlir.Operation, longest: int) -> Check | None:
-    """What hoisting a check takes, out of as many loops as possible; None where it cannot leave its loop."""
+    """The operations needed to hoist a check out of as many loops as possible; None if it cannot leave its loop."""
     comparison = defining_op(op.operands[0])
     if checked_number(op) is not None and (comparison is None or constant_of(comparison.operands[1]) is None):
         return None
@@ -125,7 +125,7 @@ def match(op: mlir.Operation, longest: int) -> Check | None:
 
 
 def slice_of(check: mlir.Operation, path: Sequence[mlir.Operation]) -> list[mlir.Operation] | None:
-    """The operations in a nest that the condition is computed of, in order, with those for the bounds of its loops."""
+    """The operations in a nest that compute the condition, in order, with those for the bounds of its loops."""
     inside = set(operations(path[0])) - {path[0]}
     variables = {loop.regions[0].blocks[0].arguments[0] for loop in path}
     arguments = {a for op in (path[0], *inside) for region in op.regions for b in region.blocks for a in b.arguments}
@@ -151,7 +151,7 @@ def slice_of(check: mlir.Operation, path: Sequence[mlir.Operation]) -> list[mlir
 def needed(
     path: Sequence[mlir.Operation], found: Sequence[mlir.Operation], check: mlir.Operation
 ) -> list[mlir.Operation]:
-    """The loops of whose variables a condition is computed, and those that may have no iterations."""
+    """The loops whose variables a condition is computed from, and those that may be zero-trip."""
     variables = {loop.regions[0].blocks[0].arguments[0]: loop for loop in path}
     kept = {loop for loop in path if not runs_for_certain(loop)}
     done: set[mlir.Value] = set()
@@ -171,7 +171,7 @@ def needed(
 
 
 def hoist(checks: Sequence[Check]) -> None:
-    """Make checks before their nests; those of the same loops in one nest."""
+    """Make checks before their nests; those with the same loops share one nest."""
     groups: dict[tuple[tuple[mlir.Operation, ...], tuple[mlir.Operation, ...]], list[Check]] = {}
     for check in checks:
         groups.setdefault((check.path, check.needed), []).append(check)
@@ -180,7 +180,7 @@ def hoist(checks: Sequence[Check]) -> None:
 
 
 def make(group: Sequence[Check]) -> None:
-    """The loops that find the largest number for each check of a group, and the checks of those."""
+    """Build the loops that compute the largest value for each check of a group, and the checks of those."""
     with group[0].op.location, mlir.InsertionPoint(group[0].path[0]):
         inits = [emit.number(kind_of(check), 0) for check in group]
         found = build(group, list(group[0].needed), {}, inits)
@@ -198,13 +198,13 @@ def make(group: Sequence[Check]) -> None:
 
 
 def kind_of(check: Check) -> mlir.Type:
-    """The type of what is found out for a check: the number that it is about, or whether it fails."""
+    """The type of the value reduced for a check: the checked value, or i1 if only its failure is known."""
     number = checked_number(check.op)
     return check.op.operands[0].type if number is None else number.moved.type
 
 
 def clone_constant(value: mlir.Value) -> mlir.Value:
-    """The same constant at the insertion point."""
+    """Clone a constant at the insertion point."""
     op = defining_op(value)
     assert op is not None and op.name == "arith.constant"
     return op.clone().operation.results[0]
@@ -213,7 +213,7 @@ def clone_constant(value: mlir.Value) -> mlir.Value:
 def build(
     group: Sequence[Check], loops: list[mlir.Operation], values: dict[mlir.Value, mlir.Value], before: list[mlir.Value]
 ) -> list[mlir.Value]:
-    """The loops that are left of a nest for checks, and the largest numbers that they find."""
+    """Build the remaining loops of a nest for checks; returns the largest values."""
     if not loops:
         return [largest(check, values, old) for check, old in zip(group, before)]
     bounds = [copied(value, group[0].slice, values) for value in list(loops[0].operands)[:3]]
@@ -226,7 +226,7 @@ def build(
 
 
 def largest(check: Check, values: dict[mlir.Value, mlir.Value], old: mlir.Value) -> mlir.Value:
-    """The larger of what has been found so far and what a check is about here."""
+    """The larger of the value so far and the checked value of this iteration."""
     number = checked_number(check.op)
     if number is not None:
         return emit.same_type("arith.maxui", old, copied(number.moved, check.slice, values))
@@ -248,12 +248,12 @@ def copied(value: mlir.Value, ops: Sequence[mlir.Operation], values: dict[mlir.V
 
 
 def constant_of(value: mlir.Value) -> int | None:
-    """The number that an integer or index constant is; None for another value."""
+    """The value of an integer or index constant; None for another value."""
     op = defining_op(value)
     return None if op is None or op.name != "arith.constant" else int(mlir.IntegerAttr(op.attributes["value"]).value)
 
 
 def runs_for_certain(loop: mlir.Operation) -> bool:
-    """True if a loop has an iteration, as its constant bounds tell."""
+    """True if a loop is not zero-trip, by its constant bounds."""
     lower, upper = (constant_of(value) for value in list(loop.operands)[:2])
     return lower is not None and upper is not None and lower < upper

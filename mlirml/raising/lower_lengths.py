@@ -1,7 +1,7 @@
-"""Lower lengths: operations that raising has marked `mlirml.order` become loops over their elements again.
+"""Lower lengths: operations that raising has marked `mlirml.order` become loops over their elements.
 
-Their slices have lengths that differ from round to round of the loops around, or are small: loops are as fast, and
-what differentiates and batches loops need not know slices without a length.
+Their slices have lengths that differ from iteration to iteration of the enclosing loops, or are small: loops are as
+fast, and autodiff and batching then need not support slices of dynamic length.
 
 Before:
     %x = tensor.extract_slice %a[%i, 0] [1, %n] [1, 1] : tensor<8x8xf32> to tensor<?xf32>
@@ -17,9 +17,9 @@ After:
       scf.yield %s : tensor<8xf32>
     }
 
-What a statement reads of the array that it stores into is read of `%c`: the loops go as those that it was raised from,
-or the order does not matter. Then the innermost one is that along which most operands have neighbouring elements. A sum
-over the innermost loops is a number that they carry.
+Reads of the array that a statement stores into become reads of `%c`: the loops run in the order of those that it was
+raised from, or the order does not matter. Then the innermost one is that along which most operands have adjacent
+elements. A sum over the innermost loops is a loop-carried scalar.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 _MOST_LOOPS = 4
 _SHORT = 8
 Number: TypeAlias = "int | mlir.Value"
-Round: TypeAlias = "Callable[[dict[int, mlir.Value], mlir.Value], mlir.Value]"
+Body: TypeAlias = "Callable[[dict[int, mlir.Value], mlir.Value], mlir.Value]"
 
 
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class LowerLengthsPass(Pass):
-    """Turn what is as fast in loops over elements into those.
+    """Turn operations that are as fast in loops over elements into such loops.
 
-    With `for_requests` only where something is differentiated or batched: devices want no loops over elements.
+    With `for_requests`, only in modules with derivative or batching requests: devices do not profit from loops over
+    elements.
     """
 
     name = "mlirml-lower-lengths"
@@ -61,7 +62,7 @@ class LowerLengthsPass(Pass):
         found = [op for f in loop_functions(module) for op in operations(f) if ORDER in op.attributes]
         if not found:
             return
-        # Slices at one place are only known to be that if their numbers are the same.
+        # Slices are only known to be equal if their offsets are the same values.
         run_upstream(module, "cse")
         for op in [op for f in loop_functions(module) for op in operations(f) if ORDER in op.attributes]:
             with op.location:
@@ -69,17 +70,17 @@ class LowerLengthsPass(Pass):
 
 
 def has_requests(module: mlir.Operation) -> bool:
-    """True if a module holds operations that stand for derivatives or batches."""
+    """True if a module has requests for derivatives or batches."""
     others = (*SORTS, *FACTORIZATIONS)
     return any(op.name.startswith("mlirml.") and op.name not in others for op in operations(module))
 
 
 @dataclass(frozen=True)
 class View:
-    """Where the elements of a tensor lie in another one.
+    """The slice of another tensor that a tensor is.
 
-    For each dimension of that: the first place, the step, and the dimension of the tensor that walks along it. `sizes`
-    are those of the tensor.
+    For each dimension of that: the offset, the stride, and the dimension of this tensor that indexes it. `sizes` are
+    those of this tensor.
     """
 
     tensor: mlir.Value
@@ -93,7 +94,7 @@ class View:
 
 
 def view_of(value: mlir.Value) -> View:
-    """What a tensor is a slice of; itself if of nothing."""
+    """The view that a tensor is: of the source of its `tensor.extract_slice`, or of itself."""
     op = defining_op(value)
     if op is not None and op.name == "tensor.extract_slice":
         return slice_view(op, op.operands[0], value.type.shape, list(op.operands)[1:])
@@ -111,7 +112,7 @@ def whole_view(value: mlir.Value) -> View:
 
 
 def slice_view(op: mlir.Operation, whole: mlir.Value, shape: Sequence[int], numbers: Sequence[mlir.Value]) -> View:
-    """A slice of type `shape` of a tensor; `op` has its places, but for the `numbers` that are not fixed."""
+    """A slice of type `shape` of a tensor; `op` has its static offsets and sizes, `numbers` are the dynamic ones."""
     given = iter(numbers)
     offsets = tuple(
         next(given) if n == _DYNAMIC else n for n in mlir.DenseI64ArrayAttr(op.attributes["static_offsets"])
@@ -119,7 +120,7 @@ def slice_view(op: mlir.Operation, whole: mlir.Value, shape: Sequence[int], numb
     fixed = list(mlir.DenseI64ArrayAttr(op.attributes["static_sizes"]))
     dims: list[int | None] = []
     sizes: list[Number] = []
-    for size in fixed:  # what has one element and is no dimension of the slice stays where it begins
+    for size in fixed:  # a rank-reduced dimension is indexed by its offset alone
         walks = len(sizes) < len(shape) and shape[len(sizes)] == size
         dims.append(len(sizes) if walks else None)
         length = next(given) if size == _DYNAMIC else size
@@ -147,11 +148,11 @@ class _Lowering:
         written = {d for expression in self.maps[-1].results for d in dims_of(expression)}
         self.early: dict[int, mlir.Value] = {}
         self.bounds: dict[int, tuple[Number, Number]] = {}
-        """The first index and the one past the last, of dims that do not go from 0 to their size."""
+        """The lower and upper bound of dims that do not go from 0 to their size."""
         self.sums = [d not in written for d in range(len(self.sizes))]
 
     def _target(self) -> View:
-        """Where the result goes; what is added to is there already."""
+        """The destination of the result; if the operation accumulates, its init is already there."""
         if self.store is None:
             return whole_view(self.out)
         _, whole, *numbers = self.store.operands
@@ -160,7 +161,7 @@ class _Lowering:
         return target
 
     def _sizes(self) -> list[Number]:
-        """How many rounds each loop has."""
+        """The trip count of each loop."""
         found: dict[int, Number] = {}
         for map_, view in zip(self.maps, [*self.views, self.target], strict=True):
             for number, expression in enumerate(map_.results if view is not None else ()):
@@ -170,7 +171,7 @@ class _Lowering:
         return [found[d] for d in range(len(self.order))]
 
     def build(self) -> None:
-        """Build the loops in the place of the operation and of what stores its result."""
+        """Build the loops, and replace the operation and the store of its result."""
         last = self.op if self.store is None else self.store
         with mlir.InsertionPoint(last):
             strips = [] if any(self.order) else strips_of(self.op, self.sizes)
@@ -190,7 +191,7 @@ class _Lowering:
             erase_unused(value)
 
     def cut(self, dims: Sequence[int], box: dict[int, tuple[mlir.Value, int]], array: mlir.Value) -> mlir.Value:
-        """The product with these dims cut into strips; `box` has the first index and the length of others."""
+        """Split the product along these dims into strips; `box` has the first index and the length of others."""
         if not dims:
             return self.contraction(box, array)
         (dim, *rest), begin = dims, emit.index(0)
@@ -200,10 +201,10 @@ class _Lowering:
             count = emit.same_type("arith.divui", emit.same_type("arith.subi", size, begin), strip)
             end = emit.same_type("arith.addi", begin, emit.same_type("arith.muli", count, strip))
 
-            def inside(first: mlir.Value, carried: list[mlir.Value], length: int = length) -> list[mlir.Value]:
+            def strip_body(first: mlir.Value, carried: list[mlir.Value], length: int = length) -> list[mlir.Value]:
                 return [self.cut(rest, {**box, dim: (first, length)}, carried[0])]
 
-            (array,) = emit.for_loop(begin, end, strip, inside, [array])
+            (array,) = emit.for_loop(begin, end, strip, strip_body, [array])
             begin = end
         before = self.early, self.bounds
         self.early = {}
@@ -213,7 +214,7 @@ class _Lowering:
         return array
 
     def contraction(self, box: dict[int, tuple[mlir.Value, int]], array: mlir.Value) -> mlir.Value:
-        """The product in a box of static lengths, added to what an array has there."""
+        """The product in a box of static lengths, added to the slice of an array."""
         values = []
         for map_, view in zip(self.maps, [*self.views, self.target], strict=True):
             assert view is not None
@@ -239,7 +240,7 @@ class _Lowering:
     def part(
         self, view: View, map_: mlir.AffineMap, box: dict[int, tuple[mlir.Value, int]], tensor: mlir.Value
     ) -> mlir.Value:
-        """What a box touches of an operand."""
+        """The slice of an operand that a box accesses."""
         operands, attributes = self.box_of(view, map_, box)
         shape = [self.length(e.position, box) for e in map_.results]
         kind = mlir.RankedTensorType.get(shape, tensor.type.element_type)
@@ -256,11 +257,11 @@ class _Lowering:
     def box_of(
         self, view: View, map_: mlir.AffineMap, box: dict[int, tuple[mlir.Value, int]]
     ) -> tuple[list[mlir.Value], dict[str, mlir.Attribute]]:
-        """Dynamic offsets, and the attributes of a slice of what a view is of."""
+        """Dynamic offsets, and the attributes of a slice of the source of a view."""
         offsets: list[Number] = []
         sizes: list[int] = []
-        for offset, step, place in zip(view.offsets, view.steps, view.dims, strict=True):
-            dim = None if place is None else map_.results[place].position
+        for offset, step, position in zip(view.offsets, view.steps, view.dims, strict=True):
+            dim = None if position is None else map_.results[position].position
             first = times(box[dim][0], step) if dim in box else 0
             offsets.append(plus(first, offset))
             sizes.append(1 if dim is None else self.length(dim, box))
@@ -272,7 +273,7 @@ class _Lowering:
         return [n for n in offsets if not isinstance(n, int)], attributes
 
     def number(self) -> mlir.Value:
-        """A result without dimensions: what reads its element gets the number."""
+        """A scalar result: it replaces the reads of the element."""
         loops = self.chosen()
         old = self.read(self.out, self.maps[-1], self.target, {}, self.target.tensor)
         new = self.total(loops, {}, self.target.tensor, old)
@@ -290,53 +291,53 @@ class _Lowering:
         return min(itertools.permutations(given), key=lambda loops: (self.cost(loops[-1]) if loops else 0, loops))
 
     def cost(self, loop: int) -> int:
-        """How many operands have no neighbouring elements along a loop; a short one is not good for much either."""
+        """The number of operands without adjacent elements along a loop; a short loop costs as much as all operands."""
         size = self.sizes[loop]
         count = int(isinstance(size, int) and size < _SHORT) * len(self.maps)
         for map_, view in zip(self.maps, [*self.views, self.target], strict=True):
             if view is None:
                 continue
             moved = [n for n, expression in enumerate(map_.results) if loop in dims_of(expression)]
-            places = [place for place, dim in enumerate(view.dims) if dim in moved]
-            near = places == [len(view.dims) - 1] and view.steps[-1] == 1
-            count += bool(places) and not near
+            positions = [position for position, dim in enumerate(view.dims) if dim in moved]
+            near = positions == [len(view.dims) - 1] and view.steps[-1] == 1
+            count += bool(positions) and not near
         return count
 
     def nest(self, loops: Sequence[int], at: dict[int, mlir.Value], array: mlir.Value) -> mlir.Value:
-        """The loops that store into an array, and what it is after them."""
+        """The loops that store into an array; returns the array after them."""
         if not all(self.sums[d] for d in loops):
-            return self.loop(loops[0], at, array, lambda inside, carried: self.nest(loops[1:], inside, carried))
-        place = self.place(self.target, self.maps[-1], at)
+            return self.loop(loops[0], at, array, lambda indices, carried: self.nest(loops[1:], indices, carried))
+        indices = self.indices_in(self.target, self.maps[-1], at)
         kind = array.type.element_type
-        old = emit.value("tensor.extract", [array, *place], kind) if loops or self.reads_out() else None
+        old = emit.value("tensor.extract", [array, *indices], kind) if loops or self.reads_out() else None
         new = self.total(loops, at, array, old)
-        return emit.value("tensor.insert", [new, array, *place], array.type)
+        return emit.value("tensor.insert", [new, array, *indices], array.type)
 
     def total(
         self, loops: Sequence[int], at: dict[int, mlir.Value], array: mlir.Value, old: mlir.Value | None
     ) -> mlir.Value:
-        """What one element becomes by loops that sum it up."""
+        """The sum over the innermost loops, starting with the old element."""
         if not loops:
             return self.element(at, array, old)
         assert old is not None
-        return self.loop(loops[0], at, old, lambda inside, number: self.total(loops[1:], inside, array, number))
+        return self.loop(loops[0], at, old, lambda indices, number: self.total(loops[1:], indices, array, number))
 
-    def loop(self, loop: int, at: dict[int, mlir.Value], start: mlir.Value, body: Round) -> mlir.Value:
+    def loop(self, loop: int, at: dict[int, mlir.Value], start: mlir.Value, body: Body) -> mlir.Value:
         """One loop that carries one value."""
         first, last = self.bounds.get(loop, (0, self.sizes[loop]))
         size = as_index(last)
 
-        def inside(variable: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+        def iteration(variable: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
             if self.order[loop] < 0:
                 variable = emit.same_type("arith.subi", emit.same_type("arith.subi", size, variable), emit.index(1))
-            places = {**at, loop: variable}
-            self.read_early(places)
-            return [body(places, carried[0])]
+            inner_indices = {**at, loop: variable}
+            self.read_early(inner_indices)
+            return [body(inner_indices, carried[0])]
 
-        return emit.for_loop(as_index(first), without_limit(size), emit.index(1), inside, [start])[0]
+        return emit.for_loop(as_index(first), without_limit(size), emit.index(1), iteration, [start])[0]
 
     def read_early(self, at: dict[int, mlir.Value]) -> None:
-        """Read what the loops further in do not move; a slice is in bounds, whether those have rounds or not."""
+        """Read the operands that inner loops do not index; slices are in bounds even if inner loops are zero-trip."""
         for number, (value, map_, view) in enumerate(zip(self.inputs, self.maps, self.views)):
             if number in self.early or (view is not None and view.tensor == self.target.tensor):
                 continue
@@ -348,7 +349,7 @@ class _Lowering:
         return any(True for _ in self.body.arguments[len(self.inputs)].uses)
 
     def element(self, at: dict[int, mlir.Value], array: mlir.Value, old: mlir.Value | None) -> mlir.Value:
-        """What the body gives in one round."""
+        """The value that the body yields in one iteration."""
         *body, final = block_ops(self.body)
         known: dict[mlir.Value, mlir.Value] = {self.target.tensor: array}
         for number, argument in enumerate(list(self.body.arguments)[: len(self.inputs)]):
@@ -376,10 +377,10 @@ class _Lowering:
         if op is not None and op.name == "tensor.from_elements" and len(op.operands) == 1 and not map_.results:
             return op.operands[0]
         tensor = array if view.tensor == self.target.tensor else view.tensor
-        return emit.value("tensor.extract", [tensor, *self.place(view, map_, at)], tensor.type.element_type)
+        return emit.value("tensor.extract", [tensor, *self.indices_in(view, map_, at)], tensor.type.element_type)
 
-    def place(self, view: View, map_: mlir.AffineMap, at: dict[int, mlir.Value]) -> list[mlir.Value]:
-        """The indices of an element in what a view is one of."""
+    def indices_in(self, view: View, map_: mlir.AffineMap, at: dict[int, mlir.Value]) -> list[mlir.Value]:
+        """The indices of an element in the source of a view."""
         found = []
         for offset, step, dim in zip(view.offsets, view.steps, view.dims, strict=True):
             walked = 0 if dim is None else times(value_of(map_.results[dim], at), step)
@@ -401,7 +402,7 @@ def dims_of(expression: mlir.AffineExpr) -> Iterator[int]:
 
 
 def value_of(expression: mlir.AffineExpr, at: dict[int, mlir.Value]) -> Number:
-    """The value of a sum of multiples of dims."""
+    """The value of a linear expression of dims."""
     if isinstance(expression, mlir.AffineDimExpr):
         return at[expression.position]
     if isinstance(expression, mlir.AffineConstantExpr):
@@ -434,7 +435,7 @@ def as_index(number: Number) -> mlir.Value:
 
 
 def without_limit(size: mlir.Value) -> mlir.Value:
-    """A length as the end of a loop, which may be less than 0."""
+    """A length as the upper bound of a loop, which may be negative."""
     op = defining_op(size)
     if op is None or op.name != "arith.maxsi":
         return size
@@ -446,7 +447,7 @@ def without_limit(size: mlir.Value) -> mlir.Value:
 
 
 def erase_unused(value: mlir.Value) -> None:
-    """Erase what nobody uses any more, and what was only needed for it."""
+    """Erase a value without uses, and the operations that were only needed for it."""
     op = defining_op(value)
     if op is None or op.name not in _FREE or any(True for result in op.results for _ in result.uses):
         return

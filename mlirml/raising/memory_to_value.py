@@ -1,4 +1,4 @@
-"""Memory to value: functions on memrefs, as other front ends write them, become functions on tensors.
+"""Memory to value: functions on memrefs, as other front ends emit them, become functions on tensors.
 
 Before:
     func.func @main(%x: memref<8xf32>, %y: memref<8xf32>) {
@@ -19,12 +19,11 @@ After:
       return %r : tensor<8xf32>
     }
 
-An argument that is stored into becomes a result too, behind the function's own ones, in the order of the arguments;
-`mlirml.writebacks` has the pairs of result and argument, so that targets write in place. Two arguments are taken for
-different memory, as everywhere in MLIR that functions are bufferized; with `may-alias` a function that stores into one
-of several arguments of one element type is left alone. A function is left as it is, with a remark, where memory
-escapes, in a call, a branch or a container, and where something else than loads, stores, copies, views and `linalg`
-works on it.
+An argument that is stored into becomes a result too, after the function's own ones, in the order of the arguments;
+`mlirml.writebacks` has the pairs of result and argument, so that targets write in place. Two arguments are assumed not
+to alias, as elsewhere in MLIR when functions are bufferized; with `may-alias` a function that stores into one of
+several arguments of one element type is not converted. A function is unchanged, with a remark, if a memref escapes into
+a call, a branch or a container, or is used by operations other than loads, stores, copies, views and `linalg`.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _TERMINATORS = ("affine.yield", "scf.yield", "scf.condition", "scf.reduce", "fun
 @register
 @dataclass(frozen=True)
 class MemoryToValuePass(Pass):
-    """Turn functions on memrefs into functions on tensors, what they store into being results."""
+    """Turn functions on memrefs into functions on tensors, with the memrefs that they store into as results."""
 
     name = "mlirml-memory-to-value"
     may_alias: bool = False
@@ -75,7 +74,7 @@ class MemoryToValuePass(Pass):
 
 
 class _Stays(NoMatch):
-    """The function cannot be converted because of an operation."""
+    """Raised if a function cannot be converted because of an operation."""
 
     def __init__(self, op: mlir.Operation, reason: str) -> None:
         super().__init__(reason)
@@ -91,7 +90,7 @@ def called_with_memory(module: mlir.Operation) -> Iterator[str]:
 
 
 def match_function(function: mlir.Operation, may_alias: bool) -> None:
-    """Look whether all memory of a function can be values; raises `NoMatch`."""
+    """Check that all memrefs of a function can become values; raises `NoMatch`."""
     if len(function.regions[0].blocks) != 1:
         raise _Stays(function, "it has several blocks")
     arguments = [a for a in function.regions[0].blocks[0].arguments if is_memory(a.type)]
@@ -103,20 +102,20 @@ def match_function(function: mlir.Operation, may_alias: bool) -> None:
         _check_aliases(function, arguments)
 
 
-def is_memory(kind: mlir.Type) -> bool:
-    """True if it is a type of memory."""
-    return isinstance(kind, mlir.MemRefType | mlir.UnrankedMemRefType)
+def is_memory(type_: mlir.Type) -> bool:
+    """True for memref types."""
+    return isinstance(type_, mlir.MemRefType | mlir.UnrankedMemRefType)
 
 
 def memory_of(op: mlir.Operation) -> Iterator[mlir.Value]:
-    """The memory that an operation takes and gives."""
+    """The memref operands and results of an operation."""
     yield from (v for v in (*op.operands, *op.results) if is_memory(v.type))
 
 
-def _check_type(op: mlir.Operation, kind: mlir.Type) -> None:
+def _check_type(op: mlir.Operation, type_: mlir.Type) -> None:
     scalar = (mlir.IntegerType, mlir.FloatType, mlir.IndexType, mlir.ComplexType)
-    if not isinstance(kind, mlir.MemRefType) or not isinstance(kind.element_type, scalar):
-        raise _Stays(op, f"{kind} is no array of numbers")
+    if not isinstance(type_, mlir.MemRefType) or not isinstance(type_.element_type, scalar):
+        raise _Stays(op, f"{type_} is no array of numbers")
 
 
 def _check(op: mlir.Operation) -> None:
@@ -124,7 +123,7 @@ def _check(op: mlir.Operation) -> None:
     if op.regions and op.name not in _REGIONS and not structured:
         raise _Stays(op, f"`{op.name}` has regions of its own")
     if op.name in ("affine.parallel", "scf.parallel") and op.results:
-        raise _Stays(op, "parallel rounds are reduced to a number")
+        raise _Stays(op, "parallel iterations are reduced to a number")
     for value in memory_of(op):
         _check_type(op, value.type)
     if not any(True for _ in memory_of(op)) or op.name.startswith("linalg."):
@@ -145,13 +144,13 @@ _DYNAMIC = (mlir.ShapedType.get_dynamic_size(), -(2**63))
 
 
 def _check_structured(op: mlir.Operation) -> None:
-    """A structured operation reads its inputs before it stores, on values."""
-    outs = list(stored_operands(op))
-    roots = [root_of(v) for v in outs]
+    """Check that a structured operation reads its inputs before it stores, as on values."""
+    inits = list(stored_operands(op))
+    roots = [root_of(v) for v in inits]
     if len(set(roots)) != len(roots):
         raise _Stays(op, "it stores into one array twice")
     for value in op.operands:
-        if is_memory(value.type) and value not in outs and root_of(value) in roots:
+        if is_memory(value.type) and value not in inits and root_of(value) in roots:
             raise _Stays(op, "it reads the array that it stores into")
     if any(isinstance(v.type, mlir.RankedTensorType) for v in op.operands) and any(True for _ in memory_of(op)):
         raise _Stays(op, "it mixes memory and values")
@@ -159,7 +158,7 @@ def _check_structured(op: mlir.Operation) -> None:
 
 def _check_aliases(function: mlir.Operation, arguments: list[mlir.Value]) -> None:
     stored = {root_of(v) for op in operations(function) for v in stored_operands(op)}
-    kinds = [str(a.type.element_type) for a in arguments]
+    types = [str(a.type.element_type) for a in arguments]
     for argument in arguments:
-        if argument in stored and kinds.count(str(argument.type.element_type)) > 1:
+        if argument in stored and types.count(str(argument.type.element_type)) > 1:
             raise _Stays(function, f"argument {argument.arg_number} is stored into, and others may be the same memory")

@@ -1,4 +1,4 @@
-"""Promote elements: what a loop reads and stores at one place of an array in all rounds becomes a number.
+"""Promote elements: an array element that all iterations of a loop read and store becomes a loop-carried scalar.
 
 Before, with %i and %j from outside of the loop:
     %r = scf.for %k = %lb to %ub step %c1 iter_args(%c = %c0) -> (tensor<4x6xf32>) {
@@ -15,9 +15,9 @@ After:
     }
     %r = tensor.insert %b1 into %c0[%i, %j] : tensor<4x6xf32>
 
-The loop may read and store other elements of the array, where the indices tell that they are others. Where the loop may
-have no round, and the place is not known to be in bounds, the place is 0 then. Inner loops come first, so that an
-element goes out of as many loops as do not move it.
+The loop may access other elements of the array, if the indices show that they are others. If the loop may be zero-trip,
+and the index is not known to be in bounds, the index is 0 then. Inner loops come first, so that an element is hoisted
+out of all loops that do not index it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CLEAN = "canonicalize,cse"
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class PromoteElementsPass(Pass):
-    """Carry the elements that loops update as numbers."""
+    """Carry the elements that loops update as scalars."""
 
     name = "mlirml-promote-elements"
 
@@ -53,25 +53,25 @@ class PromoteElementsPass(Pass):
 
 @dataclass(frozen=True)
 class Element:
-    """An element that a loop updates: of what array it carries, at what place, and the stores of it."""
+    """An element that a loop updates: the position of the carried array, the indices, and the stores to it."""
 
     carried: int
-    place: list[mlir.Value]
+    indices: list[mlir.Value]
     states: list[mlir.Value]
     stores: list[mlir.Operation]
 
 
 def promote_in_loop(loop: mlir.Operation) -> bool:
-    """Carry the elements that a loop updates as numbers; whether there are some."""
-    places = _Places(loop)
-    found = [e for number in range(len(loop.results)) for e in match_elements(loop, number, places)]
+    """Carry the elements that a loop updates as scalars; True if there are some."""
+    known = _Indices(loop)
+    found = [e for number in range(len(loop.results)) for e in match_elements(loop, number, known)]
     if found:
         with loop.location:
-            build_carried(loop, found, places)
+            build_carried(loop, found, known)
     return bool(found)
 
 
-def match_elements(loop: mlir.Operation, number: int, places: _Places) -> list[Element]:
+def match_elements(loop: mlir.Operation, number: int, known: _Indices) -> list[Element]:
     """The elements of one of the arrays of a loop that may be carried."""
     block = loop.regions[0].blocks[0]
     array = block.arguments[1 + number]
@@ -81,24 +81,24 @@ def match_elements(loop: mlir.Operation, number: int, places: _Places) -> list[E
         return []
     states, stores = states_of(array, block_ops(block)[-1], number)
     reads = [use.owner.operation for state in states for use in state.uses if use.owner.name == "tensor.extract"]
-    accesses = [place_of(op) for op in (*reads, *stores)]
+    accesses = [indices_of(op) for op in (*reads, *stores)]
     chosen: list[list[mlir.Value]] = []
     for store in stores:
-        place = place_of(store)
-        if place in chosen or not places.are_fixed(place):
+        indices = indices_of(store)
+        if indices in chosen or not known.are_fixed(indices):
             continue
-        if all(place == other or places.differ(place, other) for other in accesses):
-            chosen.append(place)
-    return [Element(number, place, states, [s for s in stores if place_of(s) == place]) for place in chosen]
+        if all(indices == other or known.differ(indices, other) for other in accesses):
+            chosen.append(indices)
+    return [Element(number, indices, states, [s for s in stores if indices_of(s) == indices]) for indices in chosen]
 
 
-def place_of(op: mlir.Operation) -> list[mlir.Value]:
+def indices_of(op: mlir.Operation) -> list[mlir.Value]:
     """The indices of an access."""
     return list(op.operands)[1 if op.name == "tensor.extract" else 2 :]
 
 
 def states_of(array: mlir.Value, final: mlir.Operation, number: int) -> tuple[list[mlir.Value], list[mlir.Operation]]:
-    """An array of a loop after each store in a round, and the stores; none where more than elements is used of it."""
+    """The versions of a carried array after each store of an iteration, and the stores; none with other uses."""
     states: list[mlir.Value] = [array]
     stores: list[mlir.Operation] = []
     while True:
@@ -119,17 +119,17 @@ def states_of(array: mlir.Value, final: mlir.Operation, number: int) -> tuple[li
         states.append(following[0].results[0])
 
 
-class _Places:
-    """What is known of places in a loop."""
+class _Indices:
+    """Facts about the indices of accesses in a loop."""
 
     def __init__(self, loop: mlir.Operation) -> None:
         self._loop = loop
         self._distances = Distances()
         self.ranges = self._distances.ranges
 
-    def are_fixed(self, place: Sequence[mlir.Value]) -> bool:
-        """True if indices are the same in all rounds, being from outside."""
-        return not any(self._is_inside(index) for index in place)
+    def are_fixed(self, indices: Sequence[mlir.Value]) -> bool:
+        """True if indices are loop-invariant, since they are defined outside."""
+        return not any(self._is_inside(index) for index in indices)
 
     def _is_inside(self, value: mlir.Value) -> bool:
         owner = defining_op(value)
@@ -138,20 +138,20 @@ class _Places:
             around = around.operation.parent
         return around is not None
 
-    def differ(self, place: Sequence[mlir.Value], other: Sequence[mlir.Value]) -> bool:
-        """True if two places are known to be different in every round."""
-        return any(self._distances.is_never_zero(a, b) for a, b in zip(place, other, strict=True))
+    def differ(self, indices: Sequence[mlir.Value], other: Sequence[mlir.Value]) -> bool:
+        """True if two indices are known to differ in every iteration."""
+        return any(self._distances.is_never_zero(a, b) for a, b in zip(indices, other, strict=True))
 
 
-def build_carried(loop: mlir.Operation, found: Sequence[Element], places: _Places) -> None:
-    """Build the loop anew, with the elements as numbers."""
+def build_carried(loop: mlir.Operation, found: Sequence[Element], known: _Indices) -> None:
+    """Build the loop again, with the elements as scalars."""
     with mlir.InsertionPoint(loop):
-        safe = [_safe_place(loop, element, places) for element in found]
+        safe = [_safe_indices(loop, element, known) for element in found]
         firsts = [
             emit.value(
-                "tensor.extract", [loop.operands[3 + e.carried], *place], loop.results[e.carried].type.element_type
+                "tensor.extract", [loop.operands[3 + e.carried], *indices], loop.results[e.carried].type.element_type
             )
-            for e, place in zip(found, safe, strict=True)
+            for e, indices in zip(found, safe, strict=True)
         ]
         kinds = [r.type for r in (*loop.results, *firsts)]
         attributes = {name: loop.attributes[name] for name in loop.attributes}
@@ -160,7 +160,7 @@ def build_carried(loop: mlir.Operation, found: Sequence[Element], places: _Place
     block.append_to(new.regions[0])
     for element, first in zip(found, firsts, strict=True):
         _carry(element, block.add_argument(first.type, loop.location))
-    # Only now: what is stored of one element may have been a read of another one.
+    # Only now: the stored value of one element may have been a read of another one.
     lasts = [element.stores[-1].operands[0] for element in found]
     final = block_ops(block)[-1]
     with final.location, mlir.InsertionPoint(final):
@@ -171,35 +171,35 @@ def build_carried(loop: mlir.Operation, found: Sequence[Element], places: _Place
         store.erase()
     results = list(new.results)[: len(loop.results)]
     with mlir.InsertionPoint(loop):
-        for element, place, value in zip(found, safe, list(new.results)[len(results) :], strict=True):
+        for element, indices, value in zip(found, safe, list(new.results)[len(results) :], strict=True):
             array = results[element.carried]
-            results[element.carried] = emit.value("tensor.insert", [value, array, *place], array.type)
+            results[element.carried] = emit.value("tensor.insert", [value, array, *indices], array.type)
     for old, result in zip(loop.results, results, strict=True):
         old.replace_all_uses_with(result)
     loop.erase()
 
 
 def _carry(element: Element, number: mlir.Value) -> None:
-    """Let the reads of the element in a round, which starts with it as a number, be numbers."""
+    """Replace the reads of the element in an iteration, which starts with `number` as its value."""
     for state in element.states:
         store = defining_op(state)
         if store is not None and store in element.stores:
             number = store.operands[0]
         for read in [use.owner.operation for use in state.uses if use.owner.name == "tensor.extract"]:
-            if place_of(read) == element.place:
+            if indices_of(read) == element.indices:
                 read.results[0].replace_all_uses_with(number)
                 read.erase()
 
 
-def _safe_place(loop: mlir.Operation, element: Element, places: _Places) -> list[mlir.Value]:
-    """The place, in bounds also where the loop has no round."""
+def _safe_indices(loop: mlir.Operation, element: Element, known: _Indices) -> list[mlir.Value]:
+    """The element's index, clamped so that a zero-trip loop does not read out of bounds."""
     shape = loop.results[element.carried].type.shape
-    lower, upper = (places.ranges.of(bound) for bound in list(loop.operands)[:2])
+    lower, upper = (known.ranges.of(bound) for bound in list(loop.operands)[:2])
     if lower[1] < upper[0]:
-        return element.place
+        return element.indices
     safe = []
-    for index, size in zip(element.place, shape, strict=True):
-        if not places.ranges.within(index, 0, size - 1):
+    for index, size in zip(element.indices, shape, strict=True):
+        if not known.ranges.within(index, 0, size - 1):
             runs = emit.compare("slt", *list(loop.operands)[:2])
             index = emit.same_type("arith.select", runs, index, emit.index(0))
         safe.append(index)

@@ -1,4 +1,4 @@
-"""Promote scalars: in functions with loops, numbers leave tensors of rank 0 and indices are computed as `index`.
+"""Promote scalars: in functions with loops, tensors of rank 0 become scalars and indices are computed as `index`.
 
 Before:
     scf.for %i = %c0 to %c4 step %c1 iter_args(%y = %y0) -> (tensor<4xf32>) {
@@ -21,10 +21,9 @@ After:
       scf.yield %y1
     }
 
-Only what ends as a scalar is touched: what an element is stored from, an index, a condition, a number that a loop
-carries, and all that these are computed from. A number that only operations on arrays read stays a tensor of rank 0.
-Rows that are read element by element are read where they are, and elements of them stored there. A `while` that counts
-is a `for` then.
+Only computations that end in a scalar are changed: the value stored to an element, an index, a condition, a
+loop-carried scalar, and all their operands. A scalar that only operations on arrays read stays a tensor of rank 0.
+Elements of rows are read from the source of the row, and stored there. A counting `while` becomes a `for`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from __future__ import annotations
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
-from mlirml.ir.rank_zero import Scalars, behind, element_place, is_number, is_scalar
+from mlirml.ir.rank_zero import Scalars, element_place, insertion_point_after, is_number, is_scalar
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.counted_while import count_loops
@@ -48,7 +47,7 @@ _CLEAN = "canonicalize,cse"
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class PromoteScalarsPass(Pass):
-    """Compute numbers and indices in functions with loops as scalars, and read and store elements by themselves."""
+    """Compute scalars and indices in functions with loops as scalars, and read and store elements on their own."""
 
     name = "mlirml-promote-scalars"
 
@@ -59,7 +58,7 @@ class PromoteScalarsPass(Pass):
                 carry_scalars(function)
                 promote(function)
         if functions:
-            # What the scalars came from is dead now, and casts of constants fold.
+            # The operations that computed the tensors are dead now, and casts of constants fold.
             run_upstream(module, _CLEAN)
         for function in functions:
             count_loops(function)
@@ -90,7 +89,7 @@ def carry_scalars(function: mlir.Operation) -> None:
 
 
 def carry_in_block(block: mlir.Block) -> None:
-    """The arguments of a block and the operands of its terminator as scalars."""
+    """Turn the arguments of a block and the operands of its terminator into scalars."""
     for argument in block.arguments:
         if is_number(argument):
             received(argument)
@@ -102,24 +101,24 @@ def carry_in_block(block: mlir.Block) -> None:
 
 
 def extracted(number: mlir.Value) -> mlir.Value:
-    """The element of a tensor of rank 0, read here."""
+    """The element of a tensor of rank 0."""
     return emit.value("tensor.extract", [number], number.type.element_type)
 
 
 def received(value: mlir.Value) -> None:
-    """Make a value a scalar, which becomes a tensor again where it is read."""
+    """Turn a value into a scalar, which becomes a tensor where it is read."""
     kind = value.type
     uses = [(use.owner, use.operand_number) for use in value.uses]
     value.set_type(kind.element_type)
     if uses:
-        with behind(value):
+        with insertion_point_after(value):
             tensor = emit.value("tensor.from_elements", [value], kind)
         for owner, number in uses:
             owner.operands[number] = tensor
 
 
 def promote(function: mlir.Operation) -> None:
-    """Compute in scalars what ends as a scalar."""
+    """Turn computations that end in a scalar into scalar operations."""
     ops = list(operations(function))
     wanted = wanted_numbers(ops)
     scalars = Scalars(function.regions[0].blocks[0])

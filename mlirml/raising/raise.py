@@ -15,10 +15,10 @@ After:
       linalg.yield %b : f32
     } -> tensor<8xf32>
 
-Its parts are passes as well. `mlirml-report-dependences` tells the dependences, `mlirml-distribute-loops` gives each
-cycle of them loops of its own. `mlirml-raise-statements` raises nests whose domains are boxes, `mlirml-raise-triangles`
-other domains, `mlirml-raise-inner-loops` what is inside of loops that stay. This pass plans all of it at once, so that
-a loop is split only where something is raised.
+Its parts are passes as well. `mlirml-report-dependences` reports the dependences, `mlirml-distribute-loops` gives each
+dependence cycle its own loops. `mlirml-raise-statements` raises nests whose domains are boxes, `mlirml-raise-triangles`
+other domains, `mlirml-raise-inner-loops` the bodies of loops that are not raised. This pass plans all of it at once, so
+that a loop is split only where something is raised.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from mlirml.raising.raise_nests import raise_nests
 class RaisePass(Pass):
     """Raise loop nests on tensors to linalg operations.
 
-    What is as fast in loops is marked `mlirml.order`, and becomes loops again in `mlirml-lower-lengths`: slices whose
-    length differs from round to round of the loops that stay around them, and what has fewer loops in it than around.
+    Operations that are as fast as loops are marked `mlirml.order`, and lowered to loops in `mlirml-lower-lengths`:
+    those on slices whose length differs from iteration to iteration of the loops around them, and those with fewer
+    loops than enclose them.
     """
 
     name = "mlirml-raise"

@@ -1,4 +1,4 @@
-"""Raise the inner loops of statements whose outer loops carry something: they stay, around operations on slices.
+"""Raise the inner loops of statements whose outer loops carry dependences, to operations on slices in these loops.
 
 Before:
     for i in 1..n: for j in 0..m: A[i, j] = A[i - 1, j] + B[i, j]
@@ -11,7 +11,7 @@ After:
       scf.yield %A1
     }
 
-The third part of `mlirml-raise`, on its own; see `raise_nests.py`.
+The third part of `mlirml-raise`, as a pass; see `raise_nests.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mlirml.raising.raise_nests import raise_nests
 @register
 @dataclass(frozen=True)
 class RaiseInnerLoopsPass(Pass):
-    """Raise loops inside of those that stay, to operations on slices of one length."""
+    """Raise loops within loops that are not raised, to operations on slices of one length."""
 
     name = "mlirml-raise-inner-loops"
 

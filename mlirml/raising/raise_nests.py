@@ -1,8 +1,8 @@
-"""Raise the nests of a module to linalg operations: what `mlirml-raise` and the passes for its parts have in common.
+"""Raise the nests of a module to linalg operations: the common part of `mlirml-raise` and the passes for its parts.
 
-`model.py` reads a nest, `dependences.py` finds what must come before what, `distribute.py` plans which loops stay,
-`generic.py` decides how a statement becomes one operation (`skew.py`: what it scatters), `structured.py` and
-`rebuild.py` build. A nest of which nothing can be raised is left as it is, and a remark says why.
+`model.py` reads a nest, `dependences.py` computes its dependences, `distribute.py` plans which loops are not raised,
+`generic.py` forms one operation from a statement (`skew.py`: from a scatter), `structured.py` and `rebuild.py` build. A
+nest of which nothing can be raised is unchanged, and a remark has the reason.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def raise_nests(module: mlir.Operation, *forms: Form) -> None:
 
 
 def explain(scope: Scope) -> None:
-    """Say what becomes of each statement, at the user's line."""
+    """Add a remark about each statement, at the user's line."""
     for node in scope.nodes:
         if isinstance(node, Raised):
             loops = f"{len(node.dims)} loop{'s' if len(node.dims) > 1 else ''}"
-            kinds = ", ".join(node.iterators) or "no rounds"
+            kinds = ", ".join(node.iterators) or "no loops"
             remark(node.statement.op, f"{loops} to one linalg.generic ({kinds})", "raised")
         elif isinstance(node, Sequence_):
             for statement, why in node.reasons:

@@ -1,4 +1,4 @@
-"""Raise statements whose domain is no box: a mask over the box around it, or slices of changing length.
+"""Raise statements whose domain is not a box: a mask over its bounding box, or slices of changing length.
 
 Before:
     for i in 0..4: for j in 0..i + 1: C[i, j] = C[i, j] + A[i] * A[j]
@@ -13,9 +13,9 @@ After:
       linalg.yield %kept : f32
     }
 
-What is inside of a loop that stays is restricted instead: an operation on `C[i, 0:i + 1]`, whose length differs from
-round to round. `mlirml-recognise` finds the saving of triangles again, `mlirml-lower-lengths` makes loops of what is
-faster so. The second part of `mlirml-raise`, on its own; see `raise_nests.py`.
+Statements in a loop that is not raised are restricted instead: an operation on `C[i, 0:i + 1]`, whose length differs
+from iteration to iteration. `mlirml-recognise` recovers the savings of triangles, `mlirml-lower-lengths` lowers
+operations to loops that are faster so. The second part of `mlirml-raise`, as a pass; see `raise_nests.py`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mlirml.raising.raise_nests import raise_nests
 @register
 @dataclass(frozen=True)
 class RaiseTrianglesPass(Pass):
-    """Raise statements whose loops are no box, by masks or slices of changing length."""
+    """Raise statements whose loops are not a box, by masks or slices of changing length."""
 
     name = "mlirml-raise-triangles"
 

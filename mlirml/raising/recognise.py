@@ -11,8 +11,8 @@ Before:
 After:
     %r = linalg.matmul ins(%a, %b : tensor<4x5xf32>, tensor<5x6xf32>) outs(%c : tensor<4x6xf32>)
 
-Each family of operations has a file in `recognition/`. A body that only looks like one stays as it is. What generics
-compute together, as a softmax, is said in a remark (`recognition/formulas.py`). (Upstream's
+Each family of operations has a file in `recognition/`. A body that only resembles one is unchanged. The joint result of
+several generics, such as a softmax, is named in a remark (`recognition/formulas.py`). (Upstream's
 `linalg-specialize-generic-ops` and `linalg-morph-ops` lose a negation around an accumulation: llvm-project #197178.)
 """
 
@@ -39,7 +39,7 @@ from mlirml.raising.recognition.scan import match_scan
 
 Built = tuple[list[mlir.Value], str]
 Family = Callable[[Nest], Callable[[], Built]]
-"""Looks at a generic and gives what builds its replacement; raises `NoMatch`."""
+"""Matches a generic and returns the builder of its replacement; raises `NoMatch`."""
 
 
 @register(when=ANY_LOOP)
@@ -67,7 +67,7 @@ class RecognisePass(Pass):
 
 
 def recognise(op: mlir.Operation) -> None:
-    """Replace a generic by what it is, or leave it."""
+    """Replace a generic by the operation that it is, or leave it."""
     try:
         nest = read_nest(op)
     except NoMatch:
@@ -82,7 +82,7 @@ def recognise(op: mlir.Operation) -> None:
             continue
         with op.location, mlir.InsertionPoint(op):
             values, what = build()
-        if order is not None:  # it becomes loops again, of which any may be the outermost
+        if order is not None:  # it is lowered to loops, of which any may be the outermost
             new = defining_op(values[0])
             assert new is not None
             rank = linalg.get_indexing_maps(new)[0].value.n_dims
@@ -96,7 +96,7 @@ def recognise(op: mlir.Operation) -> None:
 
 
 def recognise_loop(loop: mlir.Operation) -> None:
-    """Replace a loop that stayed by the operation that it is, or give it its name."""
+    """Replace a loop that was not raised by the operation that it is, or name it in a remark."""
     try:
         remark(loop, match_scan(loop), "recognised")
         return
@@ -108,7 +108,7 @@ def recognise_loop(loop: mlir.Operation) -> None:
         return
     with loop.location, mlir.InsertionPoint(loop):
         values = build_position(loop, found)
-    remark(loop, found.what, "recognised")
+    remark(loop, found.description, "recognised")
     for old, new in zip(loop.results, values, strict=True):
         old.replace_all_uses_with(new)
     loop.erase()
@@ -131,7 +131,7 @@ def _contraction(nest: Nest) -> Callable[[], Built]:
 
 def _product(nest: Nest) -> Callable[[], Built]:
     if not is_plain(nest, match_contraction(nest)):
-        raise NoMatch("an operand would be computed in front")
+        raise NoMatch("an operand would be computed before the product")
     return _contraction(nest)
 
 
@@ -157,9 +157,9 @@ def _masked(nest: Nest) -> Callable[[], Built]:
 
 def _pooling(nest: Nest) -> Callable[[], Built]:
     found = match_pooling(nest)
-    return lambda: ([build_pooling(nest, found)], found.what)
+    return lambda: ([build_pooling(nest, found)], found.description)
 
 
 _FAMILIES: tuple[Family, ...] = (_fill, _convolution, _contraction, _pooling, _extreme, _masked)
 _SINGLE: tuple[Family, ...] = (_fill, _product)
-"""Those that build one operation, of any lengths."""
+"""The families that build one operation, of any lengths."""

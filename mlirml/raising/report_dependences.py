@@ -1,11 +1,11 @@
-"""Report dependences: what must come before what in the loop nests of a module, as remarks.
+"""Report dependences: the dependences of the loop nests of a module, as remarks.
 
     for i in range(1, n):
         A[i] = A[i - 1] + B[i]    remark: flow dependence on line 2, carried by loop 1 of 1
-        C[i] = 2 * A[i]           remark: flow dependence on line 2, within a round of loop 1
+        C[i] = 2 * A[i]           remark: flow dependence on line 2, within an iteration of loop 1
 
 A flow dependence is a read after a store, an anti dependence a store after a read, an output dependence a store after a
-store. The loop that carries it is the outermost of the common loops in which one round has to wait for another.
+store. The loop that carries it is the outermost common loop of which one iteration must wait for another.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mlirml.raising.nests.visit import each_nest
 @register
 @dataclass(frozen=True)
 class ReportDependencesPass(Pass):
-    """Say at each statement on which others it depends; the module is not changed."""
+    """Add a remark at each statement about its dependences; the module is not changed."""
 
     name = "mlirml-report-dependences"
 
@@ -39,13 +39,13 @@ def report(nest: Nest, spans: Spans) -> None:
 
 
 def described(dependence: Dependence) -> str:
-    """A dependence in words."""
+    """The message about a dependence."""
     loops = len(common_loops(dependence.source, dependence.sink))
     level = dependence.level
-    where = f"carried by loop {level + 1} of {loops}" if level < loops else f"within a round of loop {loops}"
-    return f"{dependence.kind} dependence on {_place(dependence.source)}, {where}"
+    where = f"carried by loop {level + 1} of {loops}" if level < loops else f"within an iteration of loop {loops}"
+    return f"{dependence.kind} dependence on {_location(dependence.source)}, {where}"
 
 
-def _place(statement: Statement) -> str:
+def _location(statement: Statement) -> str:
     location = source_location(statement.op.location)
     return f"line {location.line}" if location is not None else f"the {statement.op.name} before it"

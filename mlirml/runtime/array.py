@@ -1,4 +1,4 @@
-"""Arrays that stay on a device until somebody asks for their elements."""
+"""Arrays that stay in device memory until the host reads their elements."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from mlirml.errors import ArgumentError
 from mlirml.runtime.device import Device, device
 from mlirml.runtime.memory import Block, BorrowedBlock
 
-_HOST, _CUDA = 1, 2  # DLPack's numbers of a CPU and of a CUDA device
+_HOST, _CUDA = 1, 2  # DLPack's `kDLCPU` and `kDLCUDA`
 _ALIGNMENT = 16
-"""Of arrays in memory of a CUDA device: kernels load so many bytes at once."""
+"""Alignment in bytes of arrays in CUDA memory: the width of a kernel's vector loads."""
 _POLL_SECONDS = 2e-4
 
 
@@ -24,8 +24,8 @@ class Array:
     """An array on a device, densely packed in C order.
 
     It has `shape`, `dtype`, `ndim`, `size`, `nbytes` and `device`. Compiled functions take it as they do NumPy arrays;
-    NumPy functions get a copy in host memory. A call that gives an array may return before the work is done; whatever
-    reads elements waits for it, and `block()` waits without reading. `put` makes one.
+    NumPy functions get a copy in host memory. A call that returns an array may return before the work is done; reading
+    elements waits for it, and `block()` waits without reading. `put` makes one.
 
     >>> import numpy as np, mlirml as ml
     >>> x = ml.put(np.ones((2, 3), np.float32), "cpu")
@@ -68,12 +68,12 @@ class Array:
         return self.size * self.dtype.itemsize
 
     def stored(self, mark: int) -> None:
-        """Remember that work up to a mark stores into it."""
+        """Record that the work up to a mark writes to the array."""
         self._mark = mark
 
     @property
     def address(self) -> int:
-        """Where it lies, in the device's own numbers."""
+        """The address of the first element: a device address, or a host address on the CPU."""
         storage = self._storage
         return storage.address if isinstance(storage, Block) else int(storage.ctypes.data)
 
@@ -94,7 +94,7 @@ class Array:
         return self if where is self.device else put(self, where)
 
     def block(self, timeout: float | None = None) -> Array:
-        """Wait until the elements are computed; raises `TimeoutError` after `timeout` seconds. Gives the array."""
+        """Wait until the elements are computed; raises `TimeoutError` after `timeout` seconds. Returns the array."""
         if not self.is_ready() and not self.device.driver.wait(self._mark, timeout):
             raise TimeoutError(f"the array was not ready after {timeout} s")
         self.device.settle()
@@ -106,7 +106,7 @@ class Array:
 
     def __await__(self) -> Generator[Any, None, Array]:
         if not self.is_ready():
-            import asyncio  # 15 ms, for who waits in a coroutine
+            import asyncio  # takes 15 ms, and only coroutines need it
 
             yield from asyncio.get_running_loop().run_in_executor(None, self.block).__await__()
         return self
@@ -134,8 +134,8 @@ class Array:
     ) -> Any:
         """A DLPack capsule of the elements: on the device where its memory can be shared, else a copy on the host.
 
-        `stream` is the number of the CUDA stream that will use the elements, as the array API standard has it: it is
-        made to wait for the work so far.
+        `stream` is the CUDA stream that will use the elements, as in the array API standard: it is made to wait for the
+        work so far.
         """
         own = self.__dlpack_device__()
         if dl_device in (None, own) and own != (_HOST, 0):
@@ -157,7 +157,7 @@ class Array:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """What Numba, CuPy and others take for an array on a CUDA device."""
+        """The CUDA array interface, by which Numba, CuPy and others read an array on a CUDA device."""
         stream = getattr(self.device.driver, "stream", None) if self.device.kind == "cuda" else None
         if stream is None or self.dtype.kind == "V":
             raise AttributeError(f"an array of {self.dtype} on {self.device.id} has no __cuda_array_interface__")
@@ -204,7 +204,7 @@ class Array:
         return Array(where, BorrowedBlock(where.pool, memory), tuple(memory.shape), dtype, where.driver.mark())
 
     def _copied(self) -> Array:
-        """The same elements in other memory of the device."""
+        """A copy of the array in other memory of the device."""
         new = empty(self.device, self.shape, self.dtype)
         if self.nbytes:
             self.device.driver.copy(new.address, self.address, self.nbytes)
@@ -267,11 +267,11 @@ def put(x: Any, where: str | Device = "auto") -> Any:
 
 
 def empty(where: Device, shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
-    """An array whose elements are anything, to be computed into."""
-    kind = np.dtype(dtype)
+    """An uninitialized array, as a destination."""
+    element_type = np.dtype(dtype)
     if where.kind == "cpu":
-        return Array(where, np.empty(shape, kind), shape, kind)
-    return Array(where, where.pool.take(math.prod(shape) * kind.itemsize), shape, kind)
+        return Array(where, np.empty(shape, element_type), shape, element_type)
+    return Array(where, where.pool.take(math.prod(shape) * element_type.itemsize), shape, element_type)
 
 
 def wait_all(arrays: Iterable[Any], timeout: float | None = None) -> None:
@@ -315,7 +315,7 @@ def wait_any(arrays: Iterable[Any], timeout: float | None = None) -> int:
             if not isinstance(array, Array):
                 return position
             if array.is_ready():
-                array.block()  # does not wait, but raises what went wrong on the device
+                array.block()  # does not wait, but raises the error of a failed check
                 return position
         if end is not None and time.monotonic() >= end:
             raise TimeoutError(f"no array was ready after {timeout} s")

@@ -1,4 +1,4 @@
-"""What a target makes of a program: machine code and the facts needed to call it. Holds no MLIR types."""
+"""The output of a target: machine code and the metadata needed to call it. Holds no MLIR types."""
 
 from __future__ import annotations
 
@@ -36,12 +36,13 @@ class Artifact:
     `in_place` hold what they replace when the program starts: they may lie in the memory of that input, which is not
     read then.
 
-    A program for a device has `kernels` in the form of its `format`, a `kernel_table` of each one's name and the bytes
-    of its arguments, 0 for buffers, `kernel_places`, the lines that they come from, and `kernel_launches`, how often a
-    call launches each, -1 where that is not known. `host_work` tells what the host computes and why. Its pointers are
-    of the device, but for those of `host_inputs`; in front of the workspace come the slots of its `deferred_checks`,
-    each what a `DeferredCheck` has, and its `constants`, unless there are none; behind it come a workspace on the host,
-    unless `host_workspace_bytes` is 0, and the table of the loaded kernels.
+    A program for a device has `kernels` in the form of its `format`, a `kernel_table` with the name of each kernel and
+    the sizes in bytes of its arguments (0 for buffers), `kernel_places`, their source lines, and `kernel_launches`, the
+    number of launches of each in a call, -1 if not constant. `host_work` describes the computations on the host and the
+    reasons. Its pointers are device addresses, except those of `host_inputs`; before the workspace come the slots of
+    its `deferred_checks`, each described by the fields of a `DeferredCheck`, and its `constants`, unless there are
+    none; after it come a workspace on the host, unless `host_workspace_bytes` is 0, and the table of the loaded
+    kernels.
     """
 
     object: bytes
@@ -62,7 +63,7 @@ class Artifact:
     deferred_checks: tuple[tuple[int, int, int, int], ...] = ()
 
     def to_bytes(self) -> bytes:
-        """One blob: a line that says what it is, a line of JSON, the object, the kernels, the constants."""
+        """One blob: a magic line, a line of JSON, the object, the kernels, the constants."""
         header = {name: value for name, value in asdict(self).items() if name not in ("object", "kernels", "constants")}
         header["object_bytes"], header["kernel_bytes"] = len(self.object), len(self.kernels)
         text = json.dumps(header, sort_keys=True).encode()

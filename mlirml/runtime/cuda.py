@@ -1,4 +1,4 @@
-"""NVIDIA devices, through the library of NVIDIA's driver, which is opened when it is needed first."""
+"""NVIDIA devices, through the library of NVIDIA's driver, which is loaded at first use."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _ATTRIBUTES = {
     "subgroup": 10,
     "multiprocessors": 16,
 }
-"""Facts that code depends on, by the numbers of the driver's `CUdevice_attribute`."""
+"""The `CUdevice_attribute`s that generated code depends on."""
 
 
 def count() -> int:
-    """The number of CUDA devices; raises `TargetError` that says what is missing."""
+    """The number of CUDA devices; raises `TargetError` that names the missing part of the installation."""
     return int(library().count)
 
 
 @cache
 def open_device(index: int) -> CudaDriver:
-    """A device by its number; raises `TargetError` that says what is missing."""
+    """Open a device by its index; raises `TargetError` that names the missing part of the installation."""
     native = _native.CudaDevice(library(), index)
-    facts = {name: native.attribute(number) for name, number in _ATTRIBUTES.items()}
+    attributes = {name: native.attribute(number) for name, number in _ATTRIBUTES.items()}
     architecture = f"sm_{native.attribute(_MAJOR)}{native.attribute(_MINOR)}"
-    return CudaDriver(native, index, {"architecture": architecture, **facts})
+    return CudaDriver(native, index, {"architecture": architecture, **attributes})
 
 
 @cache
@@ -48,7 +48,7 @@ _DLPACK = 2
 
 
 class CudaDriver(NativeDriver):
-    """A CUDA device, whose memory other libraries can see."""
+    """A CUDA device, whose memory can be shared with other libraries."""
 
     def __init__(self, native: _native.CudaDevice, index: int, capabilities: dict[str, Any]) -> None:
         super().__init__(native, native.memory, capabilities)
@@ -57,11 +57,11 @@ class CudaDriver(NativeDriver):
         self._index = index
 
     def copy_in(self, address: int, source: Bytes, after: int | None = None) -> None:
-        """Copy from the host, beside kernels that were launched after a mark."""
+        """Copy from the host, concurrently with kernels that were launched after a mark."""
         self.native.copy_in(address, source, after)
 
     def copy_out(self, target: Bytes, address: int, after: int | None = None) -> None:
-        """Copy to the host what is there at a mark, beside kernels that were launched after it."""
+        """Copy the state at a mark to the host, concurrently with kernels that were launched after it."""
         self.native.copy_out(target, address, after)
 
     def properties(self) -> Mapping[str, Any]:
@@ -73,22 +73,24 @@ class CudaDriver(NativeDriver):
     def lend(
         self, address: int, shape: tuple[int, ...], dtype: np.dtype[Any], owner: object, stream: Any, versioned: bool
     ) -> Any:
-        """A DLPack capsule; `stream` is as the array API standard has it: None the default one, -1 waits for none."""
-        kind = _BFLOAT if dtype.name == "bfloat16" else _KINDS[dtype.kind]
-        return self.native.lend(address, shape, (kind, 8 * dtype.itemsize), owner, checked_stream(stream), versioned)
+        """A DLPack capsule; `stream` follows the array API standard: None is the default stream, -1 does not wait."""
+        type_code = _BFLOAT if dtype.name == "bfloat16" else _KINDS[dtype.kind]
+        return self.native.lend(
+            address, shape, (type_code, 8 * dtype.itemsize), owner, checked_stream(stream), versioned
+        )
 
     def borrow(self, x: Any) -> _native.BorrowedMemory:
-        """The memory of an object with `__dlpack__` that lies on this device."""
+        """The device memory of an object with `__dlpack__`."""
         try:
             capsule = x.__dlpack__(stream=self.stream, max_version=(1, 0))
-        except TypeError:  # of a maker that knows no versions
+        except TypeError:  # the producer predates versioned capsules
             capsule = x.__dlpack__(stream=self.stream)
         found: _native.BorrowedMemory = self.native.borrow(capsule)
         return found
 
 
 def checked_stream(stream: Any) -> int | None:
-    """The number of a stream, None where none has to wait; raises ValueError for one that the standard forbids."""
+    """The stream that has to wait, None if none has to; raises ValueError for a value that the standard forbids."""
     if stream is None:
         return 1  # the legacy default stream
     if isinstance(stream, bool) or not isinstance(stream, int):
@@ -98,9 +100,9 @@ def checked_stream(stream: Any) -> int | None:
     return None if stream == -1 else stream
 
 
-def dtype_of(kind: tuple[int, int]) -> np.dtype[Any] | None:
+def dtype_of(dlpack_type: tuple[int, int]) -> np.dtype[Any] | None:
     """The dtype of a DLPack type; None where NumPy has none."""
-    code, bits = kind
+    code, bits = dlpack_type
     if code == _BFLOAT:
         import ml_dtypes  # not with `import mlirml`
 

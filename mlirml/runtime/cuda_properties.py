@@ -1,4 +1,4 @@
-"""Everything that a CUDA device tells of itself, by cuda-python where it is installed."""
+"""All attributes of a CUDA device, read through cuda-python if it is installed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NATIVE = {
     "COMPUTE_CAPABILITY_MAJOR": 75, "COMPUTE_CAPABILITY_MINOR": 76, "MAX_SHARED_MEMORY_PER_MULTIPROCESSOR": 81,
     "MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 97,
 }  # fmt: skip
-"""Some of the driver's `CUdevice_attribute`s, for where cuda-python is not installed."""
+"""Some of the driver's `CUdevice_attribute`s, for installations without cuda-python."""
 _PREFIX = "CU_DEVICE_ATTRIBUTE_"
 
 
@@ -37,6 +37,6 @@ def properties(native: Any, index: int) -> Mapping[str, Any]:
 
 
 def _result(answer: tuple[Any, ...]) -> Any:
-    """What a call of cuda-python gave; None where it failed, as older drivers do for newer attributes."""
+    """The result of a call of cuda-python; None if it failed, as older drivers do for newer attributes."""
     status, *values = answer
     return values[0] if int(status) == 0 else None

@@ -1,4 +1,4 @@
-"""Checks whose numbers lie on a device until somebody waits for it."""
+"""Checks of integers in device memory, made when the host next waits for the device."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ SLOT_BYTES = 8
 
 @dataclass(frozen=True)
 class DeferredCheck:
-    """The number of a check, which fails unless what lies in its slot, of so many bits, is below a limit.
+    """The index of a check, which fails unless the unsigned integer of `bits` bits in its slot is below `limit`.
 
-    `base` was added to the number that the check is about.
+    `base` was added to the checked integer before the comparison.
     """
 
     check: int
@@ -27,7 +27,7 @@ class DeferredCheck:
     base: int
 
     def failure(self, slot: np.ndarray) -> CheckFailed | None:
-        """The error for what a slot holds; None if the check holds."""
+        """The error of the check, given the contents of its slot; None if the check holds."""
         words = slot.view(np.uint64 if self.bits == 64 else np.uint32)
         if int(words[0]) < self.limit:
             return None
@@ -36,7 +36,7 @@ class DeferredCheck:
 
 @dataclass(frozen=True)
 class Pending:
-    """The checks of one call: their memory, and what makes an error for users of one that fails."""
+    """The deferred checks of one call: their memory, and the function that makes the user's error of a failed one."""
 
     checks: Sequence[DeferredCheck]
     block: Any

@@ -1,4 +1,4 @@
-"""The devices of this machine, opened when they are used first."""
+"""The devices of this machine, opened at first use."""
 
 from __future__ import annotations
 
@@ -20,22 +20,23 @@ _DRIVERS = {
     "metal": "mlirml.runtime.metal",
     "vulkan": "mlirml.runtime.vulkan",
 }
-"""Kinds of devices besides the CPU, the best first; the module has `count()`, and `open_device(index)`.
+"""The modules of the backends other than the CPU, the preferred first; each has `count()` and `open_device(index)`.
 
-Both raise `TargetError` that says what is missing; `count()` gives 0 where everything is there but a device.
+Both raise `TargetError` that names the missing part of the installation; `count()` returns 0 if only a device is
+missing.
 """
 
 
 class Device:
     """A device by its name, `cpu`, `vulkan:0`, `cuda:1`. There is one object for each; open it by using it.
 
-    `id` is the name, `kind` what stands before the colon and is a target's name too.
+    `id` is the name, `kind` the part before the colon, which is a target's name too.
     """
 
-    def __init__(self, kind: str, index: int) -> None:
-        self.kind = kind
+    def __init__(self, backend: str, index: int) -> None:
+        self.kind = backend
         self.index = index
-        self.id = kind if kind == "cpu" else f"{kind}:{index}"
+        self.id = backend if backend == "cpu" else f"{backend}:{index}"
         self._lock = threading.RLock()
         self._pending: list[Pending] = []
 
@@ -47,7 +48,7 @@ class Device:
 
     @cached_property
     def driver(self) -> Driver:
-        """The open device; raises `TargetError` that says what is missing. The CPU has none."""
+        """The open device; raises `TargetError` that names the missing part of the installation. The CPU has none."""
         if self.kind == "cpu":
             raise TargetError("the CPU needs no driver")
         with self._lock:
@@ -62,24 +63,24 @@ class Device:
 
     @property
     def name(self) -> str:
-        """What the maker calls it."""
+        """The name that the vendor gives the device."""
         return _processor() if self.kind == "cpu" else self.driver.name
 
     @property
     def memory(self) -> int:
-        """Bytes in all; 0 where the driver does not tell."""
+        """Size of the device memory in bytes; 0 if the driver does not report it."""
         if self.kind == "cpu":
             return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         return self.driver.memory
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What code for it may use: dtypes, limits, features."""
+        """The features and limits that generated code depends on: dtypes, sizes, extensions."""
         return {} if self.kind == "cpu" else self.driver.capabilities
 
     @cached_property
     def properties(self) -> Mapping[str, Any]:
-        """All that the driver of a CUDA device tells, by its own names; with cuda-python installed much more."""
+        """All attributes that the driver of a CUDA device reports, by its own names; more with cuda-python."""
         tell = getattr(self.driver, "properties", None) if self.kind == "cuda" else None
         return {} if tell is None else dict(tell())
 
@@ -90,14 +91,14 @@ class Device:
             self.settle()
 
     def watch(self, pending: Pending) -> None:
-        """Look at the checks of a call when somebody waits for the device."""
+        """Make the deferred checks of a call when the host next waits for the device."""
         with self._lock:
             self._pending.append(pending)
             if len(self._pending) > _MOST_PENDING:
                 self.settle()
 
     def settle(self) -> None:
-        """Wait for the checks of the calls so far; raises the error of the first that has failed, once."""
+        """Wait for the checks of the calls so far; raises the error of the first failed one, once."""
         if not self._pending:
             return
         with self._lock:
@@ -107,11 +108,11 @@ class Device:
                     raise failure from None
 
     def statistics(self) -> MemoryStatistics:
-        """How much of its memory arrays and programs use, and what is kept for later."""
+        """The memory in use by arrays and programs, and the memory cached for later."""
         return MemoryStatistics(0, 0, 0, None, 0, 0) if self.kind == "cpu" else self.pool.statistics()
 
     def set_memory_limit(self, nbytes: int | None) -> None:
-        """Use at most so many bytes; None for all there are."""
+        """Limit the memory in use to `nbytes`; None for no limit."""
         if nbytes is not None and nbytes < 0:
             raise ValueError(f"a number of bytes cannot be negative, got {nbytes}")
         if self.kind == "cpu":
@@ -119,7 +120,7 @@ class Device:
         self.pool.limit = nbytes
 
     def reset(self) -> None:
-        """Give memory that nobody uses back to the system, and count the peak anew."""
+        """Free the cached memory, and restart the peak statistics."""
         if self.kind != "cpu":
             self.synchronize()
             self.pool.release()
@@ -132,7 +133,7 @@ _LOCK = threading.Lock()
 
 
 def devices() -> list[Device]:
-    """All devices of this machine, the CPU first. Kinds whose driver is not installed are left out.
+    """All devices of this machine, the CPU first. Backends whose driver is not installed are left out.
 
     >>> import mlirml as ml
     >>> ml.devices()[0].id
@@ -145,14 +146,14 @@ def device(name: str | Device = "auto") -> Device:
     """The device of a name.
 
     Parameters:
-        name: "cpu", or a kind of GPU with its number from 0, such as "cuda:1" and "vulkan:0"; without a number the
-            first of the kind. "auto" is `config.device`, the first GPU, or the CPU where there is none.
+        name: "cpu", or the name of a backend and an index, such as "cuda:1" and "vulkan:0"; without an index the first
+            device of the backend. "auto" is `config.device`, the first GPU, or the CPU if there is none.
 
     Returns the one object for this device. It has `id`, its name; `kind`, which is a target's name too; `name`, what
     the maker calls it; `memory` in bytes; `synchronize()`, which waits until all work is done; `statistics()`,
     `set_memory_limit(nbytes)` and `reset()` for its memory.
 
-    Raises `TargetError`, which says what is missing, where there is no such device, `TypeError` for what is no name.
+    Raises `TargetError` if there is no such device, with the reason, and `TypeError` if `name` is not a string.
 
     >>> import mlirml as ml
     >>> ml.device("cpu").kind
@@ -173,7 +174,7 @@ def device(name: str | Device = "auto") -> Device:
         there = _module(kind).count()
         if index >= there:
             have = f"there are {there}, counted from 0" if there else "there is none"
-            raise TargetError(f"there is no device {name!r}: of kind {kind!r} {have}")
+            raise TargetError(f"there is no device {name!r}: of type {kind!r} {have}")
     return _known(kind, index)
 
 
@@ -186,21 +187,21 @@ def _best() -> Iterator[Device]:
     yield _known("cpu", 0)
 
 
-def _known(kind: str, index: int) -> Device:
+def _known(backend: str, index: int) -> Device:
     with _LOCK:
-        new = Device(kind, index)
+        new = Device(backend, index)
         return _KNOWN.setdefault(new.id, new)
 
 
-def _count(kind: str) -> int:
+def _count(backend: str) -> int:
     try:
-        return int(_module(kind).count())
+        return int(_module(backend).count())
     except TargetError:
         return 0
 
 
-def _module(kind: str) -> Any:
-    return importlib.import_module(_DRIVERS[kind])
+def _module(backend: str) -> Any:
+    return importlib.import_module(_DRIVERS[backend])
 
 
 def _processor() -> str:

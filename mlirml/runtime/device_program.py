@@ -1,4 +1,4 @@
-"""Compiled programs that run on a device: arguments are copied there, results back, unless they stay there."""
+"""Compiled programs that run on a device: arguments are copied there, results back unless they stay on the device."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ Bytes = npt.NDArray[np.uint8]
 
 
 def _times(count: int) -> str:
-    """How often a kernel is launched, where that is not once."""
+    """The number of launches of a kernel as a phrase; empty for one launch."""
     return "" if count == 1 else ", in loops" if count < 0 else f", {count} times"
 
 
 class DeviceProgram:
-    """A program that is loaded on a device; called as the native `Program` is.
+    """A program that is loaded on a device; it is called like the native `Program`.
 
     Results are `Array`s on the device when one of the arguments is, and the call returns before they are computed.
-    Otherwise they are NumPy arrays. Arrays on another device of the kind run the program there, where it is loaded at
-    the first such call.
+    Otherwise they are NumPy arrays. `Array`s on another device of the same backend run the program on that device,
+    where it is loaded at the first such call.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class DeviceProgram:
         self._inputs = [np.dtype(d) for d, _ in inputs]
         self._outputs = [(np.dtype(d), tuple(s)) for d, s in outputs]
         self._bytes_out = [math.prod(s) * d.itemsize for d, s in self._outputs]
-        kinds = [demoted_dtype(array.dtype) if demotes else array.dtype for array in constants]
-        self._captured = [_Resident(where, *constant) for constant in zip(constants, kinds)]
+        dtypes = [demoted_dtype(array.dtype) if demotes else array.dtype for array in constants]
+        self._captured = [_Resident(where, *constant) for constant in zip(constants, dtypes)]
         self._constants: Block | None = None
         if artifact.constants:
             self._constants = where.pool.take(len(artifact.constants))
@@ -77,7 +77,7 @@ class DeviceProgram:
         self._on_host = frozenset(artifact.host_inputs)
 
     def describe(self) -> list[str]:
-        """What runs where, in lines: the kernels with the lines they come from, and what a call moves."""
+        """The lines of `.explain()`: each kernel with its source line, the host work, and the transfers of a call."""
         made = self.artifact
         moved = [sum(b.nbytes for i, b in enumerate(made.inputs) if i not in self._on_host)]
         moved.append(sum(b.nbytes for b in made.outputs))
@@ -97,13 +97,13 @@ class DeviceProgram:
         lines.append(f"a call with NumPy arrays moves {moved[0]} bytes in and {moved[1]} out")
         return lines
 
-    def __call__(self, leaves: Iterable[Any], outs: Iterable[Any] | None = None) -> list[Any]:
-        """Run on arrays and numbers; the results, in `outs` where given."""
+    def __call__(self, leaves: Iterable[Any], outputs: Iterable[Any] | None = None) -> list[Any]:
+        """Run on arrays and scalars; the results, stored into `outputs` if given."""
         values = list(leaves)
         for value in values:
             if isinstance(value, Array) and value.device is not self.device:
-                return self._on(place_of(values))(values, outs)
-        held: list[Any] = []  # until the program has been handed to the device
+                return self._on(common_device(values))(values, outputs)
+        held: list[Any] = []  # kept alive until the device has the program
         pointers = [self._input(i, value, held) for i, value in enumerate(values)]
         for number, resident in enumerate(self._captured, len(values)):
             if number in self._on_host:
@@ -134,10 +134,10 @@ class DeviceProgram:
             self.device.watch(pending)
             if not stays or config.sync:
                 self.device.settle()
-        return self._results(values, blocks, list(outs) if outs is not None else None, stays)
+        return self._results(values, blocks, list(outputs) if outputs is not None else None, stays)
 
     def _on(self, where: Device) -> DeviceProgram:
-        """The program on another device of the kind."""
+        """The same program on another device of the backend."""
         with self._lock:
             if where not in self._elsewhere:
                 self._elsewhere[where] = DeviceProgram(self.artifact, where, *self._made_of)
@@ -145,7 +145,7 @@ class DeviceProgram:
             return self._elsewhere[where]
 
     def _input(self, number: int, value: Any, held: list[Any]) -> int:
-        """The address of an argument, of the device unless the program reads it on the host."""
+        """The address of an argument: in device memory unless the program reads it on the host."""
         if isinstance(value, Array) and value.device is self.device and number not in self._on_host:
             held.append(value)
             return value.address
@@ -159,11 +159,11 @@ class DeviceProgram:
         held.append(block)
         return block.address
 
-    def _results(self, values: list[Any], blocks: list[Any], outs: list[Any] | None, stays: bool) -> list[Any]:
+    def _results(self, values: list[Any], blocks: list[Any], outputs: list[Any] | None, stays: bool) -> list[Any]:
         mark = self._driver.mark() if stays else 0
         results: list[Any] = []
         for number, ((dtype, shape), block) in enumerate(zip(self._outputs, blocks)):
-            out = outs[number] if outs is not None else None
+            out = outputs[number] if outputs is not None else None
             if isinstance(block, Array):
                 block.stored(mark)
                 results.append(block)
@@ -193,7 +193,7 @@ class DeviceProgram:
 
 
 class _Resident:
-    """An array from outside of the function, sent when the program is loaded, and again where it has changed."""
+    """A captured array, uploaded when the program is loaded, and uploaded again by a call after it was modified."""
 
     def __init__(self, where: Device, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> None:
         self.array = array
@@ -204,7 +204,7 @@ class _Resident:
             cast(Any, where.driver).copy_in(self._block.address, self._sent, self._block.after)
 
     def address(self, driver: Any) -> int:
-        """Where it lies, as it is now."""
+        """The device address of the current contents."""
         if self.array.flags.writeable or self.array.base is not None:
             now = _bytes(_host_array(self.array, self.dtype))
             if not np.array_equal(now, self._sent):
@@ -214,25 +214,25 @@ class _Resident:
 
 
 def demoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """What takes the place of a dtype in programs without 64-bit floats."""
+    """The dtype that programs use instead of `dtype` on devices without 64-bit floats."""
     return {"f8": np.dtype(np.float32), "c16": np.dtype(np.complex64)}.get(dtype.str[1:], dtype)
 
 
-def place_of(values: Iterable[Any]) -> Device:
-    """The device that all arrays of a call lie on; raises ArgumentError where there are several."""
-    places = list(dict.fromkeys(value.device for value in values if isinstance(value, Array)))
-    if len(places) > 1:
+def common_device(values: Iterable[Any]) -> Device:
+    """The device of all arrays of a call; raises ArgumentError if they are on several."""
+    devices = list(dict.fromkeys(value.device for value in values if isinstance(value, Array)))
+    if len(devices) > 1:
         raise ArgumentError(
-            f"the arguments lie on {' and '.join(place.id for place in places)}",
-            help=f'bring them to one device, as by `.to("{places[0].id}")`',
+            f"the arguments lie on {' and '.join(device.id for device in devices)}",
+            help=f'bring them to one device, as by `.to("{devices[0].id}")`',
         )
-    return places[0]
+    return devices[0]
 
 
 def _host_array(value: Any, dtype: np.dtype[Any] | None) -> npt.NDArray[Any]:
     if isinstance(value, Array):
         value = value.numpy()
-    if type(value) is int and value >= 2**63:  # as the bits of an unsigned integer
+    if type(value) is int and value >= 2**63:  # passed as the bits of an unsigned integer
         value = np.array(value, np.uint64).view(np.int64)
     return np.require(np.asarray(value, dtype), requirements=("C", "A"))
 
@@ -262,13 +262,14 @@ def load_artifact(
     host: Callable[[int, list[int]], object] | None = None,
     demotes: bool = False,
 ) -> DeviceProgram:
-    """Load an artifact on the first device of its kind, or on `config.device` if it is of that kind.
+    """Load an artifact on the first device of its target, or on `config.device` if it has that target.
 
-    The arguments are those of `mlirml.runtime.load_artifact`. With `demotes` the program was made with 32-bit floats
-    where `inputs`, `outputs` and `constants` have 64-bit ones: it rounds what it is given, and returns float32 arrays.
+    The arguments are those of `mlirml.runtime.load_artifact`. With `demotes` the program was compiled with 32-bit
+    floats where `inputs`, `outputs` and `constants` have 64-bit ones: arguments are converted, and results are float32
+    arrays.
 
     The caller checks the values of integers and what is stored into: `mlirml.driver.argument_errors`. Raises
-    `TargetError` where there is no such device, `LaunchError` where it refuses the program.
+    `TargetError` if there is no such device, `LaunchError` if the device rejects the program.
     """
     taken: Sequence[Spec] = [*inputs, *((c.dtype, c.shape) for c in constants)]
     if demotes:

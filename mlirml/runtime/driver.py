@@ -1,4 +1,4 @@
-"""What a device can do: the few operations that pools, arrays and programs are made of."""
+"""The interface of a device: the few operations that pools, arrays and programs are made of."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Bytes = npt.NDArray[np.uint8]
 
 
 class Driver(Protocol):
-    """An open device. All work is done in the order of the calls; only what says so waits for it.
+    """An open device. All work is executed in the order of the calls; methods do not wait for it unless documented.
 
-    A copy from the host or to it may be made earlier: beside kernels, behind the work up to the mark `after`. Work that
-    comes later sees what was copied.
+    A copy from the host or to it may run earlier: concurrently with kernels, after the work up to the mark `after`.
+    Later work sees the copied data.
 
-    Addresses are the device's own numbers: what lies at one can only be reached through the driver. A method raises
-    `MemoryError` when the device has no memory left and `LaunchError` when it was lost.
+    Addresses are device addresses: the memory is accessible only through the driver. A method raises `MemoryError` when
+    the device is out of memory and `LaunchError` when it was lost.
     """
 
     name: str
     memory: int
-    """Bytes in all; 0 where the driver does not tell."""
+    """Size of the device memory in bytes; 0 if the driver does not report it."""
     capabilities: Mapping[str, Any]
 
     def alloc(self, nbytes: int) -> int:
@@ -31,7 +31,7 @@ class Driver(Protocol):
         ...
 
     def free(self, address: int) -> None:
-        """Give memory back once the work that uses it is done."""
+        """Free memory once the work that uses it is done."""
         ...
 
     def copy_in(self, address: int, source: Bytes, after: int | None = None) -> None:
@@ -47,16 +47,16 @@ class Driver(Protocol):
         ...
 
     def mark(self) -> int:
-        """A number for the work so far; larger numbers are later."""
+        """A mark of the work so far; a larger mark is later."""
         ...
 
     def wait(self, mark: int, timeout: float | None = None) -> bool:
-        """Wait until the work up to a mark is done, for at most `timeout` seconds; whether it is."""
+        """Wait until the work up to a mark is done, for at most `timeout` seconds; returns True if it is done."""
         ...
 
 
 class NativeDriver:
-    """A device that the native runtime has opened: what `Driver` asks for, `load` and `run` for compiled programs."""
+    """A device opened by the native runtime: implements `Driver`, and `load` and `run` for compiled programs."""
 
     def __init__(self, native: Any, memory: int, capabilities: Mapping[str, Any]) -> None:
         self.native = native
@@ -72,9 +72,9 @@ class NativeDriver:
         self.run = native.run
 
     def copy_in(self, address: int, source: Bytes, after: int | None = None) -> None:
-        """As `Driver` has it; where there is one queue every copy waits for all work before it."""
+        """As in `Driver`; on a device with one queue every copy waits for all work before it."""
         self.native.copy_in(address, source)
 
     def copy_out(self, target: Bytes, address: int, after: int | None = None) -> None:
-        """The same to the host."""
+        """As in `Driver`; waits for all work before it."""
         self.native.copy_out(target, address)

@@ -1,4 +1,4 @@
-"""From an artifact to a program that runs in this process."""
+"""Load an artifact as a program that runs in this process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def load_artifact(
 ) -> Program:
     """Load the object of `artifact` and bind it to NumPy dtypes and shapes.
 
-    `inputs` and `outputs` are pairs of dtype and shape; `constants` are captured arrays, passed behind the inputs.
+    `inputs` and `outputs` are pairs of dtype and shape; `constants` are captured arrays, passed after the inputs.
     `weak[i]` says that input i is a Python scalar (dtype float64, int64, bool or complex128); `int_ranges` are (input,
     smallest, largest, dtype name) of the integers it may be; `writebacks` are pairs (output, input) to copy after each
     run, where the program does not work in the input's own memory. `host` is called for the program's host calls.

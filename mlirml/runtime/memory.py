@@ -1,4 +1,4 @@
-"""Device memory that is used again: freed blocks are kept by size, because asking the driver is slow."""
+"""A caching allocator of device memory: freed blocks are kept by size, because the driver allocates slowly."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _LARGE = 1 << 20
 
 @dataclass(frozen=True)
 class MemoryStatistics:
-    """Bytes of a device's memory, and how often it was asked for.
+    """The memory of a device in bytes, and the number of allocations.
 
-    `in_use` are held by arrays and running programs, `cached` are kept for later, `peak` is the most that was in use;
-    `limit` is the most that `in_use` and `cached` may come to, None for no limit. `allocations` counts requests,
-    `reused` those that a kept block served.
+    `in_use` is held by arrays and running programs, `cached` is free but kept, `peak` is the maximum of `in_use`;
+    `limit` bounds the sum of `in_use` and `cached`, None for no limit. `allocations` counts requests, `reused` those
+    that a cached block served.
     """
 
     in_use: int
@@ -32,9 +32,9 @@ class MemoryStatistics:
 
 
 class Block:
-    """Memory of a device that goes back to its pool when nobody holds the block any more.
+    """A block of device memory that returns to its pool when the object is deleted.
 
-    `after` is the mark of the last work on what it held before.
+    `after` is the mark of the last work on its previous contents.
     """
 
     __slots__ = ("__weakref__", "address", "after", "nbytes", "pool")
@@ -50,7 +50,7 @@ class Block:
 
 
 class BorrowedBlock(Block):
-    """Memory of another library, which it gets back when nobody holds the block any more."""
+    """Memory of another library, which is released when the object is deleted."""
 
     __slots__ = ("memory",)
 
@@ -59,28 +59,28 @@ class BorrowedBlock(Block):
         self.memory = memory
 
     def __del__(self) -> None:
-        """The memory is given back by its own object."""
+        """Nothing to do: the `BorrowedMemory` releases the memory."""
 
 
 class Pool:
     """The caching allocator of one device; safe to use from many threads.
 
-    A block that was given back may be handed out at once, while the device still works on what it held: kernels of the
-    next holder come later on the same queue, and copies from the host, which may be made beside them, wait for the mark
-    that was reached when it came back.
+    A freed block may be allocated at once, while the device still works on its previous contents: kernels of the next
+    owner come later on the same queue, and copies from the host, which may run concurrently with them, wait for the
+    mark at which the block was freed.
     """
 
     def __init__(self, driver: Driver, device: str) -> None:
         self._driver = driver
         self._device = device
-        # Blocks die wherever the garbage collector runs, in the middle of `take` too.
+        # Blocks are freed whenever the garbage collector runs, even during `take`.
         self._lock = threading.RLock()
         self._free: defaultdict[int, list[tuple[int, int]]] = defaultdict(list)
         self._in_use = self._cached = self._peak = self._allocations = self._reused = 0
         self.limit: int | None = None
 
     def take(self, nbytes: int) -> Block:
-        """Memory of at least this size; raises `LaunchError` when the device has none left, or the limit is reached."""
+        """Memory of at least this size; raises `LaunchError` if the device is out of memory or the limit is reached."""
         size = rounded(nbytes)
         with self._lock:
             self._allocations += 1
@@ -96,7 +96,7 @@ class Pool:
             return Block(self, address, size, after)
 
     def give_back(self, address: int, size: int) -> None:
-        """Keep the memory of a block for later."""
+        """Cache the memory of a block."""
         try:
             after = self._driver.mark()
         except LaunchError:  # the device is lost, and nobody works on the memory any more
@@ -107,7 +107,7 @@ class Pool:
             self._free[size].append((address, after))
 
     def release(self) -> None:
-        """Give what is kept back to the driver."""
+        """Return the cached memory to the driver."""
         with self._lock:
             for kept in self._free.values():
                 while kept:
@@ -115,12 +115,12 @@ class Pool:
             self._cached = 0
 
     def statistics(self) -> MemoryStatistics:
-        """What is in use and kept now."""
+        """The current statistics."""
         with self._lock:
             return MemoryStatistics(self._in_use, self._cached, self._peak, self.limit, self._allocations, self._reused)
 
     def reset_peak(self) -> None:
-        """Count the peak from now on."""
+        """Restart the peak statistics."""
         with self._lock:
             self._peak = self._in_use
 
@@ -150,7 +150,7 @@ class Pool:
 
 
 def rounded(nbytes: int) -> int:
-    """The size of the block for a request: a power of two, or whole MiB above one, so that blocks fit again."""
+    """The size class of a request: a power of two, or whole MiB above one, so that freed blocks can be reused."""
     if nbytes > _LARGE:
         return -(-nbytes // _LARGE) * _LARGE
     return max(_SMALLEST, 1 << max(0, nbytes - 1).bit_length())

@@ -1,4 +1,4 @@
-"""Metal's devices, through the same library as Vulkan's."""
+"""Metal devices, through the same library as Vulkan devices."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _BACKEND = 4
 
 
 def count() -> int:
-    """The number of Metal's devices; raises `TargetError` that says what is missing."""
+    """The number of Metal devices; raises `TargetError` that names the missing part of the installation."""
     return int(library().count)
 
 
 @cache
 def open_device(index: int) -> NativeDriver:
-    """A device by its number; raises `TargetError` that says what is missing."""
+    """Open a device by its index; raises `TargetError` that names the missing part of the installation."""
     return vulkan.open_with(library(), index)
 
 
 @cache
 def library() -> _native.WgpuLibrary:
-    """wgpu-native, asked for Metal's devices alone."""
+    """wgpu-native, restricted to Metal devices."""
     if os.uname().sysname != "Darwin":
         raise TargetError(
             "Metal is a part of macOS, and this is another system",

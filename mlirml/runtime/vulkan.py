@@ -14,22 +14,22 @@ _LIBRARY = f"libwgpu_native-release.{'dylib' if os.uname().sysname == 'Darwin' e
 
 
 def count() -> int:
-    """The number of Vulkan devices; raises `TargetError` that says what is missing."""
+    """The number of Vulkan devices; raises `TargetError` that names the missing part of the installation."""
     return int(library().count)
 
 
 @cache
 def open_device(index: int) -> NativeDriver:
-    """A device by its number; raises `TargetError` that says what is missing."""
+    """Open a device by its index; raises `TargetError` that names the missing part of the installation."""
     return open_with(library(), index)
 
 
 def open_with(library: _native.WgpuLibrary, index: int) -> NativeDriver:
-    """A device that the library has found."""
+    """Open a device that the library has found."""
     native = _native.WgpuDevice(library, index)
-    facts = {"emulated": native.emulated, "features": tuple(sorted(native.features)), "driver": native.driver}
-    # wgpu does not tell how much memory there is.
-    return NativeDriver(native, 0, {**facts, **native.limits})
+    capabilities = {"emulated": native.emulated, "features": tuple(sorted(native.features)), "driver": native.driver}
+    # wgpu does not report the size of the memory.
+    return NativeDriver(native, 0, {**capabilities, **native.limits})
 
 
 @cache
@@ -39,7 +39,7 @@ def library() -> _native.WgpuLibrary:
 
 
 def library_path() -> str:
-    """Where the library is; raises `TargetError` where the package is not installed."""
+    """The path of the library; raises `TargetError` if its package is not installed."""
     found = importlib.util.find_spec("wgpu")
     if found is None or not found.submodule_search_locations:
         raise TargetError("the package `wgpu` is not installed", help="`pip install wgpu` (or `mlirml[vulkan]`)")

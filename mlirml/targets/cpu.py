@@ -59,7 +59,7 @@ def kernel_pipeline(math: str, machine: Processor) -> Pipeline:
 
 
 def codegen_options(machine: Processor, **options: Any) -> CodegenOptions:
-    """What LLVM does for a processor."""
+    """The options of LLVM for a processor."""
     from mlirml.targets.llvm.codegen import CodegenOptions
 
     return CodegenOptions(cpu=machine.llvm_cpu, features=machine.llvm_features, **options)

@@ -1,4 +1,4 @@
-"""The target `cuda`: PTX kernels for NVIDIA's processors, and host code that launches them. Needs no GPU to compile."""
+"""The target `cuda`: PTX kernels for NVIDIA GPUs, and host code that launches them. Compiling needs no GPU."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ DEVICE = Device(
 )
 """What every processor of NVIDIA from compute capability 8.0 on has; `processors` are those of the largest."""
 ARCHITECTURE = "sm_80"
-"""What PTX is made for where nothing else is asked for: every later processor runs it too."""
+"""The default architecture: PTX for it runs on every later GPU too."""
 
 
 def cuda_target() -> Target:
-    """The target for NVIDIA's processors from compute capability 8.0 on."""
+    """The target for NVIDIA GPUs of compute capability 8.0 or later."""
     return target_for(config.checkpoint_bytes, config.matmul_precision, config.deterministic, processor())
 
 
 @cache
 def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool, machine: Processor) -> Target:
-    """The target, what loops may keep for gradients, in what products of f32 may be computed, and sums of scatters."""
+    """The target, with the memory limit of checkpoints, the precision of f32 products and the order of scatters."""
     tf32 = matmul_precision == "tf32"
     return Target(
         name="cuda",
@@ -48,7 +48,7 @@ def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool
 
 
 def kernels_of(module: Any) -> Any:
-    """The gpu.module of a module after stage `lower`; None where nothing runs on the device."""
+    """The gpu.module of a module after stage `lower`; None if no operation runs on the device."""
     from mlirml.ir.bindings import block_ops
 
     operation = getattr(module, "operation", module)
@@ -56,7 +56,8 @@ def kernels_of(module: Any) -> Any:
 
 
 def emit_ptx(module: Any, architecture: str = ARCHITECTURE) -> str:
-    """The PTX of a module after stage `lower`; empty where nothing runs on the device."""
+    """The PTX of a module after stage `lower`; empty if no operation runs on the device."""
+
     from mlirml.targets.llvm.codegen import to_llvm_ir
     from mlirml.targets.llvm.ptx import to_ptx
 

@@ -1,7 +1,7 @@
-"""The one description of the processor that host code is for: this machine's, or what `config.processor` names.
+"""The processor that host code is compiled for: that of this machine, or the one that `config.processor` names.
 
-Code for a named processor is the same on every machine, so that tests of the structure of code hold everywhere, and
-code for older processors can be read and run. Imports neither MLIR nor llvmlite.
+Code for a named processor is the same on every machine, so tests of the structure of code pass everywhere, and code for
+older processors can be read and run. Imports neither MLIR nor llvmlite.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _LEVELS = {
     "avx512": ("x86-64-v4", _AVX512),
     "amx": ("x86-64-v4", (*_AVX512, "avx512_bf16", *_AMX)),
 }
-"""LLVM's name of each processor that can be named, and its features as Linux lists them."""
+"""For each processor that can be named: LLVM's name, and the features as Linux lists them."""
 _LLVM_NAMES = {
     "sse4_1": "sse4.1", "sse4_2": "sse4.2", "bmi1": "bmi", "abm": "lzcnt", "avx512_bf16": "avx512bf16",
     "amx_tile": "amx-tile", "amx_bf16": "amx-bf16",
 }  # fmt: skip
-"""Features whose names in Linux and LLVM differ."""
+"""The features whose names in Linux and LLVM differ."""
 _DEFAULT_L2 = 1 << 20
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
-"""Of Linux: the number of the system call, ARCH_REQ_XCOMP_PERM, and the state that it is for (asm/prctl.h, 5.16)."""
+"""Linux: the system call `arch_prctl`, its ARCH_REQ_XCOMP_PERM, and the state component (asm/prctl.h, 5.16)."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ class Processor:
         return ",".join(f"+{name}" for name in names) if self.llvm_cpu else ""
 
     def key_entries(self) -> tuple[tuple[str, str], ...]:
-        """Named entries of a cache key: what code for this processor depends on."""
-        facts = host_facts()
+        """Named entries of a cache key: the properties that code for this processor depends on."""
+        host = host_facts()
         if not self.llvm_cpu:
-            return tuple(facts.items())
-        return (("machine", facts["machine"]), ("cpu", self.llvm_cpu), ("cpu.flags", self.llvm_features))
+            return tuple(host.items())
+        return (("machine", host["machine"]), ("cpu", self.llvm_cpu), ("cpu.flags", self.llvm_features))
 
     def check_runs_here(self) -> None:
         """Raise `TargetError` if code for this processor has instructions that this machine's does not have."""
@@ -95,7 +95,7 @@ class Processor:
 
 @dataclass(frozen=True)
 class Device:
-    """A device: what its processors have, what it lacks, and its limits; 0 stands for no limit.
+    """A device: the features of its processors, what it lacks, and its limits; 0 means no limit.
 
     `dtypes` are the element types that it computes with, all if there are none; `atomics` those that it adds to memory
     atomically. Operations of `host_ops` (also "name:f64", for one element type) have no instruction on it. A kernel
@@ -136,30 +136,30 @@ def named(text: str) -> Processor:
 
 @cache
 def host_facts() -> dict[str, str]:
-    """What code for this machine depends on: its kind, the processor's name and its features, as Linux lists them."""
-    facts = {"machine": os.uname().machine, "cpu": "", "cpu.flags": ""}
+    """The properties of this machine that code depends on: architecture, processor and features, as in Linux."""
+    properties = {"machine": os.uname().machine, "cpu": "", "cpu.flags": ""}
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             lines = file.read().split("\n\n")[0].splitlines()
     except OSError:
-        return facts
+        return properties
     fields = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in lines)}
     numbers = [fields.get(key, "") for key in ("vendor_id", "cpu family", "model", "stepping")]
-    facts["cpu"] = " ".join([fields.get("model name", ""), *numbers])
-    facts["cpu.flags"] = " ".join(sorted(fields.get("flags", fields.get("Features", "")).split()))
-    return facts
+    properties["cpu"] = " ".join([fields.get("model name", ""), *numbers])
+    properties["cpu.flags"] = " ".join(sorted(fields.get("flags", fields.get("Features", "")).split()))
+    return properties
 
 
 @cache
 def host_features() -> frozenset[str]:
-    """The features of this machine's processor, as Linux lists them, without tile registers that it keeps back."""
+    """The features of this machine's processor, as Linux lists them, without tile registers that Linux withholds."""
     features = frozenset(host_facts()["cpu.flags"].split())
     return features if not features >= {*_AMX} or may_use_tiles() else features - {*_AMX}
 
 
 @cache
 def host_l2_bytes() -> int:
-    """The size of the second-level cache of one core of this machine; 1 MiB where the kernel does not tell."""
+    """The size of the second-level cache of one core of this machine; 1 MiB if the kernel does not report it."""
     try:
         with open("/sys/devices/system/cpu/cpu0/cache/index2/size", encoding="ascii") as file:
             text = file.read().strip()
@@ -171,11 +171,11 @@ def host_l2_bytes() -> int:
 
 @cache
 def may_use_tiles() -> bool:
-    """True if Linux lets this process use the tile registers of AMX: it asks for that.
+    """True if Linux grants this process the use of AMX tile registers; requests the permission.
 
-    The permission holds for all threads, and for processes that are forked later. Linux refuses it where a signal stack
-    is too small for eight kilobytes of registers. The answer is part of the pipeline, so that it is part of the key
-    under which programs are kept, too.
+    The permission holds for all threads, and for processes that are forked later. Linux refuses it if a signal stack is
+    too small for eight kilobytes of registers. The answer is part of the pipeline, and so of the cache key of compiled
+    programs.
     """
     import ctypes
 
@@ -188,7 +188,7 @@ def may_use_tiles() -> bool:
 
 @cache
 def has_libmvec() -> bool:
-    """True if libmvec.so.1 has all functions that may be called."""
+    """True if libmvec.so.1 has all vector functions that generated code may call."""
     import ctypes
 
     if os.uname().machine != "x86_64":

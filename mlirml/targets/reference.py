@@ -1,4 +1,4 @@
-"""The target `reference` as `compile(target="reference")` sees it: the captured module, run by the interpreter."""
+"""The target `reference` of `compile(target="reference")`: the captured module, run by the interpreter."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mlirml.runtime.host import Host
 from mlirml.targets.target import Target
 
 Spec = tuple[npt.DTypeLike, Sequence[int]]
-# The interpreter keeps one MLIR context a program, and contexts are not made for several threads at once.
+# The interpreter has one MLIR context for each program, and contexts are not safe to use from several threads.
 _LOCK = threading.RLock()
 
 
 def _remake_lock() -> None:
-    """Make the lock anew in a forked child: the thread that may hold it is not there to let go of it."""
+    """Replace the lock in a forked child: the thread that may hold it does not exist there."""
     global _LOCK
     _LOCK = threading.RLock()
 
@@ -32,7 +32,7 @@ os.register_at_fork(after_in_child=_remake_lock)
 
 @cache
 def reference_target() -> Target:
-    """What is interpreted is what was captured, with derivatives and batches written out, and no library called."""
+    """The target that interprets the captured module, with derivatives and batches expanded, without library calls."""
     return Target(
         name="reference",
         stages=(("raise", "mlirml-choose-library"), ("transform", "mlirml-checkpoint,mlirml-expand"), ("optimize", "")),
@@ -45,23 +45,23 @@ def codegen(module: Any) -> Artifact:
     from mlirml.ir.bindings import main_function, mlir, to_text
 
     operation = getattr(module, "operation", module)
-    kind = mlir.FunctionType(mlir.TypeAttr(main_function(operation).attributes["function_type"]).value)
+    function_type = mlir.FunctionType(mlir.TypeAttr(main_function(operation).attributes["function_type"]).value)
     return Artifact(
         object=to_text(operation).encode(),
         entry="main",
-        inputs=tuple(map(_buffer, kind.inputs)),
-        outputs=tuple(map(_buffer, kind.results)),
+        inputs=tuple(map(_buffer, function_type.inputs)),
+        outputs=tuple(map(_buffer, function_type.results)),
         format="mlir",
     )
 
 
-def _buffer(kind: Any) -> Buffer:
-    name = str(kind.element_type)
-    return Buffer("bool" if name == "i1" else name, tuple(kind.shape))
+def _buffer(array_type: Any) -> Buffer:
+    name = str(array_type.element_type)
+    return Buffer("bool" if name == "i1" else name, tuple(array_type.shape))
 
 
 class InterpretedProgram:
-    """A program that the interpreter runs; called as the native `Program` is."""
+    """A program that the interpreter runs; it is called like the native `Program`."""
 
     def __init__(
         self,
@@ -81,8 +81,8 @@ class InterpretedProgram:
         self._inputs, self._outputs, self._constants = inputs, outputs, constants
         self._writebacks, self._host = writebacks, host
 
-    def __call__(self, leaves: Iterable[Any], outs: Iterable[Any] | None = None) -> list[npt.NDArray[Any]]:
-        """Run on arrays and numbers; the results, in `outs` where given."""
+    def __call__(self, leaves: Iterable[Any], outputs: Iterable[Any] | None = None) -> list[npt.NDArray[Any]]:
+        """Run on arrays and scalars; the results, stored into `outputs` if given."""
         from mlirml.interpreter.host_calls import calling
         from mlirml.interpreter.interpreter import interpret
 
@@ -91,15 +91,16 @@ class InterpretedProgram:
         constants = [np.array(c, order="C") for c in self._constants]
         with _LOCK, calling(self._host):
             raw = interpret(self._program, [_parts(a) for a in (*arguments, *constants)])
-        # Integers come back signed.
+        # The interpreter returns signed integers.
         results = [np.array(r).view(d).reshape(s) for r, (d, s) in zip(raw, self._outputs)]
-        for output, place in self._writebacks:
-            values[place][...] = results[output]
-        return [_given(out, result) for out, result in zip(outs, results)] if outs is not None else results
+        for output, position in self._writebacks:
+            values[position][...] = results[output]
+        return [_given(out, result) for out, result in zip(outputs, results)] if outputs is not None else results
 
 
 def _parts(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A complex array as the program sees it: real and imaginary parts along a last dimension."""
+    """A complex array in the program's layout: real and imaginary parts along an added last dimension."""
+
     if array.dtype.kind != "c":
         return array
     return array.reshape(-1).view(f"f{array.dtype.itemsize // 2}").reshape(*array.shape, 2)

@@ -1,4 +1,4 @@
-"""The targets by name, and what runs their artifacts. Imports neither MLIR nor llvmlite until a target needs them."""
+"""The targets by name, and the loaders of their artifacts. Imports MLIR and llvmlite only when a target needs them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def get_target(name: str, float64: str = "refuse") -> Target:
     """The target of a name; raises `TargetError` for one that does not exist.
 
     With `float64="float32"`, programs for devices without 64-bit floats compute with 32-bit ones. With
-    `config.check_nan` programs fail where an operation makes a NaN.
+    `config.check_nan` programs fail if an operation computes a NaN.
     """
     if name not in _TARGETS:
         import difflib
@@ -59,13 +59,13 @@ def get_target(name: str, float64: str = "refuse") -> Target:
 
 
 def portable_targets() -> list[Target]:
-    """The targets as they are on machines without devices, none of which is opened."""
+    """The targets with minimum capabilities, as on machines without devices; opens no device."""
     portable = _TARGETS | {"vulkan": ("mlirml.targets.vulkan", "least_target")}
     return [getattr(importlib.import_module(module), function)() for module, function in portable.values()]
 
 
 def open_artifact(artifact: Artifact, inputs: Sequence[Spec], outputs: Sequence[Spec], **options: Any) -> Any:
-    """A program that runs the artifact here; the options are those of `load_artifact`."""
+    """Load an artifact as a program; the options are those of `load_artifact`."""
     opener: Callable[..., Any] = load_artifact
     if artifact.format == "mlir":
         opener = importlib.import_module("mlirml.targets.reference").load_artifact

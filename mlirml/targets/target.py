@@ -1,4 +1,4 @@
-"""A target is one record: its pipeline, its code generator, and what its code depends on."""
+"""A target is one record: its pipeline, its code generator, and the properties that its code depends on."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _ALL = slice(None)
 
 @dataclass(frozen=True)
 class Target:
-    """What code is generated for.
+    """A compilation target.
 
     `stages` is the pipeline as text, stage by stage; `codegen` turns a module after the last stage into an `Artifact`.
     It imports MLIR, the record does not: a compiled program that is found in the cache is loaded without it.
-    `depends_on` lists what else the code depends on, as the CPU. `device` is the kind of devices that run it. `ahead`
-    tells how kernels go ahead of the rest of a module; `codegen` then takes what was begun with as well. `processor` is
-    that of host code, where there is any. Without `float64` the devices have no 64-bit floats; with `demotes` programs
-    compute with 32-bit floats instead.
+    `depends_on` are the cache-key entries of what else the code depends on, such as the processor. `device` is the type
+    of the devices that run it. `ahead` compiles kernels before the rest of a module; `codegen` then also takes the
+    object that it returned. `processor` is that of the host code, None where there is none. Without `float64` the
+    devices have no 64-bit floats; with `demotes` programs compute with 32-bit floats instead.
     """
 
     name: str
@@ -47,9 +47,9 @@ class Target:
         return _pipeline(frozenset(), self.stages)
 
     def pipeline_for(self, present: Collection[str], stages: slice = _ALL) -> Pipeline:
-        """The pipeline, or some stages, without the passes that do nothing for operations of these names.
+        """The pipeline, or some stages, without the passes that do nothing on a module with only these ops.
 
-        Passes that are left out are not imported.
+        The omitted passes are not imported.
         """
         from mlirml.passes.presence import ANY_REQUEST
 
@@ -71,7 +71,7 @@ class Target:
 
 @lru_cache(maxsize=16)
 def demoting(target: Target) -> Target:
-    """The target whose programs compute with f32 where f64 stands, which its devices lack."""
+    """The target with 32-bit floats instead of 64-bit floats, which its devices lack."""
     (first, steps), *others = target.stages
 
     stages = ((first, f"mlirml-demote-floats,{steps}"), *others)
@@ -98,7 +98,7 @@ def _pipeline(without: frozenset[str], stages: Recipe) -> Pipeline:
 
 
 def checking_nan(target: Target) -> Target:
-    """The target with a check of each operation in it, which fails where that makes a NaN."""
+    """The target with a check after each float operation that its result is not NaN."""
 
     stages = tuple(
         (name, f"{steps},mlirml-check-nan" if name == "transform" else steps) for name, steps in target.stages

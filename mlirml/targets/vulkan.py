@@ -19,7 +19,7 @@ from mlirml.targets.target import Target
 _DTYPES = ("bf16", "f16", "f32", "i16", "i32", "i8")
 """Element types that each device has; half floats and small integers are computed in 32 bits."""
 _HOST_OPS = ("math.ipowi", *(f"{name}:f64" for name in ("math.sin", "math.cos", "math.tan", "arith.remf")))
-"""What shaders have no instruction for. Those of f64 would need one for large arguments."""
+"""Operations without a shader instruction. Those on f64 would need one for the range reduction of large arguments."""
 
 
 LEAST = Device(
@@ -48,12 +48,12 @@ def device_of(capabilities: Mapping[str, Any]) -> Device:
 
 
 def wide_dtypes(features: Collection[str]) -> tuple[str, ...]:
-    """The 64-bit element types that a device has by its features; functions of f64 take their bits as i64."""
+    """The 64-bit element types of a device with these features; functions of f64 access their bits as i64."""
     return tuple(name for name in ("f64", "i64") if name in features and "i64" in features)
 
 
 def vulkan_target() -> Target:
-    """The target for the first Vulkan device, or for the least that one may be where there is none."""
+    """The target for the first Vulkan device, or for a device of minimum capabilities if there is none."""
     try:
         found = device_of(device("vulkan").capabilities)
     except TargetError:
@@ -87,7 +87,7 @@ def codegen(module: Any, *, machine: Processor) -> Artifact:
 
 
 def emit_spirv(module: Any) -> bytes:
-    """The kernels of a module after stage `lower`, as bytes; empty where nothing runs on the device."""
+    """The kernels of a module after stage `lower`, as bytes; empty if no operation runs on the device."""
     from mlirml.ir.bindings import gpu
 
     operation = getattr(module, "operation", module)
@@ -104,7 +104,7 @@ def binary_of(module: Any) -> Any:
 
 
 def take_binary(module: Any) -> bytes:
-    """The SPIR-V of a module, which has none afterwards."""
+    """Remove the SPIR-V from a module and return it."""
     code = emit_spirv(module)
     found = binary_of(module)
     if found is not None:

@@ -1,7 +1,7 @@
 """The targets `webgpu` and `metal`: kernels as text in WGSL, WebGPU's language, and host code that launches them.
 
-Kernels of `webgpu` keep to what every implementation of WebGPU has: no 64-bit numbers, eight buffers, 16 KiB of memory
-of a workgroup. Here they run on Vulkan devices, on macOS on Metal's, through wgpu-native, which translates the text.
+Kernels of `webgpu` use only what every implementation of WebGPU has: no 64-bit types, eight buffers, 16 KiB of
+workgroup memory. They run on Vulkan devices, on macOS on Metal devices, through wgpu-native, which translates the text.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from mlirml.targets.target import Target
 
 
 def webgpu_target() -> Target:
-    """The target for any implementation of WebGPU, run by the one for the devices of this system."""
+    """The target for every implementation of WebGPU, run by wgpu-native on the devices of this system."""
     device = "metal" if sys.platform == "darwin" else "vulkan"
     return target_for("webgpu", device, config.checkpoint_bytes, config.deterministic, processor())
 
 
 def metal_target() -> Target:
-    """The same code for Metal's devices alone."""
+    """The same code for Metal devices only."""
     return target_for("metal", "metal", config.checkpoint_bytes, config.deterministic, processor())
 
 
 @cache
 def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: bool, machine: Processor) -> Target:
-    """The target that is run by a kind of devices."""
+    """The WebGPU target of name `name`, whose programs run on devices of backend `device`."""
 
     def codegen(module: Any) -> Artifact:
         operation = getattr(module, "operation", module)
@@ -53,7 +53,7 @@ def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: boo
 
 
 def emit_wgsl(module: Any) -> str:
-    """The WGSL of a module after stage `lower`; empty where nothing runs on the device."""
+    """The WGSL of a module after stage `lower`; empty if no operation runs on the device."""
     try:
         return vulkan.emit_spirv(module).decode()
     except UnicodeDecodeError:

@@ -14,16 +14,16 @@ BUFFERS = {"buffer_of", "root", "root_of"}
 
 CONSIDERED = {
     ("pipelines/tensor/attention/match.py", "tagged"): "bodies that read tensors are refused, by check_kinds",
-    ("pipelines/tensor/attention/match.py", "tags_behind"): "bodies that read tensors are refused, by check_kinds",
+    ("pipelines/tensor/attention/match.py", "result_tags"): "bodies that read tensors are refused, by check_kinds",
     ("pipelines/tensor/blocking/cluster.py", "still"): "a size, for the choice of a length",
     ("pipelines/tensor/blocking/gathers.py", "check_before"): "walks into regions itself",
     (
         "pipelines/checks/inspect_indices.py",
         "match_rows",
     ): "operations that indices are computed by, none of which has a region",
-    ("pipelines/tensor/recompute_elements.py", "_again"): "operations of a body without regions, by match_kept",
+    ("pipelines/tensor/recompute_elements.py", "_clone_scalars"): "operations of a body without regions, by match_kept",
     ("codegen/cpu/contract/producer.py", "_check_memory"): "what a kernel writes, which only operands are",
-    ("pipelines/llvm/scope_buffers.py", "gathers"): "LLVM operations have no regions",
+    ("pipelines/llvm/scope_buffers.py", "loads_by_loaded_index"): "LLVM operations have no regions",
     ("pipelines/memref/split_function.py", "_segments"): "operations that stay have no regions",
     ("offload/outline.py", "captures"): "walks into regions itself",
     ("autodiff/reverse.py", "used_by"): "walks into regions itself",

@@ -9,7 +9,7 @@ import pytest
 
 from mlirml.autodiff.batching import batching
 from mlirml.autodiff.forward import pushforward
-from mlirml.autodiff.no_rule import UNWRITTEN, why_unwritten
+from mlirml.autodiff.no_rule import NO_RULE, why_no_rule
 from mlirml.autodiff.requests import OPENS
 from mlirml.autodiff.reverse import NO_DERIVATIVE, transpose
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
@@ -58,14 +58,14 @@ def has_derivatives(name: str) -> bool:
 def test_has_rules_or_a_reason(name: str) -> None:
     if name in FUNCTIONS | REQUESTS | ENDS:
         return
-    stated = why_unwritten(name) is not None
+    stated = why_no_rule(name) is not None
     batched = bool(batching.named(name)) or name in PLACES
     assert stated != (has_derivatives(name) and batched), (stated, has_derivatives(name), batched)
 
 
 def test_the_names_are_those_of_operations() -> None:
-    dialects = {name for name in UNWRITTEN if name.endswith(".")}
+    dialects = {name for name in NO_RULE if name.endswith(".")}
     assert {name.partition(".")[0] for name in dialects} <= CONTRACT.dialects
-    assert set(UNWRITTEN) - dialects <= set(NAMES)
+    assert set(NO_RULE) - dialects <= set(NAMES)
     assert set(RULES) | INACTIVE <= set(NAMES)
     assert not set(RULES) & INACTIVE

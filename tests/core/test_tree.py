@@ -109,7 +109,7 @@ def test_is_leaf_stops_the_walk() -> None:
 
 @pytest.mark.parametrize("leaves", [[], [1], [1, 2, 3]])
 def test_a_wrong_number_of_leaves_is_an_error(leaves: list[int]) -> None:
-    with pytest.raises(ValueError, match="leaves than the tree has places"):
+    with pytest.raises(ValueError, match="leaves than the structure takes"):
         flatten((1, 2))[1].unflatten(leaves)
 
 

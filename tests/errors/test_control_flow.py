@@ -286,7 +286,7 @@ def test_no_length() -> None:
     check(
         lambda x: ml.scan(lambda c, row: (c, None), x),
         """
-        mlirml.ShapeError: scan: the number of rounds is not known
+        mlirml.ShapeError: scan: the number of iterations is not known
           --> test_control_flow.py:287:19 (<lambda>)
              |
          287 |         lambda x: ml.scan(lambda c, row: (c, None), x),
@@ -349,7 +349,7 @@ def test_python_control_flow_in_a_body() -> None:
     check(
         ml.compile(lambda x: ml.fori_loop(0, 3, body, x), frontend="trace"),
         """
-        mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
           --> test_control_flow.py:347:21 (body)
              |
          347 |         return c if c[0] > 0 else c + 1

@@ -61,7 +61,7 @@ def test_a_loop_that_ends_when_the_data_say_so() -> None:
     check_error(
         lambda: ml.grad(until)(X),
         """
-        mlirml.NoDerivativeError: `scf.while` has no derivative: the number of rounds is only known when it has ended
+        mlirml.NoDerivativeError: `scf.while` has no derivative: the trip count is only known when the loop has ended
           --> test_derivatives.py:20:12 (until)
             |
          20 |     return ml.while_loop(lambda c: c < 10.0, lambda c: c * 2, np.sum(x))
@@ -79,7 +79,7 @@ def test_a_loop_without_a_bound_that_carries_much() -> None:
     check_error(
         lambda: gradient(X, 3),
         """
-        mlirml.NoDerivativeError: `scf.for` has no derivative: its derivative reads what each round began with, 24 bytes, and how many rounds there may be is not known
+        mlirml.NoDerivativeError: `scf.for` has no derivative: its derivative reads values carried into each iteration, 24 bytes, and the trip count has no known bound
           --> test_derivatives.py:24:12 (repeated)
             |
          24 |     return ml.fori_loop(0, n, lambda i, c: np.sin(c), np.sum(x) * x)[0]
@@ -293,7 +293,7 @@ def test_axes_of_results() -> None:
             |            ^^^^^
            = stage: transform
            = note: pass: mlirml-expand
-           = help: give the axis for the examples in `out_axes`, or take one example or their mean behind `ml.vmap`
+           = help: give the axis for the examples in `out_axes`, or take one example or their mean after `ml.vmap`
         """,
     )
 

@@ -1,4 +1,4 @@
-"""Branches on values that are known only when the program runs."""
+"""Branches on values that are known only at run time."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_number() -> None:
     check_error(
         lambda: ml.compile(branch, frontend="trace")(2.0),
         """
-        mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
           --> test_if.py:14:8 (branch)
             |
          14 |     if x > 0:
@@ -63,7 +63,7 @@ def test_an_array() -> None:
     check_error(
         lambda: ml.compile(branch_on_an_array, frontend="trace")(np.ones(3)),
         """
-        mlirml.TracedBoolError: a branch needs the value of f64[3], known only when the program runs
+        mlirml.TracedBoolError: a branch needs the value of f64[3], known only at run time
           --> test_if.py:21:8 (branch_on_an_array)
             |
          21 |     if y:
@@ -77,7 +77,7 @@ def test_a_reduction() -> None:
     check_error(
         lambda: ml.compile(branch_on_all, frontend="trace")(np.ones(3)),
         """
-        mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
           --> test_if.py:27:8 (branch_on_all)
             |
          27 |     if np.all(x > 0):
@@ -91,7 +91,7 @@ def test_elif() -> None:
     check_error(
         lambda: ml.compile(second_branch, frontend="trace")(np.ones(3)),
         """
-        mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
           --> test_if.py:35:10 (second_branch)
             |
          35 |     elif np.any(x):
@@ -105,7 +105,7 @@ def test_a_conditional_expression() -> None:
     check_error(
         lambda: ml.compile(conditional_expression, frontend="trace")(np.array(2.0)),
         """
-        mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
           --> test_if.py:41:19 (conditional_expression)
             |
          41 |     return 1.0 if x > 0 else -1.0
@@ -119,7 +119,7 @@ def test_a_comprehension() -> None:
     check_error(
         lambda: ml.compile(filtered)(np.ones(3)),
         """
-        mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
           --> test_if.py:45:32 (<genexpr>)
             |
          45 |     return sum(v for v in x if v > 0)

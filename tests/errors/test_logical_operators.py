@@ -36,7 +36,7 @@ def test_and() -> None:
     check_error(
         lambda: ml.compile(inside)(np.ones(3)),
         """
-        mlirml.TracedBoolError: `and` needs the value of bool[3], known only when the program runs
+        mlirml.TracedBoolError: `and` needs the value of bool[3], known only at run time
           --> test_logical_operators.py:14:12 (inside)
             |
          14 |     return x > 0 and x < 1
@@ -50,7 +50,7 @@ def test_or() -> None:
     check_error(
         lambda: ml.compile(outside)(np.ones(3)),
         """
-        mlirml.TracedBoolError: `or` needs the value of bool[3], known only when the program runs
+        mlirml.TracedBoolError: `or` needs the value of bool[3], known only at run time
           --> test_logical_operators.py:18:12 (outside)
             |
          18 |     return x < 0 or x > 1
@@ -64,7 +64,7 @@ def test_not() -> None:
     check_error(
         lambda: ml.compile(negated)(np.ones(3)),
         """
-        mlirml.TracedBoolError: `not` needs the value of f64[3], known only when the program runs
+        mlirml.TracedBoolError: `not` needs the value of f64[3], known only at run time
           --> test_logical_operators.py:22:12 (negated)
             |
          22 |     return not x
@@ -78,7 +78,7 @@ def test_a_chained_comparison() -> None:
     check_error(
         lambda: ml.compile(between)(np.ones(3)),
         """
-        mlirml.TracedBoolError: a chained comparison needs the value of bool[3], known only when the program runs
+        mlirml.TracedBoolError: a chained comparison needs the value of bool[3], known only at run time
           --> test_logical_operators.py:26:12 (between)
             |
          26 |     return 0 < x < 1
@@ -92,7 +92,7 @@ def test_a_branch_on_both() -> None:
     check_error(
         lambda: ml.compile(branch, frontend="trace")(np.array(2.0)),
         """
-        mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
           --> test_logical_operators.py:30:8 (branch)
             |
          30 |     if x > 0 and x < 1:

@@ -71,11 +71,11 @@ def test_a_list_grows_in_a_while_loop() -> None:
     check_error(
         lambda: ml.compile(grown, frontend="loops")(V),
         """
-        mlirml.UnsupportedSyntaxError: `found` has 0 elements in front of a round of the loop and 1 element behind it
+        mlirml.UnsupportedSyntaxError: `found` has 0 elements before an iteration of the loop and 1 element after it
           --> test_loops_containers.py:36:11 (grown)
             |
          36 |     while i < len(x):
             |           ^^^^^^^^^^
-           = help: store into an array made in front of the loop, `out[i] = x`
+           = help: store into an array made before the loop, `out[i] = x`
         """,
     )

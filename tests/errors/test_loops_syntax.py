@@ -92,7 +92,7 @@ def test_a_list_of_an_unknown_length() -> None:
     check_error(
         lambda: ml.compile(listed)(V, np.int64(3)),
         """
-        mlirml.UnsupportedSyntaxError: a range whose bounds are known only when the program runs is iterated outside of a `for` statement
+        mlirml.UnsupportedSyntaxError: a range whose bounds are known only at run time is iterated outside of a `for` statement
           --> test_loops_syntax.py:49:12 (listed)
             |
          49 |     return [x[i] for i in range(n)]
@@ -106,12 +106,12 @@ def test_a_loop_too_long_to_unroll() -> None:
     check_error(
         lambda: ml.compile(sized)(np.zeros(300)),
         """
-        mlirml.TracedValueError: `np.zeros()` needs the value of i64[], known only when the program runs
+        mlirml.TracedValueError: `np.zeros()` needs the value of i64[], known only at run time
           --> test_loops_syntax.py:54:23 (sized)
             |
          54 |         x[i] = np.sum(np.zeros(i))
             |                       ^^^^^^^^^^^
-           = note: it differs from round to round of a loop with 300 rounds; up to 256 would be unrolled
+           = note: it differs between iterations of a loop with 300 iterations; up to 256 would be unrolled
            = help: use Python numbers for sizes and limits, or make the argument static (`static_argnums`)
         """,
     )

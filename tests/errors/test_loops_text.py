@@ -43,7 +43,7 @@ def test_text_of_an_element() -> None:
     check_error(
         lambda: ml.compile(text)(np.ones(3)),
         """
-        mlirml.TracedValueError: `str()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `str()` needs the value of f64[], known only at run time
           --> test_loops_text.py:18:20 (text)
             |
          18 |         x[i] = len(str(x[i]))
@@ -57,7 +57,7 @@ def test_a_format_without_a_specification() -> None:
     check_error(
         lambda: ml.compile(formatted)(np.ones(3)),
         """
-        mlirml.TracedValueError: formatting needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: formatting needs the value of f64[], known only at run time
           --> test_loops_text.py:23:15 (formatted)
             |
          23 |         WORDS[f"{x[i]} of {i}"] = 1
@@ -71,7 +71,7 @@ def test_an_element_as_a_key() -> None:
     check_error(
         lambda: ml.compile(looked_up)(np.ones(3)),
         """
-        mlirml.TracedValueError: an index needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: an index needs the value of f64[], known only at run time
           --> test_loops_text.py:29:16 (looked_up)
             |
          29 |         x[i] = NAMES[x[i]]
@@ -90,12 +90,12 @@ def test_too_many_rounds_to_unroll() -> None:
     check_error(
         lambda: ml.compile(many)(np.ones(300)),
         """
-        mlirml.TracedValueError: an index needs the value of i64[], known only when the program runs
+        mlirml.TracedValueError: an index needs the value of i64[], known only at run time
           --> test_loops_text.py:39:16 (many)
             |
          39 |         x[i] = NAMES[i % 2]
             |                ^^^^^^^^^^^^
-           = note: it differs from round to round of a loop with 300 rounds; up to 256 would be unrolled
+           = note: it differs between iterations of a loop with 300 iterations; up to 256 would be unrolled
            = help: index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list; or make the argument static (`static_argnums`)
         """,  # noqa: E501
     )

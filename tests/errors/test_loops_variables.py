@@ -67,7 +67,7 @@ def test_after_a_loop_that_may_have_no_rounds() -> None:
             |
          18 |     return t
             |            ^
-           = help: give `t` a value in front of the `for` loop
+           = help: give `t` a value before the `for` loop
         """,
     )
 
@@ -81,7 +81,7 @@ def test_assigned_in_one_branch() -> None:
             |
          25 |         x[i] = t
             |                ^
-           = help: give `t` a value in front of a branch
+           = help: give `t` a value before a branch
         """,
     )
 
@@ -104,7 +104,7 @@ def test_another_dtype_after_a_round() -> None:
     check_error(
         lambda: ml.compile(widened)(V),
         """
-        mlirml.DTypeError: `s` changes its dtype in the loop: f32[] before a round, f64[] after it
+        mlirml.DTypeError: `s` changes its dtype in the loop: f32[] before an iteration, f64[] after it
           --> test_loops_variables.py:36:5 (widened)
             |
          36 |     for i in range(3):
@@ -118,7 +118,7 @@ def test_another_shape_after_a_round() -> None:
     check_error(
         lambda: ml.compile(reshaped, frontend="loops")(V),
         """
-        mlirml.ShapeError: `s` changes its shape in the loop: a Python int before a round, f64[5] after it
+        mlirml.ShapeError: `s` changes its shape in the loop: a Python int before an iteration, f64[5] after it
           --> test_loops_variables.py:43:5 (reshaped)
             |
          43 |     for i in range(3):
@@ -132,7 +132,7 @@ def test_results_that_differ() -> None:
     check_error(
         lambda: ml.compile(found)(V),
         """
-        mlirml.UnsupportedSyntaxError: the function returns None in one branch and i64[] in the other, and which one is known only when the program runs
+        mlirml.UnsupportedSyntaxError: the function returns None in one branch and i64[] in the other, and which one is known only at run time
           --> test_loops_variables.py:49:5 (found)
             |
          49 |     for i in range(4):
@@ -165,7 +165,7 @@ def test_arrays_exchanged_in_a_loop_of_a_loop() -> None:
     check_error(
         lambda: ml.compile(turned)(V.copy(), V.copy()),
         """
-        mlirml.CaptureError: a store into `b`, which is another array in the next round of the loop: compiled code cannot tell whose elements change
+        mlirml.CaptureError: a store into `b`, which is another array in the next iteration of the loop: compiled code cannot tell whose elements change
           --> test_loops_variables.py:159:13 (turned)
              |
          159 |             b[i] = a[i] * 0.5
@@ -188,7 +188,7 @@ def test_none_in_one_branch() -> None:
     check_error(
         lambda: ml.compile(best)(V),
         """
-        mlirml.UnsupportedSyntaxError: `most` is None in one branch and f64[] in the other, and which one is known only when the program runs
+        mlirml.UnsupportedSyntaxError: `most` is None in one branch and f64[] in the other, and which one is known only at run time
           --> test_loops_variables.py:182:16 (best)
              |
          182 |             if x[i] > 3:

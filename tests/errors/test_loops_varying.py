@@ -1,4 +1,4 @@
-"""Slices whose length is known only when the program runs, where that is in the way."""
+"""Slices whose length is known only at run time, where that is in the way."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_result() -> None:
     check_error(
         lambda: ml.compile(returned)(V, 3),
         """
-        mlirml.ShapeError: result is a slice whose length is known only when the program runs
+        mlirml.ShapeError: result is a slice whose length is known only at run time
           --> test_loops_varying.py:19:12 (returned)
             |
          19 |     return x[:n]
@@ -63,14 +63,14 @@ def test_a_function_that_has_no_loop() -> None:
     check_error(
         lambda: ml.compile(medians)(V),
         """
-        mlirml.UnsupportedSyntaxError: the length of a slice is known only when the program runs, and `np.quantile` would need it
+        mlirml.UnsupportedSyntaxError: the length of a slice is known only at run time, and `np.quantile` would need it
           --> test_loops_varying.py:24:16 (medians)
             |
          24 |         x[i] = np.quantile(x[:i], 0.5)
             |                ^^^^^^^^^^^^^^^^^^^^^^^
-           = note: it differs from round to round of a loop with 299 rounds; up to 256 would be unrolled
+           = note: it differs between iterations of a loop with 299 iterations; up to 256 would be unrolled
            = help: write a loop over the elements, or slices of one length, as in `x[i : i + 3]`
-        """,  # noqa: E501
+        """,
     )
     x, expected = V[:20].copy(), V[:20].copy()
     ml.compile(medians)(x)
@@ -110,7 +110,7 @@ def test_one_or_another() -> None:
     check_error(
         lambda: ml.compile(either)(V),
         """
-        mlirml.UnsupportedSyntaxError: an expression is a slice of changing length in one branch and a slice of changing length in the other, and which one is known only when the program runs
+        mlirml.UnsupportedSyntaxError: an expression is a slice of changing length in one branch and a slice of changing length in the other, and which one is known only at run time
           --> test_loops_varying.py:39:16 (either)
             |
          39 |         part = x[:i] if x[i] > 0 else x[i:]

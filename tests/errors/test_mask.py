@@ -65,7 +65,7 @@ def test_a_mask_of_another_shape() -> None:
             |
          23 |     x[mask] = 0
             |     ^^^^^^^
-           = help: a mask has the shape of the array, or that of the dimensions that it stands for
+           = help: a mask has the shape of the array, or that of the dimensions that it indexes
         """,
     )
 

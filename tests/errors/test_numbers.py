@@ -38,7 +38,7 @@ def test_float() -> None:
     check_error(
         lambda: ml.compile(to_float, frontend="trace")(2.0),
         """
-        mlirml.TracedValueError: `float()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `float()` needs the value of f64[], known only at run time
           --> test_numbers.py:14:12 (to_float)
             |
          14 |     return float(x)
@@ -52,7 +52,7 @@ def test_int() -> None:
     check_error(
         lambda: ml.compile(to_int, frontend="trace")(np.ones(3)),
         """
-        mlirml.TracedValueError: `int()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `int()` needs the value of f64[], known only at run time
           --> test_numbers.py:18:12 (to_int)
             |
          18 |     return int(x[0])
@@ -66,7 +66,7 @@ def test_round() -> None:
     check_error(
         lambda: ml.compile(rounded, frontend="trace")(2.5),
         """
-        mlirml.TracedValueError: `round()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `round()` needs the value of f64[], known only at run time
           --> test_numbers.py:22:12 (rounded)
             |
          22 |     return round(x)
@@ -80,7 +80,7 @@ def test_item() -> None:
     check_error(
         lambda: ml.compile(item)(np.ones(1)),
         """
-        mlirml.TracedValueError: `.item()` needs the value of f64[1], known only when the program runs
+        mlirml.TracedValueError: `.item()` needs the value of f64[1], known only at run time
           --> test_numbers.py:26:12 (item)
             |
          26 |     return x.item()
@@ -94,7 +94,7 @@ def test_tolist() -> None:
     check_error(
         lambda: ml.compile(to_list)(np.ones(3)),
         """
-        mlirml.TracedValueError: `.tolist()` needs the value of f64[3], known only when the program runs
+        mlirml.TracedValueError: `.tolist()` needs the value of f64[3], known only at run time
           --> test_numbers.py:30:12 (to_list)
             |
          30 |     return x.tolist()
@@ -108,7 +108,7 @@ def test_a_numpy_scalar() -> None:
     check_error(
         lambda: ml.compile(numpy_scalar, frontend="trace")(np.ones(3)),
         """
-        mlirml.TracedValueError: `np.float32()` needs the value of f64[3], known only when the program runs
+        mlirml.TracedValueError: `np.float32()` needs the value of f64[3], known only at run time
           --> test_numbers.py:34:12 (numpy_scalar)
             |
          34 |     return np.float32(x)

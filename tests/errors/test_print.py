@@ -24,7 +24,7 @@ def test_a_format() -> None:
     check_error(
         lambda: ml.compile(formatted)(2.0),
         """
-        mlirml.TracedValueError: formatting needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: formatting needs the value of f64[], known only at run time
           --> test_print.py:20:12 (formatted)
             |
          20 |     return f"{x:.2f}"

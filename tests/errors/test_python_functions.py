@@ -31,7 +31,7 @@ def test_max() -> None:
     check_error(
         lambda: ml.compile(larger, frontend="trace")(np.ones(3)),
         """
-        mlirml.TracedBoolError: `max()` needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: `max()` needs the value of bool[], known only at run time
           --> test_python_functions.py:14:12 (larger)
             |
          14 |     return max(x[0], x[1])
@@ -45,7 +45,7 @@ def test_all() -> None:
     check_error(
         lambda: ml.compile(every, frontend="trace")(np.ones(3)),
         """
-        mlirml.TracedBoolError: `all()` needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: `all()` needs the value of bool[], known only at run time
           --> test_python_functions.py:18:12 (every)
             |
          18 |     return all(x > 0)
@@ -59,7 +59,7 @@ def test_in() -> None:
     check_error(
         lambda: ml.compile(contains)(np.ones(3)),
         """
-        mlirml.TracedBoolError: `in` needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: `in` needs the value of bool[], known only at run time
           --> test_python_functions.py:22:12 (contains)
             |
          22 |     return 1.0 in x

@@ -25,7 +25,7 @@ def test_vectorize() -> None:
     check_error(
         lambda: ml.compile(vectorized)(np.ones(3)),
         """
-        mlirml.TracedValueError: `absolute()` needs the value of f64[3], known only when the program runs
+        mlirml.TracedValueError: `absolute()` needs the value of f64[3], known only at run time
           --> test_real_array.py:17:12 (vectorized)
             |
          17 |     return absolute(x)
@@ -39,7 +39,7 @@ def test_a_function_of_a_library() -> None:
     check_error(
         lambda: ml.compile(spread)(np.ones(3)),
         """
-        mlirml.TracedValueError: `statistics.fmean()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `statistics.fmean()` needs the value of f64[], known only at run time
           --> test_real_array.py:21:12 (spread)
             |
          21 |     return statistics.fmean(x)
@@ -57,7 +57,7 @@ def test_a_list_of_traced_values() -> None:
     check_error(
         lambda: ml.compile(of_list)(np.ones(3)),
         """
-        mlirml.TracedValueError: `np.unique()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `np.unique()` needs the value of f64[], known only at run time
           --> test_real_array.py:53:12 (of_list)
             |
          53 |     return np.unique([x[0], x[1] * 2])
@@ -78,7 +78,7 @@ def test_an_array_of_traced_values_in_a_function_out_of_a_container() -> None:
     check_error(
         lambda: ml.compile(lambda x: FUNCTIONS["matrix"](x))(np.ones(3)),
         """
-        mlirml.TracedValueError: `np.array()` needs the value of f64[], known only when the program runs
+        mlirml.TracedValueError: `np.array()` needs the value of f64[], known only at run time
           --> test_real_array.py:71:12 (made_of_numbers)
             |
          71 |     return np.array([[x[0], x[1]], [x[1], x[0]]])

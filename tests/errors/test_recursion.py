@@ -64,7 +64,7 @@ def test_a_condition_on_data() -> None:
     check_error(
         lambda: ml.compile(factorial, frontend="trace")(np.int64(5)),
         f"""
-        mlirml.TracedBoolError: a branch needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
           --> test_recursion.py:25:17 (factorial)
             |
          25 |     return 1 if n <= 1 else n * factorial(n - 1)

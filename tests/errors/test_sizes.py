@@ -36,7 +36,7 @@ def test_range() -> None:
     check_error(
         lambda: ml.compile(repeat, frontend="trace")(np.ones(3), np.int64(4)),
         """
-        mlirml.TracedValueError: `range()` needs the value of i64[], known only when the program runs
+        mlirml.TracedValueError: `range()` needs the value of i64[], known only at run time
           --> test_sizes.py:14:14 (repeat)
             |
          14 |     for _ in range(n):
@@ -50,7 +50,7 @@ def test_zeros() -> None:
     check_error(
         lambda: ml.compile(zeros)(np.int64(3)),
         """
-        mlirml.TracedValueError: `np.zeros()` needs the value of i64[], known only when the program runs
+        mlirml.TracedValueError: `np.zeros()` needs the value of i64[], known only at run time
           --> test_sizes.py:20:12 (zeros)
             |
          20 |     return np.zeros(n)
@@ -64,7 +64,7 @@ def test_arange() -> None:
     check_error(
         lambda: ml.compile(numbers)(np.int64(3)),
         """
-        mlirml.TracedValueError: `np.arange()` needs the value of i64[], known only when the program runs
+        mlirml.TracedValueError: `np.arange()` needs the value of i64[], known only at run time
           --> test_sizes.py:24:12 (numbers)
             |
          24 |     return np.arange(n)

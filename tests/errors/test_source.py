@@ -74,7 +74,7 @@ def test_without_source() -> None:
     check_error(
         lambda: ml.compile(define(BRANCH, "<made here>"))(2.0),
         """
-        mlirml.TracedBoolError: a truth test needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a truth test needs the value of bool[], known only at run time
           --> <made here>:2:8 (branch)
            = help: select with `np.where(condition, a, b)`
         """,
@@ -112,7 +112,7 @@ def test_a_notebook_cell_with_magic(monkeypatch: pytest.MonkeyPatch) -> None:
     check_error(
         lambda: ml.compile(define("\n" + BRANCH, "<cell 7>"), frontend="trace")(2.0),
         """
-        mlirml.TracedBoolError: a truth test needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a truth test needs the value of bool[], known only at run time
           --> <cell 7>:3:8 (branch)
            |
          3 |     if x > 0:

@@ -1,4 +1,4 @@
-"""An index that is known only when the program runs: it is checked then."""
+"""An index that is known only at run time: it is checked then."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_an_argument_as_bound_of_a_slice() -> None:
     check_error(
         lambda: ml.compile(rest)(np.ones((4, 8), np.float32), np.int64(1)),
         """
-        mlirml.UnsupportedSyntaxError: a bound of a slice is known only when the program runs (i64[]), and so is the length
+        mlirml.UnsupportedSyntaxError: a bound of a slice is known only at run time (i64[]), and so is the length
           --> test_traced_index.py:25:12 (rest)
             |
          25 |     return x[i:]
             |            ^^^^^
            = help: for a known length n write `x[start + np.arange(n)]`, or make the argument static (`static_argnums`)
-        """,  # noqa: E501
+        """,
     )
 
 
@@ -47,7 +47,7 @@ def test_an_argument_as_index_of_a_list() -> None:
     check_error(
         lambda: ml.compile(item_of_a_list)(np.ones((4, 8), np.float32), np.int64(1)),
         """
-        mlirml.TracedValueError: an index needs the value of i64[], known only when the program runs
+        mlirml.TracedValueError: an index needs the value of i64[], known only at run time
           --> test_traced_index.py:29:12 (item_of_a_list)
             |
          29 |     return [x, -x][i]

@@ -75,7 +75,7 @@ def test_a_library_that_is_none(tmp_path: Any) -> None:
 @needs_vulkan
 def test_a_device_that_is_not_there() -> None:
     with pytest.raises(
-        TargetError, match="there is no device 'vulkan:7': of kind 'vulkan' there are 1, counted from 0"
+        TargetError, match="there is no device 'vulkan:7': of type 'vulkan' there are 1, counted from 0"
     ):
         ml.device("vulkan:7")
 

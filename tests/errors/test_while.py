@@ -26,7 +26,7 @@ def test_a_number() -> None:
     check_error(
         lambda: ml.compile(double, frontend="trace")(2.0),
         """
-        mlirml.TracedBoolError: a loop needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a loop needs the value of bool[], known only at run time
           --> test_while.py:14:11 (double)
             |
          14 |     while x < 10:
@@ -40,7 +40,7 @@ def test_a_reduction() -> None:
     check_error(
         lambda: ml.compile(converge, frontend="trace")(np.ones(3)),
         """
-        mlirml.TracedBoolError: a loop needs the value of bool[], known only when the program runs
+        mlirml.TracedBoolError: a loop needs the value of bool[], known only at run time
           --> test_while.py:20:11 (converge)
             |
          20 |     while np.max(np.abs(x)) > 1e-3:

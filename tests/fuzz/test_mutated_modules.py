@@ -58,7 +58,7 @@ def test_mutated_modules() -> None:
             "    scf.yield %b, %b : tensor<4xf64>, tensor<4xf64>\n  }\n"
             "  return %r : tensor<4xf64>\n}\n",
             ["--mlirml-bufferize"],
-            "`scf.while` has arrays at other places in one of its regions: run mlirml-align-while before",
+            "`scf.while` has its arrays at different positions in one of its regions: run mlirml-align-while before",
         ),
         (
             "func.func @main(%x: memref<3xf32>, %y: memref<3xf32>) {\n"

@@ -1,4 +1,4 @@
-"""Masks and initial values of reductions that are known only when the program runs; arguments drawn at random."""
+"""Masks and initial values of reductions that are known only at run time; arguments drawn at random."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def test_a_remark_tells_the_place_and_the_kind() -> None:
         "user.py:3:5: remark: recognised: linalg.matmul [mlirml-raise]",
         "other.py:1:2: remark: raised: linalg.generic [mlirml-raise]",
     ]
-    assert [r.kind for r in seen.remarks] == ["not raised", "recognised", "raised"]
+    assert [r.outcome for r in seen.remarks] == ["not raised", "recognised", "raised"]
 
 
 def total(x: Any) -> Any:

@@ -237,11 +237,11 @@ def test_kernels_that_the_device_does_not_take(fake: Any) -> None:
 
 
 def test_what_is_missing_is_said(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ml.TargetError, match="of kind 'cuda' there are 2"):
+    with pytest.raises(ml.TargetError, match="of type 'cuda' there are 2"):
         ml.device("cuda:2")
     fake.fake_devices(0, 12040)
     cuda.library.cache_clear()
-    with pytest.raises(ml.TargetError, match="of kind 'cuda' there is none"):
+    with pytest.raises(ml.TargetError, match="of type 'cuda' there is none"):
         ml.device("cuda")
     fake.fake_devices(1, 11080)
     cuda.library.cache_clear()

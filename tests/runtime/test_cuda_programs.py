@@ -10,7 +10,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.runtime.artifact import Artifact, Buffer
-from mlirml.runtime.device_program import DeviceProgram, load_artifact, place_of
+from mlirml.runtime.device_program import DeviceProgram, common_device, load_artifact
 from tests.runtime.conftest import emit_object
 from tests.runtime.test_cuda_device import HOST, ILLEGAL_ADDRESS, fake, path  # noqa: F401  (fixtures)
 
@@ -48,7 +48,7 @@ def test_arrays_run_the_program_where_they_lie(program: DeviceProgram) -> None:
 
 def test_arrays_on_two_devices_are_refused(fake: Fake) -> None:  # noqa: F811
     with pytest.raises(ml.ArgumentError) as error:
-        place_of([ml.put(X, "cuda:0"), 2.0, ml.put(X, "cuda:1")])
+        common_device([ml.put(X, "cuda:0"), 2.0, ml.put(X, "cuda:1")])
     assert str(error.value) == (
         'the arguments lie on cuda:0 and cuda:1\n   = help: bring them to one device, as by `.to("cuda:0")`'
     )

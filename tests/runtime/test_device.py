@@ -44,7 +44,7 @@ def test_devices_by_name(fake: FakeDriver) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("fake:1", "there is no device 'fake:1': of kind 'fake' there are 1, counted from 0"),
+        ("fake:1", "there is no device 'fake:1': of type 'fake' there are 1, counted from 0"),
         ("gpu", 'there is no device \'gpu\'\n   = help: the devices here are "cpu", "fake:0", and "auto"'),
         ("cpu:1", 'there is no device \'cpu:1\'\n   = help: the devices here are "cpu", "fake:0", and "auto"'),
         ("fake:x", 'there is no device \'fake:x\'\n   = help: the devices here are "cpu", "fake:0", and "auto"'),

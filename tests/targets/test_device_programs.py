@@ -221,7 +221,7 @@ def test_explain_says_what_stays_on_the_host(target: str) -> None:
     told = program.explain()
     assert ", 10 times" in told
     assert "how many launches a call makes depends on what it computes" in told
-    assert "4 bytes move to the host and 0 back, in each round of a loop" in told
+    assert "4 bytes move to the host and 0 back, in each iteration of a loop" in told
 
 
 def test_waiting_for_each_kernel_gives_the_same(target: str) -> None:

@@ -2,11 +2,11 @@
 // RUN: mlirml-opt %s --mlirml-raise --remarks 2>&1 | grep -c "func.call is in it" | filecheck %s --check-prefix=ONCE
 
 // Each statement says what became of its loops: raised to what, or why it stays.
-// CHECK-DAG: remarks.mlir:21:{{.*}} not raised: loop 1 of 1 stays: rounds that come later need what it stores
+// CHECK-DAG: remarks.mlir:21:{{.*}} not raised: loop 1 of 1 stays: later iterations need what it stores
 // CHECK-DAG: remarks.mlir:23:{{.*}} raised: 1 loop to one linalg.generic (parallel)
 // CHECK-DAG: remarks.mlir:26:{{.*}} not raised: func.call is in it
-// CHECK-DAG: remarks.mlir:34:{{.*}} not raised: a loop with an unknown number of rounds is in it
-// CHECK-DAG: remarks.mlir:35:{{.*}} not raised: how many rounds it has is known only when it ends
+// CHECK-DAG: remarks.mlir:34:{{.*}} not raised: a loop with an unknown trip count is in it
+// CHECK-DAG: remarks.mlir:35:{{.*}} not raised: its trip count is known only when it ends
 // ONCE: {{^}}1{{$}}
 func.func private @unknown(index)
 

@@ -19,7 +19,7 @@ func.func @main(%A: tensor<9x9xf32>, %B: tensor<9xf32>, %n: index) -> (tensor<9x
     %odd = arith.addi %even, %c1 : index
     %y = tensor.extract %B0[%odd] : tensor<9xf32>
     %z = arith.addf %x, %y : f32
-    // expected-remark@+1 {{flow dependence on line 12, within a round of loop 1}}
+    // expected-remark@+1 {{flow dependence on line 12, within an iteration of loop 1}}
     %B1 = tensor.insert %z into %B0[%even] : tensor<9xf32>
     scf.yield %1, %B1 : tensor<9x9xf32>, tensor<9xf32>
   }

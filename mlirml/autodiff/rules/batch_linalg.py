@@ -1,7 +1,7 @@
-"""Batched forms of linalg's operations, and of numbers between tensors.
+"""Batched forms of linalg operations, and of scalars between tensors.
 
-Every map gets a first dimension. Contractions stay contractions, with wider maps; a convolution whose filters are the
-same for all examples takes the examples into its own batch.
+Every map gets a new first dimension. Contractions stay contractions, with wider maps; a convolution whose filters are
+equal for all lanes takes the lanes into its batch dimension.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from mlirml.ir.bindings import clone_with, defining_op, mlir, operations
 
 @batching("arith.", "math.", "affine.apply", "affine.max", "affine.min", types=scalars)
 def scalar(batch: Batch, op: mlir.Operation) -> None:
-    """A scalar operation for each example."""
+    """A scalar operation for each lane."""
     inputs = [batch.values[x] for x in op.operands if x in batch]
     result = op.results[0]
-    kind = batch.kind(result.type)
-    identity = mlir.AffineMap.get_identity(len(kind.shape))
+    type_ = batch.batched_type(result.type)
+    identity = mlir.AffineMap.get_identity(len(type_.shape))
 
     def body(xs: list[mlir.Value]) -> list[mlir.Value]:
         given = iter(xs)
@@ -31,12 +31,12 @@ def scalar(batch: Batch, op: mlir.Operation) -> None:
         return [emit.create(op.name, operands, [result.type], attributes).results[0]]
 
     maps = [identity] * (len(inputs) + 1)
-    batch.values[result] = emit.generic(inputs, [emit.empty(kind)], maps, ["parallel"], body).results[0]
+    batch.values[result] = emit.generic(inputs, [emit.empty(type_)], maps, ["parallel"], body).results[0]
 
 
 @batching("arith.select", types=one_of_two_tensors)
 def select(batch: Batch, op: mlir.Operation) -> None:
-    """A choice between tensors for each example, or one that all examples share."""
+    """A select between tensors for each lane, or one that all lanes share."""
     condition, a, b = op.operands
     many = batch.full(a), batch.full(b)
     shared = condition not in batch
@@ -46,28 +46,28 @@ def select(batch: Batch, op: mlir.Operation) -> None:
 
 @batching("linalg.fill")
 def fill(batch: Batch, op: mlir.Operation) -> None:
-    """A number for each example, spread over its tensor."""
+    """A fill value for each lane, broadcast over its tensor."""
     scalar_, out = op.operands
     if scalar_ not in batch:
-        batch.values[op.results[0]] = emit.fill(scalar_, emit.empty(batch.kind(out.type))).results[0]
+        batch.values[op.results[0]] = emit.fill(scalar_, emit.empty(batch.batched_type(out.type))).results[0]
         return
-    kind = batch.kind(out.type)
-    rank = len(kind.shape)
+    type_ = batch.batched_type(out.type)
+    rank = len(type_.shape)
     maps = [mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(0)]), mlir.AffineMap.get_identity(rank)]
-    spread = emit.generic([batch.values[scalar_]], [emit.empty(kind)], maps, ["parallel"] * rank, lambda xs: xs[:1])
+    spread = emit.generic([batch.values[scalar_]], [emit.empty(type_)], maps, ["parallel"] * rank, lambda xs: xs[:1])
     batch.values[op.results[0]] = spread.results[0]
 
 
 @batching("linalg.")
 def structured(batch: Batch, op: mlir.Operation) -> None:
-    """Any structured operation, with one more parallel dimension in front."""
+    """Any structured operation, with one more parallel dimension first."""
     s = Structured.of(op)
     if ".conv_" in op.name and op.operands[1] not in batch and op.operands[0] in batch and not _from_outside(batch, s):
         batch.values[op.results[0]] = _convolution(batch, op)
         return
     numbers = _from_outside(batch, s)
     inputs = [batch.values.get(r.tensor, r.tensor) for r in s.inputs] + [batch.values[x] for x in numbers]
-    outs = [_init(batch, r.tensor) for r in s.inits]
+    inits = [_init(batch, r.tensor) for r in s.inits]
     rank = len(s.sizes) + 1
     first = mlir.AffineDimExpr.get(0)
 
@@ -81,7 +81,7 @@ def structured(batch: Batch, op: mlir.Operation) -> None:
     maps += [mlir.AffineMap.get(rank, 0, [first])] * len(numbers)
     maps += [moved(r.map, True) for r in s.inits]
     if _is_contraction(op) and not numbers:
-        batch.values[op.results[0]] = _contract(op, inputs, outs, maps)
+        batch.values[op.results[0]] = _contract(op, inputs, inits, maps)
         return
     kept = {d for r in s.inits for e in r.map.results for d in [getattr(e, "position", None)]}
     iterators = ["parallel", *("parallel" if d in kept else "reduction" for d in range(len(s.sizes)))]
@@ -93,20 +93,20 @@ def structured(batch: Batch, op: mlir.Operation) -> None:
         _copy(batch, s, environment)
         return [environment.get(y, y) for y in s.yields]
 
-    new = emit.generic(inputs, outs, maps, iterators, body)
+    new = emit.generic(inputs, inits, maps, iterators, body)
     for old, result in zip(op.results, new.results):
         batch.values[old] = result
 
 
 def _copy(batch: Batch, s: Structured, environment: dict[mlir.Value, mlir.Value]) -> None:
-    """The body again; places move by one dimension, and elements are read from the example's own tensor."""
+    """Clone the body: indices are shifted by one dimension, and elements are read from the lane's own tensor."""
     for op in s.body:
         if op.name == "linalg.index":
             environment[op.results[0]] = index(int(mlir.IntegerAttr(op.attributes["dim"]).value) + 1)
         elif op.name == "tensor.extract" and op.operands[0] in batch:
-            place = [environment.get(x, x) for x in list(op.operands)[1:]]
+            indices = [environment.get(x, x) for x in list(op.operands)[1:]]
             source = batch.values[op.operands[0]]
-            environment[op.results[0]] = emit.value("tensor.extract", [source, index(0), *place], op.results[0].type)
+            environment[op.results[0]] = emit.value("tensor.extract", [source, index(0), *indices], op.results[0].type)
         elif op.regions:
             clone_with(op, environment)
         else:
@@ -114,7 +114,7 @@ def _copy(batch: Batch, s: Structured, environment: dict[mlir.Value, mlir.Value]
 
 
 def _from_outside(batch: Batch, s: Structured) -> list[mlir.Value]:
-    """Batched numbers that the body uses."""
+    """The batched scalars that the body captures."""
     found: dict[mlir.Value, None] = {}
     for op in s.body:
         for inner in operations(op):
@@ -124,13 +124,13 @@ def _from_outside(batch: Batch, s: Structured) -> list[mlir.Value]:
 
 
 def _init(batch: Batch, value: mlir.Value) -> mlir.Value:
-    """What a batched operation starts from: the same again for each example, without a copy where it can be."""
+    """The batched init of an operation: one broadcast for all lanes, without a copy where possible."""
     owner = defining_op(value)
     if value not in batch and owner is not None:
         if owner.name == "tensor.empty":
-            return tensors.empty(batch.kind(value.type), value)
+            return tensors.empty(batch.batched_type(value.type), value)
         if owner.name == "linalg.fill" and owner.operands[0] not in batch:
-            return emit.fill(owner.operands[0], tensors.empty(batch.kind(value.type), value)).results[0]
+            return emit.fill(owner.operands[0], tensors.empty(batch.batched_type(value.type), value)).results[0]
     return batch.full(value)
 
 
@@ -145,14 +145,14 @@ def _is_contraction(op: mlir.Operation) -> bool:
 
 
 def _contract(
-    op: mlir.Operation, inputs: Sequence[mlir.Value], outs: Sequence[mlir.Value], maps: Sequence[mlir.AffineMap]
+    op: mlir.Operation, inputs: Sequence[mlir.Value], inits: Sequence[mlir.Value], maps: Sequence[mlir.AffineMap]
 ) -> mlir.Value:
     cast = {"cast": op.attributes["cast"]} if "cast" in op.attributes else {}
-    return emit.contract([*inputs, *outs], maps, lambda xs: emit.body_again(op.regions[0].blocks[0], xs)[0], cast)
+    return emit.contract([*inputs, *inits], maps, lambda xs: emit.body_again(op.regions[0].blocks[0], xs)[0], cast)
 
 
 def _convolution(batch: Batch, op: mlir.Operation) -> mlir.Value:
-    """The examples join the batch of the convolution."""
+    """The lanes become part of the batch dimension of the convolution."""
     x, _, out = op.operands
     many = batch.values[x]
     joined = _joined(many)
@@ -160,15 +160,15 @@ def _convolution(batch: Batch, op: mlir.Operation) -> mlir.Value:
     init = _joined(_init(batch, out)) if init is None else init
     copy = clone_with(op, {})
     copy.operands[0], copy.operands[2] = joined, init
-    kind = init.type
-    result = emit.create(op.name, list(copy.operands), [kind], {n: op.attributes[n] for n in op.attributes}, regions=1)
+    type_ = init.type
+    result = emit.create(op.name, list(copy.operands), [type_], {n: op.attributes[n] for n in op.attributes}, regions=1)
     copy.regions[0].blocks[0].append_to(result.regions[0])
     copy.erase()
-    return _parted(result.results[0], batch.kind(out.type))
+    return _parted(result.results[0], batch.batched_type(out.type))
 
 
 def _repeated(init: mlir.Value, count: int) -> mlir.Value | None:
-    """A value that is the same for all images, such as a bias, for another number of images; None if it is none."""
+    """A value that is equal for all images, such as a bias, for another batch size; None for other values."""
     op = defining_op(init)
     if op is None or op.name != "linalg.generic":
         return None
@@ -180,7 +180,7 @@ def _repeated(init: mlir.Value, count: int) -> mlir.Value | None:
         return None
     if any(op.name in ("linalg.index", "tensor.extract") or op.regions for op in s.body):
         return None
-    kind = mlir.RankedTensorType.get([count, *init.type.shape[1:]], init.type.element_type)
+    type_ = mlir.RankedTensorType.get([count, *init.type.shape[1:]], init.type.element_type)
 
     def body(xs: list[mlir.Value]) -> list[mlir.Value]:
         environment = dict(zip(s.block.arguments, xs))
@@ -188,7 +188,7 @@ def _repeated(init: mlir.Value, count: int) -> mlir.Value | None:
         return [environment.get(y, y) for y in s.yields]
 
     maps = [read.map for read in (*s.inputs, *s.inits)]
-    new = emit.generic([read.tensor for read in s.inputs], [emit.empty(kind)], maps, ["parallel"] * len(s.sizes), body)
+    new = emit.generic([read.tensor for read in s.inputs], [emit.empty(type_)], maps, ["parallel"] * len(s.sizes), body)
     return new.results[0]
 
 
@@ -199,16 +199,16 @@ def _groups(rank: int) -> mlir.ArrayAttr:
 
 
 def _joined(value: mlir.Value) -> mlir.Value:
-    """The first two dimensions as one."""
+    """The tensor with its first two dimensions collapsed."""
     shape = list(value.type.shape)
-    kind = mlir.RankedTensorType.get([shape[0] * shape[1], *shape[2:]], value.type.element_type)
-    return emit.value("tensor.collapse_shape", [value], kind, reassociation=_groups(len(shape)))
+    type_ = mlir.RankedTensorType.get([shape[0] * shape[1], *shape[2:]], value.type.element_type)
+    return emit.value("tensor.collapse_shape", [value], type_, reassociation=_groups(len(shape)))
 
 
-def _parted(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
-    """The first dimension as two."""
+def _parted(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    """The tensor with its first dimension expanded into two."""
     attributes = {
-        "reassociation": _groups(len(kind.shape)),
-        "static_output_shape": mlir.DenseI64ArrayAttr.get(list(kind.shape)),
+        "reassociation": _groups(len(type_.shape)),
+        "static_output_shape": mlir.DenseI64ArrayAttr.get(list(type_.shape)),
     }
-    return emit.value("tensor.expand_shape", [value], kind, **attributes)
+    return emit.value("tensor.expand_shape", [value], type_, **attributes)

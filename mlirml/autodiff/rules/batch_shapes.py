@@ -1,4 +1,4 @@
-"""Batched forms of operations that move elements about."""
+"""Batched forms of operations that move elements."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ _SLICE = ("static_offsets", "static_sizes", "static_strides")
 
 
 def _slice(op: mlir.Operation) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Offsets, sizes, strides, and how many run-time ones there are of each."""
+    """Offsets, sizes, strides, and the number of dynamic ones of each."""
     offsets, sizes, strides = (list(mlir.DenseI64ArrayAttr(op.attributes[name])) for name in _SLICE)
     return offsets, sizes, strides, list(mlir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))[-3:]
 
 
 def _wider(op: mlir.Operation, batch: Batch) -> dict[str, mlir.Attribute]:
-    """The slice of all examples."""
+    """The attributes of the slice of all lanes."""
     offsets, sizes, strides, _ = _slice(op)
     return tensors.slice_attributes([0, *offsets], [batch.size, *sizes], [1, *strides])
 
 
 @batching("tensor.extract_slice")
 def extract_slice(batch: Batch, op: mlir.Operation) -> None:
-    """A slice of all examples, or at a place of each one's own."""
-    source, *places = op.operands
-    kind = batch.kind(op.results[0].type)
-    if not any(x in batch for x in places):
+    """One slice of all lanes, or a gather where the offsets depend on the lane."""
+    source, *dynamic_offsets = op.operands
+    type_ = batch.batched_type(op.results[0].type)
+    if not any(x in batch for x in dynamic_offsets):
         attributes = _wider(op, batch) | {"operandSegmentSizes": emit.segments(1, *_slice(op)[3])}
-        value = emit.value("tensor.extract_slice", [batch.full(source), *places], kind, **attributes)
+        value = emit.value("tensor.extract_slice", [batch.full(source), *dynamic_offsets], type_, **attributes)
     else:
         many = batch.full(source)
-        kept = _kept(op, source.type, op.results[0].type)
+        kept = _kept_dims(op, source.type, op.results[0].type)
 
         def element(indices: list[mlir.Value], numbers: list[mlir.Value]) -> mlir.Value:
-            where = _source_place(op, batch, places, kept, indices[1:], numbers)
-            return emit.value("tensor.extract", [many, indices[0], *where], kind.element_type)
+            where = _source_index(op, batch, dynamic_offsets, kept, indices[1:], numbers)
+            return emit.value("tensor.extract", [many, indices[0], *where], type_.element_type)
 
-        value = gather(kind, [batch.values[x] for x in places if x in batch], element)
+        value = gather(type_, [batch.values[x] for x in dynamic_offsets if x in batch], element)
     batch.values[op.results[0]] = value
 
 
-def _kept(op: mlir.Operation, source: mlir.Type, part: mlir.Type) -> list[int]:
-    """Which dimensions of the source the slice has."""
+def _kept_dims(op: mlir.Operation, source: mlir.Type, part: mlir.Type) -> list[int]:
+    """The dimensions of the source that the slice has."""
     _, sizes, _, _ = _slice(op)
     wanted, kept = list(part.shape), list[int]()
     missing = len(sizes) - len(wanted)
@@ -57,7 +57,7 @@ def _kept(op: mlir.Operation, source: mlir.Type, part: mlir.Type) -> list[int]:
 
 
 def _matches(sizes: list[int], wanted: list[int]) -> bool:
-    """True if `wanted` is `sizes` without some ones."""
+    """True if `wanted` is `sizes` without some unit sizes."""
     if not wanted:
         return all(n == 1 for n in sizes)
     if not sizes:
@@ -67,31 +67,33 @@ def _matches(sizes: list[int], wanted: list[int]) -> bool:
     return sizes[0] == 1 and _matches(sizes[1:], wanted)
 
 
-def _offsets(op: mlir.Operation, batch: Batch, places: list[mlir.Value], numbers: list[mlir.Value]) -> list[mlir.Value]:
-    """The offset along each dimension, of one example."""
+def _offsets(
+    op: mlir.Operation, batch: Batch, dynamic_offsets: list[mlir.Value], numbers: list[mlir.Value]
+) -> list[mlir.Value]:
+    """The offset along each dimension, for one lane."""
     offsets, _, _, _ = _slice(op)
-    given, own = iter(places), iter(numbers)
+    given, own = iter(dynamic_offsets), iter(numbers)
     dynamic = mlir.ShapedType.get_dynamic_stride_or_offset()
     found = []
     for offset in offsets:
         if offset != dynamic:
             found.append(emit.index(offset))
             continue
-        place = next(given)
-        found.append(next(own) if place in batch else place)
+        index = next(given)
+        found.append(next(own) if index in batch else index)
     return found
 
 
-def _source_place(
+def _source_index(
     op: mlir.Operation,
     batch: Batch,
-    places: list[mlir.Value],
+    dynamic_offsets: list[mlir.Value],
     kept: list[int],
     indices: list[mlir.Value],
     numbers: list[mlir.Value],
 ) -> list[mlir.Value]:
     _, _, strides, _ = _slice(op)
-    where = _offsets(op, batch, places, numbers)
+    where = _offsets(op, batch, dynamic_offsets, numbers)
     for d, i in zip(kept, indices):
         step = i if strides[d] == 1 else emit.same_type("arith.muli", i, emit.index(strides[d]))
         where[d] = emit.same_type("arith.addi", where[d], step)
@@ -100,22 +102,22 @@ def _source_place(
 
 @batching("tensor.insert_slice")
 def insert_slice(batch: Batch, op: mlir.Operation) -> None:
-    """Into a slice of all examples, or, one example after the other, at a place of its own."""
-    source, into, *places = op.operands
+    """Insert into a slice of all lanes, or with a loop over lanes where the offsets depend on the lane."""
+    source, into, *dynamic_offsets = op.operands
     target, part = batch.full(into), batch.full(source)
-    if not any(x in batch for x in places):
+    if not any(x in batch for x in dynamic_offsets):
         attributes = _wider(op, batch) | {"operandSegmentSizes": emit.segments(1, 1, *_slice(op)[3])}
         batch.values[op.results[0]] = emit.value(
-            "tensor.insert_slice", [part, target, *places], target.type, **attributes
+            "tensor.insert_slice", [part, target, *dynamic_offsets], target.type, **attributes
         )
         return
-    kept = _kept(op, into.type, source.type)
-    own = [batch.values[x] for x in places if x in batch]
+    kept = _kept_dims(op, into.type, source.type)
+    own = [batch.values[x] for x in dynamic_offsets if x in batch]
 
     def store(indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
         b, *inner = indices
         numbers = [emit.value("tensor.extract", [x, b], x.type.element_type) for x in own]
-        where = _source_place(op, batch, places, kept, inner, numbers)
+        where = _source_index(op, batch, dynamic_offsets, kept, inner, numbers)
         element = emit.value("tensor.extract", [part, *indices], part.type.element_type)
         return emit.value("tensor.insert", [element, total, b, *where], total.type)
 
@@ -124,35 +126,35 @@ def insert_slice(batch: Batch, op: mlir.Operation) -> None:
 
 @batching("tensor.extract")
 def extract(batch: Batch, op: mlir.Operation) -> None:
-    """One element of each example."""
-    source, *place = op.operands
-    kind = batch.kind(op.results[0].type)
+    """One element of each lane."""
+    source, *index = op.operands
+    type_ = batch.batched_type(op.results[0].type)
 
     def element(indices: list[mlir.Value], numbers: list[mlir.Value]) -> mlir.Value:
         own = iter(numbers)
-        where = [next(own) if x in batch else x for x in place]
+        where = [next(own) if x in batch else x for x in index]
         if source in batch:
             where = [indices[0], *where]
-        return emit.value("tensor.extract", [batch.values.get(source, source), *where], kind.element_type)
+        return emit.value("tensor.extract", [batch.values.get(source, source), *where], type_.element_type)
 
-    if not place and source in batch:
+    if not index and source in batch:
         batch.values[op.results[0]] = batch.values[source]
         return
-    batch.values[op.results[0]] = gather(kind, [batch.values[x] for x in place if x in batch], element)
+    batch.values[op.results[0]] = gather(type_, [batch.values[x] for x in index if x in batch], element)
 
 
 @batching("tensor.insert")
 def insert(batch: Batch, op: mlir.Operation) -> None:
-    """One element of each example, one example after the other."""
-    scalar, into, *place = op.operands
+    """Insert one element into each lane, with a loop over lanes."""
+    scalar, into, *index = op.operands
     many, target = batch.full(scalar), batch.full(into)
-    if not place:
+    if not index:
         batch.values[op.results[0]] = many
         return
 
     def store(indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
         (b,) = indices
-        where = [emit.value("tensor.extract", [batch.values[x], b], x.type) if x in batch else x for x in place]
+        where = [emit.value("tensor.extract", [batch.values[x], b], x.type) if x in batch else x for x in index]
         element = emit.value("tensor.extract", [many, b], scalar.type)
         return emit.value("tensor.insert", [element, total, b, *where], total.type)
 
@@ -161,30 +163,30 @@ def insert(batch: Batch, op: mlir.Operation) -> None:
 
 @batching("tensor.from_elements")
 def from_elements(batch: Batch, op: mlir.Operation) -> None:
-    """The elements of each example side by side."""
-    kind = batch.kind(op.results[0].type)
+    """The elements of each lane, as rows."""
+    type_ = batch.batched_type(op.results[0].type)
     shape = list(op.results[0].type.shape)
     if not shape:
         batch.values[op.results[0]] = batch.full(op.operands[0])
         return
-    total = emit.empty(kind)
+    total = emit.empty(type_)
     for number, scalar in enumerate(op.operands):
-        place: list[int] = []
+        index: list[int] = []
         for size in reversed(shape):
             number, digit = divmod(number, size)
-            place.insert(0, digit)
+            index.insert(0, digit)
         ones = [1] * len(shape)
-        total = tensors.insert(batch.full(scalar), total, [0, *place], [batch.size, *ones], [1, *ones])
+        total = tensors.insert(batch.full(scalar), total, [0, *index], [batch.size, *ones], [1, *ones])
     batch.values[op.results[0]] = total
 
 
 def _moved(op: mlir.Operation) -> mlir.ArrayAttr:
-    """Groups of dimensions, behind that of the examples."""
+    """Reassociation groups, after the batch dimension."""
     i64 = mlir.IntegerType.get_signless(64)
     groups = [[int(mlir.IntegerAttr(d).value) + 1 for d in mlir.ArrayAttr(g)] for g in op.attributes["reassociation"]]
     if groups:
         groups.insert(0, [0])
-    else:  # to or from no dimensions: what is there are ones
+    else:  # to or from no dimensions: all dimensions are unit
         rank = max(len(op.operands[0].type.shape), len(op.results[0].type.shape))
         groups = [list(range(rank + 1))]
     return mlir.ArrayAttr.get([mlir.ArrayAttr.get([mlir.IntegerAttr.get(i64, d) for d in g]) for g in groups])
@@ -192,12 +194,12 @@ def _moved(op: mlir.Operation) -> mlir.ArrayAttr:
 
 @batching("tensor.expand_shape", "tensor.collapse_shape")
 def reshape(batch: Batch, op: mlir.Operation) -> None:
-    """The reshape of every example."""
-    kind = batch.kind(op.results[0].type)
+    """The reshape of every lane."""
+    type_ = batch.batched_type(op.results[0].type)
     attributes: dict[str, mlir.Attribute] = {"reassociation": _moved(op)}
     if op.name == "tensor.expand_shape":
-        attributes["static_output_shape"] = mlir.DenseI64ArrayAttr.get(list(kind.shape))
-    batch.values[op.results[0]] = emit.value(op.name, [batch.values[op.operands[0]]], kind, **attributes)
+        attributes["static_output_shape"] = mlir.DenseI64ArrayAttr.get(list(type_.shape))
+    batch.values[op.results[0]] = emit.value(op.name, [batch.values[op.operands[0]]], type_, **attributes)
 
 
 @batching(
@@ -206,7 +208,7 @@ def reshape(batch: Batch, op: mlir.Operation) -> None:
     "mlirml.again_input", "mlirml.again_output", "mlirml.barrier",
 )  # fmt: skip
 def same(batch: Batch, op: mlir.Operation) -> None:
-    """The same of all."""
+    """The same operation on all lanes."""
     attributes = {name: op.attributes[name] for name in op.attributes}
     many = batch.values[op.operands[0]]
     batch.values[op.results[0]] = emit.create(op.name, [many], [many.type], attributes).results[0]
@@ -214,7 +216,7 @@ def same(batch: Batch, op: mlir.Operation) -> None:
 
 @batching("mlirml.custom_result", "mlirml.dual")
 def custom_result(batch: Batch, op: mlir.Operation) -> None:
-    """The values of all examples, and their tangents."""
+    """The values of all lanes, and their tangents."""
     attributes = {name: op.attributes[name] for name in op.attributes}
     operands = [batch.full(x) for x in op.operands]
     batch.values[op.results[0]] = emit.create(op.name, operands, [operands[0].type], attributes).results[0]
@@ -222,35 +224,35 @@ def custom_result(batch: Batch, op: mlir.Operation) -> None:
 
 @batching("mlirml.custom_gradient")
 def custom_gradient(batch: Batch, op: mlir.Operation) -> None:
-    """Cotangents of all examples."""
+    """Cotangents of all lanes."""
     attributes = {name: op.attributes[name] for name in op.attributes}
     emit.create(op.name, [batch.full(x) for x in op.operands], (), attributes)
 
 
 @batching("tensor.pad")
 def pad(batch: Batch, op: mlir.Operation) -> None:
-    """Padding of every example; the padding is the same for all."""
+    """The padding of every lane; the padding value is equal for all."""
     source = op.operands[0]
     low = list(mlir.DenseI64ArrayAttr(op.attributes["static_low"]))
-    kind, shape = batch.kind(op.results[0].type), list(source.type.shape)
+    type_, shape = batch.batched_type(op.results[0].type), list(source.type.shape)
     value = list(op.regions[0].blocks[0].operations)[-1].operation.operands[0]
     if value in batch:
         padding = batch.full(value)
-        rank = len(kind.shape)
+        rank = len(type_.shape)
         maps = [mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(0)]), mlir.AffineMap.get_identity(rank)]
-        around = emit.generic([padding], [emit.empty(kind)], maps, ["parallel"] * rank, lambda xs: xs[:1]).results[0]
+        around = emit.generic([padding], [emit.empty(type_)], maps, ["parallel"] * rank, lambda xs: xs[:1]).results[0]
     else:
-        around = emit.fill(value, emit.empty(kind)).results[0]
+        around = emit.fill(value, emit.empty(type_)).results[0]
     ones = [1] * (len(shape) + 1)
     batch.values[op.results[0]] = tensors.insert(batch.full(source), around, [0, *low], [batch.size, *shape], ones)
 
 
 @batching("mlirml.sort", "mlirml.argsort")
 def sort(batch: Batch, op: mlir.Operation) -> None:
-    """The rows of all examples are rows of one matrix."""
-    kind = batch.kind(op.results[0].type)
+    """The rows of all lanes are the rows of one matrix."""
+    type_ = batch.batched_type(op.results[0].type)
     attributes = {name: op.attributes[name] for name in op.attributes}
     rows = _joined(batch.values[op.operands[0]])
-    flat = mlir.RankedTensorType.get([kind.shape[0] * kind.shape[1], *list(kind.shape)[2:]], kind.element_type)
+    flat = mlir.RankedTensorType.get([type_.shape[0] * type_.shape[1], *list(type_.shape)[2:]], type_.element_type)
     ordered = emit.create(op.name, [rows, emit.empty(flat)], [flat], attributes).results[0]
-    batch.values[op.results[0]] = _parted(ordered, kind)
+    batch.values[op.results[0]] = _parted(ordered, type_)

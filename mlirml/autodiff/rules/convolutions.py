@@ -1,11 +1,11 @@
-"""The cotangent of the image of a convolution, in gather form: a convolution again.
+"""The cotangent of the image of a convolution, in gather form: another convolution.
 
-    x[i] meets w[k] in y[i - k], so that  dx[i] = sum over k of dy[i - k] w[k]
+    x[i] is multiplied with w[k] in y[i - k], so that  dx[i] = sum over k of dy[i - k] w[k]
                                                 = sum over k' of pad(dy)[i + k'] w[last - k']
 
-The kernel is flipped along its spatial dimensions, filters and channels change places, and the cotangent is padded by
-the reach of the kernel. Strides larger than 1 would need zeros between the elements of dy; those convolutions are
-transposed place by place (`rules/linalg.py`).
+The kernel is flipped along its spatial dimensions, filters and channels are exchanged, and the cotangent is padded by
+the extent of the kernel. Strides larger than 1 would need zeros between the elements of dy; those convolutions are
+transposed one kernel position at a time (`rules/linalg.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SPATIAL = "dhw"
 
 
 def image_cotangent(s: Structured, cotangent: mlir.Value) -> mlir.Value | None:
-    """The cotangent of operand 0; None for what is not a named convolution of stride 1."""
+    """The cotangent of operand 0; None for operations other than named convolutions of stride 1."""
     name = s.op.name.removeprefix("linalg.")
     if not name.startswith(("conv_", "depthwise_conv_")) or any(n != 1 for n in _numbers(s.op, "strides")):
         return None
@@ -56,15 +56,15 @@ def _numbers(op: mlir.Operation, name: str) -> list[int]:
 def _padded(value: mlir.Value, amounts: list[tuple[int, int]]) -> mlir.Value:
     if not any(low or high for low, high in amounts):
         return value
-    kind = value.type
-    shape = [low + n + high for n, (low, high) in zip(kind.shape, amounts)]
+    type_ = value.type
+    shape = [low + n + high for n, (low, high) in zip(type_.shape, amounts)]
     attributes = {
         "static_low": mlir.DenseI64ArrayAttr.get([low for low, _ in amounts]),
         "static_high": mlir.DenseI64ArrayAttr.get([high for _, high in amounts]),
         "operandSegmentSizes": emit.segments(1, 0, 0),
     }
-    zero = emit.number(kind.element_type, 0)
-    op = emit.create("tensor.pad", [value], [tensors.kind_like(kind, shape)], attributes, regions=1)
+    zero = emit.number(type_.element_type, 0)
+    op = emit.create("tensor.pad", [value], [tensors.type_like(type_, shape)], attributes, regions=1)
     inner = emit.block(op, [mlir.IndexType.get()] * len(shape))
     with mlir.InsertionPoint(inner):
         emit.create("tensor.yield", [zero])
@@ -72,21 +72,21 @@ def _padded(value: mlir.Value, amounts: list[tuple[int, int]]) -> mlir.Value:
 
 
 def _flipped(kernel: mlir.Value, dims: str) -> mlir.Value:
-    """The kernel backwards along its spatial dimensions, filters and channels exchanged."""
+    """The kernel flipped along its spatial dimensions, with filters and channels exchanged."""
     other = {"f": "c", "c": "f"} if "f" in dims else {}
     order = [dims.index(other.get(d, d)) for d in dims]
     shape = [kernel.type.shape[i] for i in order]
 
     def body(_: list[mlir.Value]) -> list[mlir.Value]:
-        place: list[mlir.Value] = [None] * len(dims)  # of the kernel
+        position: list[mlir.Value] = [None] * len(dims)  # of the kernel
         for new, old in enumerate(order):
             index = emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(new))
             if dims[new] in _SPATIAL:
                 index = emit.same_type("arith.subi", emit.index(shape[new] - 1), index)
-            place[old] = index
-        return [emit.value("tensor.extract", [kernel, *place], kernel.type.element_type)]
+            position[old] = index
+        return [emit.value("tensor.extract", [kernel, *position], kernel.type.element_type)]
 
     rank = len(dims)
-    kind = tensors.kind_like(kernel.type, shape)
-    out = emit.empty(kind)
+    type_ = tensors.type_like(kernel.type, shape)
+    out = emit.empty(type_)
     return emit.generic([], [out], [mlir.AffineMap.get_identity(rank)], ["parallel"] * rank, body).results[0]

@@ -1,25 +1,25 @@
-"""Functions with derivatives of their own, and functions that are computed again, in reverse mode.
+"""Functions with custom derivatives, and rematerialized functions, in reverse mode.
 
     %0 = mlirml.custom_input %x {group = 0}
     ... the function ...
     %1 = mlirml.custom_output %y {group = 0}
-    %2 = mlirml.custom_cotangent %1 {group = 0}       stands for the cotangent of %1
-    ... what the user makes of it ...
+    %2 = mlirml.custom_cotangent %1 {group = 0}       placeholder of the cotangent of %1
+    ... the user's rule ...
     mlirml.custom_gradient %0, %g {group = 0}
 
 Or, by the rule for tangents:
 
     %0 = mlirml.custom_primal %x {group = 0, depth = 1}
-    %1 = mlirml.custom_tangent %0 {group = 0, depth = 1}         stands for the tangent of %x
-    ... what the user makes of both ...
+    %1 = mlirml.custom_tangent %0 {group = 0, depth = 1}         placeholder of the tangent of %x
+    ... the user's rule ...
     %2 = mlirml.custom_result %y, %dy {group = 0, depth = 1}
 
-Nothing is differentiated between those; the tangents go through a copy of what depends on %1, and reverse mode
-transposes such a copy. `depth` is the number of derivatives that are taken: where there are more to come, what the
-tangents are multiplied with is copied too, to be differentiated outside.
+The code between those markers is not differentiated; the tangents go through a clone of the operations that depend on
+%1, and reverse mode transposes such a clone. `depth` is the number of nested derivatives: for derivatives of
+derivatives, the factors of the tangents are cloned too, to be differentiated by the outer one.
 
-What is behind the outputs is dead code until a sweep comes to the inputs and builds it again with the cotangents. The
-function itself is differentiated as far as its residuals depend on the arguments, for derivatives of derivatives.
+The code after the outputs is dead until reverse mode reaches the inputs and clones it with the cotangents. The function
+itself is differentiated as far as its residuals depend on the arguments, for derivatives of derivatives.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ def _of_group(op: mlir.Operation, name: str) -> list[mlir.Operation]:
 
 @transpose("mlirml.custom_output")
 def custom_output(sweep: Sweep, op: mlir.Operation) -> None:
-    """The cotangent waits for the inputs."""
+    """The cotangent is used by the rule of the inputs."""
     inputs, ops = _of_group(op, "mlirml.custom_input"), block_ops(op.block)
-    inside = ops[ops.index(inputs[0]) + 1 : ops.index(op)] if inputs else []
+    body = ops[ops.index(inputs[0]) + 1 : ops.index(op)] if inputs else []
     arguments = [x.results[0] for x in inputs]
-    outer = {x for other in inside for x in used_by(other) if sweep.is_active(x) and x not in arguments}
-    outer -= {r for other in inside for r in other.results}
-    if outer and op.operands[0] in active_values([x for x in inside if x not in inputs], outer):
+    outer = {x for other in body for x in used_by(other) if sweep.is_active(x) and x not in arguments}
+    outer -= {r for other in body for r in other.results}
+    if outer and op.operands[0] in active_values([x for x in body if x not in inputs], outer):
         raise refuse_outer(op, "custom_vjp")
 
 
 @transpose("mlirml.custom_input")
 def custom_input(sweep: Sweep, op: mlir.Operation) -> None:
-    """What the user makes of the cotangents of the outputs, and what comes by way of the residuals."""
+    """The cotangents by the user's rule, and those by way of the residuals."""
     number = group_of(op)
     if number not in sweep.given:
         sweep.given[number] = _given(sweep, op)
@@ -67,37 +67,37 @@ def custom_input(sweep: Sweep, op: mlir.Operation) -> None:
 
 
 def _given(sweep: Sweep, op: mlir.Operation) -> dict[mlir.Value, mlir.Value]:
-    """The user's cotangents, by the inputs."""
+    """The cotangents by the user's rule, by the inputs."""
     seeds, ends = _of_group(op, "mlirml.custom_cotangent"), _of_group(op, "mlirml.custom_gradient")
     outputs = [seed.operands[0] for seed in seeds]
     if not ends or not any(output in sweep.cotangents for output in outputs):
         return {}
     environment = {seed.results[0]: sweep.of(output) for seed, output in zip(seeds, outputs)}
     ops = block_ops(op.block)
-    inside = ops[ops.index(seeds[0]) : ops.index(ends[-1])]
-    copied_ops([inner for inner in inside if inner not in seeds and inner not in ends], environment)
+    body = ops[ops.index(seeds[0]) : ops.index(ends[-1])]
+    copied_ops([inner for inner in body if inner not in seeds and inner not in ends], environment)
     return {end.operands[0]: environment.get(end.operands[1], end.operands[1]) for end in ends}
 
 
 def tangent_program(
     outputs: list[mlir.Operation], tangents: dict[mlir.Value, mlir.Value]
 ) -> tuple[list[mlir.Operation], list[mlir.Value | None]]:
-    """Build again what depends on tangents, with others in their place; with the tangents of `outputs`."""
+    """Clone the operations that depend on tangents, for other tangents; returns also the tangents of `outputs`."""
     seeds = _of_group(outputs[0], "mlirml.custom_tangent")
     ops = block_ops(outputs[0].block)
-    inside = ops[ops.index(seeds[0]) : ops.index(outputs[0])] if seeds else []
+    body = ops[ops.index(seeds[0]) : ops.index(outputs[0])] if seeds else []
     environment = {seed.results[0]: tangents[seed.operands[0]] for seed in seeds}
-    wanted = _depending(inside, [seed.results[0] for seed in seeds])
+    wanted = _depending(body, [seed.results[0] for seed in seeds])
     if int(mlir.IntegerAttr(outputs[0].attributes["depth"]).value) > 1:
         inputs = _of_group(outputs[0], "mlirml.custom_primal")
         environment |= {x.results[0]: x.operands[0] for x in inputs}
-        wanted = _needed(inside, wanted, [x.results[0] for x in (*inputs, *seeds)])
+        wanted = _needed(body, wanted, [x.results[0] for x in (*inputs, *seeds)])
     copies = copied_ops(wanted, environment)
     return copies, [environment.get(op.operands[1]) for op in outputs]
 
 
 def _depending(ops: list[mlir.Operation], values: list[mlir.Value]) -> list[mlir.Operation]:
-    """The operations that depend on values."""
+    """The operations that depend on `values`."""
     found, depending = set(values), []
     for op in ops:
         if op.results and op.results[0] not in found and any(x in found for x in used_by(op)):
@@ -107,7 +107,7 @@ def _depending(ops: list[mlir.Operation], values: list[mlir.Value]) -> list[mlir
 
 
 def _needed(ops: list[mlir.Operation], ends: list[mlir.Operation], begin: list[mlir.Value]) -> list[mlir.Operation]:
-    """The operations `ends`, and what they need of what depends on `begin`."""
+    """The operations `ends`, and their operands' definitions that depend on `begin`."""
     depending = _depending(ops, begin)
     found, needed = {x for op in ends for x in op.results}, []
     for op in reversed(depending):
@@ -118,12 +118,12 @@ def _needed(ops: list[mlir.Operation], ends: list[mlir.Operation], begin: list[m
 
 
 def custom_parts(op: mlir.Operation) -> tuple[list[mlir.Operation], list[mlir.Operation]]:
-    """The arguments and the results of the function that `op` is a result of."""
+    """The arguments and the results of the custom function that `op` is a result of."""
     return _of_group(op, "mlirml.custom_primal"), _of_group(op, "mlirml.custom_result")
 
 
 def refuse_outer(op: mlir.Operation, transform: str) -> NoDerivativeError:
-    """The error for a function that is differentiated by what is none of its arguments."""
+    """The error for a function that captures a differentiated value which is no argument."""
     return NoDerivativeError(
         f"a function with `ml.{transform}` uses a float from outside by which is differentiated",
         location=source_location(op.location),
@@ -133,13 +133,13 @@ def refuse_outer(op: mlir.Operation, transform: str) -> NoDerivativeError:
 
 @transpose("mlirml.custom_result")
 def custom_result(sweep: Sweep, op: mlir.Operation) -> None:
-    """What the user makes of tangents, transposed."""
+    """Transpose the user's tangent rule."""
     inputs, outputs = custom_parts(op)
     if op.operands[0] in sweep.active and op.results[0] in sweep.cotangents:
         raise refuse_outer(op, "custom_jvp")
     if op != outputs[0] or not any(x.results[0] in sweep.cotangents for x in outputs):
-        return  # what uses a result may stand in front of the next one: when the first is met all has come
-    # Zeros, of which a linear function reads nothing but that they are there.
+        return  # a user of one result may be before the next one: all cotangents are known at the first
+    # Zeros, of which a linear function only reads the type.
     tangents = {x.results[0]: tensors.zeros_like(x.operands[0]) for x in inputs}
     copies, moves = tangent_program(outputs, tangents)
     wanted = [x for x in inputs if sweep.is_active(x.operands[0])]
@@ -158,17 +158,17 @@ def custom_result(sweep: Sweep, op: mlir.Operation) -> None:
 
 @transpose("mlirml.again_output")
 def again_output(sweep: Sweep, op: mlir.Operation) -> None:
-    """The function is built again, behind a barrier that keeps it from being merged with the first time, and swept."""
+    """Clone the function after a barrier that prevents CSE with the original, and propagate cotangents through it."""
     outputs = _of_group(op, "mlirml.again_output")
     if op != outputs[0]:
-        return  # what uses a result may stand in front of the next one
+        return  # a user of one result may be before the next one
     inputs = _of_group(op, "mlirml.again_input")
     ops = block_ops(op.block)
-    inside = ops[ops.index(inputs[0]) : ops.index(outputs[0])] if inputs else []
+    body = ops[ops.index(inputs[0]) : ops.index(outputs[0])] if inputs else []
     environment = {x.results[0]: emit.value("mlirml.barrier", [x.operands[0]], x.results[0].type) for x in inputs}
     keeps = mlir.StringAttr(op.attributes["policy"]).value == "contractions"
-    again = [x for x in inside if x not in inputs and not (keeps and x.name.startswith(_CONTRACTIONS))]
-    copies = copied_ops(again, environment)
+    recomputed = [x for x in body if x not in inputs and not (keeps and x.name.startswith(_CONTRACTIONS))]
+    copies = copied_ops(recomputed, environment)
     roots = {environment[x.results[0]] for x in inputs if sweep.is_active(x.operands[0])}
     sweep.active |= active_values(copies, roots | sweep.active)
     for output in outputs:
@@ -185,6 +185,6 @@ def again_output(sweep: Sweep, op: mlir.Operation) -> None:
 
 @transpose("mlirml.again_input", "mlirml.barrier")
 def passed_on(sweep: Sweep, op: mlir.Operation) -> None:
-    """What the first time is still needed for."""
+    """The cotangents that the original function still needs."""
     if sweep.is_active(op.operands[0]) and op.results[0] in sweep.cotangents:
         sweep.add(op.operands[0], sweep.cotangents[op.results[0]], op.results[0] in sweep.masked)

@@ -1,7 +1,7 @@
 """Factorizations by a library: the batched form is a larger stack, and there is no derivative.
 
-Capture writes them into functions with derivatives of their own (`capture/linear_algebra.py`), which are differentiated
-before what is in them.
+Capture builds them in functions with custom derivatives (`capture/linear_algebra.py`), which are expanded before their
+bodies.
 """
 
 from __future__ import annotations
@@ -18,23 +18,23 @@ from mlirml.ir.bindings import mlir
 
 @batching(*FACTORIZATIONS)
 def batched(batch: Batch, op: mlir.Operation) -> None:
-    """The matrices of all examples are one stack."""
-    kind = batch.kind(op.results[0].type)
+    """The matrices of all lanes are one stack."""
+    type_ = batch.batched_type(op.results[0].type)
     attributes = {name: op.attributes[name] for name in op.attributes}
     stacks = [_joined(batch.full(x)) for x in list(op.operands)[:-1]]
-    flat = mlir.RankedTensorType.get([kind.shape[0] * kind.shape[1], *list(kind.shape)[2:]], kind.element_type)
+    flat = mlir.RankedTensorType.get([type_.shape[0] * type_.shape[1], *list(type_.shape)[2:]], type_.element_type)
     result = emit.create(op.name, [*stacks, emit.empty(flat)], [flat], attributes).results[0]
-    batch.values[op.results[0]] = _parted(result, kind)
+    batch.values[op.results[0]] = _parted(result, type_)
 
 
 @transpose(*FACTORIZATIONS)
 def refused_in_reverse(sweep: Sweep, op: mlir.Operation) -> None:
-    """An error where a matrix is differentiated by."""
+    """Refuse if a matrix is differentiated."""
     if any(sweep.is_active(x) for x in op.operands):
         raise refuse(op)
 
 
 @pushforward(*FACTORIZATIONS)
 def refused_forward(push: Push, op: mlir.Operation) -> None:
-    """An error: there is a tangent."""
+    """Refuse: a matrix has a tangent."""
     raise refuse(op)

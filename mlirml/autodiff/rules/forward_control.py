@@ -1,4 +1,4 @@
-"""Pushforwards of control flow: loops carry tangents next to what they carry, branches give them too."""
+"""Pushforwards of control flow: loops carry tangents next to values, branches return them too."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ def _active(push: Push, op: mlir.Operation) -> set[mlir.Value]:
 def _swept(
     push: Push, block: mlir.Block, environment: dict[mlir.Value, mlir.Value], tangents: dict[mlir.Value, mlir.Value]
 ) -> tuple[Push, list[mlir.Value]]:
-    """Build a block again with tangents; with what its terminator passes on."""
+    """Clone a block with tangents; returns the operands of its terminator with theirs."""
     ops = copied(block, environment)
     inner = Push()
     inner.tangents.update(push.tangents)
     inner.tangents.update(tangents)
-    # Stands in for the terminator: its operands follow when operations are replaced.
+    # A placeholder for the terminator: its operands are updated when operations are replaced.
     end = emit.create("scf.yield", [environment.get(x, x) for x in block_ops(block)[-1].operands])
     inner.run(ops, [*ops[1:], end])
     push.dead += inner.dead
@@ -35,7 +35,7 @@ def _swept(
 
 @pushforward("scf.for")
 def for_loop(push: Push, op: mlir.Operation) -> None:
-    """The loop with the tangents of what it carries."""
+    """The loop with the tangents of its carried values."""
     lower, upper, step, *inits = op.operands
     block = op.regions[0].blocks[0]
     carried, active = list(block.arguments)[1:], _active(push, op)
@@ -43,16 +43,16 @@ def for_loop(push: Push, op: mlir.Operation) -> None:
 
     def body(i: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
         environment = dict(zip(block.arguments, [i, *values]))
-        tangents = {values[place]: tangent for place, tangent in zip(moving, values[len(inits) :])}
+        tangents = {values[position]: tangent for position, tangent in zip(moving, values[len(inits) :])}
         inner, ends = _swept(push, block, environment, tangents)
-        return ends + [inner.of(ends[place]) for place in moving]
+        return ends + [inner.of(ends[position]) for position in moving]
 
-    results = emit.for_loop(lower, upper, step, body, [*inits, *(push.of(inits[place]) for place in moving)])
+    results = emit.for_loop(lower, upper, step, body, [*inits, *(push.of(inits[position]) for position in moving)])
     keep_bounds(op, results)
     for old, new in zip(op.results, results):
         old.replace_all_uses_with(new)
-    for place, tangent in zip(moving, results[len(inits) :]):
-        push.tangents[results[place]] = tangent
+    for position, tangent in zip(moving, results[len(inits) :]):
+        push.tangents[results[position]] = tangent
     push.dead.append(op)
 
 
@@ -61,10 +61,10 @@ def branches(push: Push, op: mlir.Operation) -> None:
     """The branches with their tangents."""
     active = _active(push, op)
     moving = [i for i, result in enumerate(op.results) if result in active]
-    kinds = [r.type for r in op.results]
+    types = [r.type for r in op.results]
     attributes = {name: op.attributes[name] for name in op.attributes}
     new = emit.create(
-        op.name, list(op.operands), kinds + [kinds[i] for i in moving], attributes, regions=len(op.regions)
+        op.name, list(op.operands), types + [types[i] for i in moving], attributes, regions=len(op.regions)
     )
     for number, region in enumerate(op.regions):
         (block,) = region.blocks
@@ -73,27 +73,27 @@ def branches(push: Push, op: mlir.Operation) -> None:
             emit.create("scf.yield", ends + [inner.of(ends[i]) for i in moving])
     for old, value in zip(op.results, new.results):
         old.replace_all_uses_with(value)
-    for place, tangent in zip(moving, list(new.results)[len(kinds) :]):
-        push.tangents[new.results[place]] = tangent
+    for position, tangent in zip(moving, list(new.results)[len(types) :]):
+        push.tangents[new.results[position]] = tangent
     push.dead.append(op)
 
 
 @pushforward("arith.select", types=one_of_two_tensors)
 def select(push: Push, op: mlir.Operation) -> None:
-    """The tangent of the tensor that was chosen."""
+    """The tangent of the selected tensor."""
     condition, a, b = op.operands
     push.tangents[op.results[0]] = emit.same_type("arith.select", condition, push.of(a), push.of(b))
 
 
 @pushforward("scf.while")
 def while_loop(push: Push, op: mlir.Operation) -> None:
-    """The loop with the tangents of what it carries; its condition reads none of them."""
+    """The loop with the tangents of its carried values; its condition reads none of them."""
     before, after = (region.blocks[0] for region in op.regions)
     floats = [i for i, x in enumerate(op.operands) if is_float(x.type)]
     out = [i for i, r in enumerate(op.results) if is_float(r.type)]
     inits = [*op.operands, *(push.of(op.operands[i]) for i in floats)]
-    kinds = [*(r.type for r in op.results), *(op.results[i].type for i in out)]
-    new = emit.create("scf.while", inits, kinds, regions=2)
+    types = [*(r.type for r in op.results), *(op.results[i].type for i in out)]
+    new = emit.create("scf.while", inits, types, regions=2)
     with mlir.InsertionPoint(emit.block(new, [x.type for x in inits], 0)):
         arguments = list(new.regions[0].blocks[0].arguments)
         environment = dict(zip(before.arguments, arguments))
@@ -101,7 +101,7 @@ def while_loop(push: Push, op: mlir.Operation) -> None:
             push, before, environment, {arguments[p]: t for p, t in zip(floats, arguments[len(op.operands) :])}
         )
         emit.create("scf.condition", [truth, *ends, *(inner.of(ends[i]) for i in out)])
-    with mlir.InsertionPoint(emit.block(new, kinds, 1)):
+    with mlir.InsertionPoint(emit.block(new, types, 1)):
         arguments = list(new.regions[1].blocks[0].arguments)
         environment = dict(zip(after.arguments, arguments))
         inner, ends = _swept(
@@ -110,6 +110,6 @@ def while_loop(push: Push, op: mlir.Operation) -> None:
         emit.create("scf.yield", [*ends, *(inner.of(ends[i]) for i in floats)])
     for old, value in zip(op.results, new.results):
         old.replace_all_uses_with(value)
-    for place, tangent in zip(out, list(new.results)[len(op.results) :]):
-        push.tangents[new.results[place]] = tangent
+    for position, tangent in zip(out, list(new.results)[len(op.results) :]):
+        push.tangents[new.results[position]] = tangent
     push.dead.append(op)

@@ -1,4 +1,4 @@
-"""Pushforward of functions whose derivative is given by their user: what the user makes of tangents."""
+"""Pushforward of functions with custom derivatives: the user's tangent rule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlirml.ir.bindings import mlir
 
 @pushforward("mlirml.custom_result")
 def custom_result(push: Push, op: mlir.Operation) -> None:
-    """The tangents of all results, behind the first of them."""
+    """The tangents of all results, after the first of them."""
     inputs, outputs = custom_parts(op)
     if op.operands[0] in push.tangents:
         raise refuse_outer(op, "custom_jvp")

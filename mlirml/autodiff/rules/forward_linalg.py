@@ -1,4 +1,4 @@
-"""Pushforwards of linalg's operations: bilinear ones once for each factor, others with tangents in their body."""
+"""Pushforwards of linalg operations: bilinear ones once for each factor, others with tangents in their body."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mlirml.autodiff.bodies import push as push_scalars
 from mlirml.autodiff.bodies import refuse
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.rules import linalg as transposes
-from mlirml.autodiff.rules.argmax import match_found, place_of, where_found, where_kept
+from mlirml.autodiff.rules.argmax import at_index, indices_of, match_found, where_init
 from mlirml.autodiff.structured import Read, Structured
 from mlirml.ir import emit
 from mlirml.ir.bindings import clone_with, mlir
@@ -21,7 +21,7 @@ Weight = Callable[[mlir.Value, mlir.Value, list[mlir.Value]], mlir.Value]
 
 @pushforward("linalg.fill")
 def fill(push: Push, op: mlir.Operation) -> None:
-    """The change of a number that fills a tensor fills one, too."""
+    """The tangent of a filled tensor is filled with the tangent of the scalar."""
     scalar, out = op.operands
     if scalar in push.tangents:
         push.tangents[op.results[0]] = emit.fill(push.tangents[scalar], tensors.empty(out.type, out)).results[0]
@@ -34,7 +34,7 @@ def structured(push: Push, op: mlir.Operation) -> None:
     if op.name != "linalg.generic" and s.reduces and len(s.inputs) == 2:
         push.tangents[op.results[0]] = _bilinear(push, op)
         return
-    if s.reduces and len(op.results) > 1:  # of an extremum and its place, mostly the place alone is read
+    if s.reduces and len(op.results) > 1:  # of argmax, mostly only the index is read
         read = [k for k, r in enumerate(op.results) if is_float(r.type) and list(r.uses)]
         transposes.check_sums(s, [k for k in read if match_found(s, k) is None])
         for number_ in read:
@@ -46,16 +46,16 @@ def structured(push: Push, op: mlir.Operation) -> None:
 
 
 def _bilinear(push: Push, op: mlir.Operation) -> mlir.Value:
-    """A product: the change of one factor times the other, twice."""
+    """A product rule: the tangent of each factor times the other factor."""
     x, y, out = op.operands
     total = push.of(out)
     for factor in dict.fromkeys((x, y)):
         if factor not in push.tangents:
             continue
-        places = [i for i, operand in enumerate((x, y)) if operand == factor]
-        for place in places:
+        positions = [i for i, operand in enumerate((x, y)) if operand == factor]
+        for position in positions:
             copy = clone_with(op, {})
-            copy.operands[place] = push.tangents[factor]
+            copy.operands[position] = push.tangents[factor]
             copy.operands[2] = total
             total = copy.results[0]
     return total
@@ -73,9 +73,9 @@ def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
         found = {s.argument(i): x for (i, _), x in zip(moved, extras)}
         for op in s.body:
             if op.name == "tensor.extract" and op.operands[0] in captured and op.operands[0] in push.tangents:
-                place = [values.get(x, x) for x in list(op.operands)[1:]]
+                position = [values.get(x, x) for x in list(op.operands)[1:]]
                 source = push.tangents[op.operands[0]]
-                found[op.results[0]] = emit.value("tensor.extract", [source, *place], op.results[0].type)
+                found[op.results[0]] = emit.value("tensor.extract", [source, *position], op.results[0].type)
         push_scalars(s.body, values, found)
         return found
 
@@ -84,8 +84,8 @@ def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
     weight: Weight = _no_weight
     find = match_found(s, number_) if s.reduces and len(s.inits) > 1 else None
     if find is not None:
-        end, watched, weight = find.term, find.place, lambda t, here, extras: where_found(here, extras[0], t)
-        extra, init = [*extra, place_of(s, find)], _kept(push, s, number_)
+        end, watched, weight = find.term, find.index, lambda t, here, extras: at_index(here, extras[0], t)
+        extra, init = [*extra, indices_of(s, find)], _init_tangent(push, s, number_)
     elif s.reduces:
         combiner, term = ("sum", end) if len(s.inits) > 1 else transposes.combiner(s)
         if combiner == "sum":
@@ -114,12 +114,12 @@ def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
     )
 
 
-def _kept(push: Push, s: Structured, number_: int) -> mlir.Value | None:
-    """The tangent of what a search starts from, where it found nothing."""
+def _init_tangent(push: Push, s: Structured, number_: int) -> mlir.Value | None:
+    """The tangent of the init of an argmax, where no term was selected."""
     start, find = push.tangents.get(s.inits[number_].tensor), match_found(s, number_)
     if start is None or find is None:
         return None
-    kept = where_kept(s, find, start)
+    kept = where_init(s, find, start)
     if kept is None:
         raise refuse(s.op, "what it starts from is differentiated")
     return kept
@@ -130,7 +130,7 @@ def _no_weight(tangent: mlir.Value, term: mlir.Value, extras: list[mlir.Value]) 
 
 
 def _weight(s: Structured, combiner: str, term: mlir.Value, result: mlir.Value) -> tuple[list[Read], Weight]:
-    """What the change of a term is worth in an extremum or a product, and the tensors that tell."""
+    """The weight of the tangent of a term in an extremum or a product, and the tensors that it reads."""
     final = Read(result, s.out_map)
     if combiner == "extremum":
         ties = Read(transposes.ties(s, term, final), s.out_map)

@@ -1,4 +1,4 @@
-"""Pushforwards of operations that move elements about: the same operation on the tangents."""
+"""Pushforwards of operations that move elements: the same operation on the tangents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlirml.ir.bindings import mlir
     "mlirml.again_output", "mlirml.barrier",
 )  # fmt: skip
 def same(push: Push, op: mlir.Operation) -> None:
-    """Linear in all of its floats."""
+    """Operations that are linear in all of their floats."""
     operands = [push.of(x) if is_float(x.type) else x for x in op.operands]
     attributes = {name: op.attributes[name] for name in op.attributes}
     push.tangents[op.results[0]] = emit.create(op.name, operands, [op.results[0].type], attributes).results[0]
@@ -23,17 +23,17 @@ def same(push: Push, op: mlir.Operation) -> None:
 
 @pushforward("mlirml.custom_input", "mlirml.custom_output")
 def passed_on(push: Push, op: mlir.Operation) -> None:
-    """Forward mode goes through the function itself; the user's cotangents do not belong to its tangents."""
+    """Forward mode differentiates the function itself; custom cotangents are not used by its tangents."""
     push.tangents[op.results[0]] = push.of(op.operands[0])
 
 
 @pushforward("tensor.pad")
 def pad(push: Push, op: mlir.Operation) -> None:
-    """The padding does not change."""
-    tangent, kind = push.of(op.operands[0]), op.results[0].type
+    """The padding value is constant."""
+    tangent, type_ = push.of(op.operands[0]), op.results[0].type
     low = list(mlir.DenseI64ArrayAttr(op.attributes["static_low"]))
     shape = list(tangent.type.shape)
-    push.tangents[op.results[0]] = tensors.insert(tangent, tensors.zeros(kind), low, shape, [1] * len(shape))
+    push.tangents[op.results[0]] = tensors.insert(tangent, tensors.zeros(type_), low, shape, [1] * len(shape))
 
 
 @pushforward("mlirml.sort")
@@ -47,9 +47,9 @@ def sort(push: Push, op: mlir.Operation) -> None:
     tangent = push.of(source)
 
     def element(xs: list[mlir.Value]) -> mlir.Value:
-        kind = mlir.IndexType.get()
-        place = [emit.value("linalg.index", (), kind, dim=emit.i64(d)) for d in range(rank - 1)]
-        place.append(emit.value("arith.index_cast", [xs[0]], kind))
-        return emit.value("tensor.extract", [tangent, *place], source.type.element_type)
+        type_ = mlir.IndexType.get()
+        position = [emit.value("linalg.index", (), type_, dim=emit.i64(d)) for d in range(rank - 1)]
+        position.append(emit.value("arith.index_cast", [xs[0]], type_))
+        return emit.value("tensor.extract", [tangent, *position], source.type.element_type)
 
     push.tangents[op.results[0]] = tensors.elementwise([order], source.type, element)

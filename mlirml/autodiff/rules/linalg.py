@@ -1,9 +1,9 @@
 """Transposes of linalg's operations.
 
-Contractions give contractions. Any other operation gives one generic for each active operand: the same iteration
+Contractions become contractions. Any other operation becomes one generic for each active operand: the same iteration
 space, the output map that of the operand, dimensions that the map lacks summed up, and a body that is the old one and
-its reverse sweep: what the body computes is computed again, never stored over the iteration space. Maps of windows
-(convolutions, poolings) are held still at each place of the kernel in turn, so that what is left is a projection.
+its reverse: the values of the body are recomputed, never stored over the iteration space. Window maps (convolutions,
+poolings) are fixed at one kernel position at a time, so that a projection is left.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import add, div, is_float, mul, number, select
 from mlirml.autodiff.bodies import Pullback, depends, refuse
 from mlirml.autodiff.reverse import Sweep, transpose
-from mlirml.autodiff.rules.argmax import match_found, place_of, where_found, where_kept
+from mlirml.autodiff.rules.argmax import at_index, indices_of, match_found, where_init
 from mlirml.autodiff.rules.convolutions import image_cotangent
 from mlirml.autodiff.structured import Read, Structured, dims_of, is_projection, window_dims
 from mlirml.core.dataclass import dataclass
@@ -27,12 +27,12 @@ Seed = Callable[[Pullback, Values, list[mlir.Value]], None]
 
 _EXTREMA = {"arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf"}
 _SELECTS = {"arith.select", *_EXTREMA}
-_UNROLLED = 64  # places of a kernel that are written one after the other; more become loops over elements
+_UNROLLED = 64  # more kernel positions than these become loops over elements instead of being unrolled
 
 
 @dataclass(frozen=True)
 class Adjoint:
-    """How cotangents enter the body: `extra` tensors are read too, and `seed(pullback, values, extras)` uses them."""
+    """Cotangents entering the body: `extra` tensors are read too, and `seed(pullback, values, extras)` uses them."""
 
     s: Structured
     extra: list[Read]
@@ -63,17 +63,17 @@ def structured(sweep: Sweep, op: mlir.Operation) -> None:
 
 
 def _is_masked(sweep: Sweep, s: Structured) -> bool:
-    """True if cotangents of the operands may be zero because another branch was taken."""
+    """True if cotangents of the operands may be zero because a select took the other operand."""
     return any(r in sweep.masked for r in s.op.results) or any(op.name in _SELECTS for op in s.body)
 
 
 def captured(s: Structured) -> list[mlir.Value]:
-    """Tensors that the body reads at places it computes."""
+    """Tensors that the body reads at computed indices."""
     return list(dict.fromkeys(op.operands[0] for op in s.body if op.name == "tensor.extract"))
 
 
 def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
-    """What enters the body backwards."""
+    """The cotangents that enter the body."""
     pairs = [(k, sweep.cotangents[r]) for k, r in enumerate(s.op.results) if r in sweep.cotangents]
     if not s.reduces:
         extra = [Read(ct, s.inits[k].map) for k, ct in pairs]
@@ -86,15 +86,15 @@ def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
     if len(s.op.results) != 1:
         return _several(sweep, s, pairs)
     cotangent, masked = pairs[0][1], s.op.results[0] in sweep.masked
-    kind, term = combiner(s)
-    if kind == "sum":
-        # As in a contraction, no zeros are looked for in front of the products of a convolution, which stays one so.
+    form, term = combiner(s)
+    if form == "sum":
+        # As in a contraction, the products of a convolution are not masked by zeros, so that it stays a convolution.
         masked = masked and ".conv_" not in s.op.name and "_conv_" not in s.op.name
         return Adjoint(
             s, [Read(cotangent, s.out_map)], lambda pullback, _, extras: pullback.add(s.yields[0], extras[0], masked)
         )
     final = Read(s.op.results[0], s.out_map)
-    if kind == "product":
+    if form == "product":
         return _product(s, term, Read(cotangent, s.out_map), final)
     share = _share(s, term, cotangent, final)
 
@@ -107,25 +107,27 @@ def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
 
 
 def _several(sweep: Sweep, s: Structured, pairs: list[tuple[int, mlir.Value]]) -> Adjoint:
-    """What enters a body that adds to several results, as a product of complex numbers does, or finds a value."""
+    """The cotangents of a body with several results: sums, as in a product of complex numbers, or an argmax."""
     finds = [match_found(s, k) for k, _ in pairs]
     check_sums(s, [k for (k, _), found in zip(pairs, finds) if found is None])
-    extra = [Read(ct, s.inits[k].map) for k, ct in pairs] + [place_of(s, found) for found in finds if found is not None]
+    extra = [Read(ct, s.inits[k].map) for k, ct in pairs] + [
+        indices_of(s, found) for found in finds if found is not None
+    ]
 
     def seed(pullback: Pullback, values: Values, extras: list[mlir.Value]) -> None:
-        places = iter(extras[len(pairs) :])
+        indices = iter(extras[len(pairs) :])
         for (k, _), ct, found in zip(pairs, extras, finds):
             if found is None:
                 pullback.add(s.yields[k], ct, s.op.results[k] in sweep.masked)
             else:
-                here = values.get(found.place, found.place)
-                pullback.add(found.term, where_found(here, next(places), ct), True)
+                here = values.get(found.index, found.index)
+                pullback.add(found.term, at_index(here, next(indices), ct), True)
 
     return Adjoint(s, extra, seed)
 
 
 def check_sums(s: Structured, numbers: Iterable[int]) -> None:
-    """Refuse a reduction of which one of these results is not the sum of terms that depend on no other result."""
+    """Refuse a reduction unless each of these results is a sum of terms that depend on no other result."""
     accumulators = [s.argument(len(s.inputs) + k) for k in range(len(s.inits))]
     for k in numbers:
         others = [x for i, x in enumerate(accumulators) if i != k]
@@ -135,7 +137,7 @@ def check_sums(s: Structured, numbers: Iterable[int]) -> None:
 
 
 def combiner(s: Structured) -> tuple[str, mlir.Value]:
-    """How a reduction combines, and the term that it combines with what it has."""
+    """The combiner of a reduction, and the term that it combines with the accumulator."""
     accumulator, result = s.argument(len(s.inputs)), s.yields[0]
     if len(list(accumulator.uses)) == 1:
         owner = defining_op(result)
@@ -151,7 +153,7 @@ def combiner(s: Structured) -> tuple[str, mlir.Value]:
 
 
 def _adds_to(accumulator: mlir.Value, result: mlir.Value) -> bool:
-    """True if the result is the accumulator and terms added to it or taken away, some of them under a condition."""
+    """True if the result is the accumulator plus or minus terms, some of them under a condition."""
     while result != accumulator:
         op = defining_op(result)
         if op is None or op.name not in ("arith.addf", "arith.subf", "arith.select"):
@@ -184,7 +186,7 @@ def _share(s: Structured, term: mlir.Value, cotangent: mlir.Value, final: Read) 
 
 
 def ties(s: Structured, term: mlir.Value, final: Read) -> mlir.Value:
-    """How many terms are equal to the extremum."""
+    """The number of terms that are equal to the extremum."""
     return _reduced(s, [final], lambda values, extras: _one_if_equal(values.get(term, term), extras[0]))
 
 
@@ -199,9 +201,9 @@ def _reduced(
     combine: str = "arith.addf",
     start: float = 0,
 ) -> mlir.Value:
-    """A reduction over the same space with another term."""
+    """A reduction over the same iteration space with another term."""
     reads = [*s.inputs, *extra]
-    kind = s.op.results[0].type
+    type_ = s.op.results[0].type
     kept = dims_of(s.out_map)
     iterators = ["parallel" if d in kept else "reduction" for d in range(len(s.sizes))]
 
@@ -210,13 +212,13 @@ def _reduced(
         s.copy_body(values)
         return [emit.same_type(combine, xs[-1], term(values, xs[len(s.inputs) : -1]))]
 
-    out = tensors.constant_like(kind, start)
+    out = tensors.constant_like(type_, start)
     op = emit.generic([r.tensor for r in reads], [out], [*(r.map for r in reads), s.out_map], iterators, body)
     return tensors.pruned(op).results[0]
 
 
 def product_parts(s: Structured, term: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
-    """The product of the factors that are not zero, and how many are zero."""
+    """The product of the nonzero factors, and the number of zero factors."""
 
     def nonzero(values: Values, extras: list[mlir.Value]) -> mlir.Value:
         x = values.get(term, term)
@@ -230,7 +232,7 @@ def product_parts(s: Structured, term: mlir.Value) -> tuple[mlir.Value, mlir.Val
 
 
 def other_factors(x: mlir.Value, product: mlir.Value, rest: mlir.Value, zeros: mlir.Value) -> mlir.Value:
-    """The product of all factors but x: all over x, or where there is one zero, the rest at its place."""
+    """The product of all factors but x: the product over x, or the product of the rest if x is the only zero factor."""
     zero, one = number(x, 0), number(x, 1)
     this = emit.compare("oeq", x, zero)
     single = select(emit.compare("oeq", zeros, one), select(this, rest, zero), zero)
@@ -248,11 +250,11 @@ def _product(s: Structured, term: mlir.Value, cotangent: Read, final: Read) -> A
 
 
 def _of_init(sweep: Sweep, s: Structured, number_: int) -> mlir.Value | None:
-    """The cotangent of what a reduction starts from."""
+    """The cotangent of the init of a reduction."""
     cotangent = sweep.cotangents.get(s.op.results[number_])
     found = match_found(s, number_) if len(s.inits) > 1 else None
     if found is not None:
-        cotangent = None if cotangent is None else where_kept(s, found, cotangent)
+        cotangent = None if cotangent is None else where_init(s, found, cotangent)
     if (found is not None and cotangent is None) or (len(s.inits) == 1 and combiner(s)[0] != "sum"):
         raise refuse(s.op, "what it starts from is differentiated")
     return cotangent
@@ -268,26 +270,26 @@ def _of_operand(sweep: Sweep, adjoint: Adjoint, operand: int) -> mlir.Value:
         gathered = image_cotangent(s, adjoint.extra[0].tensor)
         if gathered is not None:
             return gathered
-    held = window_dims(read.map, s.sizes)
-    if held is not None and _places(s, held) <= _UNROLLED:
-        return _by_windows(sweep, adjoint, operand, held)
+    fixed_dims = window_dims(read.map, s.sizes)
+    if fixed_dims is not None and _num_positions(s, fixed_dims) <= _UNROLLED:
+        return _by_windows(sweep, adjoint, operand, fixed_dims)
     return _by_elements(sweep, adjoint, s.argument(operand), read)
 
 
-def _places(s: Structured, held: list[int]) -> int:
+def _num_positions(s: Structured, fixed_dims: list[int]) -> int:
     total = 1
-    for d in held:
+    for d in fixed_dims:
         total *= s.sizes[d]
     return total
 
 
-def _by_windows(sweep: Sweep, adjoint: Adjoint, operand: int, held: list[int]) -> mlir.Value:
-    """One place of the kernel after the other, each added to the part of the operand that it reads."""
+def _by_windows(sweep: Sweep, adjoint: Adjoint, operand: int, fixed_dims: list[int]) -> mlir.Value:
+    """The cotangents of one kernel position at a time, each added to the slice of the operand that it reads."""
     s = adjoint.s
     read = (*s.inputs, *s.inits)[operand]
     total = tensors.zeros_like(read.tensor)
-    for place in itertools.product(*(range(s.sizes[d]) for d in held)):
-        fixed = dict(zip(held, place))
+    for index in itertools.product(*(range(s.sizes[d]) for d in fixed_dims)):
+        fixed = dict(zip(fixed_dims, index))
         window = s.window(read.map, read.tensor.type, fixed)
         extra = [s.cut(r, fixed) for r in adjoint.extra]
         part = _projected(sweep, Adjoint(s, extra, adjoint.seed), operand, s.at(fixed))
@@ -319,8 +321,8 @@ def _projected(sweep: Sweep, adjoint: Adjoint, operand: int, s: Structured) -> m
         return pullback.cotangents.get(argument) or zero_like(argument)
 
     everything = [*given, *adjoint.extra]
-    kind = tensors.kind_like(target.tensor.type, target.tensor.type.shape)
-    return tensors.generic([r.tensor for r in everything], [r.map for r in everything], kind, target.map, body)
+    type_ = tensors.type_like(target.tensor.type, target.tensor.type.shape)
+    return tensors.generic([r.tensor for r in everything], [r.map for r in everything], type_, target.map, body)
 
 
 def zero_like(like: mlir.Value) -> mlir.Value:
@@ -329,7 +331,7 @@ def zero_like(like: mlir.Value) -> mlir.Value:
 
 
 def _active_values(sweep: Sweep, s: Structured) -> set[mlir.Value]:
-    """The values of the body that cotangents go to."""
+    """The values of the body that have cotangents."""
     roots = [s.argument(i) for i, r in enumerate((*s.inputs, *s.inits)) if is_float(s.argument(i).type)]
     roots += [op.results[0] for op in s.body if op.name == "tensor.extract" and is_float(op.results[0].type)]
     return depends(s.body, roots)
@@ -340,10 +342,10 @@ def _contraction(adjoint: Adjoint, operand: int, s: Structured) -> mlir.Value | 
     if operand > 1 or len(s.inputs) != 2 or len(adjoint.extra) != 1 or not _multiplies(s):
         return None
     other, target, cotangent = s.inputs[1 - operand], s.inputs[operand], adjoint.extra[0]
-    kinds = {r.tensor.type.element_type for r in (other, target, cotangent)}
+    element_types = {r.tensor.type.element_type for r in (other, target, cotangent)}
     maps = [cotangent.map, other.map, target.map]
     summed = set(range(len(s.sizes))) - dims_of(target.map)
-    if len(kinds) > 1 or not all(map(is_projection, maps)) or not all(summed <= dims_of(m) for m in maps[:2]):
+    if len(element_types) > 1 or not all(map(is_projection, maps)) or not all(summed <= dims_of(m) for m in maps[:2]):
         return None
     if not summed:
         return None  # an outer product: as a generic it fuses
@@ -351,10 +353,10 @@ def _contraction(adjoint: Adjoint, operand: int, s: Structured) -> mlir.Value | 
 
 
 def contract(
-    a: mlir.Value, b: mlir.Value, maps: list[mlir.AffineMap], kind: mlir.Type, out: mlir.Value | None = None
+    a: mlir.Value, b: mlir.Value, maps: list[mlir.AffineMap], type_: mlir.Type, out: mlir.Value | None = None
 ) -> mlir.Value:
     """`linalg.contract` into zeros, or added to `out`."""
-    out = tensors.zeros(kind) if out is None else out
+    out = tensors.zeros(type_) if out is None else out
     return emit.contract([a, b, out], maps, lambda xs: add(xs[2], mul(xs[0], xs[1])))
 
 
@@ -374,27 +376,27 @@ def _multiplies(s: Structured) -> bool:
 
 
 def _by_elements(sweep: Sweep, adjoint: Adjoint, wanted: mlir.Value, read: Read) -> mlir.Value:
-    """The cotangent of an operand that is read at any places, by loops over the iteration space."""
+    """The cotangent of an operand with any map, by loops over the iteration space."""
 
     def store(values: Values, pullback: Pullback, indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
         cotangent = pullback.cotangents.get(wanted)
         if cotangent is None:
             return total
-        place = [_apply(e, indices) for e in read.map.results]
-        return _added(total, cotangent, place)
+        index = [_apply(e, indices) for e in read.map.results]
+        return _added(total, cotangent, index)
 
     return _over_elements(sweep, adjoint, tensors.zeros_like(read.tensor), store)
 
 
 def _of_captured(sweep: Sweep, adjoint: Adjoint, tensor: mlir.Value) -> mlir.Value:
-    """The cotangent of a tensor that the body reads at places it computes: what was gathered is scattered."""
+    """The cotangent of a tensor that the body reads at computed indices: the transpose of a gather is a scatter."""
     s = adjoint.s
 
     def store(values: Values, pullback: Pullback, indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:
         for op in s.body:
             if op.name == "tensor.extract" and op.operands[0] == tensor and op.results[0] in pullback.cotangents:
-                place = [values.get(x, x) for x in list(op.operands)[1:]]
-                total = _added(total, pullback.cotangents[op.results[0]], place)
+                index = [values.get(x, x) for x in list(op.operands)[1:]]
+                total = _added(total, pullback.cotangents[op.results[0]], index)
         return total
 
     return _over_elements(sweep, adjoint, tensors.zeros_like(tensor), store)
@@ -420,13 +422,13 @@ def _over_elements(sweep: Sweep, adjoint: Adjoint, start: mlir.Value, store: Cal
 
 
 def _element(read: Read, indices: list[mlir.Value]) -> mlir.Value:
-    place = [_apply(e, indices) for e in read.map.results]
-    return emit.value("tensor.extract", [read.tensor, *place], read.tensor.type.element_type)
+    index = [_apply(e, indices) for e in read.map.results]
+    return emit.value("tensor.extract", [read.tensor, *index], read.tensor.type.element_type)
 
 
-def _added(total: mlir.Value, term: mlir.Value, place: list[mlir.Value]) -> mlir.Value:
-    old = emit.value("tensor.extract", [total, *place], total.type.element_type)
-    return emit.value("tensor.insert", [add(old, term), total, *place], total.type)
+def _added(total: mlir.Value, term: mlir.Value, index: list[mlir.Value]) -> mlir.Value:
+    old = emit.value("tensor.extract", [total, *index], total.type.element_type)
+    return emit.value("tensor.insert", [add(old, term), total, *index], total.type)
 
 
 def _apply(expression: mlir.AffineExpr, indices: list[mlir.Value]) -> mlir.Value:
@@ -438,12 +440,12 @@ def _apply(expression: mlir.AffineExpr, indices: list[mlir.Value]) -> mlir.Value
 
 @transpose("linalg.fill")
 def fill(sweep: Sweep, op: mlir.Operation) -> None:
-    """A number that fills a tensor gets the sum of the cotangents."""
+    """The cotangent of the fill value is the sum of the cotangents."""
     scalar, cotangent = op.operands[0], sweep.cotangents[op.results[0]]
     if not sweep.is_active(scalar):
         return
     rank = len(cotangent.type.shape)
     empty = mlir.AffineMap.get(rank, 0, [])
-    kind = tensors.kind_like(cotangent.type, [])
-    total = tensors.generic([cotangent], [mlir.AffineMap.get_identity(rank)], kind, empty, lambda xs: xs[0])
+    type_ = tensors.type_like(cotangent.type, [])
+    total = tensors.generic([cotangent], [mlir.AffineMap.get_identity(rank)], type_, empty, lambda xs: xs[0])
     sweep.add(scalar, emit.value("tensor.extract", [total], scalar.type), op.results[0] in sweep.masked)

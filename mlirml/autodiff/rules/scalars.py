@@ -1,8 +1,8 @@
 """Partial derivatives of scalar operations, for both modes.
 
-A rule gives for each operand the linear map from a change of the operand to the change of the result, or None where
-the result does not depend on it smoothly. A scalar linear map is its own transpose, so that reverse mode uses the same
-maps. Operations that are `inactive` have derivative zero, or no derivative, everywhere.
+A rule returns for each operand the linear map from a tangent of the operand to the tangent of the result, or None where
+the result does not depend on it differentiably. A scalar linear map is its own transpose, so that reverse mode uses the
+same maps. Operations that are `inactive` have derivative zero, or no derivative, everywhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ INACTIVE: set[str] = set()
 
 
 def inactive(*names: str) -> None:
-    """State that these operations pass no derivative on."""
+    """Declare that these operations have no derivative."""
     INACTIVE.update(names)
 
 
@@ -90,13 +90,13 @@ def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
 
 @derivative("arith.remf")
 def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
-    # The quotient by way of the remainder: near a whole number x / y may be rounded to it.
+    # The quotient by way of the remainder: near an integer x / y may be rounded to it.
     return [_same, lambda t: neg(mul(t, math("roundeven", div(sub(x[0], r), x[1]))))]
 
 
 @derivative("arith.extf", "arith.truncf")
 def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
-    # Each mode enters with the type of the other side.
+    # Each mode applies it to a value of the type of the other side.
     return [lambda t: converted(t, x[0].type if t.type == r.type else r.type)]
 
 
@@ -139,7 +139,7 @@ def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
 def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
     def signed(t: mlir.Value) -> mlir.Value:
         one = number(t, 1)
-        # Zeros get their sign by it, as the remainder of a multiple does: there it changes as its operand does.
+        # A zero gets its sign from the other operand, as in the remainder of a multiple, where the derivative is 1.
         is_zero = emit.compare("oeq", x[0], number(x[0], 0))
         return select(is_zero, t, mul(t, mul(math("copysign", one, x[0]), math("copysign", one, x[1]))))
 
@@ -277,9 +277,9 @@ def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
 def _gauss(x: mlir.Value, factor: float) -> Linear:
     def scale(t: mlir.Value) -> mlir.Value:
         square = mul(x, x)
-        lost = math("fma", x, x, neg(square))  # by rounding, which counts as often as the square is large
+        lost = math("fma", x, x, neg(square))  # the rounding error, which matters more the larger the square is
         power = math("exp", neg(square))
-        # Far out the square is infinite, and what is lost no number.
+        # Far out the square is infinite, and its rounding error NaN.
         near = emit.compare("olt", square, number(x, 1024))
         power = math("fma", neg(select(near, lost, number(x, 0))), power, power)
         return mul(t, scaled(power, factor))

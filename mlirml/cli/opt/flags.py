@@ -123,7 +123,7 @@ def _check(options: Options) -> None:
 
 
 def help_text() -> str:
-    """What `--help` prints."""
+    """The text that `--help` prints."""
     lines = [
         "usage: mlirml-opt [flags] [input.mlir | -]",
         "",

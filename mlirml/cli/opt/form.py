@@ -1,8 +1,8 @@
-"""What passes may assume of a module, and where a module that was given to `mlirml-opt` is not of that form.
+"""Preconditions that passes share, and diagnostics for modules given to `mlirml-opt` that do not satisfy them.
 
-The compiler's own front ends write every module that `compile` lowers, so a pass that breaks down there has a bug. To
-`mlirml-opt` any module can be given: where a pass fails on one that is outside of the form below, that is the user's to
-mend, and the diagnostic names the operation.
+The compiler's own front ends write every module that `compile` lowers, so a pass that fails on one has a bug.
+`mlirml-opt` accepts any module: where a pass fails on one that violates a precondition below, the diagnostic names the
+operation, for the user to correct.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _TO_LLVM = "convert-func-to-llvm"
 
 
 DYNAMIC = str(-(1 << 63))
-"""What means that a size or an offset is an operand."""
+"""Marks a size or an offset that is an operand."""
 
 
 def check_dynamic_sizes(module: mlir.Operation) -> None:
-    """Raise `ParseError` for an operation with a size that is an operand by its attributes, and not there.
+    """Raise `ParseError` for an operation whose attributes declare a dynamic size for which it has no operand.
 
-    MLIR's verifier does not look, and its printer ends the process.
+    MLIR's verifier does not check this, and its printer ends the process.
     """
     from mlirml.ir.bindings import mlir, operations
     from mlirml.ir.location import source_location
@@ -45,7 +45,9 @@ def check_dynamic_sizes(module: mlir.Operation) -> None:
 
 
 def explained(error: MlirmlError, context: mlir.Context) -> MlirmlError:
-    """The error of a pass; a `PreconditionError` if the module that it failed on is not of the form of passes."""
+    """The error of a pass as a `PreconditionError`, if the module that it failed on violates the preconditions of
+    passes.
+    """
     if not isinstance(error, InternalError) or error.before is None or error.pass_name is None:
         return error
     from mlirml.ir.bindings import parse
@@ -69,7 +71,7 @@ def explained(error: MlirmlError, context: mlir.Context) -> MlirmlError:
 
 
 def unfit(module: mlir.Operation, pass_name: str) -> Iterator[tuple[mlir.Operation, str]]:
-    """Operations that are not of the form that a pass takes, and why."""
+    """Operations that violate the preconditions of a pass, with the reason."""
     from mlirml.ir.bindings import operations
 
     pipelines = _pipelines_of(pass_name)
@@ -80,7 +82,7 @@ def unfit(module: mlir.Operation, pass_name: str) -> Iterator[tuple[mlir.Operati
             continue
         reason = _unfit_operation(op, level) or removed(op.name)
         if not reason and pass_name == _BUFFERIZE and op.name == "scf.while" and not _is_aligned(op):
-            reason = "has arrays at other places in one of its regions: run mlirml-align-while before"
+            reason = "has its arrays at different positions in one of its regions: run mlirml-align-while before"
         if reason:
             yield op, reason
         yield from ((op, why) for why in _unfit_attributes(op))
@@ -110,7 +112,9 @@ def _level(pass_name: str, pipelines: list[list[str]]) -> str:
 
 
 def _removed_before(pass_name: str, pipelines: list[list[str]]) -> Callable[[str], str]:
-    """Why an operation should be gone at a pass: the one that removes such operations runs earlier in all pipelines."""
+    """A function from an operation name to the reason why such operations cannot reach a pass: an earlier pass removes
+    them.
+    """
     from mlirml.dialects.legality import STAGES
 
     def reason(name: str) -> str:
@@ -161,7 +165,7 @@ def _unfit_functions(module: mlir.Operation, level: str) -> Iterator[tuple[mlir.
 
 # Operations that may have results of dynamic sizes: slices of arrays of static sizes, and what is computed of them.
 _MAKERS = ("tensor.empty", "tensor.cast", "tensor.generate", "memref.alloc", "memref.alloca", "memref.cast")
-_KINDS = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
+_ELEMENT_TYPES = ("i1", "i8", "i16", "i32", "i64", "f16", "bf16", "f32", "f64")
 
 
 def _unfit_operation(op: mlir.Operation, level: str) -> str:
@@ -185,7 +189,9 @@ def _unfit_operation(op: mlir.Operation, level: str) -> str:
 
 
 def _is_aligned(loop: mlir.Operation) -> bool:
-    """True if the types of what an `scf.while` starts from, passes on and yields are the same at each place."""
+    """True if the operands, the condition's arguments and the yielded values of an `scf.while` agree in type at each
+    position.
+    """
     from mlirml.ir.bindings import block_ops
 
     before, after = (block_ops(region.blocks[0])[-1] for region in loop.regions)
@@ -194,7 +200,7 @@ def _is_aligned(loop: mlir.Operation) -> bool:
 
 
 def _passes_arguments(loop: mlir.Operation) -> bool:
-    """True if the condition passes each array on that came in at its place, or what was made of it."""
+    """True if the condition passes on each array, or a value computed from it, at the array's own position."""
     from mlirml.ir.bindings import block_ops, mlir
 
     block = loop.regions[0].blocks[0]
@@ -205,14 +211,14 @@ def _passes_arguments(loop: mlir.Operation) -> bool:
     return True
 
 
-def _unfit_level(kind: mlir.Type, level: str) -> str:
-    text = str(kind)
+def _unfit_level(type_: mlir.Type, level: str) -> str:
+    text = str(type_)
     if level == "memref" and text.startswith("tensor<"):
-        return "and the pass stands after bufferization"
+        return "and the pass runs after bufferization"
     if level == "tensor" and text.startswith("memref<"):
-        return "and the pass stands before bufferization"
+        return "and the pass runs before bufferization"
     if level == "tensor" and "vector<" in text:
-        return "and the pass stands before code generation, which makes vectors"
+        return "and the pass runs before code generation, which makes vectors"
     return ""
 
 
@@ -222,26 +228,27 @@ def _is_known(name: str) -> bool:
     return any(contract.allows(name) for stage, contract in STAGES.items() if stage != "lower")
 
 
-def _unfit_type(kind: mlir.Type, *, sized: bool = True) -> str:
+def _unfit_type(type_: mlir.Type, *, sized: bool = True) -> str:
     from mlirml.ir.bindings import mlir
 
-    if isinstance(kind, (mlir.UnrankedTensorType, mlir.UnrankedMemRefType)):
+    if isinstance(type_, (mlir.UnrankedTensorType, mlir.UnrankedMemRefType)):
         return "whose rank is not known"
-    if isinstance(kind, (mlir.RankedTensorType, mlir.MemRefType, mlir.VectorType)):
-        if sized and not kind.has_static_shape:
+    if isinstance(type_, (mlir.RankedTensorType, mlir.MemRefType, mlir.VectorType)):
+        if sized and not type_.has_static_shape:
             return "whose size is not static"
-        return _unfit_element(kind.element_type)
-    if isinstance(kind, mlir.ComplexType):
+        return _unfit_element(type_.element_type)
+    if isinstance(type_, mlir.ComplexType):
         return "and complex numbers are pairs of floats here"
     return ""
 
 
-def _unfit_element(kind: mlir.Type) -> str:
+def _unfit_element(type_: mlir.Type) -> str:
     from mlirml.ir.bindings import mlir
 
-    if isinstance(kind, (mlir.IndexType, mlir.VectorType)) or str(kind) in _KINDS or str(kind).startswith("!llvm.ptr"):
+    text = str(type_)
+    if isinstance(type_, (mlir.IndexType, mlir.VectorType)) or text in _ELEMENT_TYPES or text.startswith("!llvm.ptr"):
         return ""
-    return f"and {kind} is no element type here"
+    return f"and {text} is no element type here"
 
 
 @cache

@@ -76,7 +76,7 @@ def _process_file(options: Options) -> int:
 
 
 def _dump_dir(options: Options, part: int | None) -> Path | None:
-    """Where the dumps of the input go; each part of a split input has a folder of its own."""
+    """The dump folder of the input; each chunk of a split input has a folder of its own."""
     named = options.get("dump-dir")
     if named is None:
         return None
@@ -206,7 +206,7 @@ def _parse(text: str, options: Options, context: mlir.Context) -> mlir.Module:
 
 
 def nesting(text: str) -> int:
-    """How many brackets are open at once: MLIR's parser calls itself for each, until its stack overflows."""
+    """The nesting depth of brackets: MLIR's parser recurses for each, until its stack overflows."""
     deepest = depth = 0
     for bracket in re.findall(r"[{}()\[\]<]|(?<!-)>", _NO_CODE.sub("", text)):
         depth = depth + 1 if bracket in "{([<" else max(depth - 1, 0)
@@ -258,7 +258,7 @@ def _list_passes() -> str:
 
 @dataclass(frozen=True)
 class _Emission:
-    """Who writes a kind of output: `function` of `module`."""
+    """The function that writes an output format: `function` of `module`."""
 
     module: str
     function: str
@@ -307,7 +307,7 @@ def _write(file: str, outputs: Sequence[str | bytes]) -> None:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between `// -----` lines, each behind as many empty lines as keep its line numbers."""
+    """The chunks between `// -----` lines, each after as many empty lines as preserve its line numbers."""
     parts = []
     start = 0
     for match in [*_SPLIT.finditer(text), None]:

@@ -15,7 +15,7 @@ _EXPECTED = re.compile(
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """Something that was reported; `line` is 0 for a place outside the input."""
+    """A reported diagnostic; `line` is 0 for a location outside of the input."""
 
     severity: str
     line: int
@@ -24,7 +24,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a comment says must be reported."""
+    """The diagnostic that an `expected-*` comment requires."""
 
     severity: str
     line: int
@@ -33,7 +33,7 @@ class Expected:
     written_at: int
 
     def matches(self, diagnostic: Diagnostic) -> bool:
-        """True if the diagnostic is of this kind, on this line, and holds the text."""
+        """True if the diagnostic has this severity and line, and contains the text."""
         if (self.severity, self.line) != (diagnostic.severity, diagnostic.line):
             return False
         if not self.regex:

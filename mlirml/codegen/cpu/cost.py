@@ -1,4 +1,4 @@
-"""What a nest costs, roughly, to decide what runs in parallel and in how big pieces."""
+"""The approximate cost of a nest, to decide what runs in parallel and with which grain."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from mlirml.codegen.cpu.nest import Access, Nest
 from mlirml.ir.bindings import mlir
 
 PARALLEL_NS = 40_000
-"""Work below this stays on one thread."""
+"""Less work than this stays on one thread."""
 GRAIN_NS = 20_000
-"""The least work worth a chunk of its own."""
+"""The least work worth a chunk."""
 CACHE_BYTES = 1 << 20
 
 # Cycles for one vector of 64 bytes.
@@ -24,11 +24,11 @@ _GHZ = 3.0
 
 
 def vector_ns(op: mlir.Operation) -> float:
-    """Nanoseconds that an operation on numbers takes for one element, vectorised; loads and stores are not counted."""
+    """Nanoseconds of a scalar operation for one element, vectorised; loads and stores are not counted."""
     if op.name in _FREE or op.name.startswith(("memref.", "scf.")) or not op.results:
         return 0.0
     kind = op.results[0].type
-    if isinstance(kind, mlir.IndexType):  # places, which vectors have in common
+    if isinstance(kind, mlir.IndexType):  # indices, which are common to the lanes of a vector
         return 0.0
     size: int = max(1, kind.width // 8)
     return op_cycles(op) * size / 64 / _GHZ
@@ -50,18 +50,18 @@ def iteration_ns(nest: Nest, ops: Sequence[mlir.Operation]) -> float:
 
 
 def traffic_ns(nest: Nest) -> float:
-    """Nanoseconds that moving the memory of one point takes, on average."""
+    """The average nanoseconds of the memory traffic of one point."""
     byte_ns = 0.05 if footprint(nest) > CACHE_BYTES else 0.015
     return sum(traffic_bytes(nest, access) for access in nest.memory) * byte_ns
 
 
 def footprint(nest: Nest) -> int:
-    """Bytes that the whole nest touches."""
+    """Bytes that the whole nest accesses."""
     return sum(extent(nest, access) for access in nest.memory)
 
 
 def traffic_bytes(nest: Nest, access: Access) -> float:
-    """Bytes that one iteration moves, on average: less than one element where the inner loops reuse it."""
+    """Average bytes that one iteration transfers: less than one element if the inner loops reuse it."""
     innermost = access.strides[-1] if access.strides else 0
     if innermost == 0:
         return 0.0
@@ -69,12 +69,12 @@ def traffic_bytes(nest: Nest, access: Access) -> float:
 
 
 def extent(nest: Nest, access: Access) -> int:
-    """Bytes that the whole nest touches of an operand."""
+    """Bytes that the whole nest accesses in an operand."""
     return access.bytes * math.prod(size for size, stride in zip(nest.sizes, access.strides, strict=True) if stride)
 
 
 def grain(iterations: int, each_ns: float) -> int:
-    """The least number of iterations of a parallel loop that one thread should take; 0 when it should be serial."""
+    """The least number of iterations of a parallel loop for one thread; 0 if it should be serial."""
     if iterations < 2 or iterations * each_ns < PARALLEL_NS:
         return 0
     return min(iterations, max(1, math.ceil(GRAIN_NS / each_ns)))

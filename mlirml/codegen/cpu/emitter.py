@@ -1,4 +1,4 @@
-"""Writes kernels as MLIR text: index arithmetic, loops, flat views of memrefs, vector loads and stores."""
+"""Emits kernels as MLIR text: index arithmetic, loops, flat views of memrefs, vector loads and stores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlirml.dialects.mlirml import LONG_CHUNKS
 class Index(NamedTuple):
     """A linear form over index values: `terms` are (SSA name, factor) pairs.
 
-    A tuple, because kernels make thousands and look them up by value.
+    A tuple, because kernels create thousands and look them up by value.
     """
 
     terms: tuple[tuple[str, int], ...] = ()
@@ -67,7 +67,7 @@ def vector(lanes: int, element: str) -> str:
 
 
 class Emitter:
-    """Collects the lines of one function body; every method that makes a value returns its SSA name."""
+    """Collects the lines of one function body; methods that build a value return its SSA name."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -81,7 +81,7 @@ class Emitter:
         return f"%{hint}_{self._count}"
 
     def do(self, line: str) -> None:
-        """An operation without results, or a piece of structure."""
+        """Add an operation without results, or a line of structure."""
         self.lines.append(line)
 
     def body(self) -> list[str]:
@@ -89,13 +89,13 @@ class Emitter:
         return [f"{name} = arith.constant {number} : index" for number, name in self.constants.items()] + self.lines
 
     def let(self, text: str, hint: str = "v") -> str:
-        """An operation with one result."""
+        """Add an operation with one result."""
         name = self.fresh(hint)
         self.do(f"{name} = {text}")
         return name
 
     def constant(self, number: int) -> str:
-        """A constant of index type; all of them stand at the top of the function."""
+        """A constant of index type; all of them are at the start of the function."""
         if number not in self.constants:
             self.constants[number] = f"%c{number}" if number >= 0 else f"%minus{-number}"
         return self.constants[number]
@@ -120,7 +120,7 @@ class Emitter:
 
     @contextmanager
     def region(self, head: str, tail: str = "}") -> Iterator[None]:
-        """The lines of a region between `head` and `tail`; what is computed inside is unknown outside."""
+        """The lines of a region between `head` and `tail`; its values are unknown outside of it."""
         self._known.append({})
         self.do(head)
         yield
@@ -153,7 +153,7 @@ class Emitter:
 
     @contextmanager
     def loop(self, lower: Value, upper: Value, step: int = 1, hint: str = "i") -> Iterator[Index]:
-        """`scf.for`; a loop known to run once is no loop. The caller leaves out loops that never run."""
+        """`scf.for`; a loop with trip count 1 is inlined. The caller omits zero-trip loops."""
         length = Index.of(upper) - lower
         if not length.terms and 0 < length.constant <= step:
             yield Index.of(lower)
@@ -170,7 +170,7 @@ class Emitter:
         types: Sequence[str],
         body: Callable[[Index, list[str]], list[str]],
     ) -> list[str]:
-        """`scf.for` over (lower, upper, step) with carried values; the results of its last round."""
+        """`scf.for` over (lower, upper, step) with carried values; returns its results."""
         lower, upper, step = bounds
         length = Index.of(upper) - lower
         if not length.terms and length.constant <= step:
@@ -188,7 +188,7 @@ class Emitter:
 
     @contextmanager
     def parallel(self, count: Value, grain: int, *, long: bool = False) -> Iterator[Index]:
-        """A 1-D `scf.parallel` from 0 to `count`; `grain` iterations are worth a chunk of their own.
+        """A 1-D `scf.parallel` from 0 to `count`; `grain` iterations are worth a chunk.
 
         `long`: chunks should be as long as the number of threads allows.
         """
@@ -199,9 +199,9 @@ class Emitter:
             yield Index(((name, 1),))
 
     def span(self, index: Index, count: int) -> tuple[Index, Index]:
-        """Where the rounds of a parallel loop start and end that one thread runs in turn, `index` among them.
+        """The bounds of the iterations of a parallel loop that one thread runs in order, `index` among them.
 
-        All of the loop as it stands here: mlirml-outline-parallel puts in the bounds of the part.
+        Those of the whole loop until mlirml-outline-parallel substitutes the bounds of the chunk.
         """
         ends = []
         for op, bound, name in (("minsi", 0, "start"), ("maxsi", count, "end")):
@@ -223,7 +223,7 @@ class Emitter:
         return self.load_masked(view, index, lanes, self.mask(lanes, valid))
 
     def load_masked(self, view: View, index: Value, lanes: int, mask: str) -> str:
-        """A vector; lanes outside of the mask are zero and their memory is not read."""
+        """A vector; masked lanes are zero and their memory is not read."""
         kind, zero = vector(lanes, view.element), self.zeros(lanes, view.element)
         place = f"{view.name}[{self.at(index)}]"
         return self.let(
@@ -247,15 +247,15 @@ class Emitter:
         return self.let(f"vector.constant_mask [{valid}] : vector<{lanes}xi1>", "mask")
 
     def prefetch(self, view: View, index: Value, locality: int = 3) -> None:
-        """Ask for memory that is read soon, for cache 1 (3) or 2 (2); it may lie outside of the view."""
+        """Prefetch memory into cache level 1 (3) or 2 (2); the index may be out of the bounds of the view."""
         self.do(f"memref.prefetch {view.name}[{self.at(index)}], read, locality<{locality}>, data : {view.type}")
 
     def load_scalar(self, view: View, index: Value) -> str:
-        """One element."""
+        """Load one element."""
         return self.let(f"memref.load {view.name}[{self.at(index)}] : {view.type}", "s")
 
     def store_scalar(self, value: str, view: View, index: Value) -> None:
-        """One element."""
+        """Store one element."""
         self.do(f"memref.store {value}, {view.name}[{self.at(index)}] : {view.type}")
 
     def shuffle(self, first: str, second: str, lanes: Sequence[int], width: int, element: str) -> str:

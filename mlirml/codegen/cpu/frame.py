@@ -1,4 +1,4 @@
-"""Emit the inside of a loop nest: constants, flat views, element addresses, and the scalar body."""
+"""Build the inner part of a loop nest: constants, flat views, element offsets, and the scalar body."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 
 
 class Frame:
-    """What the loops of one operation, or of several with the same outer loop, share; it is built in front of them.
+    """The values that the loops of one operation, or of several with the same outer loop, share, built before them.
 
-    `inside` says that the operation stands in a loop that is parallel already.
+    `in_parallel`: the operation is in a parallel loop already.
     """
 
-    def __init__(self, op: mlir.Operation, around: Frame | None = None, *, inside: bool = False) -> None:
+    def __init__(self, op: mlir.Operation, around: Frame | None = None, *, in_parallel: bool = False) -> None:
         self.op = op
-        self.inside = inside
+        self.in_parallel = in_parallel
         self._constants: dict[int, mlir.Value] = around._constants if around else {}
         self._flat: dict[mlir.Value, mlir.Value] = around._flat if around else {}
         self.front: mlir.InsertionPoint = around.front if around else self._make_front()
@@ -58,15 +58,15 @@ class Frame:
 
 def flatten(operand: mlir.Value) -> mlir.Value:
     """A one-dimensional view of a memref."""
-    kind = operand.type
-    shape = kind.shape
-    strides, offset = kind.get_strides_and_offset()
-    identity = isinstance(kind.layout, mlir.AffineMapAttr)
+    type_ = operand.type
+    shape = type_.shape
+    strides, offset = type_.get_strides_and_offset()
+    identity = isinstance(type_.layout, mlir.AffineMapAttr)
     if len(shape) == 1 and (identity or (strides == [1] and offset != _DYNAMIC)):
         return operand
     if identity:
-        size = math.prod(shape) if kind.has_static_shape else DYNAMIC
-        flat = mlir.MemRefType.get([size], kind.element_type, memory_space=kind.memory_space)
+        size = math.prod(shape) if type_.has_static_shape else DYNAMIC
+        flat = mlir.MemRefType.get([size], type_.element_type, memory_space=type_.memory_space)
         if shape:
             groups = mlir.ArrayAttr.get([mlir.ArrayAttr.get([emit.i64(d) for d in range(len(shape))])])
             return emit.value("memref.collapse_shape", [operand], flat, reassociation=groups)
@@ -75,7 +75,7 @@ def flatten(operand: mlir.Value) -> mlir.Value:
             "memref.expand_shape", [operand], flat, reassociation=mlir.ArrayAttr.get([]), static_output_shape=static
         )
     size = 1 + sum((extent - 1) * stride for extent, stride in zip(shape, strides, strict=True))
-    flat = mlir.MemRefType.get([size], kind.element_type, mlir.StridedLayoutAttr.get(offset, [1]), kind.memory_space)
+    flat = mlir.MemRefType.get([size], type_.element_type, mlir.StridedLayoutAttr.get(offset, [1]), type_.memory_space)
     offsets = []
     if offset == _DYNAMIC:
         operand, start = split_offset(operand)
@@ -94,10 +94,10 @@ def flatten(operand: mlir.Value) -> mlir.Value:
 
 
 def split_offset(operand: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
-    """The base buffer of a memref and its offset, which is known only at run time."""
-    kind, index = operand.type, mlir.IndexType.get()
-    base = mlir.MemRefType.get([], kind.element_type, memory_space=kind.memory_space)
-    results = [base, index, *[index] * (2 * kind.rank)]
+    """The base buffer of a memref and its dynamic offset."""
+    type_, index = operand.type, mlir.IndexType.get()
+    base = mlir.MemRefType.get([], type_.element_type, memory_space=type_.memory_space)
+    results = [base, index, *[index] * (2 * type_.rank)]
     parts = emit.create("memref.extract_strided_metadata", [operand], results).results
     return parts[0], parts[1]
 
@@ -106,12 +106,12 @@ Key = tuple[tuple[mlir.Value, ...], int, tuple[int, ...]]
 
 
 def key_of(access: Access) -> Key:
-    """Accesses with equal keys stand at the same place at every point."""
+    """The key of an access; accesses with equal keys have the same offset at every point."""
     return access.base, access.offset, access.strides
 
 
 def first_offset(frame: Frame, base: tuple[mlir.Value, ...], offset: int) -> mlir.Value | None:
-    """Where an access starts; None for 0."""
+    """The offset of an access before all loops; None for 0."""
     if not base:
         return frame.index(offset) if offset else None
     return frame.add(base[0], frame.index(offset)) if offset else base[0]
@@ -119,7 +119,7 @@ def first_offset(frame: Frame, base: tuple[mlir.Value, ...], offset: int) -> mli
 
 @dataclass(frozen=True)
 class Cursor:
-    """A point of the iteration space: the loop variables entered so far, and where each access stands."""
+    """A point of the iteration space: the variables of the loops entered so far, and the offset of each access."""
 
     frame: Frame
     nest: Nest
@@ -129,13 +129,13 @@ class Cursor:
 
     @staticmethod
     def start(frame: Frame, nest: Nest) -> Cursor:
-        """In front of all loops."""
+        """The cursor before all loops."""
         keys = tuple(dict.fromkeys(map(key_of, nest.memory)))
         offsets = tuple(first_offset(frame, base, offset) for base, offset, _ in keys)
         return Cursor(frame, nest, keys, offsets, nest.entered)
 
     def enter(self, d: int, variable: mlir.Value) -> Cursor:
-        """Inside loop `d`."""
+        """The cursor in the body of loop `d`."""
         products: dict[int, mlir.Value] = {}
         sums: dict[tuple[mlir.Value | None, int], mlir.Value] = {}
         offsets = []
@@ -154,7 +154,7 @@ class Cursor:
         return Cursor(self.frame, self.nest, self.keys, tuple(offsets), variables)
 
     def shifted(self, d: int, steps: int) -> Cursor:
-        """`steps` iterations of loop `d`, which is entered already, further on."""
+        """The cursor `steps` iterations of loop `d`, which is entered already, further on."""
         offsets = list(self.offsets)
         for position, (_, _, strides) in enumerate(self.keys):
             if steps * strides[d]:
@@ -178,11 +178,11 @@ class Cursor:
         emit.create("memref.store", [value, self.frame.flat(access.operand), self.address(access)])
 
     def variable(self, dimension: int) -> mlir.Value:
-        """The loop variable of a dimension of the operation; 0 where it has no loop."""
+        """The induction variable of a dimension of the operation; 0 if it has no loop."""
         return dict(self.variables).get(dimension) or self.frame.index(0)
 
     def arguments(self, body: Body, given: dict[mlir.Value, mlir.Value]) -> dict[mlir.Value, mlir.Value]:
-        """Load what the body reads, except the arguments that are `given`."""
+        """Load the values that the body reads, except the arguments that are `given`."""
         environment = dict(given)
         for argument, access, operand in zip(body.arguments, self.nest.accesses, self.frame.op.operands, strict=True):
             if argument in environment or not body.reads(argument):
@@ -193,7 +193,7 @@ class Cursor:
     def run(
         self, body: Body, environment: dict[mlir.Value, mlir.Value], skip: Sequence[mlir.Operation] = ()
     ) -> dict[mlir.Value, mlir.Value]:
-        """Build the operations of the body; the result maps its values to the new ones."""
+        """Build the operations of the body; returns the map of its values to the new ones."""
         for op in body.ops:
             if op in skip:
                 continue

@@ -12,9 +12,9 @@ from mlirml.passes import NoMatch
 
 @dataclass(frozen=True)
 class Access:
-    """One memref operand: element `base + offset + sum(strides[d] * i[d])` of the memref seen as one flat array.
+    """One memref operand: element `base + offset + sum(strides[d] * i[d])` of the memref as one flat array.
 
-    `base` holds the offset that a loop around the nest adds, if there is one.
+    `base` is the offset that a loop around the nest adds, if there is one.
     """
 
     operand: mlir.Value
@@ -28,15 +28,15 @@ class Access:
 class Nest:
     """Loops from the outermost to the innermost.
 
-    `accesses` has one entry an operand, None for a scalar. `origin` says which dimension of the operation a loop is;
-    loops that `linalg.index` reads are in `pinned` and never collapsed. `entered` are the variables of loops around
-    the nest.
+    `accesses` has one entry for each operand, None for a scalar. `origin` has the dimension of the operation that each
+    loop is; loops that `linalg.index` reads are in `pinned` and never collapsed. `entered` are the variables of loops
+    around the nest.
     """
 
     sizes: tuple[int, ...]
     reduction: tuple[bool, ...]
     accesses: tuple[Access | None, ...]
-    outs: int
+    num_outputs: int
     origin: tuple[int, ...]
     pinned: frozenset[int]
     entered: tuple[tuple[int, mlir.Value], ...] = ()
@@ -51,13 +51,13 @@ class Nest:
         return [access for access in self.accesses if access is not None]
 
     def out(self, number: int) -> Access:
-        """The access of an out."""
-        access = self.accesses[len(self.accesses) - self.outs + number]
+        """The access of an output."""
+        access = self.accesses[len(self.accesses) - self.num_outputs + number]
         assert access is not None
         return access
 
     def permuted(self, order: Sequence[int]) -> Nest:
-        """The same loops in another order; dimensions left out must have size 1."""
+        """The same loops in another order; omitted dimensions must have size 1."""
         if list(order) == list(range(self.rank)):
             return self
 
@@ -69,11 +69,11 @@ class Nest:
         return replace(self, sizes=pick(self.sizes), reduction=reduction, accesses=accesses, origin=pick(self.origin))
 
     def without_unit_dims(self) -> Nest:
-        """Drop the loops that run once."""
+        """The nest without loops of trip count 1."""
         return self.permuted([d for d, size in enumerate(self.sizes) if size != 1])
 
     def collapsed(self, first: int = 0) -> Nest:
-        """Merge neighbours of one kind that every operand walks as one, from loop `first` on."""
+        """Merge adjacent loops of equal iterator type that are contiguous in every operand, from loop `first` on."""
         nest, d = self, first
         while d + 1 < nest.rank:
             if nest.can_collapse(d):
@@ -83,7 +83,7 @@ class Nest:
         return nest
 
     def can_collapse(self, d: int) -> bool:
-        """True if loops `d` and `d + 1` are one loop for every operand."""
+        """True if loops `d` and `d + 1` are contiguous in every operand."""
         if self.reduction[d] != self.reduction[d + 1] or {self.origin[d], self.origin[d + 1]} & self.pinned:
             return False
         return all(a.strides[d] == a.strides[d + 1] * self.sizes[d + 1] for a in self.memory)
@@ -114,11 +114,11 @@ class Body:
 
 
 def read_body(op: mlir.Operation) -> Body:
-    """The body of a structured operation. What takes away from its out adds the negated: so sums are looked for."""
+    """The body of a structured operation. A subtraction from the accumulator becomes an addition of the negation."""
     block = op.regions[0].blocks[0]
     ops = block_ops(block)
-    outs = list(block.arguments)[-len(ops[-1].operands) :]
-    for argument, value in zip(outs, ops[-1].operands):
+    accumulators = list(block.arguments)[-len(ops[-1].operands) :]
+    for argument, value in zip(accumulators, ops[-1].operands):
         difference = defining_op(value)
         if difference is not None and difference.name == "arith.subf" and difference.operands[0] == argument:
             with difference.location, mlir.InsertionPoint(difference):
@@ -130,7 +130,7 @@ def read_body(op: mlir.Operation) -> Body:
 
 
 def match_nest(op: mlir.Operation, body: Body) -> Nest:
-    """The nest of a structured operation on static memrefs; NoMatch where an indexing map is not linear."""
+    """The nest of a structured operation on static memrefs; NoMatch if an indexing map is not linear."""
     maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
     operands = list(op.operands)
     rank = maps[0].n_dims
@@ -151,22 +151,22 @@ def match_nest(op: mlir.Operation, body: Body) -> Nest:
             else:
                 offset += stride * linear(expression, stride, strides)
         accesses.append(Access(whole(operand), offset, tuple(strides), element_bytes(operand.type.element_type)))
-    kinds = implied_kinds(maps[-1], rank)
+    reductions = implied_reductions(maps[-1], rank)
     if "iterator_types" in op.attributes:
-        kinds = tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"])
+        reductions = tuple("reduction" in str(iterator) for iterator in op.attributes["iterator_types"])
     pinned = frozenset(inner.attributes["dim"].value for inner in body.ops if inner.name == "linalg.index")
-    outs = len(body.yields)
-    return Nest(tuple(sizes), kinds, tuple(accesses), outs, tuple(range(rank)), pinned)
+    num_outputs = len(body.yields)
+    return Nest(tuple(sizes), reductions, tuple(accesses), num_outputs, tuple(range(rank)), pinned)
 
 
-def implied_kinds(out_map: mlir.AffineMap, rank: int) -> tuple[bool, ...]:
-    """The iterators of a named operation: what its out does not have is reduced."""
+def implied_reductions(out_map: mlir.AffineMap, rank: int) -> tuple[bool, ...]:
+    """The iterator types of a named operation: dims that its output lacks are reductions."""
     kept = {expression.position for expression in out_map.results}
     return tuple(d not in kept for d in range(rank))
 
 
 def linear(expression: mlir.AffineExpr, stride: int, strides: list[int]) -> int:
-    """Add `stride` times the factors of a linear expression to `strides`; the constant term is returned."""
+    """Add `stride` times the factors of a linear expression to `strides`; returns the constant term."""
     if isinstance(expression, mlir.AffineConstantExpr):
         return int(expression.value)
     if isinstance(expression, mlir.AffineDimExpr):
@@ -181,7 +181,7 @@ def linear(expression: mlir.AffineExpr, stride: int, strides: list[int]) -> int:
 
 
 def whole(operand: mlir.Value) -> mlir.Value:
-    """The memref that one is a reshape of: seen as flat arrays they are the same."""
+    """The memref that a value is a reshape of: as flat arrays they are the same."""
     op = defining_op(operand)
     while op is not None and op.name in ("memref.expand_shape", "memref.collapse_shape"):
         source = op.operands[0]
@@ -192,13 +192,13 @@ def whole(operand: mlir.Value) -> mlir.Value:
     return operand
 
 
-def is_contiguous(kind: mlir.Type) -> bool:
-    """True if a memref lies in memory in the order of its indices, from its first element on."""
-    return isinstance(kind.layout, mlir.AffineMapAttr) and kind.rank > 0
+def is_contiguous(type_: mlir.Type) -> bool:
+    """True if a memref is contiguous in the order of its indices, from its first element on."""
+    return isinstance(type_.layout, mlir.AffineMapAttr) and type_.rank > 0
 
 
 def root(value: mlir.Value) -> mlir.Value:
-    """The buffer behind views."""
+    """The buffer that a memref is a view of."""
     op = defining_op(value)
     while op is not None and len(op.operands) and op.name != "memref.view":
         value = op.operands[0]
@@ -206,7 +206,7 @@ def root(value: mlir.Value) -> mlir.Value:
     return value
 
 
-def element_bytes(kind: mlir.Type) -> int:
+def element_bytes(type_: mlir.Type) -> int:
     """The size of an element in memory."""
-    bits = 64 if isinstance(kind, mlir.IndexType) else kind.width
+    bits = 64 if isinstance(type_, mlir.IndexType) else type_.width
     return max(1, bits // 8)

@@ -1,11 +1,11 @@
-"""Ask for the beginning of the next row while this one is worked on: prefetchers stop at the end of a page.
+"""Prefetch the start of the next row during the computation of a row: hardware prefetchers stop at a page boundary.
 
     for i in rows: m[i] = mean(x[i])                for i in rows: m[i] = mean(x[i])
                    v[i] = variance(x[i], m[i])  ->                 prefetch x[i + 1]
                                                                    v[i] = variance(x[i], m[i])
 
-It pays behind the first operation on a row, whose loads are all on their way by then, and in front of one that finds
-the row in cache.
+It pays after the first operation on a row, whose loads are all outstanding by then, and before one that finds the row
+in cache.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from mlirml.ir.bindings import mlir
 
 LINE_BYTES = 64
 BYTES = 1024
-"""How much of a row: there are no more than 16 loads under way in a core, and what follows is found by prefetchers."""
+"""The prefetched bytes of a row: a core has no more than 16 outstanding loads, and hardware prefetchers do the rest."""
 
 
 def prefetch_next_row(frame: Frame, nest: Nest, i: mlir.Value, rows: int) -> None:
-    """Prefetch row `i + 1` of what an operation reads; the row behind the last one is the last one."""
+    """Prefetch row `i + 1` of the operands that an operation reads; the row after the last one is the last one."""
     last = frame.index(rows - 1)
     following = emit.same_type("arith.minsi", frame.add(i, frame.index(1)), last)
-    for access in dict.fromkeys(access for access in nest.accesses[: -nest.outs] if access and is_read_once(access)):
+    for access in dict.fromkeys(
+        access for access in nest.accesses[: -nest.num_outputs] if access and is_read_once(access)
+    ):
         start = frame.multiply(following, access.strides[0])
         if access.base:
             start = frame.add(access.base[0], start)
@@ -34,12 +36,12 @@ def prefetch_next_row(frame: Frame, nest: Nest, i: mlir.Value, rows: int) -> Non
 
 
 def is_read_once(access: Access) -> bool:
-    """True if the rows of an access follow each other, dense and long."""
+    """True if the rows of an access are dense, long and disjoint."""
     return access.strides[0] * access.bytes >= BYTES and access.strides[-1] == 1
 
 
 def prefetch(memref: mlir.Value, position: mlir.Value) -> None:
-    """One line, to all levels of cache."""
+    """Prefetch one line to all cache levels."""
     flags = {"isWrite": mlir.BoolAttr.get(False), "isDataCache": mlir.BoolAttr.get(True)}
     hint = mlir.IntegerAttr.get(mlir.IntegerType.get_signless(32), 3)
     emit.create("memref.prefetch", [memref, position], (), {"localityHint": hint, **flags})

@@ -1,4 +1,4 @@
-"""One structured operation on its way to loops: what it is, and the choice of the loops for it."""
+"""A structured operation during its lowering to loops, and the choice of its schedule."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Structured:
-    """An operation, its nest and body. `inits` are the scalars that outs were filled with, by body argument.
+    """An operation, its nest and body. `inits` are the scalars that outputs were filled with, by body argument.
 
-    `inside` is what the body does to memory, at any place of it.
-    `reducers` is empty for an elementwise operation, and None for accumulations that are no known combiner: among them
-    those that look for a `position` along a row.
+    `body_effects` are the memory effects of the body. `reducers` is empty for an elementwise operation, and None for
+    accumulations without a known combiner: among them those that compute a `position` along a row.
     """
 
     op: mlir.Operation
@@ -33,7 +32,7 @@ class Structured:
     body: Body
     reducers: Sequence[Reducer] | None
     inits: dict[mlir.Value, mlir.Value]
-    inside: Effects
+    body_effects: Effects
     position: Position | None = None
 
     @property
@@ -45,13 +44,14 @@ class Structured:
 
 
 def match_structured(op: mlir.Operation) -> Structured:
-    """Read an operation; fills of its outs are folded into it."""
+    """Read an operation; fills of its outputs are folded into it."""
     body = read_body(op)
     nest = match_nest(op, body)
     reducers: Sequence[Reducer] = ()
     try:
         if has_reduction(nest):
-            from mlirml.codegen.cpu.reduce.combiners import match_reducers  # what a program has no use for is left out
+            # Not imported for programs without reductions.
+            from mlirml.codegen.cpu.reduce.combiners import match_reducers
 
             reducers = match_reducers(nest, body)
     except NoMatch:
@@ -60,7 +60,7 @@ def match_structured(op: mlir.Operation) -> Structured:
 
 
 def match_ordered(op: mlir.Operation, nest: Nest, body: Body) -> Structured:
-    """Read an operation with an accumulation that is no known combiner."""
+    """Read an operation with an accumulation without a known combiner."""
     from mlirml.codegen.cpu.reduce.argmax import match_position
     from mlirml.codegen.cpu.reduce.argmax_rows import check_rows
 
@@ -108,10 +108,10 @@ def lower_without_reduction(frame: Frame, item: Structured, vector_bits: int) ->
 
 
 def fold_fills(op: mlir.Operation, nest: Nest, body: Body) -> dict[mlir.Value, mlir.Value]:
-    """The scalars that outs were filled with just before; those fills are gone."""
+    """The scalars that outputs were filled with just before; those fills are erased."""
     folded = {}
-    for number in range(nest.outs):
-        position = len(op.operands) - nest.outs + number
+    for number in range(nest.num_outputs):
+        position = len(op.operands) - nest.num_outputs + number
         argument = body.arguments[position]
         if not body.reads(argument):
             continue
@@ -123,9 +123,10 @@ def fold_fills(op: mlir.Operation, nest: Nest, body: Body) -> dict[mlir.Value, m
 
 
 def last_fill(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
-    """The fill of `out` in front of `op`, when nothing can touch the memory in between.
+    """The fill of `out` before `op`, if nothing can access the memory in between.
 
-    Of an allocation all uses are known; of a view, as the row of what a loop fills row by row, they are not.
+    All uses of an allocation are known; those of a view, such as the row of an array that a loop fills row by row, are
+    not.
     """
     owner = defining_op(out)
     if owner is not None and owner.name != "memref.alloc":
@@ -148,7 +149,7 @@ _TOUCH_NOTHING = ("arith.", "affine.apply", "memref.alloc", "memref.subview", "m
 
 
 def _fill_before(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
-    """The fill of a view of memory with nothing between it and `op` that touches memory."""
+    """The fill of a view of memory with no memory access between it and `op`."""
     fills = [u.owner.operation for u in out.uses if u.owner.operation.name == "linalg.fill"]
     fills = [f for f in fills if f.operands[1] == out and f.block == op.block and f.is_before_in_block(op)]
     if not fills:

@@ -3,9 +3,9 @@
     for k in 2, 4, ..., n:  for j in k/2, ..., 1:
         for each pair (i, i + j): put them in order, upwards where bit k of i is 0
 
-Steps with a small j stay in the shared memory of a block; each larger one is a launch of its own. Elements are compared
-by all their parts, no two are equal, so the network is stable where one part is the position (Batcher, "Sorting
-networks and their applications").
+Steps with a small j stay in the shared memory of a block; each larger one is a separate launch. Elements are compared
+by all their parts, no two are equal, so the network is stable if one part is the index (Batcher, "Sorting networks and
+their applications").
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
 Before = Callable[[Kernel, Values, Values], mlir.Value]
-"""True if an element, given by its parts, comes in front of another one."""
+"""True if an element, given by its parts, comes before another one."""
 
 
 def power_above(number: int) -> int:
-    """The smallest power of two that is not below a number."""
+    """The smallest power of two that is not less than a number."""
     return 1 << max(0, number - 1).bit_length()
 
 
 def sort_rows(host: Host, parts: Sequence[mlir.Value], rows: int, length: int, before: Before) -> None:
-    """Sort rows of elements that lie in the arrays `parts`; `length` is a power of two."""
+    """Sort rows of elements whose parts are in the arrays `parts`; `length` is a power of two."""
     total = rows * length
-    chunk = min(2 * host.facts.threads, power_above(total))
+    chunk = min(2 * host.device.threads, power_above(total))
     Network(host, parts, rows, length, before, chunk).build()
 
 
@@ -47,24 +47,24 @@ class Network:
         self.length = length
         self.before = before
         self.chunk = chunk
-        self.inside = min(length, chunk)
+        self.run_length = min(length, chunk)
 
     def build(self) -> None:
-        """Sort what fits into a block, then merge more and more of them."""
+        """Sort chunks that fit into a block, then merge more and more of them."""
         self.in_block(merge=None)
-        size = 2 * self.inside
+        size = 2 * self.run_length
         far: Kernel | None = None
         near: Kernel | None = None
         while size <= self.length:
             distance = size // 2
-            while distance >= self.inside:
+            while distance >= self.run_length:
                 far = self.launch_again(far, size, distance) if far else self.across_blocks(size, distance)
                 distance //= 2
             near = self.launch_again(near, size, None) if near else self.in_block(merge=size)
             size *= 2
 
     def number(self, value: int) -> mlir.Value:
-        """A number that a kernel gets from the host."""
+        """A number that a kernel has as an argument from the host."""
         with mlir.InsertionPoint(self.host.end):
             return emit.index(value)
 
@@ -84,28 +84,28 @@ class Network:
             block = kernel.cover(blocks)
             first = block * self.chunk
             shared = [kernel.shared([self.chunk], part.type.element_type) for part in self.parts]
-            places = [kernel.thread(), kernel.thread() + threads]
-            for place in places:
-                at = kernel.clamped(first + place, self.total)
+            indices = [kernel.thread(), kernel.thread() + threads]
+            for index in indices:
+                at = kernel.clamped(first + index, self.total)
                 for part, memory in zip(self.parts, shared, strict=True):
-                    kernel.write(load(kernel, part, at), memory, place)
+                    kernel.write(load(kernel, part, at), memory, index)
             kernel.barrier()
             if size is None:
                 self.sort_shared(kernel, shared, first)
             else:
-                self.merge_shared(kernel, shared, first, size, self.inside)
-            for place in places:
-                inside = kernel.below(first + place, self.total)
-                kernel.guarded([inside], partial(self.put_back, kernel, shared, first, place))
+                self.merge_shared(kernel, shared, first, size, self.run_length)
+            for index in indices:
+                in_bounds = kernel.below(first + index, self.total)
+                kernel.guarded([in_bounds], partial(self.put_back, kernel, shared, first, index))
         return kernel
 
-    def put_back(self, kernel: Kernel, shared: Sequence[mlir.Value], first: Form, place: Form) -> None:
+    def put_back(self, kernel: Kernel, shared: Sequence[mlir.Value], first: Form, index: Form) -> None:
         for part, memory in zip(self.parts, shared, strict=True):
-            kernel.write(kernel.read(memory, place), kernel.argument(part), first + place)
+            kernel.write(kernel.read(memory, index), kernel.argument(part), first + index)
 
     def sort_shared(self, kernel: Kernel, shared: Sequence[mlir.Value], first: Form) -> None:
         """All steps up to runs as long as a block or a row."""
-        levels = self.inside.bit_length()
+        levels = self.run_length.bit_length()
 
         def level(i: Form, _: Values) -> Values:
             one = kernel.constant(1)
@@ -126,8 +126,8 @@ class Network:
 
         def step(distance: mlir.Value) -> mlir.Value:
             low, high = pair(kernel, kernel.at(kernel.thread()), distance)
-            place = emit.value("arith.addi", [kernel.at(first), low], index)
-            upwards = self.upwards(kernel, place, size)
+            element = emit.value("arith.addi", [kernel.at(first), low], index)
+            upwards = self.upwards(kernel, element, size)
             ours = [emit.value("memref.load", [memory, low], memory.type.element_type) for memory in shared]
             theirs = [emit.value("memref.load", [memory, high], memory.type.element_type) for memory in shared]
             for memory, a, b in zip(shared, *self.ordered(kernel, ours, theirs, upwards), strict=True):
@@ -140,9 +140,9 @@ class Network:
         while_loop(kernel, half, condition, step)
 
     def across_blocks(self, size: int, distance: int) -> Kernel:
-        """A kernel that does one step in the memory of the device."""
+        """A kernel that does one step in device memory."""
         pairs = self.total // 2
-        threads = min(self.host.facts.threads, pairs)
+        threads = min(self.host.device.threads, pairs)
         with self.host.kernel("exchange", (threads,)) as kernel:
             numbers = [kernel.argument(self.number(n)) for n in (size, distance)]
             number = kernel.cover(-(-pairs // threads)) * threads + kernel.thread()
@@ -150,19 +150,19 @@ class Network:
             def body() -> None:
                 low, high = pair(kernel, kernel.at(number), numbers[1])
                 upwards = self.upwards(kernel, low, numbers[0])
-                places = [form(Digit(Base(low))), form(Digit(Base(high)))]
-                ours, theirs = ([load(kernel, part, place) for part in self.parts] for place in places)
+                indices = [form(Digit(Base(low))), form(Digit(Base(high)))]
+                ours, theirs = ([load(kernel, part, index) for part in self.parts] for index in indices)
                 for part, a, b in zip(self.parts, *self.ordered(kernel, ours, theirs, upwards), strict=True):
-                    kernel.write(a, kernel.argument(part), places[0])
-                    kernel.write(b, kernel.argument(part), places[1])
+                    kernel.write(a, kernel.argument(part), indices[0])
+                    kernel.write(b, kernel.argument(part), indices[1])
 
             kernel.guarded([kernel.below(number, pairs)], body)
         return kernel
 
-    def upwards(self, kernel: Kernel, place: mlir.Value, size: mlir.Value) -> mlir.Value:
+    def upwards(self, kernel: Kernel, index: mlir.Value, size: mlir.Value) -> mlir.Value:
         """True if the run of an element is sorted upwards: a whole row is."""
-        inside = emit.value("arith.andi", [place, kernel.constant(self.length - 1)], kernel.index)
-        bit = emit.value("arith.andi", [inside, size], kernel.index)
+        in_row = emit.value("arith.andi", [index, kernel.constant(self.length - 1)], kernel.index)
+        bit = emit.value("arith.andi", [in_row, size], kernel.index)
         return emit.compare("eq", bit, kernel.constant(0))
 
     def ordered(self, kernel: Kernel, ours: Values, theirs: Values, upwards: mlir.Value) -> tuple[Values, Values]:
@@ -174,10 +174,10 @@ class Network:
         return first, second
 
 
-def load(kernel: Kernel, memory: mlir.Value, place: Form) -> mlir.Value:
-    """An element of an array, as it is now."""
+def load(kernel: Kernel, memory: mlir.Value, index: Form) -> mlir.Value:
+    """Load an element of an array, uncached."""
     argument = kernel.argument(memory)
-    return emit.value("memref.load", [argument, kernel.at(place)], argument.type.element_type)
+    return emit.value("memref.load", [argument, kernel.at(index)], argument.type.element_type)
 
 
 def pair(kernel: Kernel, number: mlir.Value, distance: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
@@ -196,7 +196,7 @@ def while_loop(
     condition: Callable[[mlir.Value], mlir.Value],
     step: Callable[[mlir.Value], mlir.Value],
 ) -> None:
-    """`scf.while` that carries an index, in 32 bits: not every conversion agrees how wide the index of a block is."""
+    """`scf.while` that carries an index, in 32 bits: conversions differ in the width of an index."""
     integer = mlir.IntegerType.get_signless(32)
     first = emit.value("arith.index_cast", [start], integer)
     op = emit.create("scf.while", [first], [integer], regions=2)

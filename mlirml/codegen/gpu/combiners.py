@@ -1,4 +1,4 @@
-"""What a reduction keeps while it runs, how it takes an element, and how two parts of it are merged."""
+"""The state of a reduction while it runs, its update by an element, and the merge of two states."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IDEMPOTENT = ("maxsi", "minsi", "maxui", "minui", "maximumf", "minimumf", "maxn
 
 
 class Combiner:
-    """The state of one structured operation whose carried outs are sums, extrema and the like."""
+    """The state of a structured operation whose reduced outputs are sums, extrema and the like."""
 
     def __init__(self, op: mlir.Operation) -> None:
         self.op = op
@@ -28,16 +28,16 @@ class Combiner:
         self.reducers = self.match()
 
     def match(self) -> list[Reducer]:
-        """The reducers; NoMatch where an out is accumulated in another way."""
+        """The reducers; NoMatch if an output is accumulated in another way."""
         return [match_reducer(n, self.body.yields[n], self.arguments[n], self.body) for n in self.carried]
 
     @property
-    def kinds(self) -> list[mlir.Type]:
+    def types(self) -> list[mlir.Type]:
         return [self.arguments[n].type for n in self.carried]
 
     @property
     def idempotent(self) -> bool:
-        """True if taking an element twice changes nothing."""
+        """True if combining an element twice has no further effect."""
         return all(r.short in _IDEMPOTENT for r in self.reducers)
 
     def start(self, elements: Elements, point: Sequence[Form]) -> Values:
@@ -45,7 +45,7 @@ class Combiner:
         return [reducer.identity() for reducer in self.reducers]
 
     def take(self, elements: Elements, point: Sequence[Form], state: Values, valid: mlir.Value | None) -> Values:
-        """The state after the element at a point, which is left out where it is not `valid`."""
+        """The state after the element at a point, which is masked if it is not `valid`."""
         values = self.values(elements, point)
         if valid is not None and not self.idempotent:
             values = [
@@ -55,7 +55,7 @@ class Combiner:
         return self.merge(state, values)
 
     def values(self, elements: Elements, point: Sequence[Form]) -> Values:
-        """What is combined at a point; outs with all loops are known there from now on."""
+        """The values to combine at a point; outputs with all loops are registered as known elements there."""
         skip = {reducer.op for reducer in self.reducers}
         environment = elements.arguments(self.op, point, {self.arguments[n]: self.arguments[n] for n in self.carried})
         for inner in self.body.ops:
@@ -65,43 +65,43 @@ class Combiner:
             value = self.body.yields[n]
             if n not in self.carried and value in environment:
                 elements.give(result, apply(out_map(self.op, n), point), environment[value])
-        return [elements.inside(reducer.value, environment) for reducer in self.reducers]
+        return [elements.value_of(reducer.value, environment) for reducer in self.reducers]
 
     def merge(self, a: Values, b: Values) -> Values:
-        """Two parts as one; `a` has the elements that stand first."""
+        """Merge two states; `a` has the earlier elements."""
         return [r.combine(x, y) for r, x, y in zip(self.reducers, a, b, strict=True)]
 
     def finish(self, elements: Elements, point: Sequence[Form], state: Values) -> None:
-        """Merge with what the outs hold before, and make the results known at a parallel point."""
+        """Merge with the inits, and register the results as known elements at a parallel point."""
         first = len(self.op.operands) - len(self.op.results)
-        places = [apply(out_map(self.op, n), point) for n in self.carried]
+        indices = [apply(out_map(self.op, n), point) for n in self.carried]
         before = [
-            elements.get(self.op.operands[first + n], place) for n, place in zip(self.carried, places, strict=True)
+            elements.get(self.op.operands[first + n], index) for n, index in zip(self.carried, indices, strict=True)
         ]
-        for n, place, value in zip(self.carried, places, self.merge(before, state), strict=True):
-            elements.give(self.op.results[n], place, value)
+        for n, index, value in zip(self.carried, indices, self.merge(before, state), strict=True):
+            elements.give(self.op.results[n], index, value)
 
 
 class Extreme(Combiner):
     """argmax and argmin: `better = x > best; yield select(better, x, best), select(better, index, place)`.
 
-    Among equals the first index wins, whatever the order in which parts are merged.
+    Among equal elements the first index wins, in whatever order states are merged.
     """
 
     def match(self) -> list[Reducer]:
         if len(self.carried) != 2 or len(self.op.results) != 2 or sum(reductions_of(self.op)) != 1:
-            raise NoMatch("not two outs and one reduced loop")
+            raise NoMatch("not two outputs and one reduction loop")
         selects = [defining_op(value) for value in self.body.yields]
         if any(op is None or op.name != "arith.select" for op in selects):
-            raise NoMatch("the outs are not selected")
+            raise NoMatch("the outputs are not selected")
         first, second = (op for op in selects if op is not None)
         if first.operands[0] != second.operands[0]:
-            raise NoMatch("the outs are selected by different conditions")
+            raise NoMatch("the outputs are selected by different conditions")
         reads_index = [self._is_index(op.operands[1]) for op in (first, second)]
         if reads_index not in ([False, True], [True, False]):
             raise NoMatch("no out is an index")
-        self.place = reads_index.index(True)
-        best = (first, second)[1 - self.place]
+        self.index_result = reads_index.index(True)
+        best = (first, second)[1 - self.index_result]
         self.operand = best.operands[1]
         if [op.operands[2] for op in (first, second)] != self.arguments:
             raise NoMatch("the other values are not the accumulators")
@@ -117,9 +117,9 @@ class Extreme(Combiner):
         return op is not None and op.name == "linalg.index" and op.attributes["dim"].value == reduced
 
     def _check(self) -> None:
-        """The condition depends on the accumulated value, but not on the accumulated place; the operand on neither."""
-        value, place = self.arguments[1 - self.place], self.arguments[self.place]
-        depends: dict[mlir.Value, set[mlir.Value]] = {value: {value}, place: {place}}
+        """Check that the condition depends on the accumulated value but not its index, and the operand on neither."""
+        value, index = self.arguments[1 - self.index_result], self.arguments[self.index_result]
+        depends: dict[mlir.Value, set[mlir.Value]] = {value: {value}, index: {index}}
         for op in self.body.ops:
             if op.regions:
                 raise NoMatch("the body has regions")
@@ -134,7 +134,7 @@ class Extreme(Combiner):
         return True
 
     def start(self, elements: Elements, point: Sequence[Form]) -> Values:
-        """An extremum starts from what the outs hold: no value is known to be the worst."""
+        """An extremum starts from the inits: there is no identity for all values."""
         self.elements = elements
         first = len(self.op.operands) - 2
         return [elements.get(self.op.operands[first + n], apply(out_map(self.op, n), point)) for n in self.carried]
@@ -145,7 +145,7 @@ class Extreme(Combiner):
         return elements.run(self.op.regions[0].blocks[0], point, environment)
 
     def merge(self, a: Values, b: Values) -> Values:
-        v, p = 1 - self.place, self.place
+        v, p = 1 - self.index_result, self.index_result
         wins = self._better(b[v], a[v])
         loses = self._better(a[v], b[v])
         earlier = emit.compare("slt", b[p], a[p])
@@ -156,7 +156,7 @@ class Extreme(Combiner):
 
     def _better(self, candidate: mlir.Value, best: mlir.Value) -> mlir.Value:
         """The condition of the body for two values."""
-        environment = {self.operand: candidate, self.arguments[1 - self.place]: best}
+        environment = {self.operand: candidate, self.arguments[1 - self.index_result]: best}
         self._build(self.condition, environment)
         return environment[self.condition]
 

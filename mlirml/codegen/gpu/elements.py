@@ -1,4 +1,4 @@
-"""Elements of tensors, computed where they are needed: views are index arithmetic, elementwise bodies are inlined."""
+"""Elements of tensors, computed at their uses: views are index arithmetic, elementwise bodies are inlined."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from mlirml.analysis.bounds import DYNAMIC, is_dynamic, size_operand
 from mlirml.codegen.gpu.index import Base, Digit, Form, UnknownDivisionError, cut_up, flat, form, split
 from mlirml.codegen.gpu.kernel import Kernel, is_tensor
-from mlirml.codegen.gpu.sizes import length, loop_extents, no_rule, number_on_host, place
+from mlirml.codegen.gpu.sizes import flat_index, length, loop_extents, no_rule, number_on_host
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, operations
 from mlirml.passes import NoMatch
@@ -26,7 +26,7 @@ class Elements:
         self.reduced: set[mlir.Operation] = set()
 
     def give(self, tensor: mlir.Value, indices: Indices, value: mlir.Value) -> None:
-        """From here on this element is `value`."""
+        """Register `value` as this element from here on."""
         self.kernel.known["element", tensor, indices] = value
 
     def get(self, tensor: mlir.Value, indices: Indices) -> mlir.Value:
@@ -36,7 +36,7 @@ class Elements:
         if found is not None:
             return found
         if tensor in self.kernel.host.buffers:
-            found = self.kernel.load(tensor, place(self.kernel, tensor, indices))
+            found = self.kernel.load(tensor, flat_index(self.kernel, tensor, indices))
         else:
             op = defining_op(tensor)
             assert op is not None
@@ -73,13 +73,13 @@ class Elements:
     def run(
         self, block: mlir.Block, dims: Sequence[Form], environment: dict[mlir.Value, mlir.Value]
     ) -> list[mlir.Value]:
-        """The yielded values of a body at a point; `environment` holds its arguments, as far as they are used."""
+        """The yielded values of a body at a point; `environment` has its arguments, as far as they are used."""
         *ops, last = block_ops(block)
         for op in ops:
             self.body_op(op, dims, environment)
-        return [self.inside(value, environment) for value in last.operands]
+        return [self.value_of(value, environment) for value in last.operands]
 
-    def inside(self, value: mlir.Value, environment: dict[mlir.Value, mlir.Value]) -> mlir.Value:
+    def value_of(self, value: mlir.Value, environment: dict[mlir.Value, mlir.Value]) -> mlir.Value:
         """A value that a body uses: its own, or a scalar of the function."""
         return environment[value] if value in environment else self.scalar(value)
 
@@ -89,7 +89,7 @@ class Elements:
             environment[op.results[0]] = self.kernel.at(dims[op.attributes["dim"].value])
             return
         if op.name == "tensor.extract" and op.operands[0] not in environment:
-            indices = tuple(form_of(self.inside(i, environment)) for i in op.operands[1:])
+            indices = tuple(form_of(self.value_of(i, environment)) for i in op.operands[1:])
             environment[op.results[0]] = self.get(op.operands[0], indices)
             return
         for inner in operations(op):
@@ -101,7 +101,7 @@ class Elements:
             self._resolve(environment[op.results[0]].owner.operation, dims)
 
     def _resolve(self, op: mlir.Operation, dims: Sequence[Form]) -> None:
-        """Replace reads of tensors and of indices in the regions of an operation that was cloned."""
+        """Replace reads of tensors and of indices in the regions of a cloned operation."""
         for inner in [inner for inner in operations(op) if inner.name in ("tensor.extract", "linalg.index")]:
             with self.kernel.scope(), mlir.InsertionPoint(inner), inner.location:
                 if inner.name == "linalg.index":
@@ -114,7 +114,7 @@ class Elements:
     def arguments(
         self, op: mlir.Operation, dims: Sequence[Form], given: dict[mlir.Value, mlir.Value]
     ) -> dict[mlir.Value, mlir.Value]:
-        """The arguments of a structured operation's body at a point, but for those that are given or not used."""
+        """The arguments of a structured operation's body at a point, except for those that are given or not used."""
         environment = dict(given)
         block = op.regions[0].blocks[0]
         for argument, operand, map_ in zip(block.arguments, op.operands, maps_of(op), strict=True):
@@ -132,7 +132,7 @@ _RULES: dict[str, Rule] = {}
 
 
 def rule(*names: str) -> Callable[[Rule], Rule]:
-    """Decorator: how an element of the result of these operations is computed."""
+    """Decorator of rules that compute an element of the result of these operations."""
 
     def add(function: Rule) -> Rule:
         for name in names:
@@ -143,7 +143,7 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
 
 
 def has_rule(op: mlir.Operation) -> bool:
-    """True if elements of the results of an operation can be computed one by one."""
+    """True if elements of the results of an operation can be computed separately."""
     return op.name in _RULES or is_structured(op)
 
 
@@ -176,7 +176,7 @@ def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
 
 
 def apply(map_: mlir.AffineMap, dims: Sequence[Form]) -> Indices:
-    """The indices that a map gives at a point."""
+    """The results of a map at a point."""
     return tuple(evaluate(expression, dims) for expression in map_.results)
 
 
@@ -201,10 +201,10 @@ def evaluate(expression: mlir.AffineExpr, dims: Sequence[Form]) -> Form:
 
 
 def reductions_of(op: mlir.Operation) -> list[bool]:
-    """Which loops of a structured operation are reductions."""
+    """The iterator types of a structured operation: True for reductions."""
     maps = maps_of(op)
     if "iterator_types" in op.attributes:
-        return ["reduction" in str(kind) for kind in op.attributes["iterator_types"]]
+        return ["reduction" in str(iterator) for iterator in op.attributes["iterator_types"]]
     kept = {e.position for e in maps[-1].results if isinstance(e, mlir.AffineDimExpr)}
     return [d not in kept for d in range(maps[-1].n_dims)]
 
@@ -222,13 +222,13 @@ def sizes_of(op: mlir.Operation) -> list[int]:
 
 
 def out_map(op: mlir.Operation, number: int) -> mlir.AffineMap:
-    """The indexing map of an out."""
+    """The indexing map of an output."""
     maps = maps_of(op)
     return maps[len(maps) - len(op.results) + number]
 
 
 def dims_at(op: mlir.Operation, number: int, indices: Indices) -> list[Form | None]:
-    """The loops of a structured operation at the point that gives this element; None for loops it does not fix."""
+    """The loops of a structured operation at the point of this element; None for loops that it does not fix."""
     map_ = out_map(op, number)
     dims: list[Form | None] = [None] * map_.n_dims
     for expression, index in zip(map_.results, indices, strict=True):
@@ -240,7 +240,7 @@ def dims_at(op: mlir.Operation, number: int, indices: Indices) -> list[Form | No
 
 
 def structured(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
-    """An element of a structured operation: its body at a point, in loops where it reduces."""
+    """An element of a structured operation: its body at a point, in loops if it reduces."""
     number = list(op.results).index(value)
     dims = dims_at(op, number, indices)
     if None not in dims:
@@ -255,25 +255,25 @@ def structured(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indi
 
 
 def reduce_in_order(e: Elements, op: mlir.Operation, dims: Sequence[Form | None]) -> list[mlir.Value]:
-    """The outs of an operation at a parallel point; the loops that are None are run one after the other."""
+    """The outputs of an operation at a parallel point; the loops that are None are executed sequentially."""
     if op in e.reduced:
         raise NoMatch("an element of a result is read at other indices than it was reduced at")
     sizes = loop_extents(e.kernel.host, op)
     block = op.regions[0].blocks[0]
-    outs = len(op.results)
-    arguments = list(block.arguments)[len(block.arguments) - outs :]
+    num_outputs = len(op.results)
+    arguments = list(block.arguments)[len(block.arguments) - num_outputs :]
     loops = [d for d, dim in enumerate(dims) if dim is None]
-    carried = [n for n in range(outs) if not any(uses_dim(out_map(op, n), d) for d in loops)]
-    operands = list(op.operands)[len(op.operands) - outs :]
+    carried = [n for n in range(num_outputs) if not any(uses_dim(out_map(op, n), d) for d in loops)]
+    operands = list(op.operands)[len(op.operands) - num_outputs :]
     start = [dim or form(0) for dim in dims]
     inits = [e.get(operands[n], apply(out_map(op, n), start)) for n in carried]
 
-    def inside(point: list[Form | None], todo: list[int], values: list[mlir.Value]) -> list[mlir.Value]:
+    def reduce_loops(point: list[Form | None], todo: list[int], values: list[mlir.Value]) -> list[mlir.Value]:
         if todo:
             first, *rest = todo
 
             def body(i: Form, inner: list[mlir.Value]) -> list[mlir.Value]:
-                return inside([i if d == first else dim for d, dim in enumerate(point)], rest, inner)
+                return reduce_loops([i if d == first else dim for d, dim in enumerate(point)], rest, inner)
 
             upper = sizes[first]
             return e.kernel.loop((0, upper if isinstance(upper, int) else length(e.kernel, upper), 1), body, values)
@@ -282,8 +282,8 @@ def reduce_in_order(e: Elements, op: mlir.Operation, dims: Sequence[Form | None]
         results = e.run(block, known, e.arguments(op, known, given))
         return [results[n] for n in carried]
 
-    found = inside(list(dims), loops, inits)
-    results = [found[carried.index(n)] if n in carried else None for n in range(outs)]
+    found = reduce_loops(list(dims), loops, inits)
+    results = [found[carried.index(n)] if n in carried else None for n in range(num_outputs)]
     return results
 
 
@@ -313,7 +313,7 @@ def cast(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -
 
 @rule("arith.select")
 def select(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
-    """Of one of two tensors, by one condition or by one for each element."""
+    """An element of one of two tensors, by one condition or by one for each element."""
     condition, *tensors = op.operands
     chosen = e.get(condition, indices) if is_tensor(condition) else e.scalar(condition)
     return emit.same_type("arith.select", chosen, *(e.get(tensor, indices) for tensor in tensors))
@@ -326,24 +326,24 @@ def constant(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indice
         with e.kernel.front:
             return emit.constant(attribute.get_splat_value())
     numbers = [attribute[n] for n in range(len(attribute))]
-    kind = value.type.element_type
-    place = e.kernel.at(flat(indices, value.type.shape))
-    found = e.kernel.constant(numbers[-1], kind)
+    type_ = value.type.element_type
+    own = e.kernel.at(flat(indices, value.type.shape))
+    found = e.kernel.constant(numbers[-1], type_)
     for position, number in reversed(list(enumerate(numbers[:-1]))):
-        here = emit.compare("eq", place, e.kernel.constant(position))
-        found = emit.same_type("arith.select", here, e.kernel.constant(number, kind), found)
+        here = emit.compare("eq", own, e.kernel.constant(position))
+        found = emit.same_type("arith.select", here, e.kernel.constant(number, type_), found)
     return found
 
 
 @rule("tensor.from_elements")
 def from_elements(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
-    place = flat(indices, value.type.shape)
+    number = flat(indices, value.type.shape)
     values = [e.scalar(operand) for operand in op.operands]
-    if not place.terms:
-        return values[place.constant]
+    if not number.terms:
+        return values[number.constant]
     found = values[-1]
     for position, other in reversed(list(enumerate(values[:-1]))):
-        here = emit.compare("eq", e.kernel.at(place), e.kernel.constant(position))
+        here = emit.compare("eq", e.kernel.at(number), e.kernel.constant(position))
         found = emit.same_type("arith.select", here, other, found)
     return found
 
@@ -354,7 +354,7 @@ def extract_slice(e: Elements, op: mlir.Operation, value: mlir.Value, indices: I
 
 
 def sliced(e: Elements, op: mlir.Operation, indices: Indices, sources: int) -> Indices:
-    """The indices in the big tensor of an element of a slice; dimensions that the slice dropped come back."""
+    """The indices in the large tensor of an element of a slice, including rank-reduced dimensions."""
     offsets, strides = slice_parts(e, op, sources)
     full = iter(indices)
     sizes = list(op.attributes["static_sizes"])
@@ -366,7 +366,7 @@ def sliced(e: Elements, op: mlir.Operation, indices: Indices, sources: int) -> I
 
 
 def kept_dims(op: mlir.Operation, sizes: Sequence[int]) -> list[bool]:
-    """Which dimensions of a slice the small tensor has."""
+    """For each dimension of a slice, whether the small tensor has it."""
     small = op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]
     shape = list(small.type.shape)
     kept = []
@@ -393,11 +393,9 @@ def slice_parts(e: Elements, op: mlir.Operation, sources: int) -> tuple[list[For
 
 @rule("tensor.insert")
 def insert(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
-    """The scalar at its place, else the element of the big tensor."""
-    number, big, *places = op.operands
-    here = [
-        emit.compare("eq", e.kernel.at(index), e.scalar(place)) for index, place in zip(indices, places, strict=True)
-    ]
+    """The scalar at its index, else the element of the large tensor."""
+    number, big, *position = op.operands
+    here = [emit.compare("eq", e.kernel.at(index), e.scalar(own)) for index, own in zip(indices, position, strict=True)]
     if not here:
         return e.scalar(number)
     old = e.get(big, indices)
@@ -406,7 +404,7 @@ def insert(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices)
 
 @rule("tensor.insert_slice")
 def insert_slice(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
-    """From the small tensor inside of the slice, else from the big one."""
+    """From the small tensor within the slice, else from the large one."""
     small, big = list(op.operands)[:2]
     offsets, strides = slice_parts(e, op, 2)
     sizes = list(op.attributes["static_sizes"])
@@ -422,21 +420,21 @@ def insert_slice(e: Elements, op: mlir.Operation, value: mlir.Value, indices: In
         elif size == value.type.shape[dim] and stride == 1:
             inner.append(index)
         else:
-            inner.append(place_in_slice(e, index - offset, stride, size, conditions))
+            inner.append(index_in_slice(e, index - offset, stride, size, conditions))
     kept = kept_dims(op, sizes)
-    place = tuple(index for index, keep in zip(inner, kept, strict=True) if keep)
+    small_indices = tuple(index for index, keep in zip(inner, kept, strict=True) if keep)
     false = [c for c in conditions if is_false(c)]
     if false:
         return e.get(big, indices)
     if not conditions:
-        return e.get(small, place)
-    kind = value.type.element_type
+        return e.get(small, small_indices)
+    type_ = value.type.element_type
     condition = e.kernel.all_of(conditions)
-    return e.kernel.choose(condition, lambda: e.get(small, place), lambda: e.get(big, indices), kind)
+    return e.kernel.choose(condition, lambda: e.get(small, small_indices), lambda: e.get(big, indices), type_)
 
 
-def place_in_slice(e: Elements, index: Form, stride: int, size: int, conditions: list[mlir.Value]) -> Form:
-    """The index in a slice of an index relative to its start; adds the conditions under which it is one."""
+def index_in_slice(e: Elements, index: Form, stride: int, size: int, conditions: list[mlir.Value]) -> Form:
+    """The index in a slice of an index relative to its start; appends the conditions under which it is in the slice."""
     low, high = index.range
     last = (size - 1) * stride
     if high is None or low < 0 or high > last:
@@ -444,7 +442,7 @@ def place_in_slice(e: Elements, index: Form, stride: int, size: int, conditions:
             if not 0 <= index.constant <= last or index.constant % stride:
                 conditions.append(e.kernel.constant(0, mlir.IntegerType.get_signless(1)))
             return form(index.constant // stride)
-        # Below the start is far above the end when read without a sign.
+        # Below the start is far above the end as an unsigned index.
         conditions.append(emit.compare("ule", e.kernel.at(index), e.kernel.constant(last)))
     if stride == 1:
         return index
@@ -462,25 +460,28 @@ def is_false(condition: mlir.Value) -> bool:
 
 @rule("tensor.pad")
 def pad(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
-    """The small tensor, with the yielded value around it."""
+    """The small tensor, surrounded by the yielded value."""
     low = list(op.attributes["static_low"])
     small = op.operands[0]
     if is_dynamic(small) or is_dynamic(value):
         raise no_rule(op)
     conditions: list[mlir.Value] = []
-    place = []
+    small_indices = []
     for index, before, size, whole in zip(indices, low, small.type.shape, value.type.shape, strict=True):
-        place.append(index if size == whole else place_in_slice(e, index - before, 1, size, conditions))
+        small_indices.append(index if size == whole else index_in_slice(e, index - before, 1, size, conditions))
     if not conditions:
-        return e.get(small, tuple(place))
+        return e.get(small, tuple(small_indices))
     condition = e.kernel.all_of(conditions)
     return e.kernel.choose(
-        condition, lambda: e.get(small, tuple(place)), lambda: pad_value(e, op, indices), value.type.element_type
+        condition,
+        lambda: e.get(small, tuple(small_indices)),
+        lambda: pad_value(e, op, indices),
+        value.type.element_type,
     )
 
 
 def pad_value(e: Elements, op: mlir.Operation, indices: Indices) -> mlir.Value:
-    """What stands around the small tensor of a padding."""
+    """The padding value."""
     block = op.regions[0].blocks[0]
     given = {argument: e.kernel.at(index) for argument, index in zip(block.arguments, indices, strict=True)}
     return e.run(block, indices, given)[0]
@@ -488,7 +489,7 @@ def pad_value(e: Elements, op: mlir.Operation, indices: Indices) -> mlir.Value:
 
 @rule("tensor.collapse_shape")
 def collapse_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
-    """The indices of a group are cut out of one."""
+    """The indices of a group are split from one."""
     if is_dynamic(op.operands[0]):
         raise no_rule(op)
     shape = op.operands[0].type.shape
@@ -503,7 +504,7 @@ def collapse_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: 
 
 @rule("tensor.expand_shape")
 def expand_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
-    """The indices of a group are joined to one."""
+    """The indices of a group are combined into one."""
     if is_dynamic(value):
         raise no_rule(op)
     shape = value.type.shape

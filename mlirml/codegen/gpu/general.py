@@ -1,9 +1,9 @@
-"""Kernels for anything: a thread computes an element, reductions run in it one step after the other.
+"""General kernels: a thread computes an element, reductions are sequential loops in it.
 
 Before (a kernel function on tensors):
     %s = linalg.generic {..., ["parallel", "reduction"]} ins(%x : tensor<4x8xf32>) outs(%z : tensor<4xf32>) {...}
     %r = linalg.generic {..., ["parallel"]} ins(%s : tensor<4xf32>) outs(%out : tensor<4xf32>) {...}
-After: one launch for each reduction, and one for what is left:
+After: one launch for each reduction, and one for the remaining results:
     gpu.func @k_reduce(%x : memref<32xf32>, %s : memref<4xf32>) kernel {...}
     gpu.func @k_2_elementwise(%s : memref<4xf32>, %out : memref<4xf32>) kernel {...}
 """
@@ -35,7 +35,7 @@ from mlirml.codegen.gpu.outs import (  # fmt: skip
     returned,
 )
 from mlirml.codegen.gpu.rows import lower_rows, match_rows
-from mlirml.codegen.gpu.sizes import each_element, extents, has_dynamic_sizes, place, temporary
+from mlirml.codegen.gpu.sizes import each_element, extents, flat_index, has_dynamic_sizes, temporary
 from mlirml.codegen.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
 from mlirml.codegen.gpu.sorts import lower_sort
 from mlirml.codegen.gpu.transpose import lower_transposition, match_transposition
@@ -48,24 +48,24 @@ Store = tuple[mlir.Value, mlir.Value]
 
 
 def lower_general(host: Host, function: mlir.Operation) -> None:
-    """Launches for everything that a function computes."""
-    places = dict[mlir.Value, mlir.Value]()
+    """Build launches for all computations of a function."""
+    destinations = dict[mlir.Value, mlir.Value]()
     chains = [chain for value, out in returned(function) if (chain := chain_of(value, out)) is not None]
     dynamic = has_dynamic_sizes(function)
     for value, out in returned(function):
-        places.setdefault(before_reshapes(value), out)
+        destinations.setdefault(before_reshapes(value), out)
     for op in reversed(body_of(function)):
-        if is_ordered(op) and (result := op.results[len(op.results) - 1]) in places:
+        if is_ordered(op) and (result := op.results[len(op.results) - 1]) in destinations:
             base = begun(op)
             made = defining_op(base)
             if made is not None and is_ordered(made) and sum(1 for _ in base.uses) == 1:
-                places.setdefault(base, places[result])
+                destinations.setdefault(base, destinations[result])
     for op in body_of(function):
         if is_ordered(op):
-            lower_ordered(host, op, places)
+            lower_ordered(host, op, destinations)
             continue
         if op.name in SORTS:
-            assign(host, op.results[0], places)
+            assign(host, op.results[0], destinations)
             with op.location:
                 lower_sort(host, op)
             continue
@@ -79,50 +79,52 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
             continue
         with op.location:
             if dynamic:
-                lower_unknown(host, op, stored, places)
+                lower_unknown(host, op, stored, destinations)
                 continue
             for n in stored:
-                assign(host, op.results[n], places)
+                assign(host, op.results[n], destinations)
             lower_one(host, op, stored)
     lower_rest(host, function, [chain.out for chain in chains])
     lower_chains(host, chains)
 
 
 def is_only_stored(op: mlir.Operation, chains: Sequence[Chain]) -> bool:
-    """True if a reduction is read by one store into a slice alone, which then computes it."""
+    """True if the only use of a reduction is a store into a slice, whose kernel then computes it."""
     users = [use.owner.operation for result in op.results for use in result.uses]
     return len(users) == 1 and any(users[0] == insert for chain in chains for insert in chain.inserts)
 
 
-def lower_unknown(host: Host, op: mlir.Operation, stored: Sequence[int], places: dict[mlir.Value, mlir.Value]) -> None:
-    """A reduction in a function with sizes that are not known."""
+def lower_unknown(
+    host: Host, op: mlir.Operation, stored: Sequence[int], destinations: dict[mlir.Value, mlir.Value]
+) -> None:
+    """Lower a reduction in a function with dynamic sizes."""
     for n in stored:
         result = op.results[n]
-        if result in places:
-            host.buffers[result] = host.buffers[places[result]]
+        if result in destinations:
+            host.buffers[result] = host.buffers[destinations[result]]
         else:
             temporary(host, result)
         fill_tensor(host, result)
 
 
-def lower_ordered(host: Host, op: mlir.Operation, places: dict[mlir.Value, mlir.Value]) -> None:
-    """A scatter or a scan, in memory that holds what it starts from."""
+def lower_ordered(host: Host, op: mlir.Operation, destinations: dict[mlir.Value, mlir.Value]) -> None:
+    """Lower a scatter or a scan, in memory that contains its init."""
     result = op.results[len(op.results) - 1]
     start = initial(op)
     with op.location:
         base = begun(op)
-        out = places.get(result)
-        if base in host.buffers and out is not None and out in (base, places.get(base, start)):
+        out = destinations.get(result)
+        if base in host.buffers and out is not None and out in (base, destinations.get(base, start)):
             host.buffers[result] = host.buffers[base]
         else:
-            assign(host, result, places)
+            assign(host, result, destinations)
             if not starts_empty(op):
                 lower_elementwise(host, result.type.shape, [(start, result)])
         lower_loop(host, op)
 
 
 def begun(loop: mlir.Operation) -> mlir.Value:
-    """The tensor that a loop starts from, without what a scan stores first, which it does itself."""
+    """The init of a loop, without the first store of a scan, which the scan kernel does itself."""
     value = initial(loop)
     op = None if SCATTER in loop.attributes else defining_op(value)
     while op is not None and op.name in ("tensor.insert", "tensor.insert_slice"):
@@ -132,21 +134,21 @@ def begun(loop: mlir.Operation) -> mlir.Value:
 
 
 def starts_empty(loop: mlir.Operation) -> bool:
-    """True if a loop starts from a tensor that holds nothing."""
+    """True if the init of a loop is an uninitialised tensor."""
     op = defining_op(begun(loop))
     return op is not None and op.name == "tensor.empty"
 
 
 def lower_one(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
-    """The kernel of one reduction, by the best schedule that takes it."""
+    """The kernel of one reduction, by the best schedule that supports it."""
     results = [op.results[n] for n in stored]
     if not try_fused(host, [op], [(result, result) for result in results]):
         lower_reduction(host, op, stored)
 
 
 def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence[Store]) -> bool:
-    """One kernel for reductions and all that is stored, if a schedule takes them; whether one did."""
-    if host.facts.naive:
+    """Build one kernel for reductions and all stores, if a schedule supports them; True if one did."""
+    if host.device.naive:
         return False
     if len(reductions) == 1:
         with contextlib.suppress(NoMatch):
@@ -160,7 +162,7 @@ def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence
 
 
 def lower_product(host: Host, product: Product, stores: Sequence[Store]) -> None:
-    """The kernel of a contraction, by the best schedule that takes it."""
+    """The kernel of a contraction, by the best schedule that supports it."""
     for check, lower in (
         (check_tensor_cores, lower_tensor_contract),
         (check_multiply_add, lower_multiply_add),
@@ -174,39 +176,39 @@ def lower_product(host: Host, product: Product, stores: Sequence[Store]) -> None
     lower_contract(host, product, stores)
 
 
-def assign(host: Host, value: mlir.Value, places: dict[mlir.Value, mlir.Value]) -> None:
-    """Let `value` lie where it is returned, or in a temporary."""
-    if value in places:
-        host.buffers[value] = host.buffers[places[value]]
+def assign(host: Host, value: mlir.Value, destinations: dict[mlir.Value, mlir.Value]) -> None:
+    """Assign the memory of the returned tensor to `value`, or a temporary."""
+    if value in destinations:
+        host.buffers[value] = host.buffers[destinations[value]]
     else:
         host.temporary(value)
 
 
 def lower_reduction(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
-    """A thread for each parallel point; outs with all loops are stored on the way."""
+    """A thread for each parallel point; outputs with all loops are stored during the reduction."""
     sizes = sizes_of(op)
     carried = carried_outs(op)
     if 0 in [sizes[d] for n in carried for d in dims_of(op, n)]:
         return
-    inside = [d for d in range(len(sizes)) if any(d not in dims_of(op, n) for n in carried)]
-    outside = [d for d in range(len(sizes)) if d not in inside]
-    shape = [sizes[d] for d in outside]
+    reduced = [d for d in range(len(sizes)) if any(d not in dims_of(op, n) for n in carried)]
+    parallel = [d for d in range(len(sizes)) if d not in reduced]
+    shape = [sizes[d] for d in parallel]
     results = list(op.results)
     first_out = len(op.operands) - len(results)
     arguments = list(op.regions[0].blocks[0].arguments)[first_out:]
-    with host.kernel("reduce", (host.facts.threads,)) as kernel:
+    with host.kernel("reduce", (host.device.threads,)) as kernel:
         elements = Elements(kernel)
 
         def at_point(indices: Sequence[Form]) -> None:
-            start = dict(zip(outside, indices, strict=True))
+            start = dict(zip(parallel, indices, strict=True))
             point = [start.get(d, form(0)) for d in range(len(sizes))]
             inits = [elements.get(op.operands[first_out + n], apply(out_map(op, n), point)) for n in carried]
-            found = walk(point, inside, inits)
+            found = walk(point, reduced, inits)
             for n, value in zip(carried, found, strict=True):
                 if n not in stored:
                     continue
-                place = flat(apply(out_map(op, n), point), results[n].type.shape)
-                kernel.store(results[n], [(place, value)])
+                element = flat(apply(out_map(op, n), point), results[n].type.shape)
+                kernel.store(results[n], [(element, value)])
 
         def walk(point: Sequence[Form], todo: Sequence[int], values: list[mlir.Value]) -> list[mlir.Value]:
             if not todo:
@@ -223,20 +225,20 @@ def lower_reduction(host: Host, op: mlir.Operation, stored: Sequence[int]) -> No
             yields = elements.run(op.regions[0].blocks[0], point, elements.arguments(op, point, given))
             for n in stored:
                 if n not in carried:
-                    place = flat(apply(out_map(op, n), point), results[n].type.shape)
-                    kernel.store(results[n], [(place, yields[n])])
+                    element = flat(apply(out_map(op, n), point), results[n].type.shape)
+                    kernel.store(results[n], [(element, yields[n])])
             return [yields[n] for n in carried]
 
         each_point(kernel, shape, at_point)
 
 
 def dims_of(op: mlir.Operation, number: int) -> list[int]:
-    """The loops that a result has."""
+    """The loops that index a result."""
     return [e.position for e in out_map(op, number).results if isinstance(e, mlir.AffineDimExpr)]
 
 
 def each_point(kernel: Kernel, shape: Sequence[int], body: Callable[[Sequence[Form]], None]) -> None:
-    """A thread for each point of a box: `body(indices)` inside of the guard."""
+    """A thread for each point of a box: `body(indices)` within the guard."""
 
     total = math.prod(shape)
     number = thread_number(kernel, total)
@@ -254,7 +256,7 @@ def thread_number(kernel: Kernel, total: int) -> Form:
 
 
 def lower_rest(host: Host, function: mlir.Operation, later: Sequence[mlir.Value]) -> None:
-    """One launch for all returned tensors of one shape that are not in memory yet, but for the outs that come later."""
+    """One launch for all returned tensors of one shape that are not in memory yet, except for those in `later`."""
     shapes: dict[tuple[int, ...], list[Store]] = {}
     for value, out in returned(function):
         source = before_reshapes(value)
@@ -272,11 +274,11 @@ def lower_rest(host: Host, function: mlir.Operation, later: Sequence[mlir.Value]
 
 
 def lower_whole(host: Host, value: mlir.Value, out: mlir.Value) -> None:
-    """A tensor of unknown size: a thread for each element."""
+    """A tensor of dynamic size: a thread for each element."""
 
     def body(kernel: Kernel, indices: list[Form]) -> None:
         found = Elements(kernel).get(value, tuple(indices))
-        kernel.store(out, [(place(kernel, out, indices), found)])
+        kernel.store(out, [(flat_index(kernel, out, indices), found)])
 
     with (defining_op(value) or host.function).location:
         each_element(host, "elementwise", extents(host, out), body)
@@ -284,34 +286,34 @@ def lower_whole(host: Host, value: mlir.Value, out: mlir.Value) -> None:
 
 
 def lower_elementwise(host: Host, shape: Sequence[int], stores: Sequence[Store]) -> None:
-    """Tensors of one shape: a thread computes as many neighbours as 16 bytes hold."""
-    if len(stores) == 1 and not host.facts.naive:
+    """Tensors of one shape: a thread computes adjacent elements of 16 bytes."""
+    if len(stores) == 1 and not host.device.naive:
         with contextlib.suppress(NoMatch):
             plan = match_transposition(host, *stores[0])
             with (defining_op(plan.value) or host.function).location:
                 lower_transposition(host, plan)
             return
     total = math.prod(shape)
-    lanes = 1 if host.facts.naive else lanes_of(shape, stores)
+    lanes = 1 if host.device.naive else lanes_of(shape, stores)
     owner = defining_op(stores[-1][0])
-    with (owner or host.function).location, host.kernel("elementwise", (host.facts.threads,)) as kernel:
+    with (owner or host.function).location, host.kernel("elementwise", (host.device.threads,)) as kernel:
         elements = Elements(kernel)
         kernel.lanes = lanes
         number = thread_number(kernel, total // lanes)
 
         def point() -> None:
             thread = form(Digit(Base(number, total // lanes)))
-            places = neighbours(thread, shape, lanes)
+            points = neighbours(thread, shape, lanes)
             for value, out in stores:
-                found = get_all(elements, value, places)
-                numbers = [flat(place, shape) for place in places]
+                found = get_all(elements, value, points)
+                numbers = [flat(indices, shape) for indices in points]
                 kernel.store(out, list(zip(numbers, found, strict=True)))
 
         kernel.guarded([kernel.below(number, total // lanes)], point)
 
 
 def neighbours(thread: Form, shape: Sequence[int], lanes: int) -> list[tuple[Form, ...]]:
-    """The points that a thread computes: in a row, where rows hold a whole number of threads' work."""
+    """The points that a thread computes: in a row, if rows are a multiple of a thread's work."""
     if not shape or shape[-1] % lanes:
         return [tuple(cut_up(thread * lanes + lane, shape)) for lane in range(lanes)]
     *row, chunk = cut_up(thread, [*shape[:-1], shape[-1] // lanes])
@@ -319,7 +321,7 @@ def neighbours(thread: Form, shape: Sequence[int], lanes: int) -> list[tuple[For
 
 
 def lanes_of(shape: Sequence[int], stores: Sequence[Store]) -> int:
-    """How many neighbours a thread computes."""
+    """The number of adjacent elements that a thread computes."""
     lanes = max(1, min(16 // max(element_bytes(out.type.element_type) for _, out in stores), 8))
     row = math.prod(shape) if all(is_flat(value) for value, _ in stores) else (shape[-1] if shape else 1)
     while row % lanes:
@@ -328,7 +330,7 @@ def lanes_of(shape: Sequence[int], stores: Sequence[Store]) -> int:
 
 
 def is_flat(value: mlir.Value) -> bool:
-    """True if each element depends on the elements with its own number only."""
+    """True if each element only depends on elements with the same row-major index."""
     todo, seen = [value], set[mlir.Value]()
     while todo:
         value = todo.pop()

@@ -1,4 +1,4 @@
-"""Merge the states of the threads that share a row: by shuffles where subgroups are known, in shared memory else.
+"""Merge the states of the threads that share a row: by shuffles if the subgroup size is known, else in shared memory.
 
 shared[thread] = state; barrier
 for half = group / 2, group / 4, ..., 1:
@@ -23,9 +23,9 @@ def merge_group(
     """The merged state, in every thread. `slot` is the number of the row in its block of `rows`."""
     if group == 1:
         return state
-    width = kernel.host.facts.subgroup
+    width = kernel.host.device.subgroup
     side_by_side = member.terms == () or not kernel.thread().terms or slot_is_above(kernel, member, group)
-    if width and side_by_side and all(shuffles(kind) for kind in combiner.kinds):
+    if width and side_by_side and all(shuffles(type_) for type_ in combiner.types):
         step = min(group, width) // 2
         while step:
             state = combiner.merge(state, [shuffle(kernel, value, step, width) for value in state])
@@ -37,15 +37,15 @@ def merge_group(
 
 
 def slot_is_above(kernel: Kernel, member: Form, group: int) -> bool:
-    """True if the threads of a group have neighbouring numbers."""
+    """True if the threads of a group have consecutive numbers."""
     (digit, factor), *others = member.terms
     (thread, _), *_ = kernel.thread().terms
     return not others and factor == 1 and digit.base == thread.base and digit.stride == 1
 
 
-def shuffles(kind: mlir.Type) -> bool:
+def shuffles(type_: mlir.Type) -> bool:
     """True if values of a type can be shuffled."""
-    return isinstance(kind, mlir.F32Type) or (isinstance(kind, mlir.IntegerType) and kind.width in (32, 64))
+    return isinstance(type_, mlir.F32Type) or (isinstance(type_, mlir.IntegerType) and type_.width in (32, 64))
 
 
 def shuffle(kernel: Kernel, value: mlir.Value, step: int, width: int) -> mlir.Value:
@@ -57,13 +57,13 @@ def shuffle(kernel: Kernel, value: mlir.Value, step: int, width: int) -> mlir.Va
     return emit.create("gpu.shuffle", operands, [value.type, valid], {"mode": mode}).results[0]
 
 
-def scratch(kernel: Kernel, kinds: Sequence[mlir.Type], size: int) -> list[mlir.Value]:
+def scratch(kernel: Kernel, types: Sequence[mlir.Type], size: int) -> list[mlir.Value]:
     """Shared arrays, the same ones for every reduction."""
     found = []
-    for number, kind in enumerate(kinds):
-        key = ("scratch", number, kind, size)
+    for number, type_ in enumerate(types):
+        key = ("scratch", number, type_, size)
         if key not in kernel.shared_arrays:
-            kernel.shared_arrays[key] = kernel.shared([size], kind)
+            kernel.shared_arrays[key] = kernel.shared([size], type_)
         found.append(kernel.shared_arrays[key])
     return found
 
@@ -71,10 +71,10 @@ def scratch(kernel: Kernel, kinds: Sequence[mlir.Type], size: int) -> list[mlir.
 def across_subgroups(
     kernel: Kernel, combiner: Combiner, state: Values, member: Form, slot: Form, group: int, rows: int
 ) -> Values:
-    """Merge what the subgroups of a row have found: the first thread of each writes, all read."""
-    width = kernel.host.facts.subgroup
+    """Merge the states of the subgroups of a row: the first thread of each writes, all read."""
+    width = kernel.host.device.subgroup
     count = group // width
-    arrays = scratch(kernel, combiner.kinds, count * rows)
+    arrays = scratch(kernel, combiner.types, count * rows)
     thread = kernel.at(kernel.thread())
     lane = emit.value("arith.remui", [thread, kernel.constant(width)], kernel.index)
     number = emit.value("arith.divui", [thread, kernel.constant(width)], kernel.index)
@@ -93,13 +93,13 @@ def across_subgroups(
 
 
 def tree(kernel: Kernel, combiner: Combiner, state: Values, member: Form, slot: Form, group: int, rows: int) -> Values:
-    """Merge in shared memory, halving the threads that work."""
-    arrays = scratch(kernel, combiner.kinds, group * rows)
-    place = slot * group + member
+    """Merge in shared memory, halving the active threads."""
+    arrays = scratch(kernel, combiner.types, group * rows)
+    offset = slot * group + member
 
     def write(values: Values) -> None:
         for memory, value in zip(arrays, values, strict=True):
-            kernel.write(value, memory, place)
+            kernel.write(value, memory, offset)
 
     write(state)
     kernel.barrier()
@@ -108,8 +108,8 @@ def tree(kernel: Kernel, combiner: Combiner, state: Values, member: Form, slot: 
         with kernel.scope():
 
             def step(half: int = half) -> None:
-                mine = [kernel.read(memory, place) for memory in arrays]
-                write(combiner.merge(mine, [kernel.read(memory, place + half) for memory in arrays]))
+                mine = [kernel.read(memory, offset) for memory in arrays]
+                write(combiner.merge(mine, [kernel.read(memory, offset + half) for memory in arrays]))
 
             kernel.guarded([emit.compare("ult", kernel.at(member), kernel.constant(half))], step)
             kernel.barrier()

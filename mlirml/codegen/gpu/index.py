@@ -1,6 +1,6 @@
-"""Indices as linear forms over digits of known numbers, so that divisions cancel before they are emitted.
+"""Indices as linear forms over digits of base values, so that divisions cancel before they are emitted.
 
-A thread's number is cut into coordinates, and an address joins them again. As forms, `(t / 8) * 8 + t % 8` is `t`:
+A thread's number is split into coordinates, and an offset combines them. As forms, `(t / 8) * 8 + t % 8` is `t`:
 
 >>> t = Digit(Base("t", 64))
 >>> row, column = split(form(t), 8)
@@ -19,7 +19,7 @@ from mlirml.core.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Base:
-    """A number: an SSA value, a form, or a name where forms are only compared; `extent` is above it if known."""
+    """A base value: an SSA value, a form, or a name if forms are only compared; `extent` is its exclusive bound."""
 
     value: Any
     extent: int | None = None
@@ -27,7 +27,7 @@ class Base:
 
 @dataclass(frozen=True)
 class Digit:
-    """`(base / stride) % size`; the whole number where `size` is None."""
+    """`(base / stride) % size`; the quotient where `size` is None."""
 
     base: Base
     stride: int = 1
@@ -35,14 +35,14 @@ class Digit:
 
     @property
     def bound(self) -> int | None:
-        """A number above all its values; None if it is not known."""
+        """An exclusive bound of its values; None if it is not known."""
         extent = self.base.extent
         most = None if extent is None else -(-extent // self.stride)
         return most if self.size is None else self.size if most is None else min(most, self.size)
 
     @property
     def is_top(self) -> bool:
-        """True if nothing stands above this digit, so that no remainder has to be taken."""
+        """True if this is the most significant digit, so that no remainder has to be taken."""
         extent = self.base.extent
         return self.size is None or (extent is not None and extent <= self.stride * self.size)
 
@@ -69,7 +69,7 @@ class Form:
 
     @property
     def range(self) -> tuple[int, int | None]:
-        """The smallest and the largest value; `(0, None)` where it is not known."""
+        """The smallest and the largest value; `(0, None)` if it is not known."""
         low = high = self.constant
         for digit, factor in self.terms:
             if digit.bound is None:
@@ -88,7 +88,7 @@ class UnknownDivisionError(Exception):
 
 
 def form(part: Digit | int) -> Form:
-    """A digit or a number as a form."""
+    """A digit or a constant as a form."""
     if isinstance(part, int):
         return Form((), part)
     if part.bound == 1:
@@ -98,13 +98,13 @@ def form(part: Digit | int) -> Form:
 
 
 def as_form(digit: Digit) -> Form | None:
-    """The form that a digit is the whole of."""
+    """The form that a digit is all of."""
     value = digit.base.value
     return value if isinstance(value, Form) and digit.stride == 1 and digit.is_top else None
 
 
 def normalised(terms: Iterable[tuple[Digit, int]], constant: int) -> Form:
-    """Equal digits are added, neighbouring digits of a number that fit together become one."""
+    """Add equal digits, and merge adjacent digits of a base that are contiguous."""
     factors: dict[Digit, int] = {}
     for digit, factor in terms:
         factors[digit] = factors.get(digit, 0) + factor
@@ -123,7 +123,7 @@ def normalised(terms: Iterable[tuple[Digit, int]], constant: int) -> Form:
 
 
 def join_neighbours(digits: list[Digit], factors: dict[Digit, int]) -> None:
-    """Make one digit of `a` and of `b` above it, where the factor of `b` says that they are one number."""
+    """Merge a digit and the next higher one, if the factor of the latter implies that they are contiguous."""
     digits = sorted(digits, key=lambda d: d.stride)
     below = digits[0]
     for above in digits[1:]:
@@ -141,7 +141,7 @@ def join_neighbours(digits: list[Digit], factors: dict[Digit, int]) -> None:
 
 
 def split(index: Form, by: int) -> tuple[Form, Form]:
-    """Quotient and remainder of an index that is not negative; `UnknownDivisionError` where it must be computed."""
+    """Quotient and remainder of an index that is not negative; `UnknownDivisionError` if it must be computed first."""
     if by == 1:
         return index, Form()
     whole = [(digit, factor // by) for digit, factor in index.terms if factor % by == 0]
@@ -161,7 +161,7 @@ def split(index: Form, by: int) -> tuple[Form, Form]:
 
 
 def cut(digit: Digit, by: int) -> tuple[Form, Form] | None:
-    """`digit / by` and `digit % by`; None where they are no digits."""
+    """`digit / by` and `digit % by`; None if they are not digits."""
     bound = digit.bound
     if bound is not None and bound <= by:
         return Form(), form(digit)
@@ -174,7 +174,7 @@ def cut(digit: Digit, by: int) -> tuple[Form, Form] | None:
 
 
 def flat(indices: Sequence[Form], shape: Sequence[int]) -> Form:
-    """The row-major number of an element."""
+    """The row-major index of an element."""
     result = Form()
     for index, size in zip(indices, shape, strict=True):
         result = result * size + index
@@ -182,7 +182,7 @@ def flat(indices: Sequence[Form], shape: Sequence[int]) -> Form:
 
 
 def coordinates(number: Digit, shape: Sequence[int]) -> list[Form]:
-    """The coordinates of the element with this row-major number."""
+    """The coordinates of the element with this row-major index."""
     stride, found = 1, []
     for position, size in reversed(list(enumerate(shape))):
         top = position == 0 or all(n == 1 for n in shape[:position])
@@ -194,8 +194,8 @@ def coordinates(number: Digit, shape: Sequence[int]) -> list[Form]:
 def cut_up(index: Form, shape: Sequence[int]) -> list[Form]:
     """The coordinates of the element with a row-major index in a box: divisions cancel as far as possible.
 
-    What is left where one does not cancel is cut as one number, so that coordinates which were cut from that number
-    before are found to be the same.
+    The rest that does not cancel is split as one base value, so that coordinates that were split from it before are
+    found to be equal.
     """
     found: list[Form] = []
     for position in range(len(shape) - 1, 0, -1):

@@ -1,4 +1,4 @@
-"""One kernel while it is written: memory arguments, constants, index arithmetic, loads and stores, and its launch."""
+"""A kernel under construction: memory arguments, constants, index arithmetic, loads and stores, and its launch."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 
 MOST_BLOCKS = 65535
-"""The most blocks in a dimension of a grid, as Vulkan and WebGPU promise; more go to the next dimension."""
+"""The maximal size of a dimension of a grid, as Vulkan and WebGPU guarantee; more blocks use the next dimension."""
 
 WORKGROUP = "#gpu.address_space<workgroup>"
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What schedules ask about a device: threads of a block, of a subgroup (0: not relied on), shared memory in bytes.
+class Device:
+    """The device as schedules see it: threads of a block and of a subgroup (0: not relied on), bytes of shared memory.
 
-    With `async_copies` it copies to shared memory by itself. `tf32` allows products of f32 on tensor cores, and `naive`
-    takes the plain schedule for everything: a thread for each element. `atomics` are the element types that have atomic
-    operations; sums and products of floats by them only where results need not be `deterministic`. `fill` is how many
-    blocks of a product fill the device, 0 where that is not known.
+    With `async_copies` it copies to shared memory asynchronously. `tf32` allows products of f32 on tensor cores, and
+    `naive` selects the plain schedule for everything: a thread for each element. `atomics` are the element types that
+    have atomic operations; sums and products of floats use them only if results need not be `deterministic`. `fill` is
+    the number of blocks of a product that fill the device, 0 if that is not known.
     """
 
     threads: int = 256
@@ -45,12 +45,12 @@ class Facts:
 
 
 class Host:
-    """The function on memrefs that launches kernels: what each tensor lies in, and temporaries."""
+    """The function on memrefs that launches kernels: the memory of each tensor, and temporaries."""
 
-    def __init__(self, function: mlir.Operation, kernels: mlir.Block, facts: Facts) -> None:
+    def __init__(self, function: mlir.Operation, kernels: mlir.Block, device: Device) -> None:
         self.function = function
         self.name: str = function.attributes["sym_name"].value
-        self.facts = facts
+        self.device = device
         self.kernels = kernels
         self.buffers: dict[mlir.Value, mlir.Value] = {}
         self.scalars: dict[mlir.Value, mlir.Value] = {}
@@ -58,31 +58,31 @@ class Host:
         self._flat: dict[mlir.Value, mlir.Value] = {}
         self._count = 0
         arguments = list(function.regions[0].blocks[0].arguments)
-        kinds = [memref_of(a.type) for a in arguments]
+        types = [memref_of(a.type) for a in arguments]
         attributes = {
             "sym_name": mlir.StringAttr.get(f"{self.name}__launch"),
             "sym_visibility": mlir.StringAttr.get("private"),
-            "function_type": mlir.TypeAttr.get(mlir.FunctionType.get(kinds, [])),
+            "function_type": mlir.TypeAttr.get(mlir.FunctionType.get(types, [])),
         }
         self.op = emit.create("func.func", attributes=attributes, regions=1)
-        self.block = self.op.regions[0].blocks.append(*kinds, arg_locs=[function.location] * len(kinds))
+        self.block = self.op.regions[0].blocks.append(*types, arg_locs=[function.location] * len(types))
         for argument, own in zip(arguments, self.block.arguments, strict=True):
             (self.buffers if is_tensor(argument) else self.scalars)[argument] = own
         with mlir.InsertionPoint(self.block):
             self.end = emit.create("func.return")
 
     def temporary(self, tensor: mlir.Value) -> None:
-        """Memory on the device for a tensor between two launches."""
+        """Allocate device memory for a tensor between two launches."""
         with mlir.InsertionPoint(self.end):
             attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
             memory = emit.create("memref.alloc", (), [memref_of(tensor.type)], attributes)
         self.buffers[tensor] = memory.results[0]
 
-    def array(self, shape: Sequence[int], kind: mlir.Type) -> mlir.Value:
-        """Memory of one dimension on the device that no tensor lies in."""
+    def array(self, shape: Sequence[int], type_: mlir.Type) -> mlir.Value:
+        """Allocate one-dimensional device memory that belongs to no tensor."""
         with mlir.InsertionPoint(self.end):
             attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
-            memory = mlir.MemRefType.get([math.prod(shape)], kind)
+            memory = mlir.MemRefType.get([math.prod(shape)], type_)
             return emit.create("memref.alloc", (), [memory], attributes).results[0]
 
     def flat(self, tensor: mlir.Value) -> mlir.Value:
@@ -95,7 +95,7 @@ class Host:
 
     @contextmanager
     def kernel(self, hint: str, threads: Sequence[int]) -> Iterator[Kernel]:
-        """Write a kernel at the ambient location, and launch it after those so far; none is left after an exception."""
+        """Build a kernel at the ambient location, and launch it after those so far; it is erased after an exception."""
         self._count += 1
         name = self.name if self._count == 1 else f"{self.name}_{self._count}"
         kernel = Kernel(self, f"{name}_{hint}" if hint not in name else name, threads)
@@ -111,7 +111,7 @@ class Host:
         self.launch(kernel)
 
     def launch(self, kernel: Kernel) -> None:
-        """`gpu.launch_func` of a finished kernel."""
+        """Build the `gpu.launch_func` of a finished kernel."""
         with mlir.InsertionPoint(self.end):
             sizes = [emit.index(n) if isinstance(n, int) else n for n in (*kernel.grid, *kernel.threads)]
             operands = [*sizes, *kernel.operands]
@@ -123,7 +123,7 @@ class Host:
 class Kernel:
     """A `gpu.func` under construction. Memory is one-dimensional and becomes an argument when it is first used.
 
-    `known` remembers what is computed: entries of an outer region hold in inner ones, not the other way round.
+    `known` has computed values: entries of an outer region are visible in inner ones, but not vice versa.
     """
 
     def __init__(self, host: Host, name: str, threads: Sequence[int]) -> None:
@@ -152,9 +152,9 @@ class Kernel:
         self.front = mlir.InsertionPoint(self._constants[self.index, 0].owner.operation)
 
     def finish(self) -> None:
-        """Give the function the type of its arguments."""
-        kinds = [a.type for a in self.block.arguments]
-        self.op.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(kinds, []))
+        """Set the function type to that of the arguments."""
+        types = [a.type for a in self.block.arguments]
+        self.op.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(types, []))
 
     def argument(self, outside: mlir.Value) -> mlir.Value:
         """The argument for a value of the host function."""
@@ -167,24 +167,24 @@ class Kernel:
         """The memory of a tensor that the host knows."""
         return self.argument(self.host.flat(tensor))
 
-    def constant(self, number: float, kind: mlir.Type | None = None) -> mlir.Value:
-        """A constant in front of everything; an index if no type is given."""
-        kind = kind or self.index
-        key = (kind, float(number).hex() if isinstance(kind, mlir.FloatType) else number)
+    def constant(self, number: float, type_: mlir.Type | None = None) -> mlir.Value:
+        """A constant at the start of the function; an index if no type is given."""
+        type_ = type_ or self.index
+        key = (type_, float(number).hex() if isinstance(type_, mlir.FloatType) else number)
         if key not in self._constants:
             with self.front:
-                self._constants[key] = emit.number(kind, number)
+                self._constants[key] = emit.number(type_, number)
         return self._constants[key]
 
     @contextmanager
     def scope(self) -> Iterator[None]:
-        """What is computed in here is not known behind it."""
+        """A scope of known values: values computed in it are not known after it."""
         outside, self.known = self.known, self.known.new_child()
         yield
         self.known = outside
 
     def once(self, key: Hashable, build: Callable[[], Any]) -> Any:
-        """The result of `build`, which is called where the key is not known."""
+        """The result of `build`, which is called if the key is not known."""
         if key not in self.known:
             self.known[key] = build()
         return self.known[key]
@@ -194,7 +194,7 @@ class Kernel:
         return self._position("gpu.thread_id", dimension, self.threads["xyz".index(dimension)])
 
     def block_number(self, dimension: str = "x") -> Form:
-        """The number of a block in the grid, which must be known already."""
+        """The number of a block in the grid, which must be set already."""
         extent = self.grid["xyz".index(dimension)]
         return self._position("gpu.block_id", dimension, extent if isinstance(extent, int) else None)
 
@@ -209,7 +209,7 @@ class Kernel:
         return form(Digit(Base(self._constants[key], extent)))
 
     def cover(self, blocks: int) -> Form:
-        """Make a grid of at least `blocks` blocks; the number of the block, which may be beyond them."""
+        """Set a grid of at least `blocks` blocks; returns the number of the block, which may be beyond them."""
         width = max(min(blocks, MOST_BLOCKS), 1)
         self.grid = (width, -(-blocks // width), 1)
         return self.block_number("y") * width + self.block_number("x")
@@ -249,14 +249,14 @@ class Kernel:
         return emit.value(f"arith.{name}", [a, b], self.index)
 
     def below(self, index: Form, bound: int) -> mlir.Value | None:
-        """True if an index is below a bound; None if it always is."""
+        """True (i1) if an index is below a bound; None if it always is."""
         high = index.range[1]
         if high is not None and high < bound:
             return None
         return self.once(("below", index, bound), lambda: emit.compare("slt", self.at(index), self.constant(bound)))
 
     def clamped(self, index: Form, bound: int) -> Form:
-        """An index, or the last one below `bound` where it is beyond."""
+        """An index clamped to the last one below `bound`."""
         if self.below(index, bound) is None:
             return index
         last = self.constant(bound - 1)
@@ -264,7 +264,7 @@ class Kernel:
         return form(Digit(Base(name, bound)))
 
     def guarded(self, conditions: Sequence[mlir.Value | None], body: Callable[[], None]) -> None:
-        """`body` where all conditions hold; None holds always."""
+        """Build `body` under all conditions; None is always true."""
         needed = [c for c in dict.fromkeys(conditions) if c is not None]
         if not needed:
             body()
@@ -287,9 +287,9 @@ class Kernel:
         condition: mlir.Value,
         then: Callable[[], mlir.Value],
         otherwise: Callable[[], mlir.Value],
-        kind: mlir.Type,
+        type_: mlir.Type,
     ) -> mlir.Value:
-        """`scf.if` with one result; only the branch that is taken runs."""
+        """`scf.if` with one result."""
 
         def branch(build: Callable[[], mlir.Value]) -> Callable[[], list[mlir.Value]]:
             def inner() -> list[mlir.Value]:
@@ -298,7 +298,7 @@ class Kernel:
 
             return inner
 
-        return emit.conditional(condition, branch(then), branch(otherwise), [kind])[0]
+        return emit.conditional(condition, branch(then), branch(otherwise), [type_])[0]
 
     def loop(
         self,
@@ -307,7 +307,7 @@ class Kernel:
         inits: Sequence[mlir.Value] = (),
         extent: int | None = None,
     ) -> list[mlir.Value]:
-        """`scf.for` from, below, by; `body(i, carried)` gives the values of the next round. `extent` is above all i."""
+        """`scf.for` from, below, by; `body(i, carried)` returns the yielded values; i is less than `extent`."""
         lower, upper, step = bounds
         if isinstance(lower, int) and isinstance(upper, int):
             if upper <= lower:
@@ -323,37 +323,39 @@ class Kernel:
         return emit.for_loop(self.at(lower), self.at(upper), self.constant(step), inner, inits)
 
     def load(self, tensor: mlir.Value, index: Form) -> mlir.Value:
-        """An element; with `lanes`, out of an aligned vector that is loaded once."""
+        """Load an element; with `lanes`, out of an aligned vector that is loaded once."""
         memory = self.memory(tensor)
-        kind = memory.type.element_type
+        type_ = memory.type.element_type
         width = self._width(memory)
         aligned = index - index.constant % width if width > 1 else index
         if width == 1 or not aligned.is_multiple_of(width):
-            return self.once(("load", memory, index), lambda: emit.value("memref.load", [memory, self.at(index)], kind))
+            return self.once(
+                ("load", memory, index), lambda: emit.value("memref.load", [memory, self.at(index)], type_)
+            )
         whole = self.once(("vector", memory, aligned), lambda: self.load_vector(memory, aligned, width))
         lane = index.constant % width
         return self.once(("lane", whole, lane), lambda: extract(whole, lane))
 
     def _width(self, memory: mlir.Value) -> int:
         """The lanes of the vectors in which a buffer is read and written."""
-        kind = memory.type.element_type
-        if self.lanes < 2 or not vectorisable(kind) or not memory.type.has_static_shape:
+        type_ = memory.type.element_type
+        if self.lanes < 2 or not vectorisable(type_) or not memory.type.has_static_shape:
             return 1
-        width = min(self.lanes, 16 // element_bytes(kind))
+        width = min(self.lanes, 16 // element_bytes(type_))
         return width if width > 1 and memory.type.shape[0] % width == 0 else 1
 
     def load_vector(self, memory: mlir.Value, index: Form, width: int) -> mlir.Value:
         """`vector.load` of aligned elements."""
-        kind = memory.type.element_type
-        alignment = emit.i64(width * element_bytes(kind))
-        vector = mlir.VectorType.get([width], kind)
+        type_ = memory.type.element_type
+        alignment = emit.i64(width * element_bytes(type_))
+        vector = mlir.VectorType.get([width], type_)
         return emit.value("vector.load", [memory, self.at(index)], vector, alignment=alignment)
 
-    def store(self, tensor: mlir.Value, places: Sequence[tuple[Form, mlir.Value]]) -> None:
-        """Store elements; neighbours that form an aligned vector are stored as one."""
+    def store(self, tensor: mlir.Value, elements: Sequence[tuple[Form, mlir.Value]]) -> None:
+        """Store elements; adjacent ones that form an aligned vector are stored as one."""
         memory = self.memory(tensor)
         width = self._width(memory)
-        rest = list(places)
+        rest = list(elements)
         while width > 1 and len(rest) >= width:
             part, rest = rest[:width], rest[width:]
             first = part[0][0]
@@ -363,27 +365,27 @@ class Kernel:
                 self._store_each(memory, part)
         self._store_each(memory, rest)
 
-    def _store_each(self, memory: mlir.Value, places: Sequence[tuple[Form, mlir.Value]]) -> None:
-        for index, value in places:
+    def _store_each(self, memory: mlir.Value, elements: Sequence[tuple[Form, mlir.Value]]) -> None:
+        for index, value in elements:
             emit.create("memref.store", [value, memory, self.at(index)])
 
     def store_vector(self, memory: mlir.Value, index: Form, values: Sequence[mlir.Value]) -> None:
-        """`vector.store` of elements to an aligned place."""
-        kind = memory.type.element_type
-        alignment = emit.i64(len(values) * element_bytes(kind))
-        vector = emit.value("vector.from_elements", list(values), mlir.VectorType.get([len(values)], kind))
+        """`vector.store` of elements to an aligned offset."""
+        type_ = memory.type.element_type
+        alignment = emit.i64(len(values) * element_bytes(type_))
+        vector = emit.value("vector.from_elements", list(values), mlir.VectorType.get([len(values)], type_))
         emit.create("vector.store", [vector, memory, self.at(index)], (), {"alignment": alignment})
 
-    def shared(self, shape: Sequence[int], kind: mlir.Type) -> mlir.Value:
-        """An array that the threads of a block share."""
+    def shared(self, shape: Sequence[int], type_: mlir.Type) -> mlir.Value:
+        """Allocate an array that the threads of a block share."""
         with self.front:
             space = mlir.Attribute.parse(WORKGROUP)
-            memory = mlir.MemRefType.get(list(shape), kind, memory_space=space)
+            memory = mlir.MemRefType.get(list(shape), type_, memory_space=space)
             attributes = {"operandSegmentSizes": emit.segments(0, 0)}
             return emit.create("memref.alloc", (), [memory], attributes).results[0]
 
     def read(self, memory: mlir.Value, *indices: Form | int) -> mlir.Value:
-        """An element of a shared array, as it is now."""
+        """Load an element of a shared array."""
         return emit.value("memref.load", [memory, *map(self.at, indices)], memory.type.element_type)
 
     def write(self, value: mlir.Value, memory: mlir.Value, *indices: Form | int) -> None:
@@ -401,17 +403,17 @@ def extract(vector: mlir.Value, lane: int) -> mlir.Value:
     return emit.value("vector.extract", [vector], vector.type.element_type, static_position=position)
 
 
-def vectorisable(kind: mlir.Type) -> bool:
-    """True if vectors of these elements lie in memory as the elements do: a vector of i1 is packed into bits."""
-    return isinstance(kind, mlir.FloatType) or (isinstance(kind, mlir.IntegerType) and kind.width >= 8)
+def vectorisable(type_: mlir.Type) -> bool:
+    """True if vectors of these elements have the memory layout of the elements: a vector of i1 is packed into bits."""
+    return isinstance(type_, mlir.FloatType) or (isinstance(type_, mlir.IntegerType) and type_.width >= 8)
 
 
 def is_tensor(value: mlir.Value) -> bool:
     return isinstance(value.type, mlir.RankedTensorType)
 
 
-def memref_of(kind: mlir.Type) -> mlir.Type:
-    """The memref type of a tensor type; others stay."""
-    if not isinstance(kind, mlir.RankedTensorType):
-        return kind
-    return mlir.MemRefType.get(kind.shape, kind.element_type)
+def memref_of(type_: mlir.Type) -> mlir.Type:
+    """The memref type of a tensor type; other types unchanged."""
+    if not isinstance(type_, mlir.RankedTensorType):
+        return type_
+    return mlir.MemRefType.get(type_.shape, type_.element_type)

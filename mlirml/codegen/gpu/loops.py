@@ -1,12 +1,12 @@
-"""Loops that store one after the other: scatters and scans. What does not depend on the order is spread over threads.
+"""Ordered loops, scatters and scans: the computations that do not depend on the order are distributed over threads.
 
-A scatter stores whole rows at positions that it reads: each thread takes one element of the rows and goes through all
-positions, so that what is stored last stays, as in the loop. Many updates are spread too, as told in `scatters.py`.
+A scatter stores whole rows at positions that it reads: each thread has one element of the rows and runs over all
+positions, so that the last store wins, as in the loop. Many updates are distributed too, see `scatters.py`.
 
     for k in positions:                                     thread e:
         out[i[k], :] += v[k, :]                                 for k in positions: out[i[k], e] += v[k, e]
 
-A scan carries what it has summed so far: each thread takes one row. Long rows are scanned as told in `scans.py`.
+A scan carries a running sum: each thread has one row. Long rows are scanned as described in `scans.py`.
 
     for row: for i: sum = sum + x[row, i]; out[row, i] = sum
 """
@@ -29,7 +29,7 @@ from mlirml.passes import NoMatch
 
 
 def lower_loop(host: Host, op: mlir.Operation) -> None:
-    """Build the kernel of a scatter or a scan, whose result lies in the memory that it starts from."""
+    """Build the kernel of a scatter or a scan, whose result is in the memory of its init."""
     if SCATTER in op.attributes:
         lower_scatter(host, op)
     elif all(is_tensor(value) for value in op.results):
@@ -43,7 +43,7 @@ def lower_loop(host: Host, op: mlir.Operation) -> None:
 
 
 def initial(op: mlir.Operation) -> mlir.Value:
-    """The tensor that a loop stores into, before it starts."""
+    """The init of a loop's tensor."""
     return op.operands[len(op.operands) - 1]
 
 
@@ -66,13 +66,13 @@ def body_of_loop(op: mlir.Operation) -> tuple[mlir.Value, list[mlir.Value], list
 
 
 def set_scalar(kernel: Kernel, value: mlir.Value, index: Form) -> None:
-    """From here on a loop's variable is this index."""
+    """Register this index as a loop's variable from here on."""
     kernel.known["scalar", value] = kernel.at(index)
 
 
 def each_thread(host: Host, hint: str, count: int, body: Callable[[Kernel, Form], None]) -> None:
-    """A kernel of `count` threads, each with its number."""
-    threads = min(host.facts.threads, max(1, count))
+    """Build a kernel of `count` threads; `body` has the number of each."""
+    threads = min(host.device.threads, max(1, count))
     with host.kernel(hint, (threads,)) as kernel:
         number = kernel.cover(-(-count // threads)) * threads + kernel.thread()
         kernel.guarded([kernel.below(number, count)], lambda: body(kernel, number))
@@ -101,12 +101,12 @@ def lower_scatter(host: Host, op: mlir.Operation) -> None:
 
     def thread(kernel: Kernel, number: Form) -> None:
         elements = Elements(kernel)
-        place = cut_up(number, sizes)
+        point = cut_up(number, sizes)
 
         def walk(todo: Sequence[mlir.Operation]) -> None:
             if not todo:
                 if sizes:
-                    store_slice(elements, stored, place, op.results[0])
+                    store_slice(elements, stored, point, op.results[0])
                 else:
                     insert(elements, stored, stored.operands[0], op.results[0])
                 return
@@ -124,12 +124,12 @@ def lower_scatter(host: Host, op: mlir.Operation) -> None:
     each_thread(host, "scatter", math.prod(sizes), thread)
 
 
-def store_slice(elements: Elements, op: mlir.Operation, place: Sequence[Form], out: mlir.Value) -> None:
+def store_slice(elements: Elements, op: mlir.Operation, point: Sequence[Form], out: mlir.Value) -> None:
     """Store one element of a slice."""
     offsets, strides = slice_parts(elements, op, 2)
     kept = kept_dims(op, list(op.attributes["static_sizes"]))
-    value = elements.get(op.operands[0], tuple(p for p, keep in zip(place, kept, strict=True) if keep))
-    indices = [p * s + o for p, s, o in zip(place, strides, offsets, strict=True)]
+    value = elements.get(op.operands[0], tuple(p for p, keep in zip(point, kept, strict=True) if keep))
+    indices = [p * s + o for p, s, o in zip(point, strides, offsets, strict=True)]
     elements.kernel.store(out, [(flat(indices, out.type.shape), value)])
 
 
@@ -139,7 +139,7 @@ def inner_loop(op: mlir.Operation) -> mlir.Operation | None:
 
 
 def lower_rows_of_scan(host: Host, op: mlir.Operation, inner: mlir.Operation) -> None:
-    """A thread for each row; the loop goes through several at once, whose first one stands for all."""
+    """A thread for each row."""
     low, high, _ = bounds_of(op)
     variable = body_of_loop(op)[0]
     with contextlib.suppress(NoMatch):
@@ -154,7 +154,7 @@ def lower_rows_of_scan(host: Host, op: mlir.Operation, inner: mlir.Operation) ->
 
 
 def lower_single(host: Host, op: mlir.Operation) -> None:
-    """A loop along rows without one over them: a thread for each that it carries."""
+    """Loops along rows without one over rows: a thread for each carried value."""
     bounds_of(op)
     count = len(op.results) - 1
     with contextlib.suppress(NoMatch):
@@ -173,12 +173,12 @@ def lower_single(host: Host, op: mlir.Operation) -> None:
 
 
 def scan_of(op: mlir.Operation, row: int, count: int, out: mlir.Value, set_row: SetRow) -> Scan:
-    """The scan of a loop whose rounds can be combined in any groups; raises NoMatch."""
+    """The scan of a loop whose iterations can be combined in any grouping; raises NoMatch."""
     return Scan(op, row, count, bounds_of(op), set_row, lambda elements, at, value: insert(elements, at, value, out))
 
 
 def scan_row(elements: Elements, op: mlir.Operation, row: int, out: mlir.Value) -> None:
-    """Go along a row: `op` carries scalars and, last, the tensor that they are stored into."""
+    """Run along a row: `op` carries scalars and, last, the tensor that they are stored into."""
     kernel = elements.kernel
     variable, carried, ops = body_of_loop(op)
     start = op.operands[3 + row]
@@ -186,22 +186,22 @@ def scan_row(elements: Elements, op: mlir.Operation, row: int, out: mlir.Value) 
     if first is not None:
         insert(elements, first, start, out)
     next_value = ops[-1].operands[row]
-    places = store_of(ops[-1].operands[len(carried) - 1], next_value)
-    if places is None:
+    insertion = store_of(ops[-1].operands[len(carried) - 1], next_value)
+    if insertion is None:
         raise NoMatch("a scan stores in another way")
     low, high, by = bounds_of(op)
 
     def step(i: Form, values: list[mlir.Value]) -> list[mlir.Value]:
         set_scalar(kernel, variable, i)
         kernel.known["scalar", carried[row]] = values[0]
-        insert(elements, places, next_value, out)
+        insert(elements, insertion, next_value, out)
         return [elements.scalar(next_value)]
 
     kernel.loop((low, high, by), step, [elements.scalar(start)])
 
 
 def insert(elements: Elements, op: mlir.Operation, value: mlir.Value, out: mlir.Value) -> None:
-    """Store a scalar where `tensor.insert` does."""
+    """Store a scalar at the indices of a `tensor.insert`."""
     indices = [form_of(elements.scalar(index)) for index in list(op.operands)[2:]]
     elements.kernel.store(out, [(flat(indices, out.type.shape), elements.scalar(value))])
 
@@ -223,17 +223,17 @@ def lower_columns(host: Host, op: mlir.Operation) -> None:
 
     def thread(kernel: Kernel, number: Form) -> None:
         elements = Elements(kernel)
-        place = cut_up(number, sizes)
-        row = tuple(p for p, keep in zip(place, kept, strict=True) if keep)
+        point = cut_up(number, sizes)
+        row = tuple(p for p, keep in zip(point, kept, strict=True) if keep)
         if begun is not None and begun.name == "tensor.insert_slice":
-            store_slice(elements, begun, place, out)
+            store_slice(elements, begun, point, out)
 
         def step(i: Form, values: list[mlir.Value]) -> list[mlir.Value]:
             set_scalar(kernel, variable, i)
             elements.give(carried[0], row, values[0])
             result = elements.get(ops[-1].operands[0], row)
             elements.give(stored.operands[0], row, result)
-            store_slice(elements, stored, place, out)
+            store_slice(elements, stored, point, out)
             return [result]
 
         kernel.loop((low, high, by), step, [elements.get(op.operands[3], row)])

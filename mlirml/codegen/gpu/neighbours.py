@@ -1,10 +1,10 @@
-"""Neighbouring elements of concatenations and paddings together: one branch for all that a thread computes.
+"""Adjacent elements of concatenations and paddings together: one branch for all elements of a thread.
 
     if 64 <= i && i < 128: v = x[i - 64 ..], a vector
     else:                  v = y[i ..]
     out[i ..] = v
 
-It takes starts and sizes that are multiples of how many neighbours there are; others are chosen one by one.
+Starts and sizes must be multiples of the number of adjacent elements; else each element has its own select.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.bounds import DYNAMIC, is_dynamic
-from mlirml.codegen.gpu.elements import Elements, Indices, is_false, kept_dims, pad_value, place_in_slice
+from mlirml.codegen.gpu.elements import Elements, Indices, index_in_slice, is_false, kept_dims, pad_value
 from mlirml.codegen.gpu.index import Form
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
@@ -21,7 +21,7 @@ Values = list[mlir.Value]
 
 
 def get_all(e: Elements, tensor: mlir.Value, points: Sequence[Indices]) -> Values:
-    """The elements of a tensor at neighbouring points."""
+    """The elements of a tensor at adjacent points."""
     op = defining_op(tensor)
     if len(points) > 1 and tensor not in e.kernel.host.buffers and op is not None:
         part = part_of(op)
@@ -32,7 +32,7 @@ def get_all(e: Elements, tensor: mlir.Value, points: Sequence[Indices]) -> Value
 
 
 def part_of(op: mlir.Operation) -> tuple[list[int], list[int]] | None:
-    """Where the small tensor of a store or a padding stands in the big one, and its size; None for others."""
+    """The offsets and sizes of the small tensor of a store or a padding in the large one; None for other operations."""
     if any(map(is_dynamic, (*op.operands, *op.results))):
         return None
     if op.name == "tensor.pad":
@@ -43,7 +43,7 @@ def part_of(op: mlir.Operation) -> tuple[list[int], list[int]] | None:
 
 
 def meets(part: tuple[list[int], list[int]], points: Sequence[Indices]) -> bool:
-    """True if neighbours are in the small tensor all or none."""
+    """True if all adjacent elements are in the small tensor or none is."""
     starts, sizes = part
     count, first = len(points), points[0]
     if not first or any(start == DYNAMIC or start < 0 for start in starts):
@@ -55,20 +55,20 @@ def meets(part: tuple[list[int], list[int]], points: Sequence[Indices]) -> bool:
 
 
 def choose(e: Elements, op: mlir.Operation, part: tuple[list[int], list[int]], points: Sequence[Indices]) -> Values:
-    """From the small tensor, or from what is around it."""
+    """The elements of the small tensor, or of its surroundings."""
     result = op.results[0]
     conditions: Values = []
     inner: list[Form] = []
     for index, start, size, whole in zip(points[0], *part, result.type.shape, strict=True):
-        inner.append(index if size == whole else place_in_slice(e, index - start, 1, size, conditions))
+        inner.append(index if size == whole else index_in_slice(e, index - start, 1, size, conditions))
     kept = kept_dims(op, part[1]) if op.name == "tensor.insert_slice" else [True] * len(inner)
     last = len(inner) - 1
 
     def small() -> Values:
-        places = [
+        points_in_part = [
             tuple(i + lane if d == last else i for d, i in enumerate(inner) if kept[d]) for lane in range(len(points))
         ]
-        return get_all(e, op.operands[0], places)
+        return get_all(e, op.operands[0], points_in_part)
 
     def around() -> Values:
         if op.name == "tensor.pad":
@@ -81,11 +81,11 @@ def choose(e: Elements, op: mlir.Operation, part: tuple[list[int], list[int]], p
         return small()
 
     def branch(build: Callable[[], Values]) -> Callable[[], Values]:
-        def inside() -> Values:
+        def scoped() -> Values:
             with e.kernel.scope():
                 return build()
 
-        return inside
+        return scoped
 
-    kinds = [result.type.element_type] * len(points)
-    return emit.conditional(e.kernel.all_of(conditions), branch(small), branch(around), kinds)
+    types = [result.type.element_type] * len(points)
+    return emit.conditional(e.kernel.all_of(conditions), branch(small), branch(around), types)

@@ -1,4 +1,4 @@
-"""What a kernel function returns, and which of its arguments each result is written into."""
+"""The results of a kernel function, and the argument that each of them is written into."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def returned(function: mlir.Operation) -> list[tuple[mlir.Value, mlir.Value]]:
 
 
 def before_reshapes(value: mlir.Value) -> mlir.Value:
-    """The tensor that lies in memory as `value` does."""
+    """The tensor that has the memory layout of `value` before reshapes."""
     return seen_through(value, _RESHAPES)
 
 
@@ -46,7 +46,7 @@ def carried_outs(op: mlir.Operation) -> list[int]:
 
 
 def depends_on_outs(op: mlir.Operation, number: int, carried: list[int]) -> bool:
-    """True if a result of an operation needs what another result has so far."""
+    """True if a result of an operation depends on the accumulator of another result."""
     block = op.regions[0].blocks[0]
     arguments = list(block.arguments)[len(block.arguments) - len(op.results) :]
     wanted = [block_ops(block)[-1].operands[number]]
@@ -67,6 +67,6 @@ def depends_on_outs(op: mlir.Operation, number: int, carried: list[int]) -> bool
 
 
 def parallel_sizes(op: mlir.Operation, number: int) -> list[int]:
-    """The sizes of the loops that a result has."""
+    """The sizes of the loops that index a result."""
     dims = dims_at(op, number, tuple(form(0) for _ in op.results[number].type.shape))
     return [size for size, dim in zip(sizes_of(op), dims, strict=True) if dim is not None]

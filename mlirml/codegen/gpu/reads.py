@@ -1,4 +1,4 @@
-"""At which indices an element reads other tensors, found without building anything."""
+"""The indices at which an element reads other tensors, computed without building IR."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlirml.ir.bindings import defining_op, mlir, operations
 
 
 class Untraceable(Exception):
-    """An element reads one of the tensors at places that are not known."""
+    """An element reads one of the tensors at indices that are not known."""
 
 
 def depends(tensor: mlir.Value, targets: Collection[mlir.Value]) -> bool:
@@ -58,7 +58,7 @@ def reads(tensor: mlir.Value, indices: Indices, targets: Collection[mlir.Value])
 def reads_of_operands(
     op: mlir.Operation, point: Sequence[Form], targets: Collection[mlir.Value]
 ) -> list[tuple[mlir.Value, Indices]]:
-    """What the body of a structured operation reads at a point."""
+    """The elements of the targets that the body of a structured operation reads at a point."""
     block = op.regions[0].blocks[0]
     captured = [v for inner in operations(op) for v in inner.operands if inner != op and is_tensor(v)]
     if any(depends(value, targets) for value in captured):
@@ -71,17 +71,17 @@ def reads_of_operands(
 
 
 def symbols(name: str, shape: Sequence[int]) -> list[Form]:
-    """Coordinates in a box as forms of a number that has only a name."""
+    """Coordinates in a box as forms of a symbolic base value."""
     total = 1
     for size in shape:
         total *= size
     return coordinates(Digit(Base(name, total)), shape)
 
 
-def place_of(tensor: mlir.Value, target: mlir.Value, point: Indices) -> Indices | None:
-    """Where `tensor` reads `target` at `point`: the element with the same number, or with its coordinates in an order.
+def read_indices(tensor: mlir.Value, target: mlir.Value, point: Indices) -> Indices | None:
+    """The indices where `tensor` reads `target` at `point`: the same row-major index, or permuted coordinates.
 
-    The result has the indices as `point` gives them; None if there is no such place, or if it reads other elements too.
+    The result has the indices of `point`; None if there are no such indices, or if it reads other elements too.
     """
     shape = list(tensor.type.shape)
     number = flat(point, target.type.shape)

@@ -1,11 +1,11 @@
-"""Reductions of any sizes, known or not: some threads share the elements of each result.
+"""Reductions of any sizes, static or dynamic: some threads share the elements of each result.
 
     part = identity
     for k from member to length by group: part = combine(part, x[row, k])
     total = merge over the group
     if member == 0: store(total)
 
-What has no combiner is reduced in order by one thread.
+Accumulations without a combiner are reduced in order by one thread.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ StoreElement = Callable[[Kernel, Elements, Sequence[Form], mlir.Value], None]
 """Stores an element of a result, given its indices."""
 
 _ROW_THREADS = 32
-"""How many threads share a row; all of a block where there is one row."""
+"""The number of threads that share a row; the whole block if there is only one row."""
 
 
 def reduce_each(host: Host, op: mlir.Operation, results: Sequence[int], stores: Sequence[StoreElement]) -> None:
@@ -50,7 +50,7 @@ def reduce_each(host: Host, op: mlir.Operation, results: Sequence[int], stores: 
 
 
 def reduce_by_one(host: Host, op: mlir.Operation, number: int, store: StoreElement) -> None:
-    """A thread for each element of a result, which goes through what it reduces."""
+    """A thread for each element of a result, which reduces its elements sequentially."""
     result = op.results[number]
 
     def body(kernel: Kernel, indices: list[Form]) -> None:
@@ -67,19 +67,19 @@ def reduce_in_groups(host: Host, combiner: Combiner, results: Sequence[int], sto
     if any(number not in combiner.carried for number in results):
         raise NoMatch("a result is not reduced")
     maps = [out_map(op, n) for n in combiner.carried]
-    inside = [d for d in range(len(sizes)) if not uses_dim(maps[0], d)]
-    if any(uses_dim(m, d) == (d in inside) for m in maps for d in range(len(sizes))):
-        raise NoMatch("the outs have different loops")
-    rows = [size for d, size in enumerate(sizes) if d not in inside]
-    columns = [size for d, size in enumerate(sizes) if d in inside]
+    reduced_dims = [d for d in range(len(sizes)) if not uses_dim(maps[0], d)]
+    if any(uses_dim(m, d) == (d in reduced_dims) for m in maps for d in range(len(sizes))):
+        raise NoMatch("the outputs have different loops")
+    rows = [size for d, size in enumerate(sizes) if d not in reduced_dims]
+    columns = [size for d, size in enumerate(sizes) if d in reduced_dims]
     count, total = product(host, rows), product(host, columns)
     if count == 0:
         return
-    group = host.facts.threads if count == 1 else min(_ROW_THREADS, host.facts.threads)
-    per_block = host.facts.threads // group
+    group = host.device.threads if count == 1 else min(_ROW_THREADS, host.device.threads)
+    per_block = host.device.threads // group
     blocks = blocks_of(host, count, per_block)
     with host.kernel("reduce", (group * per_block,)) as kernel:
-        _Groups(kernel, combiner, inside, rows, columns).build(
+        _Groups(kernel, combiner, reduced_dims, rows, columns).build(
             count, total, group, cover(kernel, blocks), results, stores
         )
 
@@ -88,19 +88,24 @@ class _Groups:
     """The kernel: rows, which groups of threads reduce."""
 
     def __init__(
-        self, kernel: Kernel, combiner: Combiner, inside: Sequence[int], rows: Sequence[Size], columns: Sequence[Size]
+        self,
+        kernel: Kernel,
+        combiner: Combiner,
+        reduced_dims: Sequence[int],
+        rows: Sequence[Size],
+        columns: Sequence[Size],
     ) -> None:
         self.kernel = kernel
         self.combiner = combiner
-        self.inside = inside
+        self.reduced_dims = reduced_dims
         self.rows = rows
         self.columns = columns
         self.elements = Elements(kernel)
 
     def point(self, row: Sequence[Form], column: Sequence[Form]) -> list[Form]:
-        """The loops at a point."""
+        """The indices of all loops at a point."""
         outer, inner = iter(row), iter(column)
-        return [next(inner) if d in self.inside else next(outer) for d in range(len(row) + len(column))]
+        return [next(inner) if d in self.reduced_dims else next(outer) for d in range(len(row) + len(column))]
 
     def build(
         self,

@@ -1,16 +1,17 @@
-"""Reductions and what is computed with them over the same rows: softmax, norms, sums, argmax, in one kernel.
+"""Reductions and computations with their results over the same rows: softmax, norms, sums, argmax, in one kernel.
 
-A row is what is reduced. Some threads of a block share it: each takes elements that lie a group apart, then their parts
-are merged in shared memory or by shuffles. A row that fits into the registers of its threads is read once.
+The elements of a reduction are a row. Some threads of a block share it: each has elements at the distance of a group,
+then their states are merged in shared memory or by shuffles. A row that fits into the registers of its threads is read
+once.
 
     r0 = thread % group                                   row = block * rows + thread / group
     part = identity
     for k: part = combine(part, x[row, (k * group + r0) * 4 ..])
     total = merge over the group                          known as element `row` of the reduced tensor
-    out[row, ..] = elements of what is returned           computed from what is known
+    out[row, ..] = elements of the results                computed from known elements
 
-Where the rows lie across memory, neighbouring threads take neighbouring rows. Few long rows are cut: a first kernel
-reduces pieces, a second one reduces their results.
+If the rows are strided in memory, adjacent threads have adjacent rows. Few long rows are split: a first kernel reduces
+pieces, a second one reduces their results.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from mlirml.codegen.gpu.elements import Elements, apply, maps_of, out_map, sizes
 from mlirml.codegen.gpu.groups import merge_group
 from mlirml.codegen.gpu.index import Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
-from mlirml.codegen.gpu.reads import Untraceable, place_of, reads, reads_of_operands, symbols
+from mlirml.codegen.gpu.reads import Untraceable, read_indices, reads, reads_of_operands, symbols
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
@@ -34,21 +35,21 @@ from mlirml.passes import NoMatch
 
 Store = tuple[mlir.Value, mlir.Value]
 _HELD = 32
-"""The most elements of a row that a thread holds."""
+"""The maximal number of elements of a row in the registers of a thread."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Reductions over the same rows. `across` says that neighbours in memory belong to different rows.
+    """Reductions over the same rows. `across`: adjacent elements in memory belong to different rows.
 
-    `rows` and `columns` are the sizes of the loops around and of the reduced ones; `whole` are returned tensors with an
+    `rows` and `columns` are the sizes of the parallel and of the reduced loops; `whole` are returned tensors with an
     element for each element of a row, with the order of their dimensions, `each` those with one for each row.
     """
 
     combiners: tuple[Combiner, ...]
     rows: tuple[int, ...]
     columns: tuple[int, ...]
-    inside: tuple[int, ...]
+    reduced_dims: tuple[int, ...]
     whole: tuple[tuple[mlir.Value, mlir.Value, bool], ...]
     each: tuple[tuple[mlir.Value, mlir.Value, tuple[int, ...]], ...]
     across: bool
@@ -63,45 +64,45 @@ class Problem:
         return math.prod(self.columns)
 
     def point(self, row: Sequence[Form], column: Sequence[Form]) -> list[Form]:
-        """The loops at a point."""
+        """The indices of all loops at a point."""
         rows, columns = iter(row), iter(column)
-        return [next(columns) if d in self.inside else next(rows) for d in range(len(row) + len(column))]
+        return [next(columns) if d in self.reduced_dims else next(rows) for d in range(len(row) + len(column))]
 
 
 def match_rows(ops: Sequence[mlir.Operation], stores: Sequence[Store]) -> Problem:
-    """See reductions and what is stored as one problem of rows; raises NoMatch."""
+    """Read reductions and stores as one problem of rows; raises NoMatch."""
     combiners = tuple(match_combiner(op) for op in ops)
     shapes = {split_loops(combiner) for combiner in combiners}
     if len(shapes) != 1:
         raise NoMatch("the reductions have different loops")
-    inside, rows, columns = shapes.pop()
+    reduced_dims, rows, columns = shapes.pop()
     if 0 in (*rows, *columns):
         raise NoMatch("there is nothing to reduce")
-    problem = Problem(combiners, rows, columns, inside, (), (), False)
+    problem = Problem(combiners, rows, columns, reduced_dims, (), (), False)
     targets = {result: combiner for combiner in combiners for result in combiner.op.results}
     try:
         check_rows_meet(problem, targets)
         whole, each = place_stores(problem, stores, targets)
     except Untraceable:
         raise NoMatch("a result reads another row") from None
-    across = is_across(combiners[0], inside)
+    across = is_across(combiners[0], reduced_dims)
     lanes = 1 if across else lanes_of(problem, [out for _, out, _ in whole])
-    return Problem(combiners, rows, columns, inside, whole, each, across, lanes)
+    return Problem(combiners, rows, columns, reduced_dims, whole, each, across, lanes)
 
 
 def split_loops(combiner: Combiner) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """The reduced loops, and the sizes of the others and of them."""
+    """The reduced loops, and the sizes of the other ones and of them."""
     sizes = sizes_of(combiner.op)
-    inside = [d for d in range(len(sizes)) if not uses_dim(out_map(combiner.op, combiner.carried[0]), d)]
+    reduced_dims = [d for d in range(len(sizes)) if not uses_dim(out_map(combiner.op, combiner.carried[0]), d)]
     for n in combiner.carried:
-        if any(uses_dim(out_map(combiner.op, n), d) == (d in inside) for d in range(len(sizes))):
-            raise NoMatch("the outs have different loops")
-    rows = tuple(size for d, size in enumerate(sizes) if d not in inside)
-    return tuple(inside), rows, tuple(sizes[d] for d in inside)
+        if any(uses_dim(out_map(combiner.op, n), d) == (d in reduced_dims) for d in range(len(sizes))):
+            raise NoMatch("the outputs have different loops")
+    rows = tuple(size for d, size in enumerate(sizes) if d not in reduced_dims)
+    return tuple(reduced_dims), rows, tuple(sizes[d] for d in reduced_dims)
 
 
 def check_rows_meet(problem: Problem, targets: dict[mlir.Value, Combiner]) -> None:
-    """Every reduction reads the results of others at its own row only."""
+    """Check that every reduction reads the results of others at its own row only."""
     row, column = symbols("row", problem.rows), symbols("column", problem.columns)
     point = problem.point(row, column)
     for combiner in problem.combiners:
@@ -111,14 +112,14 @@ def check_rows_meet(problem: Problem, targets: dict[mlir.Value, Combiner]) -> No
 
 
 def at_row(combiner: Combiner, target: mlir.Value, point: Sequence[Form]) -> tuple[Form, ...]:
-    """The element of a result of a reduction at a point."""
+    """The indices of a result of a reduction at a point."""
     return apply(out_map(combiner.op, list(combiner.op.results).index(target)), point)
 
 
 def place_stores(
     problem: Problem, stores: Sequence[Store], targets: dict[mlir.Value, Combiner]
 ) -> tuple[tuple[tuple[mlir.Value, mlir.Value, bool], ...], tuple[tuple[mlir.Value, mlir.Value, tuple[int, ...]], ...]]:
-    """Which returned tensors have an element for each point, and which for each row."""
+    """The returned tensors with an element for each point, and those with one for each row."""
     row, column = symbols("row", problem.rows), symbols("column", problem.columns)
     point = problem.point(row, column)
     whole: list[tuple[mlir.Value, mlir.Value, bool]] = []
@@ -127,10 +128,10 @@ def place_stores(
         shape = value.type.shape
         size = math.prod(shape)
         if size == problem.count and (problem.length > 1 or not whole):
-            place = row_place(value, problem, targets, point)
-            if place is None:
+            permutation = row_permutation(value, problem, targets, point)
+            if permutation is None:
                 raise NoMatch("a result for each row reads other rows")
-            each.append((value, out, place))
+            each.append((value, out, permutation))
             continue
         if size != problem.count * problem.length:
             raise NoMatch("a result has another size")
@@ -138,43 +139,43 @@ def place_stores(
     return tuple(whole), tuple(each)
 
 
-def row_place(
+def row_permutation(
     value: mlir.Value, problem: Problem, targets: dict[mlir.Value, Combiner], point: Sequence[Form]
 ) -> tuple[int, ...] | None:
-    """The order in which the row's coordinates stand in a returned tensor; None if it reads other rows.
+    """The permutation of the row's coordinates in a returned tensor; None if it reads other rows.
 
-    The empty order says that the tensor has the number of the row.
+    The empty permutation: the tensor has the row-major index of the row.
     """
-    number = flat([p for d, p in enumerate(point) if d not in problem.inside], problem.rows)
+    number = flat([p for d, p in enumerate(point) if d not in problem.reduced_dims], problem.rows)
     straight = tuple(cut_up(number, value.type.shape))
     found = reads(value, straight, targets)
     if all(indices == at_row(targets[target], target, point) for target, indices in found):
         return ()
     target = found[0][0]
-    place = place_of(value, target, at_row(targets[target], target, point))
-    row = [p for d, p in enumerate(point) if d not in problem.inside]
-    if place is None or sorted(map(str, place)) != sorted(map(str, row)) or len(place) != len(row):
+    indices = read_indices(value, target, at_row(targets[target], target, point))
+    row = [p for d, p in enumerate(point) if d not in problem.reduced_dims]
+    if indices is None or sorted(map(str, indices)) != sorted(map(str, row)) or len(indices) != len(row):
         return None
-    if any(i != at_row(targets[t], t, point) for t, i in reads(value, place, targets)):
+    if any(i != at_row(targets[t], t, point) for t, i in reads(value, indices, targets)):
         return None
-    return tuple(row.index(index) for index in place)
+    return tuple(row.index(index) for index in indices)
 
 
 def column_first(
     value: mlir.Value, problem: Problem, targets: dict[mlir.Value, Combiner], point: Sequence[Form]
 ) -> bool:
-    """True if the reduced dimensions of a returned tensor stand in front of the others, or behind."""
+    """True if the reduced dimensions of a returned tensor are before the others, False if they are after them."""
     for first in (False, True):
-        place = element_place(value, problem, point, first)
-        if all(indices in (at_row(targets[t], t, point),) for t, indices in reads(value, place, targets)):
+        own = element_indices(value, problem, point, first)
+        if all(indices in (at_row(targets[t], t, point),) for t, indices in reads(value, own, targets)):
             return first
     raise NoMatch("a result for each element reads another row")
 
 
-def element_place(value: mlir.Value, problem: Problem, point: Sequence[Form], first: bool) -> tuple[Form, ...]:
+def element_indices(value: mlir.Value, problem: Problem, point: Sequence[Form], first: bool) -> tuple[Form, ...]:
     """The indices of a returned tensor at a point."""
-    row = [p for d, p in enumerate(point) if d not in problem.inside]
-    column = [p for d, p in enumerate(point) if d in problem.inside]
+    row = [p for d, p in enumerate(point) if d not in problem.reduced_dims]
+    column = [p for d, p in enumerate(point) if d in problem.reduced_dims]
     if first:
         number = flat([*column, *row], [*problem.columns, *problem.rows])
     else:
@@ -182,21 +183,21 @@ def element_place(value: mlir.Value, problem: Problem, point: Sequence[Form], fi
     return tuple(cut_up(number, value.type.shape))
 
 
-def is_across(combiner: Combiner, inside: Sequence[int]) -> bool:
-    """True if the last dimension of the biggest operand is no reduced loop."""
+def is_across(combiner: Combiner, reduced_dims: Sequence[int]) -> bool:
+    """True if the last dimension of the largest operand is not a reduced loop."""
     best, across = 0, False
     for operand, map_ in zip(combiner.op.operands, maps_of(combiner.op), strict=True):
         if is_tensor(operand) and map_.results and math.prod(operand.type.shape) > best:
             best = math.prod(operand.type.shape)
             last = map_.results[-1]
-            across = isinstance(last, mlir.AffineDimExpr) and last.position not in inside
+            across = isinstance(last, mlir.AffineDimExpr) and last.position not in reduced_dims
     return across
 
 
-def lanes_of(problem: Problem, outs: Sequence[mlir.Value]) -> int:
-    """How many neighbours of a row a thread takes at once."""
-    kinds = [v.type.element_type for v in (*problem.combiners[0].op.operands, *outs) if is_tensor(v)]
-    lanes = max(1, min(16 // max(map(element_bytes, kinds)), 8))
+def lanes_of(problem: Problem, outputs: Sequence[mlir.Value]) -> int:
+    """The number of adjacent elements of a row that a thread computes at once."""
+    types = [v.type.element_type for v in (*problem.combiners[0].op.operands, *outputs) if is_tensor(v)]
+    lanes = max(1, min(16 // max(map(element_bytes, types)), 8))
     while problem.length % lanes:
         lanes //= 2
     return lanes
@@ -204,7 +205,7 @@ def lanes_of(problem: Problem, outs: Sequence[mlir.Value]) -> int:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the threads of a block stand: `group` threads share a row, `rows` rows are in a block.
+    """The assignment of the threads of a block: `group` threads share a row, `rows` rows are in a block.
 
     `pieces` are the parts of a row that are reduced by different blocks.
     """
@@ -239,7 +240,7 @@ def power_of_two(number: int) -> int:
 
 
 class Rows:
-    """The kernel for one problem: where its thread stands, and the elements that it takes."""
+    """The kernel for one problem: the position of its thread, and the elements that it computes."""
 
     def __init__(self, kernel: Kernel, problem: Problem, layout: Layout) -> None:
         self.kernel = kernel
@@ -277,15 +278,15 @@ class Rows:
 
     @property
     def stride(self) -> int:
-        """How far apart the chunks of a thread lie."""
+        """The distance of a thread's chunks."""
         return self.layout.group * self.layout.pieces
 
     def steps(self) -> tuple[int, bool]:
-        """How many chunks a thread takes at most, and whether the last one may be beyond the row."""
+        """The maximal number of chunks of a thread; True if the last one may be beyond the row."""
         return -(-self.chunks // self.stride), self.chunks % self.stride != 0
 
     def columns_at(self, k: Form, ragged: bool) -> tuple[list[list[Form]], mlir.Value | None]:
-        """The columns of chunk `k` of this thread, and whether they are in the row."""
+        """The columns of chunk `k` of this thread, and the condition that they are in the row."""
         chunk = k * self.stride + self.piece * self.layout.group + self.member
         valid = None
         if ragged:
@@ -336,7 +337,7 @@ class Rows:
             return merge_group(self.kernel, combiner, state, self.member, self.slot, layout.group, layout.rows)
 
     def store_each(self) -> None:
-        """Store what has one element for each row."""
+        """Store the results with one element for each row."""
         guards = [self.row_valid, self.in_grid, is_first(self.kernel, self.member, self.layout.group)]
 
         def body() -> None:
@@ -348,16 +349,16 @@ class Rows:
         self.kernel.guarded(guards, body)
 
     def store_whole(self) -> None:
-        """Store what has one element for each point."""
+        """Store the results with one element for each point."""
         if not self.problem.whole:
             return
 
         def body(columns: list[list[Form]], valid: mlir.Value | None, state: Values) -> Values:
             points = [self.problem.point(self.row, column) for column in columns]
             for value, out, first in self.problem.whole:
-                places = [element_place(value, self.problem, point, first) for point in points]
-                found = [self.elements.get(value, place) for place in places]
-                numbers = [flat(place, value.type.shape) for place in places]
+                indices = [element_indices(value, self.problem, point, first) for point in points]
+                found = [self.elements.get(value, element) for element in indices]
+                numbers = [flat(element, value.type.shape) for element in indices]
                 stores = list(zip(numbers, found, strict=True))
                 guards = [self.row_valid, self.in_grid, valid]
                 self.kernel.guarded(guards, partial(self.kernel.store, out, stores))
@@ -367,13 +368,13 @@ class Rows:
 
 
 def is_first(kernel: Kernel, member: Form, group: int) -> mlir.Value | None:
-    """True if a thread is the first of its group; None for groups of one."""
+    """True (i1) if a thread is the first of its group; None for groups of one."""
     return None if group == 1 else kernel.once(("first", member), lambda: kernel.below(member, 1))
 
 
 def lower_rows(host: Host, problem: Problem) -> None:
     """Build the kernels of a problem."""
-    layout = choose_layout(problem, host.facts.threads)
+    layout = choose_layout(problem, host.device.threads)
     if layout.pieces > 1:
         lower_pieces(host, problem, layout)
         return
@@ -388,21 +389,21 @@ def lower_rows(host: Host, problem: Problem) -> None:
 
 
 def lower_pieces(host: Host, problem: Problem, layout: Layout) -> None:
-    """Two kernels: the first one leaves a state for each piece of a row, the second one merges them."""
+    """Two kernels: the first one stores a state for each piece of a row, the second one merges them."""
     (combiner,) = problem.combiners
-    parts = [host.array([problem.count, layout.pieces], kind) for kind in combiner.kinds]
+    parts = [host.array([problem.count, layout.pieces], type_) for type_ in combiner.types]
     with host.kernel("pieces", (layout.group * layout.rows,)) as kernel:
         rows = Rows(kernel, problem, layout)
         state = rows.reduce(combiner)
-        place = rows.number * layout.pieces + rows.piece
+        offset = rows.number * layout.pieces + rows.piece
 
         def store() -> None:
             for memory, value in zip(parts, state, strict=True):
-                kernel.write(value, kernel.argument(memory), place)
+                kernel.write(value, kernel.argument(memory), offset)
 
         kernel.guarded([rows.row_valid, rows.in_grid, is_first(kernel, rows.member, layout.group)], store)
     group = layout.pieces
-    second = Layout(group, max(1, min(host.facts.threads // group, power_of_two(problem.count))))
+    second = Layout(group, max(1, min(host.device.threads // group, power_of_two(problem.count))))
     with host.kernel("merge", (second.group * second.rows,)) as kernel:
         rows = Rows(kernel, mergeable(problem), second)
         index = rows.number * group + rows.member
@@ -416,13 +417,13 @@ def lower_pieces(host: Host, problem: Problem, layout: Layout) -> None:
 
 
 def mergeable(problem: Problem) -> Problem:
-    """The problem as the second kernel sees it: threads of a group lie side by side, one element each."""
+    """The problem of the second kernel: threads of a group are adjacent, with one element each."""
     return Problem(
-        problem.combiners, problem.rows, problem.columns, problem.inside, problem.whole, problem.each, False, 1
+        problem.combiners, problem.rows, problem.columns, problem.reduced_dims, problem.whole, problem.each, False, 1
     )
 
 
 def emit_load(kernel: Kernel, memory: mlir.Value, index: Form) -> mlir.Value:
-    """An element of memory that has no tensor."""
+    """Load an element of memory that belongs to no tensor."""
     argument = kernel.argument(memory)
     return emit.value("memref.load", [argument, kernel.at(index)], argument.type.element_type)

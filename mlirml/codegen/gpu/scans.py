@@ -1,12 +1,12 @@
-"""Scans along long rows: the threads of a block, and several blocks where there are few rows, share a row.
+"""Scans along long rows: the threads of a block, and several blocks if there are few rows, share a row.
 
-    v[0..3] = the elements of a thread, combined one after the other
-    before  = what the threads in front have, by steps of 1, 2, 4, ... in shared memory
-    out[..] = carry + before + v[..];  carry = carry + what all have
+    v[0..3] = the elements of a thread, combined sequentially
+    before  = the exclusive prefix over the threads, by steps of 1, 2, 4, ... in shared memory
+    out[..] = carry + before + v[..];  carry = carry + total of the group
 
-A row that several blocks share is cut into pieces: one kernel combines each piece, one the pieces in front of each, and
-the third goes as above from there (reduce, then scan: Merrill and Grimshaw, "Parallel Scan for Stream Architectures").
-The order of the combinations is always the same, but not that of the loop.
+A row that several blocks share is split into pieces: one kernel combines each piece, one computes the exclusive prefix
+of the pieces, and the third scans each piece as above (reduce, then scan: Merrill and Grimshaw, "Parallel Scan for
+Stream Architectures"). The order of the combinations is always the same, but not that of the loop.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
 
 SHORT = 64
-"""Rows of fewer elements are scanned by one thread each."""
+"""Shorter rows are scanned by one thread each."""
 _ITEMS = 4
 _PIECE = 4096
 _PIECES = 64
 
 SetRow = Callable[[Kernel, Form], None]
-"""Says which row a kernel works on."""
+"""Sets the row that a kernel runs on."""
 Insert = Callable[[Elements, mlir.Operation, mlir.Value], None]
-"""Stores a value of the loop where an insertion does."""
+"""Stores a value of the loop at the indices of an insertion."""
 
 
 class Scan(Combiner):
-    """A loop that combines the elements of `count` rows and stores each result."""
+    """A loop that combines the elements of `count` rows and stores each prefix."""
 
     def __init__(
         self, op: mlir.Operation, row: int, count: int, bounds: Sequence[int], set_row: SetRow, insert: Insert
@@ -56,12 +56,12 @@ class Scan(Combiner):
         self.start_value = op.operands[3 + row]
         if step != 1 or self.high - self.low < SHORT:
             raise NoMatch("the rows are short")
-        self.places = store_of(end.operands[len(carried) - 1], self.next_value)
+        self.insertion = store_of(end.operands[len(carried) - 1], self.next_value)
         self.first = store_of(op.operands[len(op.operands) - 1], self.start_value)
         self.reducer = self._match(row, ops, list(carried))
 
     def _match(self, row: int, ops: Sequence[mlir.Operation], carried: Sequence[mlir.Value]) -> Reducer:
-        if self.places is None:
+        if self.insertion is None:
             raise NoMatch("a scan stores in another way")
         made = defining_op(self.next_value)
         value_uses = [use.owner.operation for use in self.next_value.uses]
@@ -90,8 +90,8 @@ class Scan(Combiner):
         return self.high - self.low
 
     @property
-    def kinds(self) -> list[mlir.Type]:
-        return [self.reducer.kind]
+    def types(self) -> list[mlir.Type]:
+        return [self.reducer.type]
 
     def merge(self, a: Values, b: Values) -> Values:
         return [self.reducer.combine(a[0], b[0])]
@@ -118,7 +118,7 @@ class Layout:
 
 
 def choose_layout(scan: Scan, threads: int) -> Layout:
-    """As many threads as a row has work for, and pieces where there are few rows."""
+    """As many threads as a row has work for, and pieces if there are few rows."""
     group = min(threads, 1 << max(3, (scan.length // _ITEMS).bit_length() - 1))
     rows = 1 if group == threads else min(threads // group, 1 << (scan.count - 1).bit_length())
     pieces = 1
@@ -132,32 +132,32 @@ def choose_layout(scan: Scan, threads: int) -> Layout:
 
 def lower_scan(host: Host, scan: Scan) -> None:
     """Build the kernels."""
-    layout = choose_layout(scan, host.facts.threads)
+    layout = choose_layout(scan, host.device.threads)
     before = None
     if layout.pieces > 1:
-        before = host.array([scan.count, layout.pieces], scan.reducer.kind)
+        before = host.array([scan.count, layout.pieces], scan.reducer.type)
         with host.kernel("pieces", (layout.group * layout.rows,)) as kernel:
             Pieces(kernel, scan, layout).total(before)
-        with host.kernel("starts", (min(scan.count, host.facts.threads),)) as kernel:
+        with host.kernel("starts", (min(scan.count, host.device.threads),)) as kernel:
             add_up_pieces(kernel, scan, layout, before)
     with host.kernel("scan", (layout.group * layout.rows,)) as kernel:
         Pieces(kernel, scan, layout).scan(before)
 
 
 def add_up_pieces(kernel: Kernel, scan: Scan, layout: Layout, memory: mlir.Value) -> None:
-    """Replace what each piece of a row has by what those in front of it have, and the start of the row."""
+    """Replace the total of each piece of a row by its exclusive prefix, including the init of the row."""
     threads = kernel.threads[0]
     number = kernel.cover(-(-scan.count // threads)) * threads + kernel.thread()
 
     def body() -> None:
         scan.set_row(kernel, number)
         argument = kernel.argument(memory)
-        kind = scan.reducer.kind
+        type_ = scan.reducer.type
 
         def step(piece: Form, state: Values) -> Values:
-            place = number * layout.pieces + piece
-            own = emit.value("memref.load", [argument, kernel.at(place)], kind)
-            kernel.write(state[0], argument, place)
+            offset = number * layout.pieces + piece
+            own = emit.value("memref.load", [argument, kernel.at(offset)], type_)
+            kernel.write(state[0], argument, offset)
             return [scan.combine(state[0], own)]
 
         kernel.loop((0, layout.pieces, 1), step, [Elements(kernel).scalar(scan.start_value)])
@@ -166,7 +166,7 @@ def add_up_pieces(kernel: Kernel, scan: Scan, layout: Layout, memory: mlir.Value
 
 
 class Pieces:
-    """A kernel whose groups of threads go along a row or a piece of one."""
+    """A kernel whose groups of threads run along a row or a piece of one."""
 
     def __init__(self, kernel: Kernel, scan: Scan, layout: Layout) -> None:
         self.kernel = kernel
@@ -185,19 +185,19 @@ class Pieces:
         scan.set_row(kernel, self.row)
 
     def element(self, index: Form) -> tuple[mlir.Value, mlir.Value | None]:
-        """What is combined in a round, or what changes nothing behind the last one; whether it is a round."""
+        """The element of iteration `index` (the identity past the end), and its in-bounds predicate."""
         kernel, scan = self.kernel, self.scan_loop
         valid = kernel.below(index, scan.length)
         with kernel.scope():
-            inside = kernel.clamped(index, scan.length)
-            kernel.known["scalar", scan.variable] = kernel.at(inside + scan.low)
+            clamped = kernel.clamped(index, scan.length)
+            kernel.known["scalar", scan.variable] = kernel.at(clamped + scan.low)
             value = self.elements.scalar(scan.reducer.value)
         if valid is not None:
             value = emit.same_type("arith.select", valid, value, scan.reducer.identity())
         return value, valid
 
     def total(self, memory: mlir.Value) -> None:
-        """Store what all elements of the piece have together."""
+        """Store the total of the piece."""
         kernel, scan, layout = self.kernel, self.scan_loop, self.layout
 
         def step(k: Form, state: Values) -> Values:
@@ -206,9 +206,9 @@ class Pieces:
 
         state = kernel.loop((0, layout.span // layout.group, 1), step, [scan.reducer.identity()])
         state = merge_group(kernel, scan, state, self.member, self.slot, layout.group, layout.rows)
-        place = self.row * layout.pieces + self.piece
+        offset = self.row * layout.pieces + self.piece
         first = kernel.below(self.member, 1)
-        kernel.guarded([*self.guards, first], lambda: kernel.write(state[0], kernel.argument(memory), place))
+        kernel.guarded([*self.guards, first], lambda: kernel.write(state[0], kernel.argument(memory), offset))
 
     def scan(self, before: mlir.Value | None) -> None:
         """Store the results along the piece."""
@@ -219,9 +219,9 @@ class Pieces:
             first = [kernel.below(self.member, 1), kernel.below(self.piece, 1)]
             kernel.guarded([*self.guards, *first], lambda: scan.insert(self.elements, stored, scan.start_value))
         if before is not None:
-            place = kernel.at(self.row * layout.pieces + self.piece)
-            start = emit.value("memref.load", [kernel.argument(before), place], scan.reducer.kind)
-        shared = kernel.shared([layout.group * layout.rows], scan.reducer.kind)
+            offset = kernel.at(self.row * layout.pieces + self.piece)
+            start = emit.value("memref.load", [kernel.argument(before), offset], scan.reducer.type)
+        shared = kernel.shared([layout.group * layout.rows], scan.reducer.type)
         wide = layout.group * _ITEMS
 
         def step(k: Form, carry: Values) -> Values:
@@ -229,9 +229,9 @@ class Pieces:
             values: Values = []
             valid = []
             for item in range(_ITEMS):
-                value, inside = self.element(base + item)
+                value, in_bounds = self.element(base + item)
                 values.append(scan.combine(values[-1], value) if values else value)
-                valid.append(inside)
+                valid.append(in_bounds)
             ahead, whole = self.exchange(shared, values[-1])
             start_here = scan.combine(carry[0], ahead)
             for item in range(_ITEMS):
@@ -242,43 +242,43 @@ class Pieces:
         kernel.loop((0, layout.span // wide, 1), step, [start])
 
     def storing(self, index: Form, value: mlir.Value) -> Callable[[], None]:
-        """Store the result of a round."""
+        """Store the result of an iteration."""
         kernel, scan = self.kernel, self.scan_loop
-        assert scan.places is not None
-        places = scan.places
+        assert scan.insertion is not None
+        insertion = scan.insertion
 
         def body() -> None:
             kernel.known["scalar", scan.variable] = kernel.at(index + scan.low)
             kernel.known["scalar", scan.next_value] = value
-            scan.insert(self.elements, places, scan.next_value)
+            scan.insert(self.elements, insertion, scan.next_value)
 
         return body
 
     def exchange(self, shared: mlir.Value, own: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
-        """What the threads in front of this one have together, and what all of the group have."""
+        """Exclusive prefix and total of the thread group (Hillis-Steele)."""
         kernel, scan, group = self.kernel, self.scan_loop, self.layout.group
-        place = self.slot * group + self.member
-        kernel.write(own, shared, place)
+        offset = self.slot * group + self.member
+        kernel.write(own, shared, offset)
         kernel.barrier()
         step, mine = 1, own
         while step < group:
             with kernel.scope():
                 far = emit.compare("uge", kernel.at(self.member), kernel.constant(step))
-                other = self.at_or_identity(far, shared, place - step)
+                other = self.at_or_identity(far, shared, offset - step)
                 mine = scan.combine(other, mine)
                 kernel.barrier()
-                kernel.write(mine, shared, place)
+                kernel.write(mine, shared, offset)
                 kernel.barrier()
             step *= 2
         any_ahead = emit.compare("uge", kernel.at(self.member), kernel.constant(1))
-        ahead = self.at_or_identity(any_ahead, shared, place - 1)
+        ahead = self.at_or_identity(any_ahead, shared, offset - 1)
         whole = kernel.read(shared, self.slot * group + (group - 1))
         kernel.barrier()
         return ahead, whole
 
-    def at_or_identity(self, condition: mlir.Value, shared: mlir.Value, place: Form) -> mlir.Value:
-        """An element of shared memory where a condition holds."""
+    def at_or_identity(self, condition: mlir.Value, shared: mlir.Value, offset: Form) -> mlir.Value:
+        """An element of shared memory if a condition holds, else the identity."""
         scan = self.scan_loop
         return self.kernel.choose(
-            condition, lambda: self.kernel.read(shared, place), scan.reducer.identity, scan.reducer.kind
+            condition, lambda: self.kernel.read(shared, offset), scan.reducer.identity, scan.reducer.type
         )

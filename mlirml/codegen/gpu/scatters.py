@@ -1,15 +1,15 @@
-"""Scatters of many updates: all threads of the device work on them, and the result is that of the loop.
+"""Scatters of many updates: all threads of the device compute them, with the same result as the loop.
 
     for k in positions: out[i[k]] = combine(out[i[k]], v[k])
 
-- Combinations whose order does not matter, as those of integers and all extrema, by an atomic operation a thread.
-- Sums and products of floats too, whose last bits then depend on which thread comes first.
-- Stores: `last[i[k]] = max(last[i[k]], k + 1)` by atomic operations, then the last one stores.
-- Everything else, and sums of floats that have to be `deterministic`: the updates are sorted by where they go and by
-  their number, and one thread takes all that go to one place, in order. So the result has the bits that the loop gives,
-  whatever runs first.
+- Combinations whose order does not matter, as those of integers and all extrema: one atomic operation per thread.
+- Sums and products of floats too, whose last bits then depend on the order of the threads.
+- Stores: `last[i[k]] = max(last[i[k]], k + 1)` by atomic operations, then the last update is stored.
+- Everything else, and sums of floats that have to be `deterministic`: the updates are sorted by target and number,
+  and one thread combines all updates of one target, in order. So the result is bitwise that of the loop, whatever the
+  order of the threads.
 
-Few updates, and those of rows so long that a thread for each of their elements keeps the device busy, stay loops.
+Few updates, and those of rows so long that a thread for each of their elements fills the device, stay loops.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ EachBody: TypeAlias = "Callable[[Kernel, Form], None]"
 ElementBody: TypeAlias = "Callable[[Kernel, Form, Sequence[Form]], None]"
 
 FEW = 256
-"""Fewer updates go one after the other."""
+"""Fewer updates are sequential."""
 FEW_ATOMIC = 32
-"""The same of those that one launch does, by atomic operations."""
+"""The same limit for updates of one launch, by atomic operations."""
 LONG_ROWS = 64
-"""Rows of so many elements for each update are as fast one after the other."""
+"""With rows of this many elements for each update, the sequential loop is as fast."""
 FULL = 1 << 14
-"""Rows of so many elements too: the threads of one fill a device."""
+"""With rows of this many elements, too: the threads of one fill a device."""
 _SUMS_OF = {"arith.subf": "arith.addf", "arith.subi": "arith.addi"}
-"""Differences, as sums of what is negated."""
+"""Differences, as sums of negated terms."""
 _NOWHERE = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """Loops with these sizes, whose innermost operation stores; `old` is what it combines with, if it does.
+    """Loops with these sizes, whose innermost operation stores, possibly combined with the element it overwrites.
 
     `combine` is the operation, one of whose operands is the old element, and the other one `update`: scalars, or the
     inputs of `body`, an elementwise operation on slices.
@@ -77,12 +77,12 @@ class Scatter:
         return bool(body.operands[number] != self.update)
 
     @property
-    def kind(self) -> mlir.Type:
+    def element_type(self) -> mlir.Type:
         return self.store.results[0].type.element_type
 
 
 def match_scatter(loops: Sequence[mlir.Operation], bounds: Sequence[Sequence[int]], store: mlir.Operation) -> Scatter:
-    """See nested loops with a store in the innermost one as independent updates; raises NoMatch."""
+    """Read nested loops with a store in the innermost one as independent updates; raises NoMatch."""
     if any(low != 0 or step != 1 for low, _, step in bounds):
         raise NoMatch("the loops do not count from 0")
     sizes = tuple(high for _, high, _ in bounds)
@@ -95,17 +95,17 @@ def match_scatter(loops: Sequence[mlir.Operation], bounds: Sequence[Sequence[int
         combine, update = match_rows(store, carried)
     else:
         combine, update = match_element(store, carried)
-    if reads(update, carried) or any(reads(operand, carried) for operand in places_of(store)):
+    if reads(update, carried) or any(reads(operand, carried) for operand in indices_of(store)):
         raise NoMatch("an update depends on those before it")
     return Scatter(tuple(loops), sizes, store, part, combine, value if combine is None else update)
 
 
-def places_of(store: mlir.Operation) -> list[mlir.Value]:
+def indices_of(store: mlir.Operation) -> list[mlir.Value]:
     return list(store.operands)[2:]
 
 
 def check_rows(store: mlir.Operation, part: Sequence[int]) -> None:
-    """Slices meet as a whole or not at all: their dimensions are moved only where they have one element."""
+    """Check that slices are equal or disjoint: they have offsets only in dimensions of unit size."""
     unknown = mlir.ShapedType.get_dynamic_stride_or_offset()
     if any(size < 0 for size in part):
         raise NoMatch("the slices have no known size")
@@ -115,7 +115,7 @@ def check_rows(store: mlir.Operation, part: Sequence[int]) -> None:
 
 
 def match_element(store: mlir.Operation, carried: mlir.Value) -> tuple[mlir.Operation | None, mlir.Value]:
-    """How a number is combined with the old one; None for a store."""
+    """The combination of a scalar with the old element, and the update; None for a store."""
     value = store.operands[0]
     op = defining_op(value)
     if not reads(value, carried):
@@ -130,18 +130,18 @@ def match_element(store: mlir.Operation, carried: mlir.Value) -> tuple[mlir.Oper
 
 
 def is_old(value: mlir.Value, store: mlir.Operation, carried: mlir.Value) -> bool:
-    """True if a value is what a store writes over."""
+    """True if a value is the element that a store overwrites."""
     op = defining_op(value)
     return (
         op is not None
         and op.name == "tensor.extract"
         and op.operands[0] == carried
-        and list(op.operands)[1:] == places_of(store)
+        and list(op.operands)[1:] == indices_of(store)
     )
 
 
 def match_rows(store: mlir.Operation, carried: mlir.Value) -> tuple[mlir.Operation | None, mlir.Value]:
-    """How a slice is combined with the old one; None for a store."""
+    """The combination of a slice with the old one, and the update; None for a store."""
     value = store.operands[0]
     if not reads(value, carried):
         return None, value
@@ -150,34 +150,34 @@ def match_rows(store: mlir.Operation, carried: mlir.Value) -> tuple[mlir.Operati
         raise NoMatch("slices are combined in another way")
     old = [n for n, operand in enumerate(op.operands) if is_old_slice(operand, store, carried)]
     body = op.regions[0].blocks[0]
-    *inside, end = block_ops(body)
+    *ops, end = block_ops(body)
     maps = [m.value for m in op.attributes["indexing_maps"]]
     identity = mlir.AffineMap.get_identity(maps[0].n_dims)
     if (
-        len(inside) != 1
+        len(ops) != 1
         or len(op.operands) != 3
         or any(m != identity for m in maps)
-        or end.operands[0] != inside[0].results[0]
+        or end.operands[0] != ops[0].results[0]
     ):
         raise NoMatch("slices are combined in another way")
     used = [n for n, argument in enumerate(body.arguments) if any(True for _ in argument.uses)]
     rest = [n for n in used if n not in old]
-    if len(used) != 2 or len(rest) != 1 or list(inside[0].operands) not in (
+    if len(used) != 2 or len(rest) != 1 or list(ops[0].operands) not in (
         [body.arguments[n] for n in used], [body.arguments[n] for n in used[::-1]]
     ):  # fmt: skip
         raise NoMatch("slices are combined in another way")
-    return inside[0], op.operands[rest[0]]
+    return ops[0], op.operands[rest[0]]
 
 
 def is_old_slice(value: mlir.Value, store: mlir.Operation, carried: mlir.Value) -> bool:
-    """True if a slice is what a store writes over."""
+    """True if a slice is the one that a store overwrites."""
     op = defining_op(value)
     names = ("static_offsets", "static_sizes", "static_strides")
     return (
         op is not None
         and op.name == "tensor.extract_slice"
         and op.operands[0] == carried
-        and list(op.operands)[1:] == places_of(store)
+        and list(op.operands)[1:] == indices_of(store)
         and all(op.attributes[name] == store.attributes[name] for name in names)
     )
 
@@ -197,17 +197,17 @@ def reads(value: mlir.Value, carried: mlir.Value) -> bool:
 
 
 def lower_scatter_in_parallel(host: Host, plan: Scatter, out: mlir.Value) -> None:
-    """Build the kernels; `out` holds what the loop starts from. Raises NoMatch where the loop is as good."""
-    kind = atomic_kind(host, plan)
+    """Build the kernels; `out` has the init of the loop. Raises NoMatch if the loop is as fast."""
+    operation = atomic_operation(host, plan)
     row = math.prod(plan.slice)
-    if plan.count < (FEW_ATOMIC if kind else FEW) or row >= min(LONG_ROWS * plan.count, FULL):
+    if plan.count < (FEW_ATOMIC if operation else FEW) or row >= min(LONG_ROWS * plan.count, FULL):
         raise NoMatch("there are few updates")
     if plan.combine is None:
-        if "i32" not in host.facts.atomics:
+        if "i32" not in host.device.atomics:
             raise NoMatch("the device has no atomic operations")
         Updates(host, plan, out).store_last()
-    elif kind:
-        Updates(host, plan, out).combine_atomically(kind)
+    elif operation:
+        Updates(host, plan, out).combine_atomically(operation)
     elif row >= plan.count:
         raise NoMatch("the rows are long")
     else:
@@ -215,33 +215,33 @@ def lower_scatter_in_parallel(host: Host, plan: Scatter, out: mlir.Value) -> Non
 
 
 def loops_along_rows(plan: Scatter) -> int:
-    """How many of the innermost loops go along a dimension of the result each: their rounds never meet."""
+    """The number of innermost loops that index a dimension of the result each: their iterations are disjoint."""
     count = 0
-    places = places_of(plan.store) if not plan.slice else []
+    indices = indices_of(plan.store) if not plan.slice else []
     for loop in reversed(plan.loops[1:]):
         variable = loop.regions[0].blocks[0].arguments[0]
-        others = [place for place in places if place != variable]
-        if len(others) != len(places) - 1 or any(reads(place, variable) for place in others):
+        others = [element for element in indices if element != variable]
+        if len(others) != len(indices) - 1 or any(reads(element, variable) for element in others):
             break
         count += 1
     return count
 
 
-def atomic_kind(host: Host, plan: Scatter) -> str:
-    """The atomic operation that combines; empty where there is none, or where the order matters."""
-    if plan.combine is None or str(plan.kind) not in host.facts.atomics:
+def atomic_operation(host: Host, plan: Scatter) -> str:
+    """The atomic operation that combines; empty if there is none, or if the order matters."""
+    if plan.combine is None or str(plan.element_type) not in host.device.atomics:
         return ""
     name = plan.combine.name
     if name in _SUMS_OF and plan.first_is_old:
         name = _SUMS_OF[name]
-    kind = KIND_OF.get(name, "")
-    return "" if kind in IN_ORDER and host.facts.deterministic else kind
+    operation = KIND_OF.get(name, "")
+    return "" if operation in IN_ORDER and host.device.deterministic else operation
 
 
 class Updates:
     """The kernels of one scatter.
 
-    An update is a round of all loops but the last `inner` ones, which go along its elements.
+    An update is an iteration of all loops but the last `inner` ones, which run over its elements.
     """
 
     def __init__(self, host: Host, plan: Scatter, out: mlir.Value, inner: int = 0) -> None:
@@ -255,39 +255,39 @@ class Updates:
         self.shape = plan.slice or plan.sizes[outer:]
         self.row = math.prod(self.shape)
 
-    def enter(self, kernel: Kernel, number: Form, place: Sequence[Form] = ()) -> Elements:
-        """Let the loops stand at an element of an update, the first if no place is given."""
-        along = place or [form(0)] * len(self.inner)
+    def enter(self, kernel: Kernel, number: Form, element: Sequence[Form] = ()) -> Elements:
+        """Set the loop variables to an element of an update, the first one if no indices are given."""
+        along = element or [form(0)] * len(self.inner)
         indices = [*cut_up(number, self.sizes), *(along if self.inner else ())]
         for loop, index in zip(self.plan.loops, indices, strict=True):
             kernel.known["scalar", loop.regions[0].blocks[0].arguments[0]] = kernel.at(index)
         return Elements(kernel)
 
     def origin(self, elements: Elements) -> Form:
-        """Where the first element of an update goes."""
+        """The offset of the first element of an update in the output."""
         store, shape = self.plan.store, self.out.type.shape
         if store.name == "tensor.insert":
-            return flat([form_of(elements.scalar(i)) for i in places_of(store)], shape)
+            return flat([form_of(elements.scalar(i)) for i in indices_of(store)], shape)
         offsets, _ = slice_parts(elements, store, 2)
         return flat(offsets, shape)
 
-    def shift(self, place: Sequence[Form]) -> Form:
-        """How far behind the first element of an update another one lies."""
+    def shift(self, element: Sequence[Form]) -> Form:
+        """The offset of another element of an update from the first one."""
         if self.inner:
             variables = [loop.regions[0].blocks[0].arguments[0] for loop in self.inner]
-            at = dict(zip(variables, place, strict=True))
-            return flat([at.get(i, form(0)) for i in places_of(self.plan.store)], self.out.type.shape)
+            at = dict(zip(variables, element, strict=True))
+            return flat([at.get(i, form(0)) for i in indices_of(self.plan.store)], self.out.type.shape)
         if not self.plan.slice:
             return form(0)
         strides = list(self.plan.store.attributes["static_strides"])
-        return flat([p * s for p, s in zip(place, strides, strict=True)], self.out.type.shape)
+        return flat([p * s for p, s in zip(element, strides, strict=True)], self.out.type.shape)
 
-    def value(self, elements: Elements, place: Sequence[Form]) -> mlir.Value:
+    def value(self, elements: Elements, element: Sequence[Form]) -> mlir.Value:
         """An element of an update."""
         if not self.plan.slice:
             return elements.scalar(self.plan.update)
         kept = kept_dims(self.plan.store, list(self.plan.slice))
-        return elements.get(self.plan.update, tuple(p for p, keep in zip(place, kept, strict=True) if keep))
+        return elements.get(self.plan.update, tuple(p for p, keep in zip(element, kept, strict=True) if keep))
 
     def combined(self, old: mlir.Value, new: mlir.Value) -> mlir.Value:
         """The old element and an update, combined."""
@@ -297,7 +297,7 @@ class Updates:
 
     def each(self, hint: str, count: int, body: EachBody) -> None:
         """A kernel with a thread for each number."""
-        threads = min(self.host.facts.threads, count)
+        threads = min(self.host.device.threads, count)
         with self.host.kernel(hint, (threads,)) as kernel:
             number = kernel.cover(-(-count // threads)) * threads + kernel.thread()
             kernel.guarded([kernel.below(number, count)], lambda: body(kernel, number))
@@ -306,29 +306,29 @@ class Updates:
         """A kernel with a thread for each element of each update."""
 
         def thread(kernel: Kernel, number: Form) -> None:
-            update, *place = cut_up(form(Digit(Base(number, self.count * self.row))), [self.count, *self.shape])
-            body(kernel, update, place)
+            update, *element = cut_up(form(Digit(Base(number, self.count * self.row))), [self.count, *self.shape])
+            body(kernel, update, element)
 
         self.each(hint, self.count * self.row, thread)
 
-    def combine_atomically(self, kind: str) -> None:
+    def combine_atomically(self, operation: str) -> None:
         """Combine each element by an atomic operation."""
         assert self.plan.combine is not None
         negates = self.plan.combine.name in _SUMS_OF
 
-        def body(kernel: Kernel, update: Form, place: Sequence[Form]) -> None:
+        def body(kernel: Kernel, update: Form, element: Sequence[Form]) -> None:
             elements = self.enter(kernel, update)
-            at = self.origin(elements) + self.shift(place)
-            value = self.value(elements, place)
+            at = self.origin(elements) + self.shift(element)
+            value = self.value(elements, element)
             if negates:
-                zero = kernel.constant(-0.0 if kind == "addf" else 0, value.type)
-                value = emit.same_type(f"arith.sub{kind[-1]}", zero, value)
-            atomic(kernel, kind, value, kernel.memory(self.out), at)
+                zero = kernel.constant(-0.0 if operation == "addf" else 0, value.type)
+                value = emit.same_type(f"arith.sub{operation[-1]}", zero, value)
+            atomic(kernel, operation, value, kernel.memory(self.out), at)
 
         self.each_element("scatter", body)
 
     def store_last(self) -> None:
-        """Find the last update for each place, and store it."""
+        """Find the last update of each element, and store it."""
         integer = mlir.IntegerType.get_signless(32)
         total = math.prod(self.out.type.shape)
         last = self.host.array([total], integer)
@@ -341,13 +341,13 @@ class Updates:
             own = emit.value("arith.index_cast", [kernel.at(number + 1)], integer)
             atomic(kernel, "maxu", own, kernel.argument(last), self.origin(elements))
 
-        def store(kernel: Kernel, update: Form, place: Sequence[Form]) -> None:
+        def store(kernel: Kernel, update: Form, element: Sequence[Form]) -> None:
             elements = self.enter(kernel, update)
             origin = self.origin(elements)
             own = emit.value("arith.index_cast", [kernel.at(update + 1)], integer)
             wins = emit.compare("eq", load(kernel, last, origin), own)
             kernel.guarded(
-                [wins], lambda: kernel.store(self.out, [(origin + self.shift(place), self.value(elements, place))])
+                [wins], lambda: kernel.store(self.out, [(origin + self.shift(element), self.value(elements, element))])
             )
 
         self.each("clear", total, clear)
@@ -355,18 +355,18 @@ class Updates:
         self.each_element("scatter", store)
 
     def combine_in_order(self) -> None:
-        """Sort the updates by where they go; a thread for each element of each place takes all of its updates."""
+        """Sort the updates by their target; a thread for each element of each target combines all of its updates."""
         integer = mlir.IntegerType.get_signless(32)
         count = self.count
-        length = power_above(count + 1)  # at least one that goes nowhere ends the last run
+        length = power_above(count + 1)  # at least one without a target ends the last run
         where, which = (self.host.array([length], integer) for _ in range(2))
 
         def keys(kernel: Kernel, number: Form) -> None:
             kernel.write(emit.value("arith.index_cast", [kernel.at(number)], integer), kernel.argument(which), number)
 
             def goes() -> mlir.Value:
-                inside = form(Digit(Base(kernel.at(number), count)))
-                return emit.value("arith.index_cast", [kernel.at(self.origin(self.enter(kernel, inside)))], integer)
+                update = form(Digit(Base(kernel.at(number), count)))
+                return emit.value("arith.index_cast", [kernel.at(self.origin(self.enter(kernel, update)))], integer)
 
             valid = emit.compare("slt", kernel.at(number), kernel.constant(count))
             key = kernel.choose(valid, goes, lambda: kernel.constant(_NOWHERE, integer), integer)
@@ -374,10 +374,12 @@ class Updates:
 
         self.each("keys", length, keys)
         sort_rows(self.host, [where, which], 1, length, by_all_parts)
-        self.each_element("scatter", lambda kernel, run, place: self.take_run(kernel, run, place, where, which))
+        self.each_element("scatter", lambda kernel, run, element: self.take_run(kernel, run, element, where, which))
 
-    def take_run(self, kernel: Kernel, run: Form, place: Sequence[Form], where: mlir.Value, which: mlir.Value) -> None:
-        """Combine one element of all updates that go to one place, if this thread stands at the first of them."""
+    def take_run(
+        self, kernel: Kernel, run: Form, element: Sequence[Form], where: mlir.Value, which: mlir.Value
+    ) -> None:
+        """Combine one element of all updates with one target, if this thread is at the first of them."""
         target = load(kernel, where, run)
         start = kernel.at(run)
         at_start = emit.compare("eq", start, kernel.constant(0))
@@ -391,9 +393,9 @@ class Updates:
         def body() -> None:
             memory = kernel.memory(self.out)
             origin = emit.value("arith.index_cast", [target], kernel.index)
-            at = kernel.at(form(Digit(Base(origin))) + self.shift(place))
+            at = kernel.at(form(Digit(Base(origin))) + self.shift(element))
             old = emit.value("memref.load", [memory, at], memory.type.element_type)
-            emit.create("memref.store", [self.run(kernel, start, old, target, place, where, which), memory, at])
+            emit.create("memref.store", [self.run(kernel, start, old, target, element, where, which), memory, at])
 
         kernel.guarded([changes], body)
 
@@ -403,40 +405,40 @@ class Updates:
         start: mlir.Value,
         old: mlir.Value,
         target: mlir.Value,
-        place: Sequence[Form],
+        element: Sequence[Form],
         where: mlir.Value,
         which: mlir.Value,
     ) -> mlir.Value:
         """`while where[j] == target: old = combine(old, update(which[j])); j += 1`."""
         integer = mlir.IntegerType.get_signless(32)
-        kinds = [integer, old.type]
-        op = emit.create("scf.while", [emit.value("arith.index_cast", [start], integer), old], kinds, regions=2)
-        with mlir.InsertionPoint(emit.block(op, kinds, 0)), kernel.scope():
+        types = [integer, old.type]
+        op = emit.create("scf.while", [emit.value("arith.index_cast", [start], integer), old], types, regions=2)
+        with mlir.InsertionPoint(emit.block(op, types, 0)), kernel.scope():
             j, value = op.regions[0].blocks[0].arguments
             here = load(kernel, where, as_form(j, kernel))
             emit.create("scf.condition", [emit.compare("eq", here, target), j, value])
-        with mlir.InsertionPoint(emit.block(op, kinds, 1)), kernel.scope():
+        with mlir.InsertionPoint(emit.block(op, types, 1)), kernel.scope():
             j, value = op.regions[1].blocks[0].arguments
             number = emit.value("arith.index_cast", [load(kernel, which, as_form(j, kernel))], kernel.index)
-            elements = self.enter(kernel, form(Digit(Base(number, self.count))), place)
-            new = self.combined(value, self.value(elements, place))
+            elements = self.enter(kernel, form(Digit(Base(number, self.count))), element)
+            new = self.combined(value, self.value(elements, element))
             emit.create("scf.yield", [emit.same_type("arith.addi", j, kernel.constant(1, integer)), new])
         return op.results[1]
 
 
 def as_form(number: mlir.Value, kernel: Kernel) -> Form:
-    """A number of 32 bits as an index."""
+    """A 32-bit integer as an index."""
     return form(Digit(Base(emit.value("arith.index_cast", [number], kernel.index))))
 
 
 def by_all_parts(kernel: Kernel, a: Values, b: Values) -> mlir.Value:
-    """True if an element is smaller, by its first part or, if that is equal, by its second."""
+    """True (i1) if an element is smaller, by its first part or, if that is equal, by its second."""
     less = emit.compare("slt", a[0], b[0])
     same = emit.compare("eq", a[0], b[0])
     return emit.same_type("arith.ori", less, emit.same_type("arith.andi", same, emit.compare("slt", a[1], b[1])))
 
 
-def atomic(kernel: Kernel, kind: str, value: mlir.Value, memory: mlir.Value, at: Form) -> None:
+def atomic(kernel: Kernel, operation: str, value: mlir.Value, memory: mlir.Value, at: Form) -> None:
     """`memref.atomic_rmw`."""
-    attribute = emit.i64(KINDS.index(kind))
+    attribute = emit.i64(KINDS.index(operation))
     emit.value("memref.atomic_rmw", [value, memory, kernel.at(at)], value.type, kind=attribute)

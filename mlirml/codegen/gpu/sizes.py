@@ -1,4 +1,4 @@
-"""Sizes that are only known when the program runs: the host computes them, and kernels take them as arguments."""
+"""Dynamic sizes: the host computes them, and kernels have them as arguments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def no_rule(op: mlir.Operation) -> LoweringError:
 
 
 def has_dynamic_sizes(function: mlir.Operation) -> bool:
-    """True if a kernel function has a tensor whose size is not known."""
+    """True if a kernel function has a tensor of dynamic shape."""
     block = function.regions[0].blocks[0]
     values = [*block.arguments, *(v for op in block_ops(block) for v in (*op.operands, *op.results))]
     return any(map(is_dynamic, values))
@@ -54,7 +54,7 @@ def extent(host: Host, tensor: mlir.Value, dim: int) -> Size:
 
 
 def on_host(host: Host, key: object, build: Callable[[], mlir.Value]) -> mlir.Value:
-    """A value in front of the launches, built once."""
+    """A value before the launches, built once."""
     if key not in host.extents:
         with mlir.InsertionPoint(host.end):
             host.extents[key] = build()
@@ -66,7 +66,7 @@ def dim_of(memory: mlir.Value, dim: int) -> mlir.Value:
 
 
 def number_on_host(host: Host, value: mlir.Value) -> mlir.Value:
-    """A number of the kernel function as one of the function that launches it."""
+    """A scalar of the kernel function as one of the function that launches it."""
     op = defining_op(value)
     if op is None:
         return host.scalars[value]
@@ -86,7 +86,7 @@ def number_on_host(host: Host, value: mlir.Value) -> mlir.Value:
 
 
 def constant_of(value: mlir.Value) -> int:
-    """The number that a constant index is."""
+    """The value of a constant index."""
     op = defining_op(value)
     if op is None or op.name != "arith.constant":
         raise no_rule(op or value.owner.owner.operation)
@@ -99,7 +99,7 @@ def extents(host: Host, tensor: mlir.Value) -> list[Size]:
 
 
 def loop_extents(host: Host, op: mlir.Operation) -> list[Size]:
-    """The sizes of the loops of a structured operation; the outs are asked last, for others say more."""
+    """The sizes of the loops of a structured operation, from its inputs first, as these are more often static."""
     maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
     sizes: list[Size] = [1] * maps[0].n_dims
     for operand, map_ in reversed(list(zip(op.operands, maps, strict=True))):
@@ -127,12 +127,12 @@ def product(host: Host, sizes: Sequence[Size]) -> Size:
 
 
 def length(kernel: Kernel, size: Size) -> Form:
-    """A size as a kernel sees it."""
+    """A size as a form in a kernel."""
     return form(size) if isinstance(size, int) else form(Digit(Base(kernel.argument(size))))
 
 
 def cut(kernel: Kernel, number: Form, sizes: Sequence[Size]) -> list[Form]:
-    """The coordinates of the point with a row-major number in a box."""
+    """The coordinates of the point with a row-major index in a box."""
     known = [size for size in sizes if isinstance(size, int)]
     if len(known) == len(sizes):
         return cut_up(number, known)
@@ -147,8 +147,8 @@ def cut(kernel: Kernel, number: Form, sizes: Sequence[Size]) -> list[Form]:
     return found[::-1]
 
 
-def place(kernel: Kernel, tensor: mlir.Value, indices: Sequence[Form]) -> Form:
-    """The row-major number of an element."""
+def flat_index(kernel: Kernel, tensor: mlir.Value, indices: Sequence[Form]) -> Form:
+    """The row-major index of an element."""
     if not is_dynamic(tensor):
         return flat(indices, tensor.type.shape)
     sizes = extents(kernel.host, tensor)
@@ -164,25 +164,25 @@ def place(kernel: Kernel, tensor: mlir.Value, indices: Sequence[Form]) -> Form:
 
 
 def temporary(host: Host, tensor: mlir.Value) -> None:
-    """Memory between two launches for a tensor, as much as it may ever need."""
+    """Memory between two launches for a tensor, of the upper bound of its size."""
     if not is_dynamic(tensor):
         host.temporary(tensor)
         return
     most = most_elements(tensor)
-    kind = tensor.type.element_type
+    type_ = tensor.type.element_type
     if most is not None:
-        host.buffers[tensor] = host.array([most], kind)
+        host.buffers[tensor] = host.array([most], type_)
         return
     total = product(host, extents(host, tensor))
     assert not isinstance(total, int)
     with mlir.InsertionPoint(host.end):
         attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(1, 0)}
-        memory = emit.create("memref.alloc", [total], [mlir.MemRefType.get([DYNAMIC], kind)], attributes)
+        memory = emit.create("memref.alloc", [total], [mlir.MemRefType.get([DYNAMIC], type_)], attributes)
     host.buffers[tensor] = memory.results[0]
 
 
 def cover(kernel: Kernel, count: Size) -> Form:
-    """Make a grid of at least `count` blocks, at least one; the number of the block."""
+    """Set a grid of at least `count` blocks, at least one; returns the number of the block."""
     if isinstance(count, int):
         return kernel.cover(max(1, count))
     one = emit.index
@@ -206,7 +206,7 @@ def cover(kernel: Kernel, count: Size) -> Form:
 
 
 def blocks_of(host: Host, count: Size, per_block: int) -> Size:
-    """How many blocks hold `count` threads or rows."""
+    """The number of blocks for `count` threads or rows."""
     if isinstance(count, int):
         return -(-count // per_block)
     total = count
@@ -219,7 +219,7 @@ def blocks_of(host: Host, count: Size, per_block: int) -> Size:
 
 
 def below(kernel: Kernel, index: Form, size: Size) -> mlir.Value | None:
-    """True if an index is below a size; None if it always is."""
+    """True (i1) if an index is below a size; None if it always is."""
     if isinstance(size, int):
         return kernel.below(index, size)
     return emit.compare("slt", kernel.at(index), kernel.at(length(kernel, size)))
@@ -230,7 +230,7 @@ def each_element(host: Host, hint: str, sizes: Sequence[Size], body: Callable[[K
     total = product(host, sizes)
     if total == 0:
         return
-    threads = host.facts.threads if not isinstance(total, int) else min(host.facts.threads, total)
+    threads = host.device.threads if not isinstance(total, int) else min(host.device.threads, total)
     blocks = blocks_of(host, total, threads)
     with host.kernel(hint, (threads,)) as kernel:
         number = cover(kernel, blocks) * threads + kernel.thread()

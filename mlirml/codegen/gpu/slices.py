@@ -1,4 +1,4 @@
-"""Slices that are stored into a tensor in place: only what they hold is computed and written.
+"""In-place stores of slices into a tensor: only the elements of the slice are computed and written.
 
 Before (a kernel function on tensors):
     %s = linalg.generic {...} ins(%x : tensor<?xf32>) outs(...) {...} -> tensor<?xf32>
@@ -7,8 +7,8 @@ Before (a kernel function on tensors):
 After: a kernel with a thread for each element of the slice, in a grid that the host computes:
     gpu.func @k_slice(%n: index, %x: memref<64xf32>, %i: index, %out: memref<64xf32>) kernel {...}
 
-Other threads may still read what one of them writes. So a slice that is computed from elements of the tensor at other
-places than where they are stored is computed in memory of its own first.
+Other threads may still read elements that one of them overwrites. So a slice that is computed from elements of the
+tensor at other indices than those of the store is computed in separate memory first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from mlirml.codegen.gpu.index import Base, Digit, Form, form
 from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.codegen.gpu.outs import carried_outs
 from mlirml.codegen.gpu.reduce import reduce_each
-from mlirml.codegen.gpu.sizes import Size, each_element, extents, number_on_host, place, temporary
+from mlirml.codegen.gpu.sizes import Size, each_element, extents, flat_index, number_on_host, temporary
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir, operations
@@ -30,7 +30,7 @@ from mlirml.ir.bindings import defining_op, mlir, operations
 
 @dataclass(frozen=True)
 class Chain:
-    """Slices that are stored one after the other into a tensor, the first one first, until it is `value`."""
+    """Slices that are stored into a tensor in order, the last of which results in `value`."""
 
     value: mlir.Value
     out: mlir.Value
@@ -43,7 +43,7 @@ class Chain:
 
 
 def chain_of(value: mlir.Value, out: mlir.Value) -> Chain | None:
-    """A returned tensor as slices stored into what its memory holds before; None if it is something else."""
+    """A returned tensor as slices stored into the previous contents of its memory; None for other tensors."""
     inserts: list[mlir.Operation] = []
     tensor = value
     while tensor != out:
@@ -56,7 +56,7 @@ def chain_of(value: mlir.Value, out: mlir.Value) -> Chain | None:
 
 
 def covers(inserts: Sequence[mlir.Operation]) -> bool:
-    """True if slices, none of which meets another, are all of a tensor: a concatenation, which reads nothing of it."""
+    """True if disjoint slices cover a tensor: a concatenation, which reads none of its old elements."""
     boxes = []
     for op in inserts:
         sizes = list(op.attributes["static_sizes"])
@@ -73,7 +73,7 @@ def covers(inserts: Sequence[mlir.Operation]) -> bool:
 
 
 def lower_chains(host: Host, chains: Sequence[Chain]) -> None:
-    """Launches for tensors that slices are stored into; everything else that is returned is in memory already."""
+    """Launches for tensors that slices are stored into; all other results are in memory already."""
     copies = []
     for chain in chains:
         others = [v for other in chains if other is not chain for v in other.versions]
@@ -91,7 +91,7 @@ def lower_chains(host: Host, chains: Sequence[Chain]) -> None:
 
 
 def lower_chain(host: Host, chain: Chain) -> None:
-    """Store the slices one after the other."""
+    """Store the slices in order."""
     memory = host.buffers[chain.out]
     for op in chain.inserts:
         with op.location:
@@ -105,7 +105,7 @@ def lower_chain(host: Host, chain: Chain) -> None:
 
 
 def whole_copy(host: Host, chain: Chain) -> mlir.Value:
-    """Compute a whole tensor into memory of its own; the memory."""
+    """Compute a whole tensor into separate memory; returns the memory."""
     if is_dynamic(chain.value):
         temporary(host, chain.value)
         memory = host.buffers.pop(chain.value)
@@ -114,7 +114,7 @@ def whole_copy(host: Host, chain: Chain) -> mlir.Value:
 
     def store(kernel: Kernel, indices: list[Form]) -> None:
         found = Elements(kernel).get(chain.value, tuple(indices))
-        kernel.store(memory, [(place(kernel, chain.value, indices), found)])
+        kernel.store(memory, [(flat_index(kernel, chain.value, indices), found)])
 
     with chain.inserts[-1].location:
         each_element(host, "elementwise", extents(host, chain.value), store)
@@ -122,7 +122,7 @@ def whole_copy(host: Host, chain: Chain) -> mlir.Value:
 
 
 def versions_read(tensor: mlir.Value, versions: Collection[mlir.Value], host: Host) -> list[mlir.Value]:
-    """Which states of tensors a value is computed from; what is in memory of its own is not looked through."""
+    """The versions of tensors that a value is computed from, not looking through tensors in separate memory."""
     todo, seen, found = [tensor], set[mlir.Value](), []
     while todo:
         value = todo.pop()
@@ -137,16 +137,16 @@ def versions_read(tensor: mlir.Value, versions: Collection[mlir.Value], host: Ho
 
 
 def reads_elsewhere(host: Host, op: mlir.Operation) -> bool:
-    """True if the small tensor of a store reads the big one at other places than where its elements are stored."""
+    """True if the small tensor of a store reads the large one at other indices than those of the store."""
     small, big = list(op.operands)[:2]
     if not versions_read(small, [big], host) or all(size == 1 for size in op.attributes["static_sizes"]):
         return False  # one thread reads everything before it stores
     own = tuple(form(Digit(Base(("own", dim)))) for dim in range(small.type.rank))
-    return strays(host, small, own, big, symbolic_place(op, own))
+    return strays(host, small, own, big, symbolic_indices(op, own))
 
 
-def symbolic_place(op: mlir.Operation, indices: Sequence[Form]) -> tuple[Form, ...]:
-    """Where an element of the small tensor of a slice lies in the big one, in values of the kernel function."""
+def symbolic_indices(op: mlir.Operation, indices: Sequence[Form]) -> tuple[Form, ...]:
+    """The indices in the large tensor of an element of the small one, in values of the kernel function."""
     dynamic = iter(list(op.operands)[1 if op.name == "tensor.extract_slice" else 2 :])
     unknown = mlir.ShapedType.get_dynamic_stride_or_offset()
     inner = dict(zip(dims_of_slice(op), indices, strict=True))
@@ -168,7 +168,7 @@ def strays(
     if op is None or not versions_read(tensor, [big], host):
         return False
     if op.name == "tensor.extract_slice":
-        return strays(host, op.operands[0], symbolic_place(op, indices), big, allowed)
+        return strays(host, op.operands[0], symbolic_indices(op, indices), big, allowed)
     if not is_structured(op):
         return True
     point = dims_at(op, list(op.results).index(tensor), indices)
@@ -192,7 +192,7 @@ def store_slice(host: Host, op: mlir.Operation) -> None:
         offsets, strides = slice_parts(elements, op, 2)
         inner = dict(zip(dims_of_slice(op), indices, strict=True))
         parts = [o + inner.get(d, form(0)) * s for d, (o, s) in enumerate(zip(offsets, strides, strict=True))]
-        kernel.store(big, [(place(kernel, big, parts), value)])
+        kernel.store(big, [(flat_index(kernel, big, parts), value)])
 
     made = defining_op(small)
     if made is not None and small not in host.buffers and carried_outs(made):
@@ -207,7 +207,7 @@ def store_slice(host: Host, op: mlir.Operation) -> None:
 
 
 def sizes_of_small(host: Host, op: mlir.Operation) -> list[Size]:
-    """The sizes of the small tensor of a store, as the store gives them."""
+    """The sizes of the small tensor of a store, by the operands of the store."""
     sizes = [size_operand(op, dim, 2) for dim in dims_of_slice(op)]
     return [size if isinstance(size, int) else number_on_host(host, size) for size in sizes]
 
@@ -217,7 +217,7 @@ def fill_tensor(host: Host, tensor: mlir.Value) -> None:
     memory = host.buffers.pop(tensor)
 
     def store(kernel: Kernel, elements: Elements, indices: Sequence[Form], value: mlir.Value) -> None:
-        kernel.store(memory, [(place(kernel, tensor, indices), value)])
+        kernel.store(memory, [(flat_index(kernel, tensor, indices), value)])
 
     def body(kernel: Kernel, indices: list[Form]) -> None:
         elements = Elements(kernel)

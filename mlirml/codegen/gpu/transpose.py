@@ -1,7 +1,7 @@
-"""Tensors that are read across the direction in which they lie: through shared memory, to walk both sides along.
+"""Tensors that are read transposed: through shared memory, so that both sides are contiguous.
 
-shared[j, i] = x[.., j, i]        neighbouring threads have neighbouring i
-out[.., i, j] = f(shared[j, i])   neighbouring threads have neighbouring j
+shared[j, i] = x[.., j, i]        adjacent threads have adjacent i
+out[.., i, j] = f(shared[j, i])   adjacent threads have adjacent j
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ class Transposition:
     def shape(self) -> list[int]:
         return list(self.value.type.shape)
 
-    def source_indices(self, place: Indices) -> Indices:
-        """Where the source is read for an element of the result."""
-        return reads(self.value, place, [self.source])[0][1]
+    def source_indices(self, indices: Indices) -> Indices:
+        """The indices of the source for an element of the result."""
+        return reads(self.value, indices, [self.source])[0][1]
 
 
 def match_transposition(host: Host, value: mlir.Value, out: mlir.Value) -> Transposition:
-    """See a returned tensor as one that reads another across; raises NoMatch."""
+    """Read a returned tensor as one that reads another transposed; raises NoMatch."""
     shape = list(value.type.shape)
     if len(shape) < 2 or shape[-1] < _SIDE:
         raise NoMatch("the rows are short")
@@ -84,7 +84,7 @@ def lower_transposition(host: Host, plan: Transposition) -> None:
 
 
 class Tiles:
-    """The kernel: where its block and its thread stand."""
+    """The kernel: the positions of its block and thread."""
 
     def __init__(self, kernel: Kernel, plan: Transposition) -> None:
         self.kernel = kernel
@@ -104,31 +104,31 @@ class Tiles:
         self.shared = kernel.shared([_SIDE, _SIDE + 1], plan.source.type.element_type)
 
     def build(self) -> None:
-        """Fill the tile along the source, then walk it along the result."""
+        """Fill the tile along the source, then read it along the result."""
         kernel = self.kernel
         for first in range(0, _SIDE, _ROWS):
             row = self.row + first
-            inside = [kernel.clamped(self.origin[0] + self.column, self.sizes[0]),
+            position = [kernel.clamped(self.origin[0] + self.column, self.sizes[0]),
                       kernel.clamped(self.origin[1] + row, self.sizes[1])]  # fmt: skip
-            indices = self.plan.source_indices(self.place(inside))
+            indices = self.plan.source_indices(self.result_indices(position))
             kernel.write(self.elements.get(self.plan.source, indices), self.shared, row, self.column)
         kernel.barrier()
         for first in range(0, _SIDE, _ROWS):
             row = self.row + first
-            inside = [self.origin[0] + row, self.origin[1] + self.column]
-            guards = [self.in_grid, *(kernel.below(i, n) for i, n in zip(inside, self.sizes, strict=True))]
-            kernel.guarded(guards, partial(self.store, row, inside))
+            position = [self.origin[0] + row, self.origin[1] + self.column]
+            guards = [self.in_grid, *(kernel.below(i, n) for i, n in zip(position, self.sizes, strict=True))]
+            kernel.guarded(guards, partial(self.store, row, position))
 
-    def place(self, inside: Sequence[Form]) -> Indices:
+    def result_indices(self, position: Sequence[Form]) -> Indices:
         """The indices in the result of an element of the tile."""
-        place = list(self.around)
-        place[self.plan.across], place[-1] = inside
-        return tuple(place)
+        indices = list(self.around)
+        indices[self.plan.across], indices[-1] = position
+        return tuple(indices)
 
-    def store(self, row: Form, inside: Sequence[Form]) -> None:
+    def store(self, row: Form, position: Sequence[Form]) -> None:
         """Store an element of the result, computed from the tile."""
-        place = self.place(inside)
+        indices = self.result_indices(position)
         value = self.kernel.read(self.shared, self.column, row)
-        self.elements.give(self.plan.source, self.plan.source_indices(place), value)
-        found = self.elements.get(self.plan.value, place)
-        self.kernel.store(self.plan.out, [(flat(place, self.plan.shape), found)])
+        self.elements.give(self.plan.source, self.plan.source_indices(indices), value)
+        found = self.elements.get(self.plan.value, indices)
+        self.kernel.store(self.plan.out, [(flat(indices, self.plan.shape), found)])

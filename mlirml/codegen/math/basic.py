@@ -25,7 +25,7 @@ def isfinite(b: Builder, x: Value) -> Value:
 
 @expansion("isnormal", "f32", "f64")
 def isnormal(b: Builder, x: Value) -> Value:
-    smallest = 2.0 ** (2 - (1 << WIDTHS[x.kind] - MANTISSA[x.kind] - 2))
+    smallest = 2.0 ** (2 - (1 << WIDTHS[x.dtype] - MANTISSA[x.dtype] - 2))
     magnitude = b.abs(x)
     return (magnitude >= smallest) & (magnitude < INFINITY)
 

@@ -1,4 +1,4 @@
-"""A small language for straight-line arithmetic: Python expressions become the text of arith, math and llvm ops.
+"""Builder of straight-line arithmetic: Python expressions become the text of arith, math and llvm ops.
 
 b = Builder(shape="16x"); x = b.argument("f32")
 y = b.fma(x, x, 1.0)             ->  %1 = math.fma %0, %0, %c0 : vector<16xf32>
@@ -19,10 +19,10 @@ _STRUCT = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 
 @dataclass(frozen=True)
 class Features:
-    """What the CPU can do in one instruction: `fma`, `scalef` (x * 2^n of AVX-512), `f16c` (f16 <-> f32).
+    """The instructions of the CPU: `fma`, `scalef` (x * 2^n of AVX-512), `f16c` (f16 <-> f32).
 
-    `vector_bits` is the width of its widest vectors, and `libmvec` whether loops call glibc's vector functions.
-    `f64` is whether it computes with 64-bit floats at all; without them divisions of integers stay as they are.
+    `vector_bits` is the width of its widest vectors, and `libmvec`: loops call glibc's vector functions. `f64`: it has
+    64-bit floats at all; without them divisions of integers are not expanded.
     """
 
     fma: bool = True
@@ -35,18 +35,18 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """An SSA value: `kind` is its scalar type (`f32`, `i1`, ...). Operators build ops; `==` and friends are methods."""
+    """An SSA value: `dtype` is its scalar type (`f32`, `i1`, ...). Operators build ops; `==` and others are methods."""
 
     builder: Builder
     name: str
-    kind: str
+    dtype: str
 
     def _binary(self, other: Operand, of_float: str, of_integer: str) -> Value:
         return self.builder.binary(of_float if self.is_float else of_integer, self, other)
 
     @property
     def is_float(self) -> bool:
-        return "f" in self.kind
+        return "f" in self.dtype
 
     def __add__(self, other: Operand) -> Value:
         return self._binary(other, "arith.addf", "arith.addi")
@@ -61,10 +61,10 @@ class Value:
         return self.builder.binary("arith.divf", self, other)
 
     def __rsub__(self, other: float) -> Value:
-        return self.builder.constant(other, self.kind) - self
+        return self.builder.constant(other, self.dtype) - self
 
     def __rtruediv__(self, other: float) -> Value:
-        return self.builder.constant(other, self.kind) / self
+        return self.builder.constant(other, self.dtype) / self
 
     def __and__(self, other: Operand) -> Value:
         return self.builder.binary("arith.andi", self, other)
@@ -79,7 +79,7 @@ class Value:
         return self.builder.binary("arith.shli", self, other)
 
     def __rshift__(self, other: Operand) -> Value:
-        """Arithmetic: keeps the sign."""
+        """Arithmetic shift right, which keeps the sign."""
         return self.builder.binary("arith.shrsi", self, other)
 
     def __neg__(self) -> Value:
@@ -123,47 +123,47 @@ class Builder:
         self._lines: list[str] = []
         self._count = 0
 
-    def type(self, kind: str) -> str:
-        """The MLIR type of a value of scalar type `kind`."""
-        return f"vector<{self.shape}{kind}>" if self.shape else kind
+    def type(self, dtype: str) -> str:
+        """The MLIR type of a value of scalar type `dtype`."""
+        return f"vector<{self.shape}{dtype}>" if self.shape else dtype
 
-    def argument(self, kind: str) -> Value:
-        value = Value(self, f"%x{len(self.arguments)}", kind)
+    def argument(self, dtype: str) -> Value:
+        value = Value(self, f"%x{len(self.arguments)}", dtype)
         self.arguments.append(value)
         return value
 
-    def emit(self, text: str, kind: str) -> Value:
-        """One op: `text` is everything behind the equals sign."""
+    def emit(self, text: str, dtype: str) -> Value:
+        """Add one op: `text` is everything after the equals sign."""
         name = f"%{self.prefix}{self._count}"
         self._lines.append(f"{name} = {text}")
         self._count += 1
-        return Value(self, name, kind)
+        return Value(self, name, dtype)
 
-    def constant(self, value: float, kind: str) -> Value:
-        """A constant; floats are written by their bits, so nothing is rounded twice."""
-        return self.bits(int(value), kind) if kind not in WIDTHS else self.bits(float_bits(value, kind), kind)
+    def constant(self, value: float, dtype: str) -> Value:
+        """A constant; floats are written by their bits, so that they are rounded only once."""
+        return self.bits(int(value), dtype) if dtype not in WIDTHS else self.bits(float_bits(value, dtype), dtype)
 
-    def bits(self, bits: int, kind: str) -> Value:
+    def bits(self, bits: int, dtype: str) -> Value:
         """A constant from its bits (floats) or its value (integers)."""
-        literal = f"0x{bits:0{WIDTHS[kind] // 4}X}" if kind in WIDTHS else str(bits)
-        key = (literal, kind)
+        literal = f"0x{bits:0{WIDTHS[dtype] // 4}X}" if dtype in WIDTHS else str(bits)
+        key = (literal, dtype)
         if key not in self._constants:
             name = f"%{self.prefix}c{len(self._constants)}"
             text = f"dense<{literal}>" if self.shape else literal
-            self._lines.append(f"{name} = arith.constant {text} : {self.type(kind)}")
-            self._constants[key] = Value(self, name, kind)
+            self._lines.append(f"{name} = arith.constant {text} : {self.type(dtype)}")
+            self._constants[key] = Value(self, name, dtype)
         return self._constants[key]
 
-    def value(self, operand: Operand, kind: str) -> Value:
-        return operand if isinstance(operand, Value) else self.constant(operand, kind)
+    def value(self, operand: Operand, dtype: str) -> Value:
+        return operand if isinstance(operand, Value) else self.constant(operand, dtype)
 
     def op(self, name: str, *operands: Value) -> Value:
-        """An op whose operands and result share one type."""
+        """Add an op whose operands and result share one type."""
         listed = ", ".join(v.name for v in operands)
-        return self.emit(f"{name} {listed} : {self.type(operands[0].kind)}", operands[0].kind)
+        return self.emit(f"{name} {listed} : {self.type(operands[0].dtype)}", operands[0].dtype)
 
     def binary(self, name: str, left: Value, right: Operand) -> Value:
-        return self.op(name, left, self.value(right, left.kind))
+        return self.op(name, left, self.value(right, left.dtype))
 
     def compare(self, predicate: str, left: Value, right: Operand) -> Value:
         """A float comparison, or a signed (`slt`) or unsigned one of integers when `left` is an integer."""
@@ -174,21 +174,21 @@ class Builder:
                 {"olt": "slt", "ole": "sle", "ogt": "sgt", "oge": "sge"}.get(predicate, predicate),
             )
             predicate = {"oeq": "eq", "une": "ne"}.get(predicate, predicate)
-        other = self.value(right, left.kind)
-        return self.emit(f"{name} {predicate}, {left.name}, {other.name} : {self.type(left.kind)}", "i1")
+        other = self.value(right, left.dtype)
+        return self.emit(f"{name} {predicate}, {left.name}, {other.name} : {self.type(left.dtype)}", "i1")
 
     def select(self, condition: Value, yes: Operand, no: Operand) -> Value:
-        kind = yes.kind if isinstance(yes, Value) else no.kind if isinstance(no, Value) else "f32"
-        left, right = self.value(yes, kind), self.value(no, kind)
-        types = f"{self.type('i1')}, {self.type(kind)}" if self.shape else kind
-        return self.emit(f"arith.select {condition.name}, {left.name}, {right.name} : {types}", kind)
+        dtype = yes.dtype if isinstance(yes, Value) else no.dtype if isinstance(no, Value) else "f32"
+        left, right = self.value(yes, dtype), self.value(no, dtype)
+        types = f"{self.type('i1')}, {self.type(dtype)}" if self.shape else dtype
+        return self.emit(f"arith.select {condition.name}, {left.name}, {right.name} : {types}", dtype)
 
     def call(self, symbol: str, *operands: Value) -> Value:
         """A call of a function whose result has the type of its operands."""
-        kind = self.type(operands[0].kind)
-        types = ", ".join(kind for _ in operands)
+        dtype = self.type(operands[0].dtype)
+        types = ", ".join(dtype for _ in operands)
         listed = ", ".join(v.name for v in operands)
-        return self.emit(f"func.call @{symbol}({listed}) : ({types}) -> {kind}", operands[0].kind)
+        return self.emit(f"func.call @{symbol}({listed}) : ({types}) -> {dtype}", operands[0].dtype)
 
     def all(self, mask: Value) -> Value:
         """True if `mask` is true in all lanes, as a scalar i1."""
@@ -203,67 +203,67 @@ class Builder:
     def guarded(
         self, valid: Value, value: Value, op: str, operands: Sequence[Value], rest: Callable[..., Value] | None = None
     ) -> Value:
-        """`value` where `valid`; where a lane is not, `op` is called for every lane, in a loop, and fills in.
+        """`value` where `valid`; if a lane is not, `op` is called for every lane in a loop, and its results selected.
 
-        `rest` builds instead of `op` what fills in, for one lane.
+        `rest` builds the alternative result for one lane instead of `op`.
         """
-        condition, kind, element = self.all(valid), self.type(value.kind), value.kind
+        condition, dtype, element = self.all(valid), self.type(value.dtype), value.dtype
         is_vector = self.shape.count("x") == 1
         lanes = [f"%e{i}" if is_vector else x.name for i, x in enumerate(operands)]
-        one = element if is_vector else kind
+        one = element if is_vector else dtype
         filling = [f"%r = {op} {', '.join(lanes)} : {one}"]
         filled = "%r"
         if rest is not None and (is_vector or not self.shape):
             inner = Builder("", self.features, "r")
-            filled = rest(inner, *(Value(inner, name, x.kind) for name, x in zip(lanes, operands))).name
+            filled = rest(inner, *(Value(inner, name, x.dtype) for name, x in zip(lanes, operands))).name
             filling = inner._lines
         if is_vector:
             bounds = (("c", 0), ("s", 1), ("n", self.shape[:-1]))
             filling = [
                 *(f"%{name} = arith.constant {n} : index" for name, n in bounds),
-                f"%all = scf.for %i = %c to %n step %s iter_args(%v = {value.name}) -> ({kind}) {{",
-                *(f"%e{i} = vector.extract {x.name}[%i] : {x.kind} from {kind}" for i, x in enumerate(operands)),
+                f"%all = scf.for %i = %c to %n step %s iter_args(%v = {value.name}) -> ({dtype}) {{",
+                *(f"%e{i} = vector.extract {x.name}[%i] : {x.dtype} from {dtype}" for i, x in enumerate(operands)),
                 *filling,
-                f"%w = vector.insert {filled}, %v[%i] : {element} into {kind}",
-                f"scf.yield %w : {kind}",
+                f"%w = vector.insert {filled}, %v[%i] : {element} into {dtype}",
+                f"scf.yield %w : {dtype}",
                 "}",
             ]
             filled = "%all"
         if self.shape:
-            types = f"{self.type('i1')}, {kind}"
+            types = f"{self.type('i1')}, {dtype}"
             filling.append(f"%some = arith.select {valid.name}, {value.name}, {filled} : {types}")
             filled = "%some"
-        head = f"scf.if {condition.name} -> ({kind}) {{"
-        filling.append(f"scf.yield {filled} : {kind}")
-        lines = [head, f"  scf.yield {value.name} : {kind}", "} else {", *(f"  {line}" for line in filling), "}"]
-        return self.emit("\n  ".join(lines), value.kind)
+        head = f"scf.if {condition.name} -> ({dtype}) {{"
+        filling.append(f"scf.yield {filled} : {dtype}")
+        lines = [head, f"  scf.yield {value.name} : {dtype}", "} else {", *(f"  {line}" for line in filling), "}"]
+        return self.emit("\n  ".join(lines), value.dtype)
 
-    def cast(self, name: str, value: Value, kind: str) -> Value:
+    def cast(self, name: str, value: Value, dtype: str) -> Value:
         """A conversion op such as `arith.extf`, `arith.sitofp`, `arith.bitcast`."""
-        return self.emit(f"{name} {value.name} : {self.type(value.kind)} to {self.type(kind)}", kind)
+        return self.emit(f"{name} {value.name} : {self.type(value.dtype)} to {self.type(dtype)}", dtype)
 
     def to_bits(self, value: Value) -> Value:
-        return self.cast("arith.bitcast", value, f"i{WIDTHS[value.kind]}")
+        return self.cast("arith.bitcast", value, f"i{WIDTHS[value.dtype]}")
 
-    def to_bits_of(self, value: float, kind: str) -> int:
-        """The bits of a number in format `kind`."""
-        return float_bits(value, kind)
+    def to_bits_of(self, value: float, dtype: str) -> int:
+        """The bits of a number in format `dtype`."""
+        return float_bits(value, dtype)
 
-    def from_bits(self, value: Value, kind: str) -> Value:
-        return self.cast("arith.bitcast", value, kind)
+    def from_bits(self, value: Value, dtype: str) -> Value:
+        return self.cast("arith.bitcast", value, dtype)
 
-    def apply(self, name: str, operands: Sequence[Value], kind: str, attributes: str = "") -> Value:
+    def apply(self, name: str, operands: Sequence[Value], dtype: str, attributes: str = "") -> Value:
         """Any op with one result, in generic form; `attributes` is `{predicate = 4 : i64}` or empty."""
         listed = ", ".join(v.name for v in operands)
-        types = ", ".join(self.type(v.kind) for v in operands)
-        return self.emit(f'"{name}"({listed}) {attributes} : ({types}) -> {self.type(kind)}', kind)
+        types = ", ".join(self.type(v.dtype) for v in operands)
+        return self.emit(f'"{name}"({listed}) {attributes} : ({types}) -> {self.type(dtype)}', dtype)
 
     def unsigned_shift(self, value: Value, amount: Operand) -> Value:
         return self.binary("arith.shrui", value, amount)
 
     def fma(self, a: Value, b: Operand, c: Operand) -> Value:
-        """a * b + c: fused where the CPU has it, else rounded twice."""
-        factor, addend = self.value(b, a.kind), self.value(c, a.kind)
+        """a * b + c: fused if the CPU has it, else rounded twice."""
+        factor, addend = self.value(b, a.dtype), self.value(c, a.dtype)
         return self.op("math.fma", a, factor, addend) if self.features.fma else a * factor + addend
 
     def product_error(self, x: Value, y: Value, product: Value) -> Value:
@@ -281,12 +281,12 @@ class Builder:
         return (x - product) - self.product_error(quotient, y, product)
 
     def _halves(self, x: Value) -> tuple[Value, Value]:
-        high = self.from_bits(self.to_bits(x) & -(1 << (27 if x.kind == "f64" else 12)), x.kind)
+        high = self.from_bits(self.to_bits(x) & -(1 << (27 if x.dtype == "f64" else 12)), x.dtype)
         return high, x - high
 
     def horner(self, x: Value, coefficients: Sequence[float]) -> Value:
         """The polynomial with these coefficients, highest power first."""
-        result = self.value(coefficients[0], x.kind)
+        result = self.value(coefficients[0], x.dtype)
         for coefficient in coefficients[1:]:
             result = self.fma(result, x, coefficient)
         return result
@@ -298,7 +298,7 @@ class Builder:
         return self.op("math.sqrt", x)
 
     def copysign(self, magnitude: Operand, sign: Value) -> Value:
-        return self.op("math.copysign", self.value(magnitude, sign.kind), sign)
+        return self.op("math.copysign", self.value(magnitude, sign.dtype), sign)
 
     def minimum(self, x: Value, bound: float) -> Value:
         """min(x, bound) as one instruction; NaN stays NaN."""
@@ -315,31 +315,31 @@ class Builder:
         """
         if self.features.scalef and self.shape.count("x") <= 1:
             mangled = f"v{self.shape[:-1]}" if self.shape else ""
-            types = f"({self.type(x.kind)}, {self.type(exponent.kind)}) -> {self.type(x.kind)}"
-            name = f"llvm.ldexp.{mangled}{x.kind}.{mangled}{exponent.kind}"
-            return self.emit(f'llvm.call_intrinsic "{name}"({x.name}, {exponent.name}) : {types}', x.kind)
+            types = f"({self.type(x.dtype)}, {self.type(exponent.dtype)}) -> {self.type(x.dtype)}"
+            name = f"llvm.ldexp.{mangled}{x.dtype}.{mangled}{exponent.dtype}"
+            return self.emit(f'llvm.call_intrinsic "{name}"({x.name}, {exponent.name}) : {types}', x.dtype)
         half = exponent >> 1
-        return x * self.power_of_two(half, x.kind) * self.power_of_two(exponent - half, x.kind)
+        return x * self.power_of_two(half, x.dtype) * self.power_of_two(exponent - half, x.dtype)
 
     def scale_or_vanish(self, x: Value, exponent: Value, vanishes: Value) -> Value:
         """`scale`, or 0 where the result `vanishes`, which must be known: underflow takes a processor 100 cycles."""
         return self.select(vanishes, 0.0, self.scale(x, self.select(vanishes, 0, exponent)))
 
-    def power_of_two(self, exponent: Value, kind: str) -> Value:
+    def power_of_two(self, exponent: Value, dtype: str) -> Value:
         """2^exponent for exponents of normal numbers."""
-        bias = (1 << WIDTHS[kind] - MANTISSA[kind] - 2) - 1
-        return self.from_bits((exponent + bias) << MANTISSA[kind], kind)
+        bias = (1 << WIDTHS[dtype] - MANTISSA[dtype] - 2) - 1
+        return self.from_bits((exponent + bias) << MANTISSA[dtype], dtype)
 
     def function(self, symbol: str, result: Value, attributes: str = "") -> str:
         """The text of a `func.func private` with this body."""
-        arguments = ", ".join(f"{v.name}: {self.type(v.kind)}" for v in self.arguments)
-        kind = self.type(result.kind)
-        head = f"func.func private @{symbol}({arguments}) -> {kind}{attributes} {{"
-        return "\n  ".join([head, *self._lines, f"return {result.name} : {kind}"]) + "\n}\n"
+        arguments = ", ".join(f"{v.name}: {self.type(v.dtype)}" for v in self.arguments)
+        dtype = self.type(result.dtype)
+        head = f"func.func private @{symbol}({arguments}) -> {dtype}{attributes} {{"
+        return "\n  ".join([head, *self._lines, f"return {result.name} : {dtype}"]) + "\n}\n"
 
 
-def float_bits(value: float, kind: str) -> int:
+def float_bits(value: float, dtype: str) -> int:
     """The bits of `value` rounded to f16, f32 or f64."""
-    write, read = _STRUCT[kind]
+    write, read = _STRUCT[dtype]
     bits: int = struct.unpack(read, struct.pack(write, value))[0]
     return bits

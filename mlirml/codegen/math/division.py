@@ -1,7 +1,7 @@
 """Division of integers through floats, and the remainder of floats: exact, by one division of floats.
 
-a = q b + r. A float quotient that is rounded once has the right integer part, unless it was rounded up to an integer;
-then r < 0 tells. With q below 2^mantissa the product q b is exact in an fma, and so is r.
+a = q b + r. A float quotient that is rounded once has the right integer part, unless it was rounded up to an integer,
+which implies r < 0. With q below 2^mantissa the product q b is exact in an fma, and so is r.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def remf(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
     """fmod: the sign is that of x. Quotients of 2^22 (f32) or 2^51 (f64), y = 0, inf and NaN are left to libm."""
     n, d = b.abs(x), b.abs(y)
     rest, ratio = remainder(b, n, d)
-    return b.copysign(rest, x), ratio < (2.0**_BITS if x.kind == "f32" else 2.0**51)
+    return b.copysign(rest, x), ratio < (2.0**_BITS if x.dtype == "f32" else 2.0**51)
 
 
 def remainder(b: Builder, n: Value, d: Value) -> tuple[Value, Value]:
@@ -30,21 +30,21 @@ def remainder(b: Builder, n: Value, d: Value) -> tuple[Value, Value]:
     q = b.op("math.trunc", ratio)
     if b.features.fma:
         r = b.op("math.fma", -q, d, n)
-    elif n.kind == "f32" and b.features.f64:
+    elif n.dtype == "f32" and b.features.f64:
         wide = [b.cast("arith.extf", v, "f64") for v in (n, q, d)]
         r = b.cast("arith.truncf", wide[0] - wide[1] * wide[2], "f32")
     else:
         product = q * d
         r = (n - product) - b.product_error(q, d, product)
     r = b.select(r < 0.0, r + d, r)
-    return b.select(n < d, n, r), ratio  # q d is no number for an infinite d
+    return b.select(n < d, n, r), ratio  # q d is NaN for an infinite d
 
 
 @elsewhere("remf", "f32")
 def far_remf(b: Builder, x: Value, y: Value) -> Value:
     """fmod of any numbers: remainders by d 2^k for ever smaller k, which are exact, since d divides d 2^k.
 
-    Multiples of a normal d are made by its exponent, as drivers may put two products with constants together.
+    Multiples of a normal d are computed by its exponent, as drivers may combine two products with constants.
     """
     n, d = b.abs(x), b.abs(y)
     small = d < 2.0**-126
@@ -62,17 +62,17 @@ def far_remf(b: Builder, x: Value, y: Value) -> Value:
 
 @expansion("divsi", "i8", "i16", "i32")
 def divsi(b: Builder, x: Value, y: Value) -> Value:
-    wide = CARRIERS[x.kind]
+    wide = CARRIERS[x.dtype]
     quotient = b.cast("arith.sitofp", x, wide) / b.cast("arith.sitofp", y, wide)
-    return b.cast("arith.fptosi", quotient, x.kind)
+    return b.cast("arith.fptosi", quotient, x.dtype)
 
 
 @expansion("divui", "i8", "i16", "i32")
 def divui(b: Builder, x: Value, y: Value) -> Value:
-    wide = CARRIERS[x.kind]
-    if x.kind != "i32" or b.features.scalef:
+    wide = CARRIERS[x.dtype]
+    if x.dtype != "i32" or b.features.scalef:
         quotient = b.cast("arith.uitofp", x, wide) / b.cast("arith.uitofp", y, wide)
-        return b.cast("arith.fptoui", quotient, x.kind)
+        return b.cast("arith.fptoui", quotient, x.dtype)
     # Only signed conversions are one instruction before AVX-512.
     n, d = (b.cast("arith.sitofp", v ^ SIGN_32, wide) + 2.0**31 for v in (x, y))
     return b.cast("arith.fptosi", b.op("math.trunc", n / d) - 2.0**31, "i32") ^ SIGN_32
@@ -80,7 +80,7 @@ def divui(b: Builder, x: Value, y: Value) -> Value:
 
 @expansion("divui", "i64")
 def divui_long(b: Builder, x: Value, y: Value) -> Value:
-    """Two quotients that are never too large, the second of what the first leaves, and one more where y still fits."""
+    """Two quotients that are never too large, the second of the first one's remainder, and one more if y still fits."""
     inverse = (1.0 - 2.0**-50) / b.cast("arith.uitofp", y, "f64")
 
     def quotient(dividend: Value) -> Value:

@@ -127,7 +127,7 @@ CONSTANTS = {
 
 def split_exponent(b: Builder, x: Value) -> tuple[Value, Value]:
     """x -> (integer n, r) with x = n ln 2 + r and |r| <= ln(2)/2."""
-    c = CONSTANTS[x.kind]
+    c = CONSTANTS[x.dtype]
     shifted = b.fma(x, LOG2E, c.magic)
     n = shifted - c.magic
     r = b.fma(n, -c.ln2_low, b.fma(n, -c.ln2_high, x))
@@ -136,27 +136,27 @@ def split_exponent(b: Builder, x: Value) -> tuple[Value, Value]:
 
 def integer_of(b: Builder, shifted: Value) -> Value:
     """The integer n of a float n + magic."""
-    return b.to_bits(shifted) - b.to_bits_of(CONSTANTS[shifted.kind].magic, shifted.kind)
+    return b.to_bits(shifted) - b.to_bits_of(CONSTANTS[shifted.dtype].magic, shifted.dtype)
 
 
 def expm1_parts(b: Builder, x: Value, grade: str = "") -> tuple[Value, Value]:
     """x -> (integer n, expm1(r)), with exp(x) = 2^n (1 + expm1(r)); an f64 of grade f32 has f32's accuracy."""
-    c = CONSTANTS[x.kind]
-    if x.kind == "f32" or grade == "f32":
+    c = CONSTANTS[x.dtype]
+    if x.dtype == "f32" or grade == "f32":
         n, r = split_exponent(b, x)
-        return n, b.fma(r * r, b.horner(r, c.expm1 if x.kind == "f32" else EXPM1_WIDE), r)
+        return n, b.fma(r * r, b.horner(r, c.expm1 if x.dtype == "f32" else EXPM1_WIDE), r)
     shifted = b.fma(x, LOG2E, c.magic)
     m = shifted - c.magic
     high = b.fma(m, -c.ln2_high, x)
     r = b.fma(m, -c.ln2_low, high)
-    lost = b.fma(m, -c.ln2_low, high - r)  # what the rounding of r lost
+    lost = b.fma(m, -c.ln2_low, high - r)  # the rounding error of r
     return integer_of(b, shifted), r + b.fma(r * r, b.horner(r, c.expm1), lost)
 
 
 @expansion("exp", "f32", "f64")
 def exp(b: Builder, x: Value) -> Value:
     """2^n (1 + r + r^2 P(r))."""
-    c = CONSTANTS[x.kind]
+    c = CONSTANTS[x.dtype]
     n, r = split_exponent(b, b.minimum(x, c.exp_high))
     return b.scale_or_vanish(b.horner(r, (*c.exp, 1.0, 1.0)), n, x < c.exp_low)
 
@@ -164,8 +164,8 @@ def exp(b: Builder, x: Value) -> Value:
 @expansion("exp2", "f32", "f64")
 def exp2(b: Builder, x: Value) -> Value:
     """2^n (1 + r P(r)) with x = n + r."""
-    c = CONSTANTS[x.kind]
-    coefficients, low, high = (EXP2_F32, -151.0, 129.0) if x.kind == "f32" else (EXP2_F64, -1077.0, 1025.0)
+    c = CONSTANTS[x.dtype]
+    coefficients, low, high = (EXP2_F32, -151.0, 129.0) if x.dtype == "f32" else (EXP2_F64, -1077.0, 1025.0)
     y = b.minimum(x, high)
     shifted = y + c.magic
     n = integer_of(b, shifted)
@@ -175,9 +175,9 @@ def exp2(b: Builder, x: Value) -> Value:
 @expansion("expm1", "f32", "f64")
 def expm1(b: Builder, x: Value) -> Value:
     """2 (2^(n-1) expm1(r) + (2^(n-1) - 1/2)): half size, so that the largest results do not overflow on the way."""
-    c = CONSTANTS[x.kind]
+    c = CONSTANTS[x.dtype]
     n, q = expm1_parts(b, b.maximum(b.minimum(x, c.exp_high), c.expm1_low))
-    half = b.power_of_two(n - 1, x.kind)
+    half = b.power_of_two(n - 1, x.dtype)
     result = b.fma(half, q, half - 0.5) * 2.0
     return b.select(b.abs(x) < c.tiny, x, result)
 
@@ -185,14 +185,14 @@ def expm1(b: Builder, x: Value) -> Value:
 @expansion("tanh", "f32", "f64")
 def tanh(b: Builder, x: Value) -> Value:
     """t / (t + 2) with t = expm1(2 |x|), and the sign of x."""
-    c = CONSTANTS[x.kind]
+    c = CONSTANTS[x.dtype]
     a = b.minimum(b.abs(x), c.tanh_high)
     n, q = expm1_parts(b, a + a)
-    power = b.power_of_two(n, x.kind)
+    power = b.power_of_two(n, x.dtype)
     t = b.fma(power, q, power - 1.0)
     below = t + 2.0
     result = t / below
-    if x.kind == "f64":  # what the rounding of t + 2 lost; 1/(t + 2) is (1 - tanh)/2
+    if x.dtype == "f64":  # the rounding error of t + 2; 1/(t + 2) is (1 - tanh)/2
         lost = (t - (below - 2.0)) * b.fma(result, -0.5, 0.5)
         result = b.minimum(b.fma(-result, lost, result), 1.0)
     return b.copysign(result, x)

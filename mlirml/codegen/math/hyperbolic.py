@@ -46,14 +46,14 @@ ATANH_F32 = (  # 2^-25.3
 )
 
 LN_TWO = 0.6931471805599453
-TINY = {"f32": 2.0**-13, "f64": 2.0**-28}  # the square of a number below vanishes next to 1
+TINY = {"f32": 2.0**-13, "f64": 2.0**-28}  # the square of a smaller number vanishes next to 1
 
 
 def half_expm1(b: Builder, a: Value) -> tuple[Value, Value]:
     """a >= 0 -> (expm1(a)/2, exp(a)/2); the first only below 700."""
     n, q = expm1_parts(b, b.minimum(a, 711.0))
     half = b.power_of_two(n - 1, "f64")
-    # exp(a)/2 is scaled in two steps, because 2^(n - 1) may be too large where the result is not.
+    # exp(a)/2 is scaled in two steps, because 2^(n - 1) may overflow where the result does not.
     return b.fma(half, q, half - 0.5), b.scale(q + 1.0, n - 1)
 
 
@@ -71,19 +71,19 @@ def parts_f32(b: Builder, a: Value) -> tuple[Value, Value, Value, Value]:
 def sinh(b: Builder, x: Value) -> Value:
     """In f64 t + t/(2 t + 1) with t = expm1(|x|)/2."""
     a = b.abs(x)
-    if x.kind == "f32":
+    if x.dtype == "f32":
         up, down, s, c = parts_f32(b, a)
         result = b.fma(c, up - down, s * (up + down)) * 2.0
     else:
         t, large = half_expm1(b, a)
         result = b.select(a < 40.0, t + t / b.fma(t, 2.0, 1.0), large)
-    return b.select(a < TINY[x.kind], x, b.copysign(result, x))
+    return b.select(a < TINY[x.dtype], x, b.copysign(result, x))
 
 
 @expansion("cosh", "f32", "f64")
 def cosh(b: Builder, x: Value) -> Value:
     """In f64 e + 1/(4 e) with e = exp(|x|)/2."""
-    if x.kind == "f32":
+    if x.dtype == "f32":
         up, down, s, c = parts_f32(b, b.abs(x))
         return b.fma(c, up + down, s * (up - down)) * 2.0
     _, e = half_expm1(b, b.abs(x))
@@ -94,14 +94,14 @@ def log_above_one(b: Builder, u: Value, large: Value | None = None) -> Value:
     """log(u) for u > 1, and log(2 u) where `large`; infinite and NaN at inf and NaN."""
     m = split_normal(b, u)
     if large is not None:
-        m = replace(m, exponent=m.exponent + b.select(large, b.constant(1.0, u.kind), 0.0))
+        m = replace(m, exponent=m.exponent + b.select(large, b.constant(1.0, u.dtype), 0.0))
     return b.select(u < INFINITY, log_of(b, m), u)
 
 
 def log1p_of_either(b: Builder, large: Value, a: Value, argument: Value) -> Value:
     """log(1 + argument), or log(2 a) where `large`."""
     result = log1p(b, b.select(large, a - 1.0, argument))
-    return result + b.select(large, b.constant(LN_TWO, a.kind), 0.0)
+    return result + b.select(large, b.constant(LN_TWO, a.dtype), 0.0)
 
 
 @expansion("asinh", "f32", "f64")
@@ -109,9 +109,9 @@ def asinh(b: Builder, x: Value) -> Value:
     """log1p(a + a^2/(1 + sqrt(1 + a^2))); log(2 a) where a^2 may overflow. In f32 log(a + sqrt(1 + a^2)) above 1/2."""
     a = b.abs(x)
     square = a * a
-    large = a > 1 / TINY[x.kind]
+    large = a > 1 / TINY[x.dtype]
     root = b.sqrt(square + 1.0)
-    if x.kind == "f32":
+    if x.dtype == "f32":
         near = b.fma(a * square, b.horner(square, ASINH_F32), a)
         far = log_above_one(b, b.select(large, a, a + root), large)
         result = b.select(a < 0.5, near, far)
@@ -124,8 +124,8 @@ def asinh(b: Builder, x: Value) -> Value:
 def acosh(b: Builder, x: Value) -> Value:
     """log1p(t + sqrt(t^2 + 2 t)) with t = x - 1; log(2 x) where t^2 may overflow. In f32 sqrt(2 t) P(t) below 3/2."""
     t = x - 1.0
-    large = x > 1 / TINY[x.kind]
-    if x.kind == "f32":
+    large = x > 1 / TINY[x.dtype]
+    if x.dtype == "f32":
         below = t < 0.5
         root = b.sqrt(b.fma(b.select(below, b.constant(0.0, "f32"), t), t, t + t))  # NaN where x < 1
         far = log_above_one(b, b.select(large, x, x + root), large)
@@ -138,7 +138,7 @@ def acosh(b: Builder, x: Value) -> Value:
 def atanh(b: Builder, x: Value) -> Value:
     """log1p(2 a + 2 a^2/(1 - a))/2. In f32 log((1 + a)/(1 - a))/2 above 1/2."""
     a = b.abs(x)
-    if x.kind == "f32":
+    if x.dtype == "f32":
         square = a * a
         near = b.fma(a * square, b.horner(square, ATANH_F32), a)
         far = log_above_one(b, (a + 1.0) / (1.0 - a)) * 0.5

@@ -76,8 +76,8 @@ def asin_parts(b: Builder, a: Value) -> tuple[Value, Value, Value]:
     z = b.select(low, a * a, b.fma(a, -0.5, 0.5))
     root = b.sqrt(z)
     s = b.select(low, a, root)
-    rest = s * z * b.horner(z, ASIN_F32 if a.kind == "f32" else ASIN_F64)
-    if a.kind == "f64":  # the rounding error of the root, to first order
+    rest = s * z * b.horner(z, ASIN_F32 if a.dtype == "f32" else ASIN_F64)
+    if a.dtype == "f64":  # the rounding error of the root, to first order
         square = root * root
         error = ((z - square) - b.product_error(root, root, square)) / (root + root + 1e-300)
         rest = rest + b.select(low, b.constant(0.0, "f64"), error)
@@ -87,7 +87,7 @@ def asin_parts(b: Builder, a: Value) -> tuple[Value, Value, Value]:
 @expansion("asin", "f32", "f64")
 def asin(b: Builder, x: Value) -> Value:
     low, s, rest = asin_parts(b, b.abs(x))
-    quarter, quarter_low = (part / 2 for part in HALF_PI[x.kind])
+    quarter, quarter_low = (part / 2 for part in HALF_PI[x.dtype])
     above = ((quarter - s) - (rest - quarter_low)) * 2.0
     return b.copysign(b.select(low, s + rest, above), x)
 
@@ -95,7 +95,7 @@ def asin(b: Builder, x: Value) -> Value:
 @expansion("acos", "f32", "f64")
 def acos(b: Builder, x: Value) -> Value:
     low, s, rest = asin_parts(b, b.abs(x))
-    half, half_low = HALF_PI[x.kind]
+    half, half_low = HALF_PI[x.dtype]
     signed, signed_rest = b.copysign(s, x), b.copysign(rest, x)
     middle = half - (signed - (half_low - signed_rest))
     right = (s + rest) * 2.0
@@ -106,14 +106,14 @@ def acos(b: Builder, x: Value) -> Value:
 def angle(b: Builder, swap: Value, t: Value) -> Value:
     """atan(t) with 0 <= t <= 1, or pi/2 less that where `swap`."""
     z = t * t
-    p = b.fma(t * z, b.horner(z, ATAN_F32 if t.kind == "f32" else ATAN_F64), t)
-    half, half_low = HALF_PI[t.kind]
+    p = b.fma(t * z, b.horner(z, ATAN_F32 if t.dtype == "f32" else ATAN_F64), t)
+    half, half_low = HALF_PI[t.dtype]
     return b.select(swap, half - (p - half_low), p)
 
 
 @expansion("atan", "f32", "f64")
 def atan(b: Builder, x: Value) -> Value:
-    """1/|x| takes the place of |x| above 1."""
+    """1/|x| is used instead of |x| above 1."""
     a = b.abs(x)
     swap = a > 1.0
     return b.copysign(angle(b, swap, b.select(swap, 1.0, a) / b.select(swap, a, 1.0)), x)
@@ -125,9 +125,9 @@ def atan2(b: Builder, y: Value, x: Value) -> Value:
     rise, run = b.abs(y), b.abs(x)
     swap = rise > run
     low, high = b.select(swap, run, rise), b.select(swap, rise, run)
-    t = low / b.maximum(high, SMALLEST[x.kind])  # 0/0 is 0
+    t = low / b.maximum(high, SMALLEST[x.dtype])  # 0/0 is 0
     t = b.select(low.equals(INFINITY) & high.equals(INFINITY), 1.0, t)
     result = angle(b, swap, t)
-    half, half_low = HALF_PI[x.kind]
+    half, half_low = HALF_PI[x.dtype]
     result = b.select(b.to_bits(x) < 0, 2 * half - (result - 2 * half_low), result)
     return b.copysign(result, y)

@@ -90,19 +90,19 @@ class Mantissa:
 
 def split_normal(b: Builder, x: Value, denormal: Value | None = None) -> Mantissa:
     """Split a positive normal number, which was scaled up where `denormal`."""
-    kind, shift = x.kind, MANTISSA[x.kind]
-    root = b.to_bits_of(0.70710678118654752, kind)
+    dtype, shift = x.dtype, MANTISSA[x.dtype]
+    root = b.to_bits_of(0.70710678118654752, dtype)
     bits = b.to_bits(x) - root
     integer = bits >> shift
-    fraction = b.from_bits((bits & ((1 << shift) - 1)) + root, kind) - 1.0
+    fraction = b.from_bits((bits & ((1 << shift) - 1)) + root, dtype) - 1.0
     if denormal is not None:
         integer = b.select(denormal, integer - (shift + 2), integer)
-    return Mantissa(b.cast("arith.sitofp", integer, kind), integer, fraction)
+    return Mantissa(b.cast("arith.sitofp", integer, dtype), integer, fraction)
 
 
 def split(b: Builder, x: Value) -> Mantissa:
     """Split a positive number; denormals are first made normal."""
-    width, shift = WIDTHS[x.kind], MANTISSA[x.kind]
+    width, shift = WIDTHS[x.dtype], MANTISSA[x.dtype]
     smallest = 2.0 ** (2 - (1 << width - shift - 2))
     denormal = x < smallest
     return split_normal(b, b.select(denormal, x * 2.0 ** (shift + 2), x), denormal)
@@ -111,14 +111,14 @@ def split(b: Builder, x: Value) -> Mantissa:
 def with_special_values(b: Builder, x: Value, result: Value) -> Value:
     """-inf at 0, NaN below, inf at inf, NaN at NaN."""
     result = b.select(x < INFINITY, result, x)
-    return b.select(x > 0.0, result, b.select(x.equals(0.0), b.constant(-INFINITY, x.kind), NAN))
+    return b.select(x > 0.0, result, b.select(x.equals(0.0), b.constant(-INFINITY, x.dtype), NAN))
 
 
 def log_of(b: Builder, m: Mantissa) -> Value:
     """exponent ln 2 + log(1 + fraction)."""
-    high, low = LN2[m.fraction.kind]
+    high, low = LN2[m.fraction.dtype]
     f = m.fraction
-    if f.kind == "f64":
+    if f.dtype == "f64":
         s = f / (f + 2.0)
         z = s * s
         rest = b.fma(-z, b.horner(z, LOG_F64), f)
@@ -140,20 +140,20 @@ def log1p(b: Builder, x: Value) -> Value:
     shadow = u - 1.0
     error = (1.0 - (u - shadow)) + (x - shadow)
     m = split_normal(b, u)
-    bias = (1 << WIDTHS[x.kind] - MANTISSA[x.kind] - 2) - 1
-    down = b.from_bits((bias - m.integer) << MANTISSA[x.kind], x.kind)  # 2^-exponent
-    # Above, the error cannot be seen in the result, and 2^-exponent may not be a normal number.
-    error = b.select(u < 2.0 ** (MANTISSA[x.kind] + 2), error * down, 0.0)
+    bias = (1 << WIDTHS[x.dtype] - MANTISSA[x.dtype] - 2) - 1
+    down = b.from_bits((bias - m.integer) << MANTISSA[x.dtype], x.dtype)  # 2^-exponent
+    # For larger u, the error does not affect the result, and 2^-exponent may not be a normal number.
+    error = b.select(u < 2.0 ** (MANTISSA[x.dtype] + 2), error * down, 0.0)
     result = log_of(b, Mantissa(m.exponent, m.integer, m.fraction + error))
     return b.copysign(with_special_values(b, u, result), x)
 
 
 def fraction_ratio(b: Builder, f: Value, coefficients: tuple[float, ...]) -> Value:
-    """s P(s^2) with s = f/(2 + f); in f64 s is corrected by what its rounding lost, as 1/(2 + f) = (1 - s)/2."""
+    """s P(s^2) with s = f/(2 + f); in f64 s is corrected by its rounding error, as 1/(2 + f) = (1 - s)/2."""
     below = f + 2.0
     s = f / below
     p = b.horner(s * s, coefficients)
-    if f.kind == "f32":
+    if f.dtype == "f32":
         return s * p
     lost = b.fma(-s, f - (below - 2.0), b.quotient_error(f, below, s))
     return b.fma(s, p, lost * b.fma(s, -0.5, 0.5) * coefficients[-1])
@@ -162,13 +162,13 @@ def fraction_ratio(b: Builder, f: Value, coefficients: tuple[float, ...]) -> Val
 @expansion("log2", "f32", "f64")
 def log2(b: Builder, x: Value) -> Value:
     m = split(b, x)
-    ratio = fraction_ratio(b, m.fraction, LOG2_F32 if x.kind == "f32" else LOG2_F64)
+    ratio = fraction_ratio(b, m.fraction, LOG2_F32 if x.dtype == "f32" else LOG2_F64)
     return with_special_values(b, x, m.exponent + ratio)
 
 
 @expansion("log10", "f32", "f64")
 def log10(b: Builder, x: Value) -> Value:
-    high, low = LOG10_2[x.kind]
+    high, low = LOG10_2[x.dtype]
     m = split(b, x)
-    ratio = fraction_ratio(b, m.fraction, LOG10_F32 if x.kind == "f32" else LOG10_F64)
+    ratio = fraction_ratio(b, m.fraction, LOG10_F32 if x.dtype == "f32" else LOG10_F64)
     return with_special_values(b, x, b.fma(m.exponent, high, b.fma(m.exponent, low, ratio)))

@@ -50,7 +50,7 @@ def product(b: Builder, x: Value, y: Value) -> Pair:
 
 
 def log2_pair(b: Builder, m: Mantissa, exponent: Value) -> Pair:
-    """log2 of 2^exponent (1 + fraction) as a sum of two; `exponent` stands for that of `m`.
+    """log2 of 2^exponent (1 + fraction) as a sum of two; `exponent` is used instead of that of `m`.
 
     log2(1 + f) = A s + B s^3 + s^5 P(s^2) with s = f/(2 + f); s, s^3, A and B are sums of two.
     """
@@ -80,7 +80,7 @@ def log2_wide(b: Builder, m: Mantissa, exponent: Value) -> Value:
 
 
 def log2_pair_f32(b: Builder, m: Mantissa, exponent: Value) -> Pair:
-    """The same in f32, good to 2^-30 by fma or exact products; `exponent` stands for that of `m`."""
+    """The same in f32, accurate to 2^-30 by fma or exact products; `exponent` is used instead of that of `m`."""
     f = m.fraction
     below = f + 2.0
     below_error = f - (below - 2.0)
@@ -124,7 +124,7 @@ def sign_of_power(b: Builder, x: Value, y: Value) -> tuple[Value, Value]:
     half = y * 0.5
     is_whole = b.op("math.roundeven", y).equals(y)
     is_odd = is_whole & b.op("math.roundeven", half).differs(half)
-    return is_whole, b.select(is_odd, b.to_bits(x) & -(1 << WIDTHS[x.kind] - 1), 0)
+    return is_whole, b.select(is_odd, b.to_bits(x) & -(1 << WIDTHS[x.dtype] - 1), 0)
 
 
 def special_exponent(b: Builder, x: Value, is_whole: Value, exponent: Value) -> Value:
@@ -147,7 +147,7 @@ def with_ones(b: Builder, x: Value, y: Value, power: Value) -> Value:
 @expansion("powf", "f32", "f64")
 def powf(b: Builder, x: Value, y: Value) -> Value:
     """Special values as in C99: pow(x, 0) = pow(1, y) = 1, signs of odd powers, NaN for other powers of negatives."""
-    return pow_f32(b, x, y) if x.kind == "f32" and (b.features.fma or not b.features.f64) else pow_wide(b, x, y)
+    return pow_f32(b, x, y) if x.dtype == "f32" and (b.features.fma or not b.features.f64) else pow_wide(b, x, y)
 
 
 @through_f64
@@ -177,12 +177,12 @@ def pow_wide(b: Builder, grade: str, x: Value, y: Value) -> Value:
 
 def inverse_cbrt_guess(b: Builder, a: Value) -> Value:
     """a^(-1/3) to 4 %, from the upper 32 bits of a positive number: a linear function of them, as of its logarithm."""
-    bits, magic = b.to_bits(a), 0x54A20700 if a.kind == "f32" else 0x553EED70
-    if a.kind == "f64":
+    bits, magic = b.to_bits(a), 0x54A20700 if a.dtype == "f32" else 0x553EED70
+    if a.dtype == "f64":
         bits = b.cast("arith.trunci", b.unsigned_shift(bits, 32), "i32")
     guess = b.fma(b.cast("arith.sitofp", bits, "f32"), -1.0 / 3.0, magic)
     upper = b.cast("arith.fptosi", guess, "i32")
-    return b.from_bits(upper if a.kind == "f32" else b.cast("arith.extui", upper, "i64") << 32, a.kind)
+    return b.from_bits(upper if a.dtype == "f32" else b.cast("arith.extui", upper, "i64") << 32, a.dtype)
 
 
 def inverse_cbrt_step(b: Builder, a: Value, r: Value, first: float, second: float) -> Value:
@@ -194,15 +194,15 @@ def inverse_cbrt_step(b: Builder, a: Value, r: Value, first: float, second: floa
 @expansion("cbrt", "f32", "f64")
 def cbrt(b: Builder, x: Value) -> Value:
     """a r^2 with r = a^(-1/3), and Newton's step, which needs no division then."""
-    a, shift = b.abs(x), 24 if x.kind == "f32" else 54
-    denormal = a < (2.0**-126 if x.kind == "f32" else 2.0**-1022)
+    a, shift = b.abs(x), 24 if x.dtype == "f32" else 54
+    denormal = a < (2.0**-126 if x.dtype == "f32" else 2.0**-1022)
     y = b.select(denormal, a * 2.0**shift, a)
     r = inverse_cbrt_step(b, y, inverse_cbrt_guess(b, y), 0.3347, 0.223)  # fitted to |h| < 0.105: 5e-5
-    r = r if x.kind == "f32" else inverse_cbrt_step(b, y, r, 1 / 3, 2 / 9)
+    r = r if x.dtype == "f32" else inverse_cbrt_step(b, y, r, 1 / 3, 2 / 9)
     root, third = y * r * r, r * r * (1 / 3)
     square = root * root
     cube_error = b.fma(-square, root, y) if b.features.fma else residue(b, y, square, root)
-    if x.kind == "f64":
+    if x.dtype == "f64":
         cube_error = cube_error - b.product_error(root, root, square) * root
     root = b.fma(cube_error, third, root)
     root = b.select(denormal, root * 2.0 ** -(shift // 3), root)
@@ -212,4 +212,4 @@ def cbrt(b: Builder, x: Value) -> Value:
 def residue(b: Builder, y: Value, square: Value, root: Value) -> Value:
     """y - square * root without fma; f32 has digits to spare."""
     cube = square * root
-    return y - cube if y.kind == "f32" else (y - cube) - b.product_error(square, root, cube)
+    return y - cube if y.dtype == "f32" else (y - cube) - b.product_error(square, root, cube)

@@ -1,4 +1,4 @@
-"""The table of expansions: which function stands for `math.<name>` on which scalar type."""
+"""The table of expansions: the function that expands `math.<name>` on each scalar type."""
 
 from __future__ import annotations
 
@@ -12,55 +12,56 @@ EXPANSIONS: dict[tuple[str, str], Recipe] = {}
 """(`exp`, `f32`) -> a function of a `Builder` and the operands that builds the result."""
 
 UNROUNDED: dict[Recipe, Recipe] = {}
-"""A recipe on f32 that works in f64 -> the same without the last rounding. Rounding twice on the way to f16 is wrong,
-and LLVM makes one conversion of the two, which needs a library function."""
+"""A recipe on f32 that works in f64 -> the same without the last rounding. Rounding twice when converting to f16 is
+wrong, and LLVM combines the two conversions into one, which needs a library function.
+"""
 
 GuardedRecipe = Callable[..., tuple[Value, Value]]
 
 GUARDED: dict[tuple[str, str], GuardedRecipe] = {}
-"""(`sin`, `f32`) -> a recipe that builds the result and where it holds; elsewhere libm is called."""
+"""(`sin`, `f32`) -> a recipe that builds the result and the condition under which it is valid, else libm is called."""
 
 ELSEWHERE: dict[tuple[str, str], Recipe] = {}
-"""(`remf`, `f32`) -> a recipe for numbers where the guarded one does not hold, for devices without a libm to call."""
+"""(`remf`, `f32`) -> a recipe where the guarded one is not valid, for devices without libm."""
 
 
-def guarded(name: str, *kinds: str) -> Callable[[GuardedRecipe], GuardedRecipe]:
+def guarded(name: str, *dtypes: str) -> Callable[[GuardedRecipe], GuardedRecipe]:
     """Decorator: this recipe expands `math.<name>` on these scalar types, on a part of the range."""
 
     def add(recipe: GuardedRecipe) -> GuardedRecipe:
-        for kind in kinds:
-            GUARDED[name, kind] = recipe
+        for dtype in dtypes:
+            GUARDED[name, dtype] = recipe
         return recipe
 
     return add
 
 
-def elsewhere(name: str, *kinds: str) -> Callable[[Recipe], Recipe]:
-    """Decorator: this recipe computes where the guarded one does not hold, on devices without f64 and libm."""
+def elsewhere(name: str, *dtypes: str) -> Callable[[Recipe], Recipe]:
+    """Decorator: this recipe is used where the guarded one is not valid, on devices without f64 and libm."""
 
     def add(recipe: Recipe) -> Recipe:
-        for kind in kinds:
-            ELSEWHERE[name, kind] = recipe
+        for dtype in dtypes:
+            ELSEWHERE[name, dtype] = recipe
         return recipe
 
     return add
 
 
-def expansion(name: str, *kinds: str) -> Callable[[Recipe], Recipe]:
+def expansion(name: str, *dtypes: str) -> Callable[[Recipe], Recipe]:
     """Decorator: this recipe expands `math.<name>` on these scalar types."""
 
     def add(recipe: Recipe) -> Recipe:
-        for kind in kinds:
-            EXPANSIONS[name, kind] = recipe
+        for dtype in dtypes:
+            EXPANSIONS[name, dtype] = recipe
         return recipe
 
     return add
 
 
 def through_f64(recipe: Recipe) -> Recipe:
-    """Decorator: the recipe works on f64, and its `grade` says how accurate the result must be; f32 is extended.
+    """Decorator: the recipe works on f64, and its `grade` is the required accuracy of the result; f32 is extended.
 
-    Where there is no f64 it works on f32, and has to keep the accuracy itself.
+    Without f64 it works on f32, and has to maintain the accuracy itself.
     """
 
     def unrounded(b: Builder, *operands: Value) -> Value:
@@ -68,7 +69,7 @@ def through_f64(recipe: Recipe) -> Recipe:
         return recipe(b, "f32", *wide)
 
     def apply(b: Builder, *operands: Value) -> Value:
-        if operands[0].kind == "f64":
+        if operands[0].dtype == "f64":
             return recipe(b, "f64", *operands)
         if not b.features.f64:
             return recipe(b, "f32", *operands)

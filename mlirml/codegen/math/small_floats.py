@@ -1,6 +1,6 @@
-"""f16 and bf16 through f32: conversions that round once, to nearest even, by integer operations where LLVM would call.
+"""f16 and bf16 through f32: conversions with a single rounding to nearest even, by integer ops instead of calls.
 
-LLVM calls `__truncsfbf2`, `__truncdfhf2` and others, which no library here has, and the bf16 instructions of AVX-512
+LLVM calls `__truncsfbf2`, `__truncdfhf2` and others, which are not linked here, and the bf16 instructions of AVX-512
 flush denormals.
 """
 
@@ -13,33 +13,33 @@ SMALL = ("f16", "bf16")
 
 def extend(b: Builder, x: Value) -> Value:
     """f16 or bf16 -> f32, exact."""
-    if x.kind == "bf16":
+    if x.dtype == "bf16":
         return b.from_bits(b.cast("arith.extui", b.to_bits(x), "i32") << 16, "f32")
     if b.features.f16c:
         return b.cast("arith.extf", x, "f32")
-    # The f16 bits, moved, are an f32 that is 2^112 too small; a product repairs normal numbers and denormals alike.
+    # The f16 bits, shifted, are an f32 that is 2^112 too small; a product corrects normal numbers and denormals alike.
     bits = b.cast("arith.extui", b.to_bits(x), "i32")
     magnitude = b.from_bits((bits & 0x7FFF) << 13, "f32") * 2.0**112
     special = b.select(magnitude >= 2.0**16, b.constant(0x7F800000, "i32"), 0)
     return b.from_bits(b.to_bits(magnitude) | special | ((bits & 0x8000) << 16), "f32")
 
 
-def truncate(b: Builder, x: Value, kind: str) -> Value:
+def truncate(b: Builder, x: Value, dtype: str) -> Value:
     """f32 or f64 -> f16 or bf16, rounded once to nearest even; NaN stays a quiet NaN."""
-    if x.kind == "f64":
+    if x.dtype == "f64":
         x = round_to_odd(b, x)
-    if kind == "bf16":
+    if dtype == "bf16":
         bits = b.to_bits(x)
         rounded = bits + 0x7FFF + (b.unsigned_shift(bits, 16) & 1)
         rounded = b.select(x.differs(x), bits | 0x00400000, rounded)
-        return b.from_bits(b.cast("arith.trunci", b.unsigned_shift(rounded, 16), "i16"), kind)
+        return b.from_bits(b.cast("arith.trunci", b.unsigned_shift(rounded, 16), "i16"), dtype)
     if b.features.f16c:
-        return b.cast("arith.truncf", x, kind)
+        return b.cast("arith.truncf", x, dtype)
     return truncate_to_half(b, x)
 
 
 def truncate_to_half(b: Builder, x: Value) -> Value:
-    """f32 -> f16: adding a power of two chosen by the exponent rounds at f16's last bit (Dukhan, library FP16)."""
+    """f32 -> f16: adding a power of two by the exponent means rounding at f16's last bit (Dukhan, library FP16)."""
     bits = b.to_bits(x)
     scaled = b.abs(x) * 2.0**112 * 2.0**-110  # to infinity where f16 overflows, and back
     exponent = bits & 0x7F800000
@@ -51,9 +51,9 @@ def truncate_to_half(b: Builder, x: Value) -> Value:
 
 
 def round_to_odd(b: Builder, x: Value) -> Value:
-    """f64 -> f32 so that a second rounding to f16 or bf16 gives what one rounding would (Boldo and Melquiond, 2008).
+    """f64 -> f32 so that a second rounding to f16 or bf16 is equal to a single one (Boldo and Melquiond, 2008).
 
-    An inexact result is cut towards zero and its last bit is set.
+    An inexact result is truncated towards zero and its last bit is set.
     """
     nearest = b.cast("arith.truncf", x, "f32")
     back = b.cast("arith.extf", nearest, "f64")

@@ -74,7 +74,7 @@ HALF_PI_F64 = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487959506e-21
 
 @dataclass(frozen=True)
 class Turn:
-    """x = quarter pi/2 + r: sine and cosine of r, the integer `quarter`, and where x is small enough."""
+    """x = quarter pi/2 + r: sine and cosine of r, the integer `quarter`, and the condition that x is small enough."""
 
     sine: Value
     cosine: Value
@@ -83,7 +83,7 @@ class Turn:
 
 
 def reduce_f32(b: Builder, x: Value) -> tuple[Value, Value]:
-    """f32 -> (n, r); without fma by way of f64, and without both by parts of pi/2 that n times is exact."""
+    """f32 -> (n, r); without fma by way of f64, and without both by parts of pi/2 whose product with n is exact."""
     if not b.features.fma and b.features.f64:
         n, r, _ = reduce_f64(b, b.cast("arith.extf", x, "f64"))
         return b.cast("arith.trunci", n, "i32"), b.cast("arith.truncf", r, "f32")
@@ -97,7 +97,7 @@ def reduce_f32(b: Builder, x: Value) -> tuple[Value, Value]:
 
 
 def reduce_f64(b: Builder, x: Value) -> tuple[Value, Value, Value]:
-    """f64 -> (n, r, what r lacks)."""
+    """f64 -> (n, r, the rounding error of r)."""
     magic = CONSTANTS["f64"].magic
     shifted = b.fma(x, TWO_OVER_PI, magic)
     n = shifted - magic
@@ -111,7 +111,7 @@ def reduce_f64(b: Builder, x: Value) -> tuple[Value, Value, Value]:
 
 def turn(b: Builder, x: Value) -> Turn:
     """Sine and cosine of the reduced argument."""
-    if x.kind == "f32":
+    if x.dtype == "f32":
         quarter, r = reduce_f32(b, x)
         z = r * r
         sine = b.fma(r * z, b.horner(z, SIN_F32), r)
@@ -128,8 +128,8 @@ def turn(b: Builder, x: Value) -> Turn:
 
 
 def in_range(b: Builder, x: Value) -> Value:
-    """Where pi/2 can be subtracted. The negation of >= keeps NaN here, where it costs nothing."""
-    exact = b.features.fma or b.features.f64 or x.kind == "f64"
+    """The condition that pi/2 can be subtracted. The negation of >= includes NaN, where it costs nothing."""
+    exact = b.features.fma or b.features.f64 or x.dtype == "f64"
     return b.compare("ult", b.abs(x), 2.0**20 if exact else 2.0**13)
 
 
@@ -139,15 +139,15 @@ def is_odd(b: Builder, n: Value) -> Value:
 
 def with_sign_of_half_turn(b: Builder, value: Value, quarter: Value) -> Value:
     """Negated where bit 1 of `quarter` is set."""
-    sign = (quarter & 2) << (WIDTHS[value.kind] - 2)
-    return b.from_bits(b.to_bits(value) ^ sign, value.kind)
+    sign = (quarter & 2) << (WIDTHS[value.dtype] - 2)
+    return b.from_bits(b.to_bits(value) ^ sign, value.dtype)
 
 
 @guarded("sin", "f32", "f64")
 def sin(b: Builder, x: Value) -> tuple[Value, Value]:
     t = turn(b, x)
     value = with_sign_of_half_turn(b, b.select(is_odd(b, t.quarter), t.cosine, t.sine), t.quarter)
-    return b.select(b.abs(x) < CONSTANTS[x.kind].tiny, x, value), t.valid
+    return b.select(b.abs(x) < CONSTANTS[x.dtype].tiny, x, value), t.valid
 
 
 @guarded("cos", "f32", "f64")
@@ -160,7 +160,7 @@ def cos(b: Builder, x: Value) -> tuple[Value, Value]:
 @guarded("tan", "f32", "f64")
 def tan(b: Builder, x: Value) -> tuple[Value, Value]:
     """tan r, or -1/tan r in odd quarters."""
-    if x.kind == "f32":
+    if x.dtype == "f32":
         quarter, r = reduce_f32(b, x)
         z = r * r
         t = b.fma(r * z, b.horner(z, TAN_F32), r)
@@ -169,5 +169,5 @@ def tan(b: Builder, x: Value) -> tuple[Value, Value]:
         z = r * r
         t = r + b.fma(r * z, b.horner(z, TAN_F64), b.fma(rest, z, rest))
     odd = is_odd(b, quarter)
-    value = b.select(odd, b.constant(-1.0, x.kind), t) / b.select(odd, t, 1.0)
-    return b.select(b.abs(x) < CONSTANTS[x.kind].tiny, x, value), in_range(b, x)
+    value = b.select(odd, b.constant(-1.0, x.dtype), t) / b.select(odd, t, 1.0)
+    return b.select(b.abs(x) < CONSTANTS[x.dtype].tiny, x, value), in_range(b, x)

@@ -11,8 +11,8 @@ Texts = Sequence[str]
 Expression = Callable[[mlir.Operation, Texts], str]
 
 
-def _is_bool(kind: mlir.Type) -> bool:
-    return str(kind) == "i1"
+def _is_bool(type_: mlir.Type) -> bool:
+    return str(type_) == "i1"
 
 
 def _infix(sign: str) -> Expression:
@@ -31,9 +31,9 @@ def _unsigned(form: str) -> Expression:
     """An expression of two unsigned numbers, with the result as an i32."""
 
     def expression(op: mlir.Operation, x: Texts) -> str:
-        kind = op.results[0].type
-        first, second = (unsigned(text, kind) for text in x)
-        return wrapped(f"i32({form.format(first, second)})", kind)
+        type_ = op.results[0].type
+        first, second = (unsigned(text, type_) for text in x)
+        return wrapped(f"i32({form.format(first, second)})", type_)
 
     return expression
 
@@ -72,22 +72,22 @@ def _compare_floats(op: mlir.Operation, x: Texts) -> str:
 
 
 def _is_nan(text: str) -> str:
-    """By the bits: implementations may take `x != x` for false."""
+    """By the bits: implementations may evaluate `x != x` to false."""
     return f"(bitcast<u32>({text}) & 0x7fffffffu) > 0x7f800000u"
 
 
 def _of_numbers(name: str) -> Expression:
-    """`maxnumf`: the other number where one is a NaN."""
+    """`maxnumf`: the other operand if one is NaN."""
     return lambda op, x: _with_nans(f"{name}({x[0]}, {x[1]})", x, (x[1], x[0]))
 
 
 def _or_nan(name: str) -> Expression:
-    """`maximumf`: NaN where one is."""
+    """`maximumf`: NaN if one operand is."""
     return lambda op, x: _with_nans(f"{name}({x[0]}, {x[1]})", x, x)
 
 
 def _with_nans(text: str, x: Texts, instead: Texts) -> str:
-    """An expression of two numbers, and what stands for it where the first one or the second is a NaN."""
+    """An expression of two numbers, and the results if the first one or the second is NaN."""
     return f"select(select({text}, {instead[1]}, {_is_nan(x[1])}), {instead[0]}, {_is_nan(x[0])})"
 
 
@@ -96,8 +96,8 @@ def _from_bool(one: str, zero: str, text: str) -> str:
 
 
 def _extended_unsigned(op: mlir.Operation, x: Texts) -> str:
-    kind = op.operands[0].type
-    return _from_bool("1i", "0i", x[0]) if _is_bool(kind) else f"i32({unsigned(x[0], kind)})"
+    type_ = op.operands[0].type
+    return _from_bool("1i", "0i", x[0]) if _is_bool(type_) else f"i32({unsigned(x[0], type_)})"
 
 
 def _extended(op: mlir.Operation, x: Texts) -> str:
@@ -105,8 +105,8 @@ def _extended(op: mlir.Operation, x: Texts) -> str:
 
 
 def _truncated(op: mlir.Operation, x: Texts) -> str:
-    kind = op.results[0].type
-    return f"({x[0]} & 1i) != 0i" if _is_bool(kind) else wrapped(x[0], kind)
+    type_ = op.results[0].type
+    return f"({x[0]} & 1i) != 0i" if _is_bool(type_) else wrapped(x[0], type_)
 
 
 def _cast_index(op: mlir.Operation, x: Texts) -> str:
@@ -119,8 +119,8 @@ def _cast_index(op: mlir.Operation, x: Texts) -> str:
 
 
 def _float_of_unsigned(op: mlir.Operation, x: Texts) -> str:
-    kind = op.operands[0].type
-    return _from_bool("1.0f", "0.0f", x[0]) if _is_bool(kind) else f"f32({unsigned(x[0], kind)})"
+    type_ = op.operands[0].type
+    return _from_bool("1.0f", "0.0f", x[0]) if _is_bool(type_) else f"f32({unsigned(x[0], type_)})"
 
 
 def _float_of_signed(op: mlir.Operation, x: Texts) -> str:

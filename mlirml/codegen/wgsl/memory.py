@@ -1,7 +1,7 @@
-"""Memory in WGSL: how buffers and local arrays are declared, read and written.
+"""Memory in WGSL: declarations, loads and stores of buffers and local arrays.
 
-Storage buffers of elements below 32 bits, truth values among them, are arrays of words. Where a kernel writes such a
-buffer, the words are atomic: other threads may write their neighbours.
+Storage buffers of elements below 32 bits, i1 among them, are arrays of words. If a kernel writes such a buffer, the
+words are atomic: other threads may write adjacent elements.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mlirml.ir.bindings import mlir
 
 @dataclass(frozen=True)
 class Memory:
-    """An array or, where `shape` is None, a single number; `bits` are those of an element that shares its word."""
+    """An array or, if `shape` is None, a scalar; `bits` are those of an element that shares its word."""
 
     name: str
     element: str
@@ -26,7 +26,7 @@ class Memory:
 
     @property
     def declared(self) -> str:
-        """Its type."""
+        """The WGSL type of the declaration."""
         if self.shape is None:
             return "u32" if self.bits else self.element
         size = max(math.prod(self.shape), 1)
@@ -36,7 +36,7 @@ class Memory:
         return f"array<{word}, {-(-size * self.bits // 32)}>"
 
     def at(self, indices: Sequence[str]) -> str:
-        """The number of an element, whose indices are given by name."""
+        """The row-major index of an element, whose indices are given by name."""
         position = ""
         for size, index in zip(self.shape or (), indices, strict=True):
             position = f"({position} * {size}i + {index})" if position else index
@@ -57,7 +57,7 @@ class Memory:
         return f"{function}(&{self.name}[{self.at(indices)}], {value})"
 
     def number(self) -> str:
-        """The value of a number that is passed to the kernel."""
+        """The value of a scalar that is passed to the kernel."""
         return self._unpacked(self.name, "0u") if self.bits else self.name
 
     def _unpacked(self, word: str, shift: str) -> str:
@@ -78,17 +78,17 @@ class Memory:
         return [f"atomicAnd({place}, ~({mask}u << {shift}));", f"atomicOr({place}, {bits} << {shift});"]
 
 
-def buffer(name: str, kind: mlir.Type, written: bool, combined: bool, location: mlir.Location) -> Memory:
+def buffer(name: str, type_: mlir.Type, written: bool, combined: bool, location: mlir.Location) -> Memory:
     """An argument of a kernel: memory, which may be written or combined atomically, or a number passed by value."""
-    is_memory = isinstance(kind, mlir.MemRefType)
-    scalar = mlir.MemRefType(kind).element_type if is_memory else kind
+    is_memory = isinstance(type_, mlir.MemRefType)
+    scalar = mlir.MemRefType(type_).element_type if is_memory else type_
     element = type_name(scalar, location)
     bits = 0 if element == "f32" or width(scalar) == 32 else max(width(scalar), 8)
-    shape = tuple(mlir.MemRefType(kind).shape) if is_memory else None
+    shape = tuple(mlir.MemRefType(type_).shape) if is_memory else None
     return Memory(name, element, shape, bits, combined or (written and bits > 0))
 
 
-def local(name: str, kind: mlir.Type, location: mlir.Location) -> Memory:
+def local(name: str, type_: mlir.Type, location: mlir.Location) -> Memory:
     """An array of a block or of a thread."""
-    memory = mlir.MemRefType(kind)
+    memory = mlir.MemRefType(type_)
     return Memory(name, type_name(memory.element_type, location), tuple(memory.shape))

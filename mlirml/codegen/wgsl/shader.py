@@ -1,7 +1,7 @@
 """Kernels as the text of a WGSL shader: one entry point for each, and the memory that it uses.
 
-Every operation becomes a `let` of its value, and loops and branches those of WGSL; values that they carry are `var`s.
-Buffers are bound in the order of a kernel's arguments, in group 0, so that a host finds them where SPIR-V has them.
+Every operation becomes a `let` of its value, and loops and branches those of WGSL; loop-carried values and results are
+`var`s. Buffers are bound in the order of a kernel's arguments, in group 0, so that a host finds them as with SPIR-V.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ _ATOMICS = {
 }  # fmt: skip
 """Functions on words, which are signed."""
 _FREE = frozenset(["arith.constant", "arith.index_cast"])
-"""What is written where it is used, if it changes nothing."""
+"""Operations that are inlined at their uses, if they have no effect."""
 
 
 def shader(kernels: mlir.Operation) -> str:
-    """The text of a gpu.module; raises `TargetError` at the user's line for what WGSL lacks."""
+    """The text of a gpu.module; raises `TargetError` at the user's source line for types that WGSL lacks."""
     functions = [op for op in block_ops(kernels.regions[0].blocks[0]) if op.name == "gpu.func"]
     return "\n".join(_Kernel(number, op).text() for number, op in enumerate(functions))
 
 
 class _Kernel:
-    """One entry point while it is written."""
+    """One entry point under construction."""
 
     def __init__(self, number: int, function: mlir.Operation) -> None:
         self.number = number
@@ -92,21 +92,21 @@ class _Kernel:
         self.line(f"let {name} = {text};")
         return name
 
-    def var(self, kind: mlir.Type, value: str | None = None) -> str:
+    def var(self, type_: mlir.Type, value: str | None = None) -> str:
         """Declare a variable."""
         name = self.name()
         start = "" if value is None else f" = {value}"
-        self.line(f"var {name}: {type_name(kind, self.function.location)}{start};")
+        self.line(f"var {name}: {type_name(type_, self.function.location)}{start};")
         return name
 
     def variables(self, results: Sequence[mlir.Value], values: Sequence[str | None]) -> list[str]:
-        """Declare the variables that hold what an operation with regions gives."""
+        """Declare the variables for the results of an operation with regions."""
         names = [self.var(result.type, value) for result, value in zip(results, values, strict=True)]
         self.values.update(zip(results, names))
         return names
 
     def assign(self, names: Sequence[str], values: Sequence[mlir.Value]) -> None:
-        """Give variables new values, all at once."""
+        """Assign variables simultaneously."""
         texts = [self.values[value] for value in values]
         moved = [self.let(text) if text in names and text != name else text for name, text in zip(names, texts)]
         for name, text in zip(names, moved):
@@ -124,13 +124,13 @@ class _Kernel:
     # Operations.
 
     def body(self, block: mlir.Block) -> None:
-        """The operations of a block but for its terminator."""
+        """Emit the operations of a block except for its terminator."""
         for op in block_ops(block):
             if op.name not in ("gpu.return", "scf.yield", "scf.condition"):
                 self.operation(op)
 
     def operation(self, op: mlir.Operation) -> None:
-        """One operation."""
+        """Emit one operation."""
         if op.name.startswith("vector.") or (op.results and isinstance(op.results[0].type, mlir.VectorType)):
             self.vector(op)
             return
@@ -149,7 +149,7 @@ class _Kernel:
         self.values[op.results[0]] = text if free else self.let(text)
 
     def vector(self, op: mlir.Operation) -> None:
-        """What has stayed of vectors that are read and written one by one: their making, and their lanes."""
+        """Emit the remaining vector operations, those that build vectors and extract lanes."""
         if op.name == "vector.extract":
             (lane,) = op.attributes["static_position"]
             self.values[op.results[0]] = self.lanes[op.operands[0]][lane]
@@ -215,7 +215,7 @@ class _Kernel:
             self.line("}")
 
     def branch(self, block: mlir.Block, names: Sequence[str]) -> None:
-        """The body of a loop or branch, whose values go into variables."""
+        """Emit the body of a loop or branch, whose yielded values are assigned to variables."""
         self.body(block)
         self.assign(names, list(block_ops(block)[-1].operands))
 

@@ -1,6 +1,6 @@
-"""The loop front end: Python's loops and branches on numbers of the program become loops and branches of it.
+"""The loop front end: Python loops and branches on dynamic values are captured as loops and branches of the program.
 
-A function is rewritten (`rewrite`), so that its statements ask the `hooks` how to go on, and then traced as any other.
+A function is rewritten (`rewrite`) so that its statements call the `hooks`, and then traced as any other.
 """
 
 from __future__ import annotations

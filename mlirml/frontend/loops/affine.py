@@ -1,8 +1,8 @@
-"""What is known of the integers of a loop nest: as sums of loop variables, with the limits that follow from the bounds.
+"""Integer range analysis for loop nests: linear forms of loop variables, with limits derived from the bounds.
 
 `i + 2 * j - 1` is a `Linear` over the symbols of `i` and `j`. A symbol has limits that are linear in symbols made
-earlier, as in `for j in range(i, n)`, so that the least value of a sum is found by putting the limits in, the latest
-symbol first. Conditions of branches are facts, sums that are not negative while the branch is written.
+earlier, as in `for j in range(i, n)`, so that the least value of a form is found by substituting the limits, the latest
+symbol first. Conditions of branches are assumptions: forms that are not negative in the branch.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ _I64 = np.dtype(np.int64)
 
 @dataclass(eq=False)
 class Symbol:
-    """An integer of the program. `roots` are the loops in whose rounds it differs."""
+    """An integer of the program. `roots` are the loops whose iterations it varies with."""
 
     least: Linear | None
     greatest: Linear | None
     roots: frozenset[Any]
     number: int
-    exact: bool = False  # whether both limits are constants that it has in a round
+    exact: bool = False  # whether both limits are constants that it attains in some iteration
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Linear:
         return self + other * -1
 
     def least(self) -> int | None:
-        """The least value, as far as it is known."""
+        """The least value, or None if no lower bound is known."""
         found: Linear | None = self
         for _ in range(_STEPS):
             if found is None or not found.terms:
@@ -67,14 +67,14 @@ class Linear:
         return found.constant if found is not None and not found.terms else None
 
     def greatest(self) -> int | None:
-        """The greatest value, as far as it is known."""
+        """The greatest value, or None if no upper bound is known."""
         found = (self * -1).least()
         return None if found is None else -found
 
 
 @dataclass(frozen=True)
 class Condition:
-    """The sums that are not negative where a condition holds, and where it does not."""
+    """The forms that are not negative where a condition holds, and where it does not."""
 
     true: tuple[Linear, ...] = ()
     false: tuple[Linear, ...] = ()
@@ -118,7 +118,7 @@ class Integers:
         return found
 
     def limits(self, form: Linear) -> Limits:
-        """The least and the greatest value where the builder is."""
+        """The least and the greatest value at the builder's insertion point."""
         least, greatest = [form.least()], [form.greatest()]
         for fact in self._facts[-_FACTS:]:
             least.append((form - fact).least())
@@ -135,7 +135,7 @@ class Integers:
         return (0, None) if value.dtype.kind == "u" else (None, None)
 
     def extremes_of(self, value: Value) -> tuple[int, int] | None:
-        """The least and the greatest value that an index has for certain, if the place is reached in each round."""
+        """The least and the greatest value of an index that is certainly computed in each iteration."""
         form = self.of_value(value) if value.dtype == _I64 else None
         if form is None or not all(symbol.exact for symbol, _ in form.terms):
             return None
@@ -143,24 +143,24 @@ class Integers:
         return None if least is None or greatest is None else (least, greatest)
 
     @contextmanager
-    def given(self, facts: Iterable[Linear]) -> Iterator[None]:
-        """While something is written, these sums are not negative."""
+    def given(self, assumptions: Iterable[Linear]) -> Iterator[None]:
+        """Context manager: assume that these forms are not negative."""
         count = len(self._facts)
-        self._facts += facts
+        self._facts += assumptions
         try:
             yield
         finally:
             del self._facts[count:]
 
     def condition(self, x: Any) -> Condition:
-        """What is known of a condition."""
+        """The assumptions that a condition allows."""
         value = x if isinstance(x, Value) else value_in(x)
         return Condition() if value is None else self.conditions.get(value.name, Condition())
 
-    # What operators do.
+    # Transfer functions of operators.
 
     def note(self, ufunc: np.ufunc, operands: Sequence[Any], result: Value) -> None:
-        """Remember what the result of an operator is."""
+        """Record the linear form of an operator's result."""
         if result.shape:
             return
         if ufunc in _COMPARISONS or ufunc in _LOGICAL:
@@ -171,7 +171,7 @@ class Integers:
                 self.forms[result.name] = found
 
     def note_limits(self, name: str, operands: Sequence[Any], result: Value) -> None:
-        """Remember between which numbers the result of a function is."""
+        """Record the range of a function's result."""
         if result.shape or result.dtype != _I64:
             return
         if name in ("argmax", "argmin"):
@@ -244,13 +244,13 @@ class Integers:
         return self.symbol(Linear(min(products)), Linear(max(products)), roots)
 
     def roots(self, x: Any) -> frozenset[Any]:
-        """The loops in whose rounds a number differs, as far as is known."""
+        """The loops whose iterations a number varies with, as far as is known."""
         form = self.of(x)
         return frozenset(root for symbol, _ in form.terms for root in symbol.roots) if form is not None else frozenset()
 
 
 def value_in(x: Any) -> Value | None:
-    """The value of a number of the program."""
+    """The SSA value of a dynamic number; None for anything else."""
     value = getattr(getattr(x, "_cell", None), "value", None)
     return value if isinstance(value, Value) and not x._views else None
 

@@ -1,4 +1,4 @@
-"""`if` on a number of the program: an `scf.if` that gives what both branches assign."""
+"""`if` on a dynamic value: an `scf.if` whose results are the variables that the branches assign."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from mlirml.core.tree import TreeDef
 from mlirml.errors import CaptureError, DTypeError, UnsupportedSyntaxError
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.affine import Condition
-from mlirml.frontend.loops.construct import Again, Construct
-from mlirml.frontend.loops.containers import Place, is_flat_list, with_other_name
+from mlirml.frontend.loops.construct import Construct, Retrace
+from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_name
 from mlirml.frontend.loops.growing import Branched, mask_of
 from mlirml.frontend.loops.references import watch
-from mlirml.frontend.loops.variables import UNBOUND, Stored, Tree, as_kind, is_array, is_number, same
+from mlirml.frontend.loops.variables import UNBOUND, Stored, Tree, is_array, is_number, same, value_of_type
 from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import Kind, joined, kind_of
+from mlirml.frontend.tracing.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.tracing.growing_list import GrowingList
-from mlirml.frontend.tracing.indexing import VARYING, is_varying
+from mlirml.frontend.tracing.indexing import DYNAMIC, is_dynamic
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Region, Value
 
-EXPRESSION = "value"  # the name of a variable for what an expression gives
+EXPRESSION = "value"  # the variable name for the value of a conditional expression
 
 
 @dataclass
 class Merged:
-    """A variable behind the branches: its structure, and for each leaf the kind that it is given as.
+    """A variable after the branches: its structure, and for each leaf the type of its result.
 
-    A leaf without a kind is the same object in both branches, that in `kept`.
+    A leaf without a type is the same object in both branches, that in `kept`.
     """
 
     treedef: TreeDef
-    kinds: list[Kind | None]
+    leaf_types: list[LeafType | None]
     kept: list[Any]
     scalars: list[bool]
 
@@ -50,7 +50,7 @@ class Branch(Construct):
         self,
         *arguments: Any,
         condition: str,
-        facts: Condition,
+        assumptions: Condition,
         parts: tuple[Callable[[], Any], Callable[[], Any]],
         assigned: tuple[Sequence[str], Sequence[str]],
         after: Sequence[str],
@@ -58,26 +58,26 @@ class Branch(Construct):
         test: Callable[[], Any] | None = None,
     ) -> None:
         super().__init__(*arguments)
-        self.test = test  # computes the condition again
-        self.condition, self.facts, self.parts = condition, facts, parts
+        self.test = test  # recomputes the condition
+        self.condition, self.assumptions, self.parts = condition, assumptions, parts
         self.assigned, self.read, self.fills = assigned, tuple(after), fills
         self.signed = self.signature()
-        self.either: dict[str, list[Any]] = {}  # variables that are one list or another, with a second name
+        self.either: dict[str, list[Any]] = {}  # variables that are one of two lists, one of which has a second name
 
     @property
     def after(self) -> tuple[str, ...]:
-        """What is read behind the branches: variables, and elements of containers."""
-        return (*self.read, *self.variables.places)
+        """The variables and container elements that are read after the branches."""
+        return (*self.read, *self.variables.elements)
 
-    def add_places(self, places: Iterable[Place]) -> bool:
-        new = super().add_places(places)
+    def add_elements(self, elements: Iterable[Element]) -> bool:
+        new = super().add_elements(elements)
         if new:
             self.signed = self.signature()
         return new
 
     @property
     def merged(self) -> dict[str, Merged] | None:
-        """What is known of an earlier attempt."""
+        """The results of the branches as far as an earlier attempt found them."""
         found: dict[str, Merged] | None = self.trace.learned.get(self.signed)
         return found
 
@@ -98,7 +98,7 @@ class Branch(Construct):
             stored.enter(stored.starts)
             if loop is not None:
                 loop.missing = {}
-            with self.trace.integers.given(self.facts.false if number else self.facts.true):
+            with self.trace.integers.given(self.assumptions.false if number else self.assumptions.true):
                 self.parts[number]()
             missing = {} if loop is None else loop.missing
             for one in lists:
@@ -109,7 +109,7 @@ class Branch(Construct):
             structures.append(self.held.structures())
             if number:
                 self._check_structures(*structures)
-            self.check_places()
+            self.check_elements()
             found.append({name: self.variables.get(name) for name in self.after})
             if self.merged is not None:
                 plan = self.merged
@@ -120,7 +120,7 @@ class Branch(Construct):
                 plan = self._join(found)
                 if not _alike(plan, guess):
                     self.trace.learned[self.signed] = plan
-                    raise Again(self)
+                    raise Retrace(self)
             values = self._values(found[-1], plan)
             held = stored.values()
             stored.leave()
@@ -143,13 +143,13 @@ class Branch(Construct):
         known = self.trace.learned.get((self.signed, "lists"), ())
         for kept in self.held.growing():
             kept.grows = kept.path in known or kept.open_rows is not None
-        for path, place in [*self.variables.places.items()]:
-            if getattr(place.kept, "grows", False):  # an item, before it was known that the list grows
-                del self.variables.places[path]
-        self.own = (*self.named, *self.variables.places)
+        for path, element in [*self.variables.elements.items()]:
+            if getattr(element.kept, "grows", False):  # an element recorded before the list was found to grow
+                del self.variables.elements[path]
+        self.own = (*self.named, *self.variables.elements)
 
     def _loop(self) -> Any:
-        """The innermost loop around, if it may append to lists."""
+        """The innermost enclosing loop, if it may append to lists."""
         region: Region | None = self.trace.builder.region
         while region is not None and not hasattr(region.construct, "appends"):
             region = region.parent
@@ -158,7 +158,7 @@ class Branch(Construct):
     def _check_lists(
         self, lists: Sequence[Branched], appended: Sequence[dict[str, Any]], mask: np.ndarray | None
     ) -> None:
-        """After the branches: raise `Again` where one of them appends more to a list than the other one."""
+        """After the branches: raise `Retrace` where one of them appends more to a list than the other one."""
         for one in lists:
             if one.each(mask) is None:
                 raise self._uneven(one.kept.path, *(tuple(range(count)) for count in one.counts))
@@ -167,10 +167,10 @@ class Branch(Construct):
         if new and mask is not None:
             known = self.trace.learned.setdefault((self.signed, "lists"), set())
             known |= new
-            raise Again(self)
+            raise Retrace(self)
 
     def _appended(self, missing: dict[int, Any]) -> dict[str, Any]:
-        """How many items there are in lists that are not known to grow here, and whether iterations differ in that."""
+        """The numbers of items in lists that are not known to grow here, and whether iterations differ in that."""
         lists = [kept for kept in self.held.growing() if not kept.grows]
         return {kept.path: (kept.holder.counted, id(kept.holder) in missing) for kept in lists}
 
@@ -181,15 +181,15 @@ class Branch(Construct):
         )
 
     def _check_structures(self, then: dict[int, tuple[Any, ...]], other: dict[int, tuple[Any, ...]]) -> None:
-        """Refuse branches behind which a container has one structure or another."""
+        """Refuse branches after which the structure of a container depends on the branch."""
         for holder in (*then, *other):
-            path, before = self.held.words(holder)
+            path, before = self.held.described(holder)
             keys = then.get(holder, before), other.get(holder, before)
             if keys[0] != keys[1]:
                 raise self._uneven(path, *keys)
 
     def _guess(self, then: dict[str, Any], before: dict[str, Any]) -> dict[str, Merged]:
-        """What is given, as far as the first branch tells; the other one most often assigns the same kinds."""
+        """The results as far as the first branch determines them; the other one usually assigns the same types."""
         other = {name: before[name] if name not in self.assigned[1] else value for name, value in then.items()}
         return self._join([then, other], guess=True)
 
@@ -200,7 +200,7 @@ class Branch(Construct):
             bound = [value for value in values if value is not UNBOUND]
             if not bound or (len(bound) == 1 and not (name in self.fills or name.startswith("."))):
                 continue
-            alone = len(bound) == 1  # the other branch gives whatever there is, which is not read
+            alone = len(bound) == 1  # the other branch yields any value, which is not read
             bound = bound * 2 if alone else bound
             trees = [Tree.of(value) for value in bound]
             if trees[0].treedef != trees[1].treedef:
@@ -211,20 +211,20 @@ class Branch(Construct):
             leaves = [self._leaf(*pair, alone) for pair in zip(paths, trees[0].leaves, trees[1].leaves)]
             plan[name] = Merged(
                 trees[0].treedef,
-                [kind for kind, _, _ in leaves],
+                [leaf_type for leaf_type, _, _ in leaves],
                 [kept for _, kept, _ in leaves],
                 [scalar for _, _, scalar in leaves],
             )
         return plan
 
     def _check_names(self, name: str, values: Sequence[Any], found: Sequence[dict[str, Any]]) -> None:
-        """Refuse a variable that is one container or another of which one has a second name; a list is only read."""
+        """Refuse a variable that is one of two containers, one of which has a second name; a list may be read only."""
         dead = {name, *self.own} - {*self.after} | {name}
         for value, other, state in zip(values, values[::-1], found):
             named = [pair for pair in user_variables() if pair[0] not in {*dead, *state}]
             named += [pair for pair in state.items() if pair[0] != name]
-            if with_other_name(value, other, named if name in self.variables.places else [*named, (name, value)]):
-                if all(map(is_flat_list, values)) and name not in self.variables.places:
+            if with_other_name(value, other, named if name in self.variables.elements else [*named, (name, value)]):
+                if all(map(is_flat_list, values)) and name not in self.variables.elements:
                     self.either[name] = [*values]
                     return
                 raise UnsupportedSyntaxError(
@@ -232,7 +232,7 @@ class Branch(Construct):
                     help="give it a copy, `list(a)` or `dict(a)`, so that one name is always one list",
                 )
 
-    def _leaf(self, path: str, one: Any, other: Any, alone: bool) -> tuple[Kind | None, Any, bool]:
+    def _leaf(self, path: str, one: Any, other: Any, alone: bool) -> tuple[LeafType | None, Any, bool]:
         numbers = is_number(one), is_number(other)
         if not any(numbers) and same(one, other) and not (alone and is_array(one)):
             return None, one, False
@@ -240,22 +240,21 @@ class Branch(Construct):
             return None, one, True
         if not all(is_number(x) or is_array(x) for x in (one, other)):
             raise self._different(path, [one, other])
-        kinds = kind_of(one, path), kind_of(other, path)
-        kind = joined(*kinds)
-        if kind is None and path == EXPRESSION and all(numbers):
-            kind = common(*kinds)
-        if kind is None:
+        leaf_types = leaf_type_of(one, path), leaf_type_of(other, path)
+        leaf_type = joined(*leaf_types)
+        if leaf_type is None and path == EXPRESSION and all(numbers):
+            leaf_type = common(*leaf_types)
+        if leaf_type is None:
             raise DTypeError(
-                f"{_subject(path)} {kinds[0]} in one branch and {kinds[1]} in the other",
+                f"{_subject(path)} {leaf_types[0]} in one branch and {leaf_types[1]} in the other",
                 help="convert one of them, so that shape and dtype are the same",
             )
-        return kind, None, any(numbers)
+        return leaf_type, None, any(numbers)
 
     def _different(self, path: str, values: Sequence[Any]) -> CaptureError:
-        words = [_shown(value) for value in values]
+        one, other = (_shown(value) for value in values)
         return UnsupportedSyntaxError(
-            f"{_subject(path)} {words[0]} in one branch and {words[1]} in the other, and which one is known only when "
-            "the program runs",
+            f"{_subject(path)} {one} in one branch and {other} in the other, and which one is known only at run time",
             help=_advice(path, values),
         )
 
@@ -263,15 +262,15 @@ class Branch(Construct):
         values = []
         for name, merged in plan.items():
             if found[name] is UNBOUND:
-                leaves: list[Any] = [0 for _ in merged.kinds]
+                leaves: list[Any] = [0 for _ in merged.leaf_types]
             else:
                 tree = Tree.of(found[name])
                 if tree.treedef != merged.treedef:
                     raise self._different(name, [found[name], merged.treedef])
                 leaves = tree.leaves
-            for leaf, kind in zip(leaves, merged.kinds):
-                if kind is not None:
-                    values.append(as_kind(self.trace, leaf, kind, f"`{name}`"))
+            for leaf, leaf_type in zip(leaves, merged.leaf_types):
+                if leaf_type is not None:
+                    values.append(value_of_type(self.trace, leaf, leaf_type, f"`{name}`"))
         return values
 
     def _set(self, plan: dict[str, Merged], results: Sequence[Value], found: Sequence[dict[str, Any]]) -> None:
@@ -283,15 +282,15 @@ class Branch(Construct):
         for name, merged in plan.items():
             leaves = []
             given = [Tree.of(f[name]).leaves for f in found if f[name] is not UNBOUND]
-            for number, (kind, scalar) in enumerate(zip(merged.kinds, merged.scalars)):
-                if kind is None:  # what is kept may be of an earlier attempt
+            for number, (leaf_type, scalar) in enumerate(zip(merged.leaf_types, merged.scalars)):
+                if leaf_type is None:  # `kept` may be of an earlier attempt
                     leaves.append(given[0][number])
                     continue
-                value = replace(next(rest), weak=kind.weak)
+                value = replace(next(rest), weak=leaf_type.weak)
                 array = Traced(self.trace, Cell(value, owned=True), scalar=scalar)
                 older = [g[number] for g in given if is_array(g[number]) and g[number]._cell.region.open]
                 if older:
-                    array._cell.frozen = f"a store into `{name}`, which is one array or another behind the `if`"
+                    array._cell.frozen = f"a store into `{name}`, which is one array or another after the `if`"
                     watch(array, older)
                 leaves.append(array)
             either = merged.treedef.unflatten(leaves)
@@ -301,9 +300,11 @@ class Branch(Construct):
             self.variables.set(name, either)
 
 
-def common(one: Kind, other: Kind) -> Kind:
-    """The kind of a number that is either: where Python's type depends on the data, it is the wider one here."""
-    return Kind((), np.result_type(one.dtype, other.dtype))
+def common(one: LeafType, other: LeafType) -> LeafType:
+    """The type of a number that is of one of two types: if Python's type depends on the data, it is the wider one
+    here.
+    """
+    return LeafType((), np.result_type(one.dtype, other.dtype))
 
 
 def _advice(path: str, values: Sequence[Any]) -> str:
@@ -325,8 +326,8 @@ def _alike(one: dict[str, Merged], other: dict[str, Merged]) -> bool:
         return False
     return all(
         one[n].treedef == other[n].treedef
-        and one[n].kinds == other[n].kinds
-        and all(k is not None or same(a, b) or a is b for k, a, b in zip(one[n].kinds, one[n].kept, other[n].kept))
+        and one[n].leaf_types == other[n].leaf_types
+        and all(k is not None or same(a, b) or a is b for k, a, b in zip(one[n].leaf_types, one[n].kept, other[n].kept))
         for n in one
     )
 
@@ -342,7 +343,7 @@ def _shown(value: Any) -> str:
         return "None"
     if isinstance(value, Traced):
         return value._describe()
-    if is_varying(value):
-        return str(getattr(type(value), VARYING))
+    if is_dynamic(value):
+        return str(getattr(type(value), DYNAMIC))
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

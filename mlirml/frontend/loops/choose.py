@@ -1,8 +1,8 @@
-"""Which functions are loops over elements, and which are array code that happens to have a Python loop in it.
+"""Choice of the front end: functions that loop over elements, or array code that happens to have a Python loop.
 
 A loop over `range` whose variable is an index of what its body stores into, sums up or compares is one over elements,
 and so is a `while` with a number that it counts up or down. A loop over the layers of a network is none: its variable
-picks arrays out of a list.
+indexes a list of arrays.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mlirml.frontend.loops.source.unsupported import has_long_lists, has_loops
 from mlirml.frontend.tracing.iteration_limits import LIMITED
 
 TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
-"""True if the user wants functions traced, also those that transforms are given."""
+"""True if the user wants functions traced, including those that transforms are given."""
 
 _CALL = re.compile(r"`(?:c?math\.|np\.(?=float|int|uint|complex))?(\w+)\(\)`")
 _KINDS = re.compile(r"(float|u?int|complex)\d*")
@@ -42,14 +42,14 @@ _PURE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unary
 
 
 def check_frontend(frontend: Any) -> None:
-    """Refuse a front end that there is none of."""
+    """Refuse an unknown front end."""
     if frontend not in FRONTENDS:
         words = ", ".join(map(repr, FRONTENDS))
         raise ArgumentError(f"compile: frontend={frontend!r} is not known", help=f"it is one of {words}")
 
 
 def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
-    """True if a function is captured with its loops."""
+    """True if a function is to be captured with its loops."""
     plain = plain_function(function)
     if frontend == "trace":
         return False
@@ -65,12 +65,11 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
 
 
 def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureError) -> bool:
-    """True if tracing a function failed over what the loop front end takes.
+    """True if tracing a function failed on a construct that the loop front end supports.
 
-    That is a branch on data; a slice between numbers of the program; an index of the program into a list or tuple; a
-    loop that goes on while the data say so, or as often as they say; something else in a function with loops that needs
-    a number; functions of numbers, as `math.exp(x)` and `float(x)`; and a store into an array that a method made, whose
-    calls are not seen when it is traced.
+    These are a branch on data; a slice with dynamic bounds; a dynamic index into a list or tuple; a loop with a dynamic
+    trip count or condition; another use of a number in a function with loops; functions of numbers, as `math.exp(x)`
+    and `float(x)`; and a store into an array that a method made, whose calls are not seen when it is traced.
     """
     if frontend != "auto":
         return False
@@ -87,12 +86,12 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
 
 
 def turns_on_number(error: CaptureError) -> bool:
-    """True if tracing a function failed over a branch on one number, which the loop front end takes."""
+    """True if tracing a function failed on a branch on one number, which the loop front end supports."""
     return isinstance(error, TracedBoolError) and not error.of_array
 
 
 def _any_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = frozenset()) -> bool:
-    """True if a function has loops, or one that it calls by name, or a method of a class that it names."""
+    """True if there are loops in a function, in one that it calls by name, or in a method of a class that it names."""
     from mlirml.frontend.namespace.numpy_namespace import is_library
 
     if function.__code__ in seen or is_library(function.__globals__.get("__name__")):
@@ -119,7 +118,7 @@ def _methods(function: types.FunctionType) -> Iterator[types.FunctionType]:
 
 
 def is_of_calls(error: CaptureError) -> bool:
-    """True if tracing a function failed over a call that the loop front end replaces, if it can."""
+    """True if tracing a function failed on a call that the loop front end replaces, where possible."""
     called = _CALL.fullmatch(error.subject)
     of_numbers = called is not None and bool(
         _KINDS.fullmatch(called[1]) or called[1] == "round" or hasattr(math, called[1])
@@ -129,9 +128,9 @@ def is_of_calls(error: CaptureError) -> bool:
 
 @contextmanager
 def short_loops(function: Callable[..., Any], frontend: str) -> Iterator[None]:
-    """Trace a function with loops in it only as long as these are short; else raise `LongIteration`.
+    """Context manager: trace a function with loops only as long as these are short; else raise `LongIteration`.
 
-    What a transform is given is captured by the same front end.
+    Functions that transforms are given are captured by the same front end.
     """
     plain = plain_function(function) if frontend == "auto" else None
     has_source = plain is not None and source_of(plain) is not None
@@ -145,7 +144,7 @@ def short_loops(function: Callable[..., Any], frontend: str) -> Iterator[None]:
 
 
 def plain_function(function: Any) -> types.FunctionType | None:
-    """The Python function behind transforms, partials, methods and callable objects."""
+    """The Python function wrapped by transforms, partials, methods and callable objects."""
     while (transformed := _transformed(function)) is not None or isinstance(function, functools.partial):
         function = function.func if transformed is None else transformed
     function = getattr(function, MARK, function)
@@ -156,7 +155,7 @@ def plain_function(function: Any) -> types.FunctionType | None:
 
 
 def _transformed(function: Any) -> Any:
-    """What a transform, such as `grad`, was given."""
+    """The function that a transform, such as `grad`, was given."""
     module = getattr(function, "__globals__", {}).get("__name__")
     return getattr(function, "__wrapped__", None) if module == "mlirml.transforms" else None
 
@@ -204,7 +203,7 @@ def _has_own(function: types.FunctionType) -> bool:
 
 
 def _has_while(code: types.CodeType) -> bool:
-    """True if code jumps back to anywhere but the head of a `for`."""
+    """True if code jumps back to any instruction but the head of a `for`."""
     if _BACKWARD.isdisjoint(code.co_code[::2]):
         return False
     found = {one.offset: one for one in dis.get_instructions(code)}
@@ -236,7 +235,7 @@ def _over_elements(loop: ast.AST) -> bool:
     if isinstance(loop, ast.While) and not any(
         isinstance(n, ast.Subscript) and _indices(n.slice) & numbers for n in inside
     ):
-        return False  # it counts where slices begin and end, as array code does
+        return False  # it computes bounds of slices, as array code does
 
     def picks(root: ast.AST) -> bool:
         return any(isinstance(n, ast.Subscript) and loaded(n.slice) & numbers for n in ast.walk(root))
@@ -260,7 +259,7 @@ def _indices(subscript: ast.expr) -> set[str]:
 
 
 def _counted(node: ast.AST) -> set[str]:
-    """The variable that a statement counts up or down."""
+    """The variable that a statement increments or decrements."""
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         target = node.target
     elif isinstance(node, ast.Assign) and _sums_up(node) and isinstance(node.targets[0], ast.Name):
@@ -270,9 +269,9 @@ def _counted(node: ast.AST) -> set[str]:
     return {target.id} if all(isinstance(n, _PURE) for n in ast.walk(node.value)) else set()
 
 
-def _computed(inside: list[ast.AST]) -> set[str]:
-    """The variables that statements give what is computed of numbers, as `low = middle + 1`."""
-    found = [n for n in inside if isinstance(n, ast.Assign) and all(isinstance(v, _PURE) for v in ast.walk(n.value))]
+def _computed(nodes: list[ast.AST]) -> set[str]:
+    """The variables that are assigned arithmetic on numbers, as `low = middle + 1`."""
+    found = [n for n in nodes if isinstance(n, ast.Assign) and all(isinstance(v, _PURE) for v in ast.walk(n.value))]
     return {t.id for node in found for t in node.targets if isinstance(t, ast.Name)}
 
 

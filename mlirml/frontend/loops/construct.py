@@ -1,4 +1,4 @@
-"""What loops and branches have in common: they are written again until it is known what they carry."""
+"""Base class of loops and branches: their regions are retraced until it is known which values they carry."""
 
 from __future__ import annotations
 
@@ -6,30 +6,30 @@ import types
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mlirml.frontend.loops.containers import Held, Place
+from mlirml.frontend.loops.containers import Element, Snapshot
 from mlirml.frontend.loops.variables import Stored, Variables
 from mlirml.frontend.state.recursion import DEEPEST
 from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import Kind
+from mlirml.frontend.tracing.carry import LeafType
 from mlirml.frontend.tracing.growing_list import GrowingList
 from mlirml.frontend.tracing.number_lists import settle
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Region
 
 
-class Again(BaseException):
-    """A loop or branch has to be written again. No error: user code must not catch it."""
+class Retrace(BaseException):
+    """A loop or branch has to be retraced. No error: user code must not catch it."""
 
     def __init__(self, construct: Construct, lists: Sequence[GrowingList] = ()) -> None:
         super().__init__()
-        self.construct, self.lists = construct, lists  # the lists of numbers that become arrays, or wider ones, before
+        self.construct, self.lists = construct, lists  # lists of numbers to convert to arrays, or wider ones
 
 
 class Construct:
-    """A loop or a branch that is being written.
+    """A loop or a branch that is being traced.
 
-    `own` are the variables that it assigns to, `key` is the code that it stands for. `cells` are the allocations that
-    it stores into: those that its source shows, and those that turn out when it is written.
+    `own` are the variables that it assigns, `key` identifies its code. `cells` are the allocations that it stores into:
+    those found in its source, and those found while tracing.
     """
 
     owner = "a loop"
@@ -40,18 +40,18 @@ class Construct:
         self.named = self.own = tuple(own)
         self.key = parts[0].__code__
         self._changed = changed
-        self.held = Held(())
+        self.held = Snapshot(())
 
     def signature(self) -> Any:
-        """What tells whether an earlier attempt in the same trace was about the same: the kinds of all variables."""
+        """A key for facts learned in an earlier attempt of the same trace: the types of all variables."""
         variables = list(self.variables.items())
         self.trace.signed += [value for _, value in variables]
-        places = [(name, place.get(None)) for name, place in self.variables.places.items()]
-        self.trace.signed += [value for _, value in places]
-        return self.key, tuple((name, _sign(value)) for name, value in (*variables, *places))
+        elements = [(name, element.get(None)) for name, element in self.variables.elements.items()]
+        self.trace.signed += [value for _, value in elements]
+        return self.key, tuple((name, _sign(value)) for name, value in (*variables, *elements))
 
     def run(self) -> None:
-        """Write it."""
+        """Trace it."""
         self.trace.constructs += 1
         try:
             if self.trace.constructs > DEEPEST:
@@ -62,8 +62,8 @@ class Construct:
 
     def _attempts(self) -> None:
         b = self.trace.builder
-        self.held = Held(self.variables.items())
-        self.add_places(self.held.known(self.trace.places.get(self.key, ())))
+        self.held = Snapshot(self.variables.items())
+        self.add_elements(self.held.known(self.trace.changed_elements.get(self.key, ())))
         while True:
             before = {name: self.variables.get(name) for name in self.own}
             self.prepare(before)
@@ -78,48 +78,50 @@ class Construct:
                     self.variables.set(name, value)
                 self.held.restore()
                 b.rewind(mark)
-                if not isinstance(reason, Again) or reason.construct is not self:
+                if not isinstance(reason, Retrace) or reason.construct is not self:
                     raise
                 if reason.lists:
                     self._settle(reason.lists)
 
     def _settle(self, lists: Sequence[GrowingList]) -> None:
-        """Make arrays of lists, whose items are no variables any more."""
+        """Convert lists to arrays; their items are no variables any more."""
         for one in lists:
             settle(one)
-        places = {path: p for path, p in self.variables.places.items() if all(p.kept.holder is not x for x in lists)}
-        self.variables.places = places
-        self.own = (*self.named, *places)
-        self.held = Held(self.variables.items())
+        elements = {
+            path: p for path, p in self.variables.elements.items() if all(p.kept.holder is not x for x in lists)
+        }
+        self.variables.elements = elements
+        self.own = (*self.named, *elements)
+        self.held = Snapshot(self.variables.items())
 
-    def add_places(self, places: Iterable[Place]) -> bool:
-        """Let elements of containers be variables that this assigns to; whether there are new ones among them."""
-        new = {place.path: place for place in places if place.path not in self.variables.places}
-        self.variables.places |= new
-        self.own = (*self.named, *self.variables.places)
+    def add_elements(self, elements: Iterable[Element]) -> bool:
+        """Make elements of containers variables that this assigns; True if there are new ones among them."""
+        new = {element.path: element for element in elements if element.path not in self.variables.elements}
+        self.variables.elements |= new
+        self.own = (*self.named, *self.variables.elements)
         return bool(new)
 
-    def check_places(self) -> None:
-        """Raise `Again` where an element of a container turns out to be assigned."""
-        places = self.held.places()
-        self.trace.places[self.key] = places
-        if self.add_places(places):
-            raise Again(self)
+    def check_elements(self) -> None:
+        """Raise `Retrace` where an element of a container turns out to be assigned."""
+        elements = self.held.elements()
+        self.trace.changed_elements[self.key] = elements
+        if self.add_elements(elements):
+            raise Retrace(self)
 
     @property
     def certain(self) -> bool:
-        """True if what is in it is done for every value of the loop variable."""
+        """True if its code is executed for every value of the loop variable."""
         return False
 
     def prepare(self, before: dict[str, Any]) -> None:
-        """Read what is needed in front of the construct. What is written now stays for all attempts."""
+        """Emit the operands before the operation; they are kept when tracing is retried."""
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
-        """One attempt, which raises `Again` where what is carried turns out to be something else."""
+        """Trace once; raises `Retrace` if the carried values turn out to be different."""
         raise NotImplementedError
 
     def seen(self) -> list[str]:
-        """The variables of arrays that it is seen to store into."""
+        """The array variables that it is seen to store into."""
         return list(self._changed)
 
     def _cells(self) -> list[Cell]:
@@ -135,7 +137,7 @@ class Construct:
         return found
 
     def enter(self) -> None:
-        """The builder is in a region of this construct now."""
+        """Mark the builder's region as one of this construct."""
         self.trace.builder.region.construct = self
 
 
@@ -150,11 +152,11 @@ def _sign(value: Any) -> Any:
 
 
 def is_certain(region: Region) -> bool:
-    """True if what is written in a region is done in every round of the loops around it."""
+    """True if code in a region is executed in every iteration of the enclosing loops."""
     inner: Region | None = region
     while inner is not None and inner.parent is not None:
         construct = inner.construct
-        # A region of the same loop again is that of an expression, which may not be reached.
+        # A nested region of the same loop is that of an expression, which may not be executed.
         if construct is None or not construct.certain or inner.parent.construct is construct:
             return False
         inner = inner.parent
@@ -162,7 +164,7 @@ def is_certain(region: Region) -> bool:
 
 
 def note_store(trace: Trace, cell: Cell) -> None:
-    """A store into an allocation from outside: the outermost loop that it is outside of is written again."""
+    """Note a store into an allocation from outside: the outermost loop that does not contain it is retraced."""
     region: Region | None = trace.builder.region
     around: list[Construct] = []
     while region is not None and region is not cell.region:
@@ -176,7 +178,7 @@ def note_store(trace: Trace, cell: Cell) -> None:
         cells = trace.stored_in.setdefault(construct.key, [])
         if cell not in cells:
             cells.append(cell)
-    raise Again(around[-1])
+    raise Retrace(around[-1])
 
 
-Kinds = list[Kind]
+Kinds = list[LeafType]

@@ -1,11 +1,11 @@
-"""The lists, dicts, sets and objects that a loop or branch changes: what they hold is part of its state.
+"""Lists, dicts, sets and objects that a loop or branch changes: their contents are part of its state.
 
     for i in range(len(x)):         an scf.for that carries `counts["low"]`, the element of the dict, as it carries a
         if x[i] < 0:                variable
             counts["low"] += 1
 
-What is found in a container is taken down in front of each loop and branch, and put back before it is written again
-and before its second branch. An element that is another one afterwards becomes a variable of the loop or branch.
+The contents of containers are saved before each loop and branch, and restored before it is retraced and before its
+second branch. An element that differs afterwards becomes a variable of the loop or branch.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from mlirml.core.dataclass import dataclass
 from mlirml.frontend.namespace.numpy_namespace import is_library
 from mlirml.frontend.tracing.growing_list import GrowingList, Rows
 
-_MOST = 4096  # containers that are looked at: beyond that a program hangs together with what is none of its state
+_MOST = 4096  # limit of inspected containers: a program with more refers to objects that are not part of its state
 _CONSTANTS = frozenset([bool, int, float, complex, str, bytes, type(None)])
 
 
 @dataclass(frozen=True)
-class Place:
+class Element:
     """An element of a container, as the user writes it."""
 
-    kept: Kept
+    kept: SavedContainer
     key: Any
     path: str
 
     def get(self, missing: Any) -> Any:
-        """What is there."""
+        """The current value."""
         return self.kept.items().get(self.key, missing)
 
     def set(self, value: Any) -> None:
-        """Put something there."""
+        """Assign a value."""
         self.kept.put(self.key, value)
 
     def remove(self) -> None:
-        """Leave nothing there, if there was nothing in front of the loop or branch."""
+        """Delete the element, if it did not exist before the loop or branch."""
         if self.key not in self.kept.before:
             self.kept.remove(self.key)
 
     @property
     def name(self) -> tuple[int, Any]:
-        """The same in all attempts."""
+        """A key that is the same in all attempts."""
         return id(self.kept.holder), self.key
 
 
-class Kept:
-    """A container, and what it held."""
+class SavedContainer:
+    """A container, with its saved contents."""
 
     def __init__(self, holder: Any, path: str) -> None:
         self.holder, self.path = holder, path
         self.before = self.items()
 
     def items(self) -> dict[Any, Any]:
-        """What it holds now, by index, key or attribute; an element of a set is its own key."""
+        """The current contents, by index, key or attribute; an element of a set is its own key."""
         raise NotImplementedError
 
     def put(self, key: Any, value: Any) -> None:
@@ -68,15 +68,15 @@ class Kept:
         raise NotImplementedError
 
     def remove(self, key: Any) -> None:
-        """Take an element out."""
+        """Delete an element."""
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Let it hold what it held."""
+        """Restore the saved contents."""
         raise NotImplementedError
 
     def at(self, key: Any) -> str:
-        """An element as the user writes it."""
+        """The user's expression for an element."""
         return f"{self.path}[{key!r}]"
 
     def is_same(self) -> bool:
@@ -89,11 +89,11 @@ class Kept:
         )
 
     def keys(self) -> tuple[Any, ...]:
-        """What tells one structure from another."""
+        """The keys, which distinguish structures."""
         return tuple(self.items())
 
 
-class _List(Kept):
+class _List(SavedContainer):
     def items(self) -> dict[Any, Any]:
         return dict(enumerate(self.holder))
 
@@ -114,8 +114,8 @@ class _List(Kept):
             self.holder[:] = self.before.values()
 
 
-class Growing(Kept):
-    """A list that loops may append to. `grows` tells that this loop does, and stores the items into rows."""
+class Growing(SavedContainer):
+    """A list that loops may append to. `grows` is set if this loop does, with the items stored into rows."""
 
     grows = False
 
@@ -125,7 +125,7 @@ class Growing(Kept):
 
     @property
     def open_rows(self) -> Rows | None:
-        """The rows that it was, if a loop appends to them."""
+        """The saved rows, if a loop appends to them."""
         first = next(iter(self.before.values()), None)
         return first if isinstance(first, Rows) and first.writer is not None else None
 
@@ -144,7 +144,7 @@ class Growing(Kept):
         self.holder.parts = list(self.before.values())
 
 
-class _Dict(Kept):
+class _Dict(SavedContainer):
     def items(self) -> dict[Any, Any]:
         return dict(self.holder)
 
@@ -159,7 +159,7 @@ class _Dict(Kept):
         self.holder.update(self.before)
 
 
-class _Set(Kept):
+class _Set(SavedContainer):
     def items(self) -> dict[Any, Any]:
         return {item: item for item in self.holder}
 
@@ -174,7 +174,7 @@ class _Set(Kept):
         self.holder.update(self.before)
 
 
-class _Object(Kept):
+class _Object(SavedContainer):
     def items(self) -> dict[Any, Any]:
         slots = {n: getattr(self.holder, n) for n in _slots(type(self.holder)) if hasattr(self.holder, n)}
         return {**slots, **getattr(self.holder, "__dict__", {})}
@@ -201,11 +201,11 @@ class _Object(Kept):
         return f"{self.path}.{key}"
 
 
-class Held:
-    """The containers that variables reach, and what they held when this was made."""
+class Snapshot:
+    """The containers that variables reach, with their contents when this was made."""
 
     def __init__(self, variables: Iterable[tuple[str, Any]]) -> None:
-        self._kept: dict[int, Kept] = {}
+        self._kept: dict[int, SavedContainer] = {}
         queue = list(variables)
         seen: set[int] = set()
         for path, value in queue:
@@ -214,21 +214,21 @@ class Held:
             seen.add(id(value))
             made = _made(value, path)
             if made is None:
-                queue += _inside(value, path)
+                queue += _immutable_contents(value, path)
                 continue
             self._kept[id(value)] = made
             if not _CONSTANTS.issuperset(map(type, made.before.values())):
                 queue += [(made.at(key), item) for key, item in made.before.items() if type(item) not in _CONSTANTS]
 
     def restore(self) -> bool:
-        """Let the containers hold what they held; whether one of them held something else."""
+        """Restore the contents of all containers; True if one of them had changed."""
         changed = [kept for kept in self._kept.values() if not kept.is_same()]
         for kept in changed:
             kept.restore()
         return bool(changed)
 
     @property
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[SavedContainer]:
         """The containers."""
         return [*self._kept.values()]
 
@@ -236,54 +236,54 @@ class Held:
         """The lists that loops may append to."""
         return [kept for kept in self._kept.values() if isinstance(kept, Growing)]
 
-    def places(self) -> list[Place]:
-        """The elements that are others now, and new ones."""
+    def elements(self) -> list[Element]:
+        """The elements that have changed, and new ones."""
         found = []
         for kept in self._changed():
             if isinstance(kept, _Set):
                 continue
             for key, item in kept.items().items():
                 if not _is_same(item, kept.before.get(key, kept)):
-                    found.append(Place(kept, key, kept.at(key)))
+                    found.append(Element(kept, key, kept.at(key)))
         return found
 
     def structures(self) -> dict[int, tuple[Any, ...]]:
-        """The keys of the containers that have others now."""
+        """The keys of the containers whose keys have changed."""
         return {id(k.holder): k.keys() for k in self._changed() if k.keys() != tuple(k.before)}
 
-    def words(self, holder: int) -> tuple[str, tuple[Any, ...]]:
-        """A container as the user writes it, and the keys that it had."""
+    def described(self, holder: int) -> tuple[str, tuple[Any, ...]]:
+        """The user's expression for a container, and its saved keys."""
         kept = self._kept[holder]
         return kept.path, tuple(kept.before)
 
     def has_changed(self, value: Any) -> bool:
-        """True if a list or dict that a value is made of holds something else now."""
+        """True if a list or dict in a value has changed."""
         return any(id(one) in self._kept and not self._kept[id(one)].is_same() for one in _mutable(value))
 
-    def known(self, places: Iterable[Place]) -> list[Place]:
-        """Places of an earlier attempt that are still there."""
+    def known(self, elements: Iterable[Element]) -> list[Element]:
+        """The elements of an earlier attempt that still exist."""
         found = []
-        for place in places:
-            kept = self._kept.get(id(place.kept.holder))
-            if kept is not None and kept.holder is place.kept.holder and place.key in kept.before:
-                found.append(Place(kept, place.key, kept.at(place.key)))
+        for element in elements:
+            kept = self._kept.get(id(element.kept.holder))
+            if kept is not None and kept.holder is element.kept.holder and element.key in kept.before:
+                found.append(Element(kept, element.key, kept.at(element.key)))
         return found
 
-    def _changed(self) -> list[Kept]:
+    def _changed(self) -> list[SavedContainer]:
         return [k for k in self._kept.values() if not (isinstance(k, Growing) and k.grows) and not k.is_same()]
 
 
 def with_other_name(value: Any, other: Any, variables: Iterable[tuple[str, Any]]) -> bool:
     """True if a list or dict in a value, which is another one in `other`, has a second name among variables.
 
-    A loop or branch that gives either of the two gives a new one, through which no store would go to the first.
+    The result of a loop or branch is a new container, and a store into it would not reach the first.
     """
     found = [one for one in _mutable(value) if all(one is not same for same in _mutable(other))]
     if not found:
         return False
     named = [*variables]
     references = [item for _, item in named]
-    for kept in Held(named).kept:
+    for kept in Snapshot(named).kept:
         references += kept.items().values()
     while more := [item for one in references if type(one) is tuple for item in one]:
         references = [one for one in references if type(one) is not tuple] + more
@@ -298,7 +298,7 @@ def is_flat_list(value: Any) -> bool:
 
 
 def _mutable(value: Any) -> list[Any]:
-    """The lists and dicts that a value is made of, but for lists that are arrays."""
+    """The lists and dicts in a value, except for lists that are arrays."""
     if type(value) is GrowingList:
         return [] if value.has_rows else [value, *(x for item in value.parts for x in _mutable(item))]
     if isinstance(value, tuple):
@@ -317,12 +317,16 @@ def _is_same(one: Any, other: Any) -> bool:
     return one is other or (type(one) is type(other) and type(one) in _CONSTANTS and repr(one) == repr(other))
 
 
-def _made(value: Any, path: str) -> Kept | None:
+def _made(value: Any, path: str) -> SavedContainer | None:
     if type(value) is GrowingList:
         return Growing(value, path)
-    kinds: list[tuple[Any, Callable[[Any, str], Kept]]] = [((list, deque), _List), (dict, _Dict), (set, _Set)]
-    for kind, made in kinds:
-        if isinstance(value, kind):
+    types_: list[tuple[Any, Callable[[Any, str], SavedContainer]]] = [
+        ((list, deque), _List),
+        (dict, _Dict),
+        (set, _Set),
+    ]
+    for type_, made in types_:
+        if isinstance(value, type_):
             return made(value, path)
     if isinstance(value, types.SimpleNamespace):
         return _Object(value, path)
@@ -345,8 +349,8 @@ def _slots(cls: type) -> tuple[str, ...]:
     )
 
 
-def _inside(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """What is reached through something that cannot change itself."""
+def _immutable_contents(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """The values reachable through an immutable object: items of tuples, free variables of functions and the like."""
     if isinstance(value, tuple):
         names = getattr(value, "_fields", None)
         for number, item in enumerate(value):

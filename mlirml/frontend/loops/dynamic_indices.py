@@ -1,4 +1,4 @@
-"""Places in arrays whose bounds may be numbers of the program, and what is known of such numbers."""
+"""Locations of slices with dynamic bounds in arrays, and relations between such bounds."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
 
 Number = Any
-"""An integer: Python's, or one of the program."""
+"""An integer: Python's, or a dynamic one."""
 _MOST = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """Where a part lies along an axis of an array: from `start` on, in steps along dimension `dim` of the part."""
+    """The extent of a slice along an axis of an array: from `start` on, with a step, along dimension `dim` of the
+    slice.
+    """
 
     start: Number
     step: int = 1
@@ -30,9 +32,9 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Read:
-    """Elements that are read: of the array `base` the part that `axes` and the lengths of its dimensions tell.
+    """A read of elements: the slice of the array `base` with these `axes` and lengths.
 
-    `aligned` if an element of the result is computed of the one at the same place of the part.
+    `aligned` if each element of the result is computed from the one at the same index of the slice.
     """
 
     base: Traced
@@ -41,10 +43,10 @@ class Read:
     version: int
     aligned: bool = True
 
-    def same_place(self, other: Read) -> bool:
-        """True if two parts are one."""
+    def is_same_part(self, other: Read) -> bool:
+        """True if two slices are equal."""
         integers = self.base._trace.integers
-        if not self.base._same_place(other.base) or len(self.shape) != len(other.shape):
+        if not self.base._is_same_part(other.base) or len(self.shape) != len(other.shape):
             return False
         axes = all(
             one.step == two.step and one.dim == two.dim and _equal(integers, one.start, two.start)
@@ -53,10 +55,10 @@ class Read:
         return axes and all(_equal(integers, one, two) for one, two in zip(self.shape, other.shape))
 
     def is_apart(self, other: Read) -> bool:
-        """True if two parts certainly have no element in common."""
+        """True if two slices certainly have no element in common."""
         if self.base._cell is not other.base._cell:
             return True
-        if not self.base._same_place(other.base):
+        if not self.base._is_same_part(other.base):
             return False
         integers = self.base._trace.integers
         for number in range(len(self.axes)):
@@ -78,9 +80,9 @@ class Read:
         return (axis.start, last) if axis.step > 0 else (last, axis.start)
 
 
-def index_of(read: Read, place: Sequence[Number]) -> tuple[Number, ...]:
-    """Where in the array an element of a part is."""
-    return tuple(axis.start if axis.dim is None else axis.start + place[axis.dim] * axis.step for axis in read.axes)
+def index_of(read: Read, indices: Sequence[Number]) -> tuple[Number, ...]:
+    """The index in the array of an element of a slice."""
+    return tuple(axis.start if axis.dim is None else axis.start + indices[axis.dim] * axis.step for axis in read.axes)
 
 
 def _equal(integers: Any, one: Number, other: Number) -> bool:
@@ -90,8 +92,8 @@ def _equal(integers: Any, one: Number, other: Number) -> bool:
     return None not in forms and forms[0] - forms[1] == type(forms[0])(0)
 
 
-def held(trace: Trace, number: Number, low: Number, high: Number) -> Number:
-    """A number held between two others; nothing is written for what is known already."""
+def clamped(trace: Trace, number: Number, low: Number, high: Number) -> Number:
+    """A number clamped between two others; nothing is emitted if it is known to be between them."""
     b, integers = trace.builder, trace.integers
     form, lowest, highest = (integers.of(n) for n in (number, low, high))
     limits = integers.limits(form - lowest)[0], integers.limits(highest - form)[0]
@@ -115,12 +117,12 @@ def index_name(trace: Trace, number: Number) -> str:
 
 
 def python_integer(trace: Trace, value: Any) -> Traced:
-    """A value as a Python integer of the program."""
+    """A value as a dynamic Python integer."""
     return Traced(trace, Cell(replace(value, weak=True)), scalar=True)
 
 
 def slice_bound(trace: Trace, bound: Any) -> Any:
-    """A bound of a slice with an integer of the program in i64, and what its dtype tells of it; others as they are."""
+    """A dynamic slice bound converted to i64, with the range of its dtype recorded; others unchanged."""
     if not isinstance(bound, Traced) or bound.shape or bound.dtype.kind not in "iu" or bound._known() is not None:
         return int(bound) if isinstance(bound, np.integer) else bound
     if bound.dtype == np.int64:

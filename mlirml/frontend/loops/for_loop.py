@@ -1,4 +1,4 @@
-"""`for` over a range: an `scf.for`, or where a `break` may end it an `scf.while`."""
+"""`for` over a range: an `scf.for`, or an `scf.while` if a `break` may end it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ForLoop(Loop):
 
     owner = "the `for` loop"
 
-    def __init__(self, *arguments: Any, rounds: Any, body: Any, target: str, stop: str, **names: Any) -> None:
+    def __init__(self, *arguments: Any, iterable: Any, body: Any, target: str, stop: str, **names: Any) -> None:
         super().__init__(*arguments, keep=target, **names)
         self.body, self.target, self.flag = body, target, stop
-        self.parallel = isinstance(rounds, Parallel) or (isinstance(rounds, TracedRange) and rounds.parallel)
-        real = rounds.range if isinstance(rounds, Parallel) else rounds
+        self.parallel = isinstance(iterable, Parallel) or (isinstance(iterable, TracedRange) and iterable.parallel)
+        real = iterable.range if isinstance(iterable, Parallel) else iterable
         self.start, self.stop, self.step = real.start, real.stop, real.step
         self.range = real
         self.count = len(real) if isinstance(real, range) else None
@@ -59,8 +59,8 @@ class ForLoop(Loop):
         attributes = "{mlirml.parallel}" if self.parallel else ""
         results, arrays = self.split(loop.end(ends, attributes), stored)
         if self.turns and self.count is None:
-            hooks, rounds = self.trace.hooks, self._rounds()
-            odd = hooks.and_(rounds > 0, lambda: rounds % 2 == 1)
+            hooks, iterable = self.trace.hooks, self._max_trip_count()
+            odd = hooks.and_(iterable > 0, lambda: iterable % 2 == 1)
             self.end_of_unknown_turns(before, stored, arrays, odd)
             self.end(before, results)
             self.set_either(before, stored, arrays)
@@ -74,7 +74,7 @@ class ForLoop(Loop):
             writer.close()
 
     def roots(self) -> frozenset[Any]:
-        """The loops in whose rounds the bounds differ."""
+        """The loops whose iterations the bounds vary with."""
         integers = self.trace.integers
         found: frozenset[Any] = integers.roots(self.start) | integers.roots(self.stop)
         return found
@@ -88,7 +88,7 @@ class ForLoop(Loop):
         return bool(self.count) and not self.flag
 
     def _number(self, item: Any) -> Any:
-        """The number of an iteration, from 0."""
+        """The index of an iteration, from 0."""
         if self.step == 1:
             return item - self.start
         if self.step == -1:
@@ -103,9 +103,9 @@ class ForLoop(Loop):
         return not self.flag and (self.count is not None or order(turns) == 2)
 
     def _write_stopped(self, before: dict[str, Any], starts: list[Value], stored: Stored) -> None:
-        """As an `scf.while` that counts the rounds."""
+        """Emit an `scf.while` that counts the iterations."""
         b, trace = self.trace.builder, self.trace
-        count, first = self._rounds(), b.filled((), np.dtype(np.int64), 0)
+        count, first = self._max_trip_count(), b.filled((), np.dtype(np.int64), 0)
         counter = trace.integers.symbol(Linear(0), self._last(count), frozenset([self]))
 
         def begin(arguments: list[Value]) -> Any:
@@ -135,8 +135,8 @@ class ForLoop(Loop):
         stored.end(arrays)
         self.end(before, values)
 
-    def _rounds(self) -> Any:
-        """How many rounds there are at most."""
+    def _max_trip_count(self) -> Any:
+        """An upper bound of the trip count."""
         if self.count is not None:
             return self.count
         length = self.stop - self.start if self.step > 0 else self.start - self.stop
@@ -149,7 +149,7 @@ class ForLoop(Loop):
         return control.to_index(b, value_of(self.trace, bound, "a bound of the loop"))
 
     def _count(self, lower: str, upper: str) -> str:
-        """How many rounds a loop with a negative step has; negative counts are none."""
+        """The trip count of a loop with a negative step; a negative count means none."""
         b = self.trace.builder
         if self.count is not None:
             return control.index(b, self.count)
@@ -169,7 +169,7 @@ class ForLoop(Loop):
         return Traced(self.trace, Cell(replace(number, weak=True)), scalar=True)
 
     def _symbol(self) -> Linear:
-        """The loop variable with its limits."""
+        """The linear form of the loop variable, with its limits."""
         integers = self.trace.integers
         start, stop = integers.of(self.start), integers.of(self.stop)
         if self.count:
@@ -188,7 +188,7 @@ class ForLoop(Loop):
         return None if form is None else form + Linear(-1)
 
     def _set_target(self, before: dict[str, Any]) -> None:
-        """The loop variable keeps its last value."""
+        """Assign the loop variable its last value."""
         if not self.target or self.target not in self.after:
             return
         if self.count:

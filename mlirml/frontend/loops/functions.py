@@ -1,4 +1,4 @@
-"""Python's own functions of numbers, for numbers of the program: `int`, `max`, `math.exp` and so on."""
+"""Python's functions of numbers, for dynamic numbers: `int`, `max`, `math.exp` and so on."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mlirml.frontend.loops.ranges import traced_enumerate, traced_range, traced_
 from mlirml.frontend.namespace.numpy_namespace import is_library, of_numpy, retarget
 from mlirml.frontend.tracing.array import Cell, Traced
 from mlirml.frontend.tracing.growing_list import GrowingList
-from mlirml.frontend.tracing.indexing import is_varying
+from mlirml.frontend.tracing.indexing import is_dynamic
 from mlirml.frontend.tracing.number_lists import is_numeric_list
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ops import error_functions
@@ -32,11 +32,11 @@ _I64, _F64, _C128, _BOOL = (np.dtype(name) for name in ("int64", "float64", "com
 
 
 def replaced(trace: Trace, callee: Any) -> Any:
-    """What to call for a function: the function itself, or where it is of numbers one that takes traced ones too."""
+    """The replacement of a callee: a function that accepts traced numbers too, or the function itself."""
     if isinstance(callee, types.MethodType) and type(callee.__self__) is GrowingList:
         return callee
     if isinstance(callee, (types.FunctionType, types.MethodType)):
-        return retarget(callee, trace, trace._loops_memo)  # what was called by name is rewritten already
+        return retarget(callee, trace, trace._loops_memo)  # functions called by name are rewritten already
     creation = of_numpy(callee, trace, trace._loops_memo)
     if creation is not None:
         return creation
@@ -53,14 +53,14 @@ def replaced(trace: Trace, callee: Any) -> Any:
         return callee
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        plain = len(args) == 1 and not isinstance(args[0], Traced) and not is_varying(args[0]) and not _is_rows(args[0])
+        plain = len(args) == 1 and not isinstance(args[0], Traced) and not is_dynamic(args[0]) and not _is_rows(args[0])
         if callee in _OF_ITEMS and plain:
             args = (list(args[0]),)
             if any(isinstance(item, Traced) for item in args[0]) and not kwargs:
                 with at_user_line():
                     return own(trace, *args)
         of_rows = callee in _OF_LISTS and any(map(_is_rows, args))
-        if not of_rows and callee not in _ALWAYS and not any(isinstance(x, Traced) or is_varying(x) for x in args):
+        if not of_rows and callee not in _ALWAYS and not any(isinstance(x, Traced) or is_dynamic(x) for x in args):
             return callee(*args, **kwargs)
         with at_user_line():
             return own(trace, *args, **kwargs)
@@ -69,23 +69,23 @@ def replaced(trace: Trace, callee: Any) -> Any:
 
 
 def _is_rows(x: Any) -> bool:
-    """True if a loop has appended to a list, or does."""
+    """True for a list that a loop has appended to, or appends to."""
     return type(x) is GrowingList and x.has_rows
 
 
-def _constructed(trace: Trace, kind: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """An object of a class of the user's, whose `__init__` is called as other methods are."""
-    start = inspect.getattr_static(kind, "__init__", None)
-    plain = type(kind) is type and inspect.getattr_static(kind, "__new__") is vars(object)["__new__"]
+def _constructed(trace: Trace, class_: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """An object of a user's class, whose `__init__` is called as other methods are."""
+    start = inspect.getattr_static(class_, "__init__", None)
+    plain = type(class_) is type and inspect.getattr_static(class_, "__new__") is vars(object)["__new__"]
     if not plain or not isinstance(start, types.FunctionType):
-        return kind(*args, **kwargs)
-    made = kind.__new__(kind)
+        return class_(*args, **kwargs)
+    made = class_.__new__(class_)
     retarget(start, trace, trace._loops_memo)(made, *args, **kwargs)
     return made
 
 
 def python_number(trace: Trace, x: Any, dtype: np.dtype) -> Any:
-    """A number as Python's bool, int or float, which gives way in promotion."""
+    """A number as Python's bool, int or float, which yields in promotion."""
     if isinstance(x, Traced):
         known = x._known()
         if known is not None and known.shape == ():
@@ -99,11 +99,11 @@ def python_number(trace: Trace, x: Any, dtype: np.dtype) -> Any:
     return dtype.type(x).item()
 
 
-def _scalar(kind: type[np.generic]) -> _Function:
+def _scalar(scalar_type: type[np.generic]) -> _Function:
     """`np.float32(x)` and its like: a NumPy scalar of a number."""
 
     def function(trace: Trace, x: Any) -> Any:
-        found = x.astype(kind)
+        found = x.astype(scalar_type)
         return Traced(trace, Cell(found._contents()), scalar=True) if not found.shape else found
 
     return function
@@ -123,7 +123,7 @@ def _extreme(comparison: np.ufunc) -> _Function:
             (items,) = args
             if _is_rows(items):
                 return _number_of(items, np.max if comparison is np.greater else np.min)
-            if is_varying(items) and items.ndim == 1:
+            if is_dynamic(items) and items.ndim == 1:
                 return items.max() if comparison is np.greater else items.min()
             if isinstance(items, Traced) and items.ndim != 1:
                 raise DTypeError(
@@ -147,12 +147,12 @@ def _either(trace: Trace, condition: Any, one: Any, other: Any) -> Any:
 
 
 def _number_of(items: GrowingList, function: Any) -> Any:
-    """A number computed of a list of numbers, as Python's where those are."""
+    """A function of a list of numbers, as a Python number if those are."""
     found = function(items.array(), axis=0)
     if not is_numeric_list(items):
         return found
     assert items.rows is not None
-    return Traced(found._trace, Cell(replace(found._read(), weak=items.rows.growth.kinds[0].weak)), scalar=True)
+    return Traced(found._trace, Cell(replace(found._read(), weak=items.rows.growth.leaf_types[0].weak)), scalar=True)
 
 
 def _sorted(trace: Trace, items: Any, *, key: Any = None, reverse: bool = False) -> Any:
@@ -166,7 +166,7 @@ def _sorted(trace: Trace, items: Any, *, key: Any = None, reverse: bool = False)
 
 
 def _sum(trace: Trace, items: Any, start: Any = 0) -> Any:
-    if is_varying(items):
+    if is_dynamic(items):
         return start + items.sum()
     if _is_rows(items):
         return start + (_number_of(items, np.sum) if is_numeric_list(items) else np.sum(items.array(), axis=0))
@@ -250,7 +250,7 @@ def _isqrt(trace: Trace, x: Any) -> Any:
 
 
 def _whole(trace: Trace, x: Any) -> Any:
-    """`math.floor` and its like of an integer."""
+    """`math.floor` and the like of an integer."""
     return python_number(trace, x, _I64)
 
 
@@ -291,7 +291,7 @@ def _fold(name: str) -> _Function:
     """`any` and `all` of items."""
 
     def function(trace: Trace, items: Any) -> Any:
-        if is_varying(items):
+        if is_dynamic(items):
             return getattr(items, name)()
         combine = trace.hooks.or_ if name == "any" else trace.hooks.and_
         result: Any = name == "all"
@@ -322,7 +322,7 @@ _OWN: dict[Any, _Function] = {
     builtins.range: lambda trace, *bounds: traced_range(*bounds),
     builtins.enumerate: lambda trace, *args, **options: traced_enumerate(*args, **options),
     builtins.zip: lambda trace, *args, **options: traced_zip(*args, **options),
-    builtins.reversed: lambda trace, rounds: traced_reversed(rounds),
+    builtins.reversed: lambda trace, iterable: traced_reversed(iterable),
     builtins.int: lambda trace, x: python_number(trace, x, _I64),
     builtins.float: lambda trace, x: python_number(trace, x, _F64),
     builtins.bool: lambda trace, x: python_number(trace, x, _BOOL),
@@ -331,7 +331,7 @@ _OWN: dict[Any, _Function] = {
     builtins.any: _fold("any"),
     builtins.all: _fold("all"),
     builtins.round: _round,
-    builtins.len: lambda trace, x: x.length if _is_rows(x) else x.shape[0] if is_varying(x) else len(x),
+    builtins.len: lambda trace, x: x.length if _is_rows(x) else x.shape[0] if is_dynamic(x) else len(x),
     builtins.str: _text(str),
     builtins.repr: _text(repr),
     builtins.format: _text(format),

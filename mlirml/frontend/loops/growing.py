@@ -1,4 +1,4 @@
-"""Lists that loops append to: a loop of the program stores the items into the rows of arrays.
+"""Lists that loops append to: a loop of the program stores the items into rows of arrays.
 
     hs = []                             hs = __mlirml__.growing([])
     for t in range(n):                  rows = np.empty((n, 4)); an scf.for that carries `rows`
@@ -6,8 +6,8 @@
         hs.append(h)                        rows[t] = h
     return np.stack(hs)                 return rows.copy()
 
-In Python such a list is like any other. A loop that is found to append as many items of the same kinds in each of its
-iterations is written again: the list is then rows of arrays that are as long as it is after the loop.
+In Python such a list is like any other. A loop that is found to append as many items of the same types in each of its
+iterations is retraced: the list is then rows of arrays as long as it is after the loop.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.frontend.loops.affine import Linear
-from mlirml.frontend.loops.construct import Again
+from mlirml.frontend.loops.construct import Retrace
 from mlirml.frontend.loops.containers import Growing
-from mlirml.frontend.loops.variables import Tree, as_kind, is_array, is_number
+from mlirml.frontend.loops.variables import Tree, is_array, is_number, value_of_type
 from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import Kind, joined, kind_of
+from mlirml.frontend.tracing.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.tracing.growing_list import Counts, GrowingList, Growth, Rows
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ if TYPE_CHECKING:
 
 
 def mask_of(test: Callable[[], Any], loop: Any) -> np.ndarray | None:
-    """In which iterations of a loop a condition holds that is computed of the loop variable alone; None for others."""
+    """The iterations of a loop in which a condition holds, as a mask, if it depends on the loop variable alone; else
+    None.
+    """
     variables, name, builder = loop.variables, loop.target, loop.trace.builder
     if not name:
         return None
@@ -58,7 +60,7 @@ _FEW = 16
 
 
 def _at_once(at: Callable[[Any], Any], numbers: range) -> np.ndarray | None:
-    """A condition for all numbers as an array, if it can be computed so; else one by one."""
+    """A condition for all iterations as an array, computed in one call if possible; else one by one."""
     some = [*range(0, len(numbers), len(numbers) // _FEW), len(numbers) - 1]
     try:
         with warnings.catch_warnings():
@@ -84,9 +86,9 @@ def _one_by_one(at: Callable[[Any], Any], numbers: Sequence[int]) -> np.ndarray 
 
 @dataclass(eq=False)
 class Branched:
-    """A list that the branches of an `if` append different numbers of items to.
+    """A list to which the branches of an `if` append different numbers of items.
 
-    `missing` are how many items fewer than `counts` some iterations append, for each of them.
+    `missing` are the numbers of items by which some iterations append fewer than `counts`.
     """
 
     kept: Growing
@@ -95,27 +97,27 @@ class Branched:
     parts: list[list[Any]] = field(default_factory=list)
 
     def note(self, missing: dict[int, np.ndarray]) -> None:
-        """At the end of a branch."""
+        """Record the numbers of items at the end of a branch."""
         growing = self.kept.holder
         self.counts.append(growing.counted - self.kept.counted)
         self.missing.append(missing.get(id(growing), 0))
         self.parts.append(growing.parts)
 
     def each(self, mask: np.ndarray | None) -> Any:
-        """How many items each iteration appends; None where that is not known."""
+        """The number of items that each iteration appends; None if unknown."""
         then, other = (count - missing for count, missing in zip(self.counts, self.missing))
         if mask is not None:
             return np.where(mask, then, other)
         return then if np.array_equal(then, other) else None
 
     def join(self, loop: Any, mask: np.ndarray | None) -> None:
-        """After the branches: as many items as one of them has appended, of which some are missing."""
+        """After the branches: take the counts of the one that appends most, with the others' missing items."""
         growing, most, each = self.kept.holder, max(self.counts), self.each(mask)
         missing = most - each
         if np.any(missing):
             loop.missing[id(growing)] = loop.missing.get(id(growing), 0) + missing
         rows = self.kept.open_rows
-        if rows is None:  # an attempt that tells the kinds of items
+        if rows is None:  # an attempt that finds the types of items
             parts = self.parts[0] if self.counts[0] == most else self.parts[1]
             old = [*self.kept.before.values()]
             growing.parts = [*old, *(_alike(growing, part) for part in parts[len(old) :])]
@@ -125,20 +127,20 @@ class Branched:
 
 
 def _alike(growing: GrowingList, part: Any) -> Any:
-    """Something of the same kind as an item, or rows, from a region that is closed."""
+    """A placeholder of the same type as an item, or rows, of a region that is closed."""
     trace = growing.trace
     if isinstance(part, Rows):
         return replace(part, columns=tuple(_column(trace, c.shape, c.dtype) for c in part.columns))
     tree, leaves = Tree.of(part), []
     for leaf in tree.leaves:
-        kind = kind_of(leaf, "an item")
-        value = replace(trace.builder.filled(kind.shape, kind.dtype, 0), weak=kind.weak)
+        leaf_type = leaf_type_of(leaf, "an item")
+        value = replace(trace.builder.filled(leaf_type.shape, leaf_type.dtype, 0), weak=leaf_type.weak)
         leaves.append(Traced(trace, Cell(value), scalar=is_number(leaf)))
     return tree.treedef.unflatten(leaves)
 
 
 def table(loop: Any, numbers: np.ndarray) -> Any:
-    """The number of an array that belongs to the iteration."""
+    """The element of an array for the current iteration."""
     trace = loop.trace
     found = trace.known(numbers)[loop.number]
     limits = Linear(int(numbers.min())), Linear(int(numbers.max()))
@@ -148,9 +150,9 @@ def table(loop: Any, numbers: np.ndarray) -> Any:
 
 @dataclass(eq=False)
 class Writer:
-    """What a loop appends to one list, in one attempt to write it.
+    """The appends of a loop to one list, in one attempt to trace it.
 
-    `start` are the rows before the loop, `parts` what the list was then.
+    `start` are the rows before the loop, `parts` the contents of the list then.
     """
 
     loop: Any
@@ -163,12 +165,12 @@ class Writer:
 
     @property
     def outer(self) -> Writer | None:
-        """That of a loop around, whose rows these are."""
+        """The writer of an enclosing loop for the same rows."""
         writer: Writer | None = self.start.writer
         return writer
 
     def begin(self) -> None:
-        """Enter an iteration."""
+        """Begin an iteration."""
         before = (
             self.loop.number * self.counts.most if self.counts.each is None else table(self.loop, self.counts.before)
         )
@@ -176,7 +178,7 @@ class Writer:
         self.growing.parts = [replace(self.start, length=length, writer=self, appended=0)]
 
     def check_count(self) -> None:
-        """Refuse an iteration that appends another number of items than the one before."""
+        """Refuse an iteration that appends another number of items than the previous one."""
         missing, each = self.loop.missing.get(id(self.growing), 0), self.counts.each
         wanted = 0 if each is None else self.counts.most - each
         if self.growing.counted != self.counts.most or not np.array_equal(missing, wanted):
@@ -185,25 +187,25 @@ class Writer:
     def appended(self, rows: Rows, value: Any) -> Rows:
         """The rows with one more item."""
         tree, growth = Tree.of(value), rows.growth
-        kinds = _kinds(tree, self.path)
-        both = None if kinds is None or tree.treedef != growth.treedef else _joined(growth.kinds, kinds)
+        leaf_types = _leaf_types(tree, self.path)
+        both = None if leaf_types is None or tree.treedef != growth.treedef else _joined(growth.leaf_types, leaf_types)
         if both is None:
-            raise self.refused(f"items of several kinds are appended to `{self.path}`")
+            raise self.refused(f"items of several types are appended to `{self.path}`")
         scalars = [a and is_number(b) for a, b in zip(growth.scalars, tree.leaves)]
-        if both != growth.kinds or scalars != growth.scalars:
-            growth.kinds, growth.scalars = both, scalars
-            raise Again(self.outermost.loop)
+        if both != growth.leaf_types or scalars != growth.scalars:
+            growth.leaf_types, growth.scalars = both, scalars
+            raise Retrace(self.outermost.loop)
         self.held += [(leaf._cell, leaf._cell.version) for leaf in tree.leaves if is_array(leaf)]
         store(rows, rows.length, tree.leaves, self.path)
         return replace(rows, length=rows.length + 1, appended=rows.appended + 1)
 
     @property
     def outermost(self) -> Writer:
-        """That of the loop which has made the rows."""
+        """The writer of the loop that created the rows."""
         return self if self.outer is None else self.outer.outermost
 
     def check_index(self, rows: Rows, index: Any) -> Any:
-        """The number of an item, which is there for certain."""
+        """The index of an item, checked to exist."""
         integers = self.loop.trace.integers
         if isinstance(index, slice) or integers.of(index) is None:
             raise self.refused(f"a loop appends to `{self.path}` and takes a part of it")
@@ -223,27 +225,29 @@ class Writer:
         return error
 
     def check_held(self, stored: Iterable[Cell]) -> None:
-        """Refuse arrays that change after they were appended: the list has the arrays themselves, not copies."""
+        """Refuse arrays that change after they were appended: the list has references to the arrays, not copies."""
         changed = {id(cell) for cell in stored}
         if any(cell.version != version or id(cell) in changed for cell, version in self.held):
             raise self.refused(f"an array that is an item of `{self.path}` changes in the loop: append a copy of it")
 
     def note_result(self, leaf: Traced, result: Traced) -> None:
-        """After the loop, a variable refers to this array, which was `leaf` at the end of the last iteration."""
+        """After the loop, a variable refers to the array `result`, which was `leaf` at the end of the last
+        iteration.
+        """
         if any(leaf._cell is cell for cell, _ in self.held):
             self.held.append((result._cell, result._cell.version))
 
     def close(self) -> None:
-        """After the loop: the list has all items, unless it is rows of a loop around."""
+        """After the loop: the list has all items, unless it is rows of an enclosing loop."""
         total = self.counts.total
         if self.outer is not None:
             self.outer.held += self.held
             appended = self.start.appended + total
             self.growing.parts = [replace(self.start, length=self.start.length + total, appended=appended)]
             return
-        for column, kind in zip(self.start.columns, self.start.growth.kinds):
-            if not kind.shape:
-                continue  # what is read of it are numbers
+        for column, leaf_type in zip(self.start.columns, self.start.growth.leaf_types):
+            if not leaf_type.shape:
+                continue  # its reads are numbers
             column._cell.frozen = f"a store into `{self.path}`, whose items are rows of an array after a loop"
         for cell, _ in self.held:
             cell.frozen = f"a store into an array that is an item of `{self.path}`, which a loop has appended to"
@@ -252,20 +256,17 @@ class Writer:
 
 def store(rows: Rows, number: Any, leaves: Sequence[Any], path: str) -> None:
     """Store the leaves of an item."""
-    for column, kind, leaf in zip(rows.columns, rows.growth.kinds, leaves):
-        column[number] = Traced(column._trace, Cell(as_kind(column._trace, leaf, kind, path)))
+    for column, leaf_type, leaf in zip(rows.columns, rows.growth.leaf_types, leaves):
+        column[number] = Traced(column._trace, Cell(value_of_type(column._trace, leaf, leaf_type, path)))
 
 
 def learned(growing: GrowingList, before: Sequence[Any], counts: Counts, path: str) -> Growth | None:
-    """How a list grew in an iteration, where these parts were in it before; None for another change.
-
-    All items must be of one structure, of arrays and numbers of one shape and dtype.
-    """
+    """The growth of a list in an iteration before which it had these parts; None for another change."""
     now = growing.parts
     rows = growing.rows
     if rows is not None and rows.writer is not None:
         growth = rows.growth
-        return Growth(counts, growth.treedef, growth.kinds, growth.scalars)
+        return Growth(counts, growth.treedef, growth.leaf_types, growth.scalars)
     if counts.most <= 0 or len(now) < len(before) or any(a is not b for a, b in zip(before, now)):
         return None
     found: Growth | None = None
@@ -274,25 +275,29 @@ def learned(growing: GrowingList, before: Sequence[Any], counts: Counts, path: s
             one: Growth | None = part.growth
         else:
             tree = Tree.of(part)
-            kinds = _kinds(tree, path)
-            one = None if kinds is None else Growth(counts, tree.treedef, kinds, [is_number(x) for x in tree.leaves])
+            leaf_types = _leaf_types(tree, path)
+            one = (
+                None
+                if leaf_types is None
+                else Growth(counts, tree.treedef, leaf_types, [is_number(x) for x in tree.leaves])
+            )
         if one is None:
             return None
         if found is None:
-            found = Growth(counts, one.treedef, one.kinds, one.scalars)
-        both = None if one.treedef != found.treedef else _joined(found.kinds, one.kinds)
+            found = Growth(counts, one.treedef, one.leaf_types, one.scalars)
+        both = None if one.treedef != found.treedef else _joined(found.leaf_types, one.leaf_types)
         if both is None:
             return None
-        found.kinds, found.scalars = both, [a and b for a, b in zip(found.scalars, one.scalars)]
+        found.leaf_types, found.scalars = both, [a and b for a, b in zip(found.scalars, one.scalars)]
     return found
 
 
 def opened(loop: Any, growing: GrowingList, growth: Growth, path: str) -> Writer:
-    """Before a loop: a list as rows that have room for all that it appends, or those of a loop around it."""
+    """Before a loop: convert a list to rows with room for all that it appends, or use those of an enclosing loop."""
     rows, parts, held = growing.rows, list(growing.parts), []
     if rows is None or rows.writer is None:
         total = growing.length + growth.counts.total
-        columns = [_column(loop.trace, (total, *kind.shape), kind.dtype) for kind in growth.kinds]
+        columns = [_column(loop.trace, (total, *leaf_type.shape), leaf_type.dtype) for leaf_type in growth.leaf_types]
         rows = Rows(tuple(columns), growth, growing.length)
         number = 0
         for part in parts:
@@ -312,13 +317,13 @@ def _column(trace: Trace, shape: tuple[int, ...], dtype: np.dtype) -> Traced:
     return Traced(trace, Cell(trace.builder.filled(shape, dtype, 0), owned=True))
 
 
-def _kinds(tree: Tree, path: str) -> list[Kind] | None:
-    """The kinds of the leaves; None where one is neither an array nor a number."""
+def _leaf_types(tree: Tree, path: str) -> list[LeafType] | None:
+    """The types of the leaves; None if one is neither an array nor a number."""
     if not all(is_number(leaf) or is_array(leaf) for leaf in tree.leaves):
         return None
-    return [kind_of(leaf, path) for leaf in tree.leaves]
+    return [leaf_type_of(leaf, path) for leaf in tree.leaves]
 
 
-def _joined(some: Sequence[Kind], others: Sequence[Kind]) -> list[Kind] | None:
+def _joined(some: Sequence[LeafType], others: Sequence[LeafType]) -> list[LeafType] | None:
     found = [joined(*pair) for pair in zip(some, others)]
-    return None if None in found else [kind for kind in found if kind is not None]
+    return None if None in found else [leaf_type for leaf_type in found if leaf_type is not None]

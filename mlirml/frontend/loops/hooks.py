@@ -1,4 +1,4 @@
-"""What rewritten functions call: each decides whether Python goes on as usual, or the program gets a loop."""
+"""Hooks that rewritten functions call: each decides whether Python executes a statement, or the program gets a loop."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.loops.affine import Condition, value_in
 from mlirml.frontend.loops.branch import Branch, common
 from mlirml.frontend.loops.construct import is_certain
-from mlirml.frontend.loops.containers import Held
+from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.ranges import Parallel, TracedRange, numbered
-from mlirml.frontend.loops.variables import Variables, as_kind, is_number
+from mlirml.frontend.loops.variables import Variables, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import joined, kind_of, several
+from mlirml.frontend.tracing.carry import joined, leaf_type_of, several
 from mlirml.frontend.tracing.growing_list import Counts, GrowingList, Growth, Rows
-from mlirml.frontend.tracing.indexing import is_varying
+from mlirml.frontend.tracing.indexing import is_dynamic
 from mlirml.frontend.tracing.iteration_limits import MOST_COPIES
-from mlirml.frontend.tracing.number_lists import exchange, is_dynamic, picked
+from mlirml.frontend.tracing.number_lists import element_at, exchange, is_dynamic_integer
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Check, Region, Value
@@ -45,22 +45,22 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
 }  # fmt: skip
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 _UNSAFE = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
-UNROLLED = 256  # rounds of a loop that has to be unrolled, at most
+UNROLLED = 256  # the most iterations of a loop that has to be unrolled
 MOST_UNROLLED = 1 << 14
 _FEW_COPIES = 8  # of an item of a list in a loop
 Part = types.FunctionType
-Words = Sequence[str]
+Names = Sequence[str]
 
 
 def _reads_arrays(element: Part) -> bool:
-    """True if a function of an enclosing scope reads arrays of the program there."""
+    """True if a function of an enclosing scope reads traced arrays there."""
     return any(isinstance(value, Traced) for _, value in Variables(element).items())
 
 
 def _has_python_numbers(items: GrowingList) -> bool:
-    """True if the items of a list have Python integers in them, whose values may be needed."""
-    kinds = [] if items.rows is None else items.rows.growth.kinds
-    return any(kind.weak and kind.dtype.kind in "bi" for kind in kinds)
+    """True if a list has Python integers, whose values may be needed."""
+    leaf_types = [] if items.rows is None else items.rows.growth.leaf_types
+    return any(leaf_type.weak and leaf_type.dtype.kind in "bi" for leaf_type in leaf_types)
 
 
 class Hooks:
@@ -68,44 +68,44 @@ class Hooks:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._copies = 1  # of what is written now, by the loops around that are unrolled
+        self._copies = 1  # of the code being traced, by the enclosing unrolled loops
         self._branching: set[Any] = set()  # the code of expressions that are better computed in branches
 
     # Statements.
 
-    def for_(self, rounds: Any, body: Part, *words: Any) -> None:
-        """A `for` statement. `body` takes the item; `words` are the further arguments of `_looped`."""
-        if self._looped(rounds, body, *words):  # the others are alike
-            rounds, item = numbered(rounds)
-            body(rounds[0] if item is None else item(rounds[0]))
-            rest = rounds[1:] if item is None else _Items(rounds[1:], item)
-            self._looped(rest, body, *words, peels=False)
+    def for_(self, iterable: Any, body: Part, *names: Any) -> None:
+        """A `for` statement. `body` takes the item; `names` are the further arguments of `_emit_loop`."""
+        if self._emit_loop(iterable, body, *names):  # after peeling, the others are alike
+            iterable, item = numbered(iterable)
+            body(iterable[0] if item is None else item(iterable[0]))
+            rest = iterable[1:] if item is None else _Items(iterable[1:], item)
+            self._emit_loop(rest, body, *names, peels=False)
 
-    def _looped(
+    def _emit_loop(
         self,
-        rounds: Any,
+        iterable: Any,
         body: Part,
-        own: Words,
-        head: Words,
-        after: Words,
-        changed: Words,
+        own: Names,
+        head: Names,
+        after: Names,
+        changed: Names,
         target: str,
         stop: str,
         nests: bool,
-        renewed: Words = (),
+        renewed: Names = (),
         *,
         peels: bool = True,
     ) -> bool:
-        """Write a loop, or its rounds one after the other; or nothing, and tell that its first round differs.
+        """Emit `scf.for`, or unroll it; returns True, having emitted nothing, if the first iteration must be peeled.
 
-        `stop` is the flag that ends the loop, if there is one. A loop in which others are (`nests`), or that is
-        differentiated, goes through all of its rounds, and does nothing in those after the end.
+        `stop` is the flag that ends the loop, if there is one. A loop that contains others (`nests`), or that is
+        differentiated, executes all of its iterations, with those after the end predicated.
         """
         nests = nests or self._trace.derivatives > 0
-        rounds, item = (rounds.rounds, rounds.item) if isinstance(rounds, _Items) else numbered(rounds)
-        why = f"iterates over a {type(rounds).__name__}"
-        if isinstance(rounds, (range, TracedRange, Parallel)):
-            if isinstance(rounds, range) and not len(rounds):
+        iterable, item = (iterable.iterable, iterable.item) if isinstance(iterable, _Items) else numbered(iterable)
+        why = f"iterates over a {type(iterable).__name__}"
+        if isinstance(iterable, (range, TracedRange, Parallel)):
+            if isinstance(iterable, range) and not len(iterable):
                 return False
             with at_user_line():
                 loop = ForLoop(
@@ -113,17 +113,17 @@ class Hooks:
                     [body],
                     own,
                     changed,
-                    rounds=rounds,
+                    iterable=iterable,
                     body=self._guarded(
                         body, item, (own, sorted({*head, *after, stop}), changed), stop if nests else ""
                     ),
                     target="" if stop or item is not None else target,
                     stop="" if nests else stop,
-                    head=sorted({*head, *after}) if stop and nests else head,  # rounds after the end keep it all
+                    head=sorted({*head, *after}) if stop and nests else head,  # carried after the end
                     after=after,
                     renewed=renewed,
                 )
-                known = loop.rounds
+                known = loop.info
                 try:
                     if not known.differ:
                         loop.run()
@@ -131,10 +131,10 @@ class Hooks:
                 except CaptureError as error:
                     if loop not in error.roots:
                         raise
-                    if error.first and peels and not stop and isinstance(rounds, range) and len(rounds) > 1:
+                    if error.first and peels and not stop and isinstance(iterable, range) and len(iterable) > 1:
                         return True
                     around = loop.roots()
-                    if loop.count is None and around:  # its bounds are known where the loops around it are unrolled
+                    if loop.count is None and around:  # the bounds become constant if the enclosing loops are unrolled
                         error.roots = around
                         raise
                     if loop.count is None or loop.count > UNROLLED:
@@ -142,42 +142,44 @@ class Hooks:
                     known.differ = error.message
                 why = known.differ
         if item is not None:
-            rounds = _Items(rounds, item)
+            iterable = _Items(iterable, item)
         self._trace.note_unrolled(why)
-        self._python_rounds(rounds, body, own, head, after, changed, stop)
+        self._unrolled(iterable, body, own, head, after, changed, stop)
         return False
 
     def _stays(self, error: CaptureError, count: int | None) -> CaptureError:
         """The error for a loop that cannot be unrolled."""
         error.roots = frozenset()
-        rounds = "an unknown number of rounds" if count is None else f"{count} rounds"
-        error.notes += (f"it differs from round to round of a loop with {rounds}; up to {UNROLLED} would be unrolled",)
+        iterations = "an unknown number of iterations" if count is None else f"{count} iterations"
+        error.notes += (
+            f"it differs between iterations of a loop with {iterations}; up to {UNROLLED} would be unrolled",
+        )
         return error
 
     def _guarded(
-        self, body: Part, item: Callable[[Any], Any] | None, words: tuple[Words, Words, Words], stop: str
+        self, body: Part, item: Callable[[Any], Any] | None, names: tuple[Names, Names, Names], stop: str
     ) -> Callable[[Any], None]:
-        """A round of a loop for its number; with a flag, one that does nothing where that is set."""
-        variables, (own, later, changed) = Variables(body), words
+        """A function that traces an iteration for its index; with a flag, predicated on that."""
+        variables, (own, later, changed) = Variables(body), names
 
         def guarded(number: Any) -> None:
             given = number if item is None else item(number)
             if not stop:
                 body(given)
                 return
-            self.if_(self.not_(variables.get(stop)), _Round(body, given), _nothing, own, (), later, changed, own)
+            self.if_(self.not_(variables.get(stop)), _Iteration(body, given), _nothing, own, (), later, changed, own)
 
         return guarded
 
-    def _python_rounds(
-        self, rounds: Any, body: Part, own: Words, head: Words, after: Words, changed: Words, stop: str
+    def _unrolled(
+        self, iterable: Any, body: Part, own: Names, head: Names, after: Names, changed: Names, stop: str
     ) -> None:
-        """The rounds of a loop one after the other, each with an item that is known."""
+        """Unroll a loop, with a constant item in each iteration."""
         variables, copies = Variables(body), self._copies
-        self._copies *= max(len(rounds), 1) if isinstance(rounds, Sized) else 1
+        self._copies *= max(len(iterable), 1) if isinstance(iterable, Sized) else 1
         try:
             self._check_copies()
-            self._in_turn(rounds, body, variables, own, head, after, changed, stop)
+            self._in_turn(iterable, body, variables, own, head, after, changed, stop)
         finally:
             self._copies = copies
 
@@ -193,29 +195,31 @@ class Hooks:
 
     def _in_turn(
         self,
-        rounds: Any,
+        iterable: Any,
         body: Part,
         variables: Variables,
-        own: Words,
-        head: Words,
-        after: Words,
-        changed: Words,
+        own: Names,
+        head: Names,
+        after: Names,
+        changed: Names,
         stop: str,
     ) -> None:
-        for item in rounds:
+        for item in iterable:
             flag = self.truth(variables.get(stop)) if stop else False
             if flag is True:
                 break
             if isinstance(flag, Value):
                 going_on, later = self.not_(variables.get(stop)), sorted({*head, *after, stop})
-                self.if_(going_on, _Round(body, item), _nothing, own, (), later, changed, ())
+                self.if_(going_on, _Iteration(body, item), _nothing, own, (), later, changed, ())
             else:
                 body(item)
 
     def while_(
-        self, test: Part, body: Part, own: Words, head: Words, after: Words, changed: Words, renewed: Words
+        self, test: Part, body: Part, own: Names, head: Names, after: Names, changed: Names, renewed: Names
     ) -> None:
-        """A `while` statement. Its first rounds are known where it counts; only those have a derivative in reverse."""
+        """A `while` statement. A counting loop's first iterations are unrolled; only those have a derivative in reverse
+        mode.
+        """
         for _ in range(UNROLLED if self._trace.derivatives else 0):
             truth = self.truth(test())
             if truth is False:
@@ -224,7 +228,7 @@ class Hooks:
                 break
             body()
         with at_user_line():
-            names: dict[str, Words] = {"head": head, "after": after, "renewed": renewed}
+            names: dict[str, Names] = {"head": head, "after": after, "renewed": renewed}
             WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, **names).run()
 
     def if_(
@@ -232,16 +236,16 @@ class Hooks:
         test: Any,
         then: Any,
         other: Any,
-        first: Words,
-        second: Words,
-        after: Words,
-        changed: Words,
-        fills: Words,
+        first: Names,
+        second: Names,
+        after: Names,
+        changed: Names,
+        fills: Names,
         again: Callable[[], Any] | None = None,
     ) -> None:
-        """An `if` statement. What only one branch assigns of `fills` is not read where the other one ran.
+        """An `if` statement. Names in `fills` that only one branch assigns are not read after the other one.
 
-        `again` computes the test once more, where a branch appends to a list.
+        `again` recomputes the test, if a branch appends to a list.
         """
         truth = self.truth(test)
         if not isinstance(truth, Value):
@@ -255,7 +259,7 @@ class Hooks:
                 own,
                 changed,
                 condition=control.to_scalar(self._trace.builder, truth),
-                facts=self._trace.integers.condition(truth),
+                assumptions=self._trace.integers.condition(truth),
                 parts=(then, other),
                 assigned=(first, second),
                 after=after,
@@ -264,7 +268,7 @@ class Hooks:
             ).run()
 
     def raising(self, error: Any) -> Any:
-        """What a `raise` statement raises; None where only the program knows whether it does."""
+        """The exception of a `raise` statement; None if it is raised depending on dynamic values."""
         region, b = self._trace.builder.region, self._trace.builder
         if region.parent is None or is_certain(region):
             return error
@@ -285,7 +289,7 @@ class Hooks:
         return None
 
     def shown(self, text: str, value: Any, formatted: Callable[[Any], str]) -> str:
-        """A part of an f-string in a `raise`; its source where only the program knows the value."""
+        """A part of an f-string in a `raise`: the value, or its source if it is dynamic."""
         try:
             found = formatted(value)
             return text if isinstance(value, Traced) and value._known() is None else found
@@ -302,15 +306,15 @@ class Hooks:
                 raise AssertionError(*([] if message is None else [message()]))
             return
         with at_user_line():
-            b, words = self._trace.builder, f"`{text}` does not hold"
-            with suppress(CaptureError):  # a message with numbers that are known only when the program runs
-                words = words if message is None else str(message())
-            b.check(control.to_scalar(b, truth), Check("FailedAssertionError", words))
+            b, names = self._trace.builder, f"`{text}` does not hold"
+            with suppress(CaptureError):  # a message with dynamic numbers
+                names = names if message is None else str(message())
+            b.check(control.to_scalar(b, truth), Check("FailedAssertionError", names))
 
     # Expressions.
 
     def truth(self, x: Any) -> bool | Value:
-        """True if something is true: known now, or a bool of the program without dimensions."""
+        """The truth of a value: a constant, or a rank-0 bool of the program."""
         if not isinstance(x, Traced):
             return bool(x)
         known = x._known()
@@ -318,7 +322,7 @@ class Hooks:
             return bool(known)
         with at_user_line():
             if x.shape:
-                raise several("if", "a condition", kind_of(x, "a condition"))
+                raise several("if", "a condition", leaf_type_of(x, "a condition"))
             return self._trace.builder.cast(x._read(), _BOOL)
 
     def not_(self, x: Any) -> Any:
@@ -349,7 +353,7 @@ class Hooks:
             return self._choose(truth, later, lambda: first, np.logical_and)
         return self._choose(truth, lambda: first, later, np.logical_or)
 
-    def compare(self, names: Words, left: Any, *later: Callable[[], Any]) -> Any:
+    def compare(self, names: Names, left: Any, *later: Callable[[], Any]) -> Any:
         """`a < b < c`."""
         result: Any = True
         for number, (name, one) in enumerate(zip(names, later)):
@@ -373,17 +377,17 @@ class Hooks:
         return self._choose(truth, body, other, None)
 
     def _choose(self, truth: Value, body: Callable[[], Any], other: Callable[[], Any], logical: np.ufunc | None) -> Any:
-        """One of two expressions: both are computed where that is cheap and safe, else there are branches."""
+        """One of two expressions: a select if both are cheap and safe to compute, else branches."""
         trace, b = self._trace, self._trace.builder
         parts = {getattr(part, "__code__", None) for part in (body, other)} - {None}
         if parts & self._branching:
             return self._branches(truth, body, other, logical)
-        mark, held = b.mark(), Held([("", body), ("", other)])
-        facts = trace.integers.condition(truth)
+        mark, held = b.mark(), Snapshot([("", body), ("", other)])
+        assumptions = trace.integers.condition(truth)
         with self._inline():
-            with trace.integers.given(facts.true):
+            with trace.integers.given(assumptions.true):
                 one = body()
-            with trace.integers.given(facts.false):
+            with trace.integers.given(assumptions.false):
                 two = other()
             found: Traced | None = None
             if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
@@ -391,7 +395,7 @@ class Hooks:
                     operands = self._wrapped(truth), two if logical is np.logical_or else one
                     found = self._logical(logical, *operands)
                 else:
-                    found = self._selected(truth, one, two)
+                    found = self._select_value(truth, one, two)
         if held.restore() or found is None:
             b.rewind(mark)
             self._branching |= parts
@@ -405,29 +409,29 @@ class Hooks:
             self._trace.integers.note(ufunc, operands, result._cell.value)
         return result
 
-    def _selected(self, truth: Value, one: Any, two: Any) -> Traced | None:
-        """One of two numbers; None where they have no common dtype."""
-        kinds = kind_of(one, "a value"), kind_of(two, "a value")
-        kind = joined(*kinds) or common(*kinds)
-        if kind.dtype.kind == "c":
+    def _select_value(self, truth: Value, one: Any, two: Any) -> Traced | None:
+        """A select of two numbers; None if they have no common dtype."""
+        leaf_types = leaf_type_of(one, "a value"), leaf_type_of(two, "a value")
+        leaf_type = joined(*leaf_types) or common(*leaf_types)
+        if leaf_type.dtype.kind == "c":
             return None
-        values = [as_kind(self._trace, leaf, kind, "a value") for leaf in (one, two)]
-        name = mlir_name(kind.dtype)
+        values = [value_of_type(self._trace, leaf, leaf_type, "a value") for leaf in (one, two)]
+        name = mlir_name(leaf_type.dtype)
         value = self._trace.builder.elementwise(
             [truth, *values],
-            [_BOOL, kind.dtype, kind.dtype],
-            kind.dtype,
+            [_BOOL, leaf_type.dtype, leaf_type.dtype],
+            leaf_type.dtype,
             (),
             lambda block, xs: block.op(f"arith.select {xs[0]}, {xs[1]}, {xs[2]}", name),
         )
-        return self._wrapped(value, kind.weak)
+        return self._wrapped(value, leaf_type.weak)
 
     def _branches(
         self, truth: Value, body: Callable[[], Any], other: Callable[[], Any], logical: np.ufunc | None
     ) -> Any:
         value: Any = None
         integers = self._trace.integers
-        facts, more = integers.condition(truth), Condition()
+        assumptions, more = integers.condition(truth), Condition()
 
         def then() -> None:
             nonlocal value, more
@@ -445,22 +449,22 @@ class Hooks:
                 ["value"],
                 [],
                 condition=control.to_scalar(self._trace.builder, truth),
-                facts=facts,
+                assumptions=assumptions,
                 parts=(then, otherwise),
                 assigned=(["value"], ["value"]),
                 after=["value"],
             ).run()
         found = value_in(value)
         if logical is np.logical_and and found is not None:
-            integers.conditions[found.name] = Condition((*facts.true, *more.true))
+            integers.conditions[found.name] = Condition((*assumptions.true, *more.true))
         return value
 
     @contextmanager
     def _inline(self) -> Iterator[None]:
-        """What is written inside may be taken back: nothing of it is remembered outside."""
+        """Context manager: operations emitted within may be erased, so that nothing is remembered about them."""
         b = self._trace.builder
         region = b.region
-        b.region = Region(region, region.owner, construct=region.construct)  # the same again: `is_certain`
+        b.region = Region(region, region.owner, construct=region.construct)  # see `is_certain`
         inner = b.region
         try:
             yield
@@ -473,8 +477,8 @@ class Hooks:
         return Traced(self._trace, Cell(replace(value, weak=weak)), scalar=True)
 
     def named(self, value: Any) -> Any:
-        """What a variable gets for what is assigned to it."""
-        if is_varying(value) or (type(value) in (tuple, list) and any(map(is_varying, value))):
+        """The value that a variable gets in an assignment."""
+        if is_dynamic(value) or (type(value) in (tuple, list) and any(map(is_dynamic, value))):
             from mlirml.frontend.loops.dynamic_slices.slices import named
 
             with at_user_line():
@@ -482,11 +486,11 @@ class Hooks:
         return value
 
     def growing(self, items: Any, grows: bool) -> Any:
-        """A new list that is appended to in a loop, or has an index that may be one of the program."""
+        """A new list that is appended to in a loop, or may have a dynamic index."""
         return GrowingList(self._trace, items, grows=grows) if type(items) is list else items
 
     def listed(self, iterable: Any, element: Part) -> Any:
-        """`[element(item) for item in iterable]`, by a loop where that is long or is in one."""
+        """`[element(item) for item in iterable]`, by a loop if it is long or in a loop."""
         numbers, _ = numbered(iterable)
         fewest = MOST_COPIES if self._trace.builder.region.parent is None else _FEW_COPIES
         of_arrays = not isinstance(iterable, range) or _reads_arrays(element)
@@ -513,15 +517,15 @@ class Hooks:
         if type(items) is GrowingList:
             return items.copy()
         if isinstance(items, Traced) and items.ndim == 1:
-            growth = Growth(Counts(0, 0), flatten(0)[1], [replace(kind_of(items, "an item"), shape=())], [True])
+            growth = Growth(Counts(0, 0), flatten(0)[1], [replace(leaf_type_of(items, "an item"), shape=())], [True])
             return GrowingList(self._trace, [Rows((items.copy(),), growth, len(items))], grows=grows)
         return GrowingList(self._trace, items, grows=grows)
 
     def exchange(self, one: Any, first: Any, other: Any, second: Any) -> None:
         """`one[first], other[second] = other[second], one[first]`."""
-        if one is other and type(one) is GrowingList and is_dynamic(first) | is_dynamic(second):
+        if one is other and type(one) is GrowingList and is_dynamic_integer(first) | is_dynamic_integer(second):
             with at_user_line():
-                one.becomes_rows(first if is_dynamic(first) else second)
+                one.becomes_rows(first if is_dynamic_integer(first) else second)
                 if one.rows is not None and one.rows.depth:
                     exchange(one, first, second)
                     return
@@ -529,32 +533,32 @@ class Hooks:
 
     def item(self, items: Any, index: Any) -> Any:
         """`items[index]`, read."""
-        if type(items) in (list, tuple) and is_dynamic(index):
+        if type(items) in (list, tuple) and is_dynamic_integer(index):
             with at_user_line():
-                return picked(self._trace, items, index)
+                return element_at(self._trace, items, index)
         return items[index]
 
     def function(self, callee: Any) -> Any:
-        """What is called for a function: Python's own functions of numbers take those of the program too."""
+        """The callee for a function: Python's functions of numbers accept dynamic ones too."""
         return replaced(self._trace, callee)
 
 
 @dataclass
 class _Items:
-    """Numbers of rounds, and what gives the item of each."""
+    """Indices of iterations, and a function from an index to the item."""
 
-    rounds: range
+    iterable: range
     item: Callable[[Any], Any]
 
     def __len__(self) -> int:
-        return len(self.rounds)
+        return len(self.iterable)
 
     def __iter__(self) -> Iterator[Any]:
-        return map(self.item, self.rounds)
+        return map(self.item, self.iterable)
 
 
-class _Round:
-    """A round of a loop as a function without parameters, with the variables of the loop's body."""
+class _Iteration:
+    """An iteration of a loop as a function without parameters, with the variables of the loop's body."""
 
     def __init__(self, body: Part, item: Any) -> None:
         self.__code__, self.__closure__ = body.__code__, body.__closure__

@@ -1,4 +1,4 @@
-"""What a loop carries from round to round: which variables, as what, and that they stay of one kind."""
+"""Loop-carried values: the variables that are carried, their types, and checks that the types do not change."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.frames import user_variables
-from mlirml.frontend.loops.construct import Again, Construct
-from mlirml.frontend.loops.containers import Place, is_flat_list, with_other_name
-from mlirml.frontend.loops.dynamic_slices.slices import Varying
+from mlirml.frontend.loops.construct import Construct, Retrace
+from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_name
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice
 from mlirml.frontend.loops.growing import Writer, learned, opened
-from mlirml.frontend.loops.references import check_alone, ended, exchanged, find_turns, place_of, watch
+from mlirml.frontend.loops.references import check_alone, ended, exchanged, find_turns, position_of, watch
 from mlirml.frontend.loops.shrinking import Steps, lengthened, remaining, shortened, steps_between
-from mlirml.frontend.loops.variables import UNBOUND, Slot, Stored, Tree, as_kind, is_array, is_number, same
+from mlirml.frontend.loops.variables import UNBOUND, Slot, Stored, Tree, is_array, is_number, same, value_of_type
 from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import Kind, carried, kind_of
+from mlirml.frontend.tracing.carry import LeafType, carried, leaf_type_of
 from mlirml.frontend.tracing.growing_list import Counts, GrowingList, Growth
-from mlirml.frontend.tracing.indexing import VARYING, is_varying
+from mlirml.frontend.tracing.indexing import DYNAMIC, is_dynamic
 from mlirml.frontend.tracing.number_lists import alike, become_rows, numbers_in, pays, settle
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Value
@@ -32,82 +32,83 @@ _I64 = np.dtype(np.int64)
 
 @dataclass
 class First:
-    """A variable that gets its first value in the loop: the structure and the kinds of it."""
+    """A variable that gets its first value in the loop: its structure and the types of its leaves."""
 
     treedef: TreeDef
     slots: list[Slot]
 
 
 @dataclass
-class Rounds:
-    """What is known of a loop from earlier attempts to write it, by the paths of leaves and the names of variables."""
+class LoopInfo:
+    """Facts about a loop from earlier attempts to trace it, by the paths of leaves and the names of variables."""
 
-    kinds: dict[str, Kind] = field(default_factory=dict)
+    leaf_types: dict[str, LeafType] = field(default_factory=dict)
     scalars: dict[str, bool] = field(default_factory=dict)
-    by_value: set[str] = field(default_factory=set)  # arrays that a variable does not keep
+    by_value: set[str] = field(default_factory=set)  # arrays of variables that are assigned other arrays
     first: dict[str, First] = field(default_factory=dict)
     turns: dict[str, str] = field(default_factory=dict)
-    dropped: set[str] = field(default_factory=set)  # variables that a round leaves without a value
+    dropped: set[str] = field(default_factory=set)  # variables that an iteration leaves unassigned
     rebound: set[str] = field(default_factory=set)  # variables that get another list in an iteration
     steps: dict[str, Steps] = field(default_factory=dict)  # arrays that each iteration leaves shorter
     grown: dict[str, Growth] = field(default_factory=dict)  # lists that an iteration appends to
-    differ: str = ""  # why one iteration is not like another, so that the loop is unrolled
+    differ: str = ""  # the difference between iterations for which the loop is unrolled
 
 
 class Loop(Construct):
-    """A `for` or a `while`. `head` are the variables that a round reads from the one before, `after` those that are
-    read after the loop, and `renewed` those that get new values in each iteration, as their source shows."""
+    """A `for` or a `while`. `head` are the variables that an iteration reads from the previous one, `after` those that
+    are read after the loop, and `renewed` those that get new values in each iteration, as their source shows.
+    """
 
     def __init__(
         self, *arguments: Any, head: Sequence[str], after: Sequence[str], renewed: Sequence[str] = (), keep: str = ""
     ) -> None:
         super().__init__(*arguments)
         self.head, self.after, self.renewed = frozenset(head), frozenset(after), frozenset(renewed)
-        self.rounds: Rounds = self.trace.learned.setdefault(self.signature(), Rounds())
+        self.info: LoopInfo = self.trace.learned.setdefault(self.signature(), LoopInfo())
         self.keep = keep
-        self.symbols: dict[str, Any] = {}  # what is known of carried integers, the same in all parts of the loop
+        self.symbols: dict[str, Any] = {}  # linear forms of carried integers, the same in all regions of the loop
         self.shared: set[str] = set()
         self.ends: dict[str, Any] = {}
         self.slots: dict[str, list[Slot]] = {}
-        self.writers: list[Writer] = []  # what it appends to lists
-        # How many items fewer than others some iterations append, by the list, for each iteration.
+        self.writers: list[Writer] = []  # the appends to lists
+        # The numbers of items by which some iterations append fewer than others, by list, for each iteration.
         self.missing: dict[int, np.ndarray] = {}
         self.count: Any = None
-        self.number: Any = None  # of the iteration that is being written
+        self.number: Any = None  # the index of the iteration that is being traced
         self.guessed: list[tuple[GrowingList, Any]] = []  # lists, and indices, as if the loop appended to them
-        self.runs = False  # whether there is a first round for certain
-        self.either: set[str] = set()  # variables of lists that keep a list with a second name where there is none
+        self.runs = False  # whether it has certainly a first iteration
+        self.either: set[str] = set()  # variables of lists with a second name if the trip count is 0
 
-    def add_places(self, places: Iterable[Place]) -> bool:
-        if not super().add_places(places):
+    def add_elements(self, elements: Iterable[Element]) -> bool:
+        if not super().add_elements(elements):
             return False
-        self.head |= self.variables.places.keys()
-        self.after |= self.variables.places.keys()
-        self.rounds = self.trace.learned.setdefault(self.signature(), Rounds())
+        self.head |= self.variables.elements.keys()
+        self.after |= self.variables.elements.keys()
+        self.info = self.trace.learned.setdefault(self.signature(), LoopInfo())
         return True
 
     @property
     def passed(self) -> list[str]:
-        """The variables that go from round to round."""
+        """The loop-carried variables."""
         read = self.head | self.after
-        return [n for n in self.own if n in read and n != self.keep and n not in self.rounds.dropped]
+        return [n for n in self.own if n in read and n != self.keep and n not in self.info.dropped]
 
     @property
     def turns(self) -> dict[str, str]:
         """The variables that exchange their arrays."""
-        return self.rounds.turns
+        return self.info.turns
 
-    # In front of the loop.
+    # Before the loop.
 
     def prepare(self, before: dict[str, Any]) -> None:
-        """The leaves of each variable that are carried as values."""
-        # An iteration would show this of them: it need not be written once in vain.
-        self.rounds.by_value |= {f"`{n}`" for n in self.passed if n in self.renewed and is_array(before[n])}
+        """Compute the slots of each variable: its leaves that are carried as values."""
+        # An attempt would find these too: this saves it.
+        self.info.by_value |= {f"`{n}`" for n in self.passed if n in self.renewed and is_array(before[n])}
         self.slots = self._slots(before)
         self.writers, self.guessed = [], []
         for kept in self.held.growing():
-            growth = self.rounds.grown.get(kept.path)
-            kept.grows = growth is not None  # not, where more variables than before make it another loop
+            growth = self.info.grown.get(kept.path)
+            kept.grows = growth is not None  # reset if, with more variables than before, it is another loop
             if growth is not None:
                 self.writers.append(opened(self, kept.holder, growth, kept.path))
 
@@ -117,7 +118,7 @@ class Loop(Construct):
 
     @property
     def appends(self) -> bool:
-        """True if it is known how many rows it adds to lists."""
+        """True if the numbers of rows that it appends to lists are known."""
         return False
 
     def seen(self) -> list[str]:
@@ -130,7 +131,7 @@ class Loop(Construct):
             if self._is_list(name, value):
                 continue
             if value is UNBOUND:
-                first = self.rounds.first.get(name)
+                first = self.info.first.get(name)
                 if first is not None:
                     found[name] = [self._known(slot) for slot in first.slots]
                 continue
@@ -138,22 +139,22 @@ class Loop(Construct):
             found[name] = [
                 self._known(Slot.of(self.trace, leaf, f"`{path}`"))
                 for leaf, path in zip(tree.leaves, tree.paths(name))
-                if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value)
+                if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.info.by_value)
             ]
         return found
 
     def _is_list(self, name: str, value: Any) -> bool:
         """True if a variable is the same list in all iterations, which may grow."""
-        return type(value) is GrowingList and name not in self.rounds.rebound
+        return type(value) is GrowingList and name not in self.info.rebound
 
     def _known(self, slot: Slot) -> Slot:
-        kind = self.rounds.kinds.get(slot.path, slot.kind)
-        return replace(slot, kind=kind, scalar=self.rounds.scalars.get(slot.path, slot.scalar))
+        leaf_type = self.info.leaf_types.get(slot.path, slot.leaf_type)
+        return replace(slot, leaf_type=leaf_type, scalar=self.info.scalars.get(slot.path, slot.scalar))
 
     # In the loop.
 
     def begin(self, before: dict[str, Any], values: Sequence[Value]) -> None:
-        """Give the variables the values that they have in a round."""
+        """Assign the variables their values at the start of an iteration."""
         rest = iter(values)
         for name in self.own:
             self.variables.set(name, UNBOUND if name not in self.passed else before[name])
@@ -161,24 +162,24 @@ class Loop(Construct):
             inside = [self._argument(slot, next(rest)) for slot in group]
             self.variables.set(name, self._filled(name, before[name], inside))
 
-    def _argument(self, slot: Slot, value: Value) -> Traced | Varying:
-        array = slot.inside(self.trace, value)
-        if slot.scalar and slot.kind.dtype == _I64:
+    def _argument(self, slot: Slot, value: Value) -> Traced | DynamicSlice:
+        array = slot.in_region(self.trace, value)
+        if slot.scalar and slot.leaf_type.dtype == _I64:
             integers = self.trace.integers
             if slot.path not in self.symbols:
                 self.symbols[slot.path] = integers.symbol(roots=frozenset([self]))
             integers.forms[value.name] = self.symbols[slot.path]
         if not slot.scalar:
             array._cell.frozen = (
-                f"a store into {slot.path}, which is another array in the next round of the loop: compiled code cannot "
-                "tell whose elements change"
+                f"a store into {slot.path}, which is another array in the next iteration of the loop: compiled code "
+                "cannot tell whose elements change"
             )
-        steps = self.rounds.steps.get(slot.path)
+        steps = self.info.steps.get(slot.path)
         return array if steps is None else shortened(array, steps, self.number)
 
-    def _filled(self, name: str, before: Any, values: Sequence[Traced | Varying]) -> Any:
-        """What a variable holds, with these values for what is carried."""
-        first = self.rounds.first.get(name)
+    def _filled(self, name: str, before: Any, values: Sequence[Traced | DynamicSlice]) -> Any:
+        """The value of a variable, with these values for its carried leaves."""
+        first = self.info.first.get(name)
         if before is UNBOUND:
             assert first is not None
             return first.treedef.unflatten(list(values)) if name in self.head else UNBOUND
@@ -186,19 +187,19 @@ class Loop(Construct):
             return before
         tree, rest = Tree.of(before), iter(values)
         leaves = [
-            next(rest) if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value) else leaf
+            next(rest) if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.info.by_value) else leaf
             for leaf, path in zip(tree.leaves, tree.paths(name))
         ]
         return tree.treedef.unflatten(leaves)
 
     def carried_on(self, before: dict[str, Any], stored: Stored) -> list[Value]:
-        """The values at the end of a round. Raises `Again` where one is something else than the loop carries."""
+        """The values at the end of an iteration. Raises `Retrace` if one differs in type from the carried value."""
         for writer in self.writers:
             writer.check_count()
             self.missing.pop(id(writer.growing), None)
         self._learn_growth()
         self._check_structures()
-        self.check_places()
+        self.check_elements()
         held = stored.values()
         for writer in self.writers:
             writer.check_held(cell for cell, changed in zip(stored.cells, stored.changed) if changed)
@@ -207,47 +208,47 @@ class Loop(Construct):
             frozen = any(before[name]._cell.frozen is not None for name in turns)
             if self.turns or frozen or not self.counts_turns(turns):
                 raise CaptureError(
-                    "arrays are exchanged in a way that differs from round to round, as far as is known",
-                    help="exchange them once in each round of one loop without `break`, or copy: `a[:] = b`",
+                    "arrays are exchanged in a way that differs between iterations, as far as is known",
+                    help="exchange them once in each iteration of one loop without `break`, or copy: `a[:] = b`",
                 )
-            self.rounds.turns = turns
-            raise Again(self)
+            self.info.turns = turns
+            raise Retrace(self)
         self._find_by_value(before)
         found = [self._ends(name, before[name], self.slots.get(name, [])) for name in self.passed]
         pairs = [(slot, self._lengthened(slot, leaf)) for group in found for slot, leaf in group]
         self._check_references(pairs, before, stored)
         changed = False
         for slot, leaf in pairs:
-            kind = carried(slot.kind, kind_of(leaf, slot.path))
-            if kind is None:
-                self.rounds.steps[slot.path] = self._steps(slot, leaf)
+            leaf_type = carried(slot.leaf_type, leaf_type_of(leaf, slot.path))
+            if leaf_type is None:
+                self.info.steps[slot.path] = self._steps(slot, leaf)
                 changed = True
                 continue
             scalar = slot.scalar or is_number(leaf)
-            changed |= kind != slot.kind or scalar != slot.scalar
-            self.rounds.kinds[slot.path], self.rounds.scalars[slot.path] = kind, scalar
+            changed |= leaf_type != slot.leaf_type or scalar != slot.scalar
+            self.info.leaf_types[slot.path], self.info.scalars[slot.path] = leaf_type, scalar
         if changed:
-            raise Again(self)
+            raise Retrace(self)
         if self.turns:
             check_alone(self.variables, before, self.turns)
-        values = [as_kind(self.trace, leaf, slot.kind, slot.path) for slot, leaf in pairs]
+        values = [value_of_type(self.trace, leaf, slot.leaf_type, slot.path) for slot, leaf in pairs]
         return [*values, *ended(stored, before, self.turns, held)]
 
     def _steps(self, slot: Slot, leaf: Any) -> Steps:
-        """By how much an array gets shorter in an iteration; an error for what is carried otherwise."""
-        kind = kind_of(leaf, slot.path)
-        if self.appends and slot.path not in self.rounds.steps:
-            steps = steps_between(slot.kind, kind, self.count)
+        """The decrements of an array's sizes in an iteration; an error for other changes of shape."""
+        leaf_type = leaf_type_of(leaf, slot.path)
+        if self.appends and slot.path not in self.info.steps:
+            steps = steps_between(slot.leaf_type, leaf_type, self.count)
             if steps is not None:
                 return steps
-        raise self._mismatch(slot, kind)
+        raise self._mismatch(slot, leaf_type)
 
     def _lengthened(self, slot: Slot, leaf: Any) -> Any:
-        """An array as the loop carries it, where each iteration leaves it shorter."""
-        steps = self.rounds.steps.get(slot.path)
-        if steps is None or not isinstance(leaf, Varying):
+        """An array padded to its first shape, if each iteration leaves it shorter."""
+        steps = self.info.steps.get(slot.path)
+        if steps is None or not isinstance(leaf, DynamicSlice):
             return leaf
-        array = lengthened(self.trace, leaf, slot.kind, steps, self.number)
+        array = lengthened(self.trace, leaf, slot.leaf_type, steps, self.number)
         if array is None:
             raise ShapeError(
                 f"{slot.path} gets shorter in the loop, by another amount in one iteration than in another",
@@ -256,24 +257,24 @@ class Loop(Construct):
         return array
 
     def note_read(self, growing: GrowingList, index: Any) -> bool:
-        """Take note that an item of a list was read as if the loop appended to it; False for another list."""
+        """Record that an item of a list was read as if the loop appended to it; False for another list."""
         if all(kept.holder is not growing for kept in self.held.growing()):
             return False
-        if not growing.parts:  # no item tells its kind: after the first iteration there is one
+        if not growing.parts:  # no item has its type: after the first iteration there is one
             raise self._guess_error(first=True)
         self.guessed.append((growing, index))
         return True
 
     def _guess_error(self, first: bool = False) -> CaptureError:
         error = UnsupportedSyntaxError(
-            "an index into a list is known only when the program runs",
+            "an index into a list is known only at run time",
             help="index an array of the program, `np.stack(items)[i]`",
         )
         error.roots, error.first = frozenset([self]), first
         return error
 
     def _learn_growth(self) -> None:
-        """Write the loop again, with rows for the lists that an iteration appends to."""
+        """Retrace the loop, with rows for the lists that an iteration appends to."""
         if not self.appends:
             return
         found = {}
@@ -286,9 +287,9 @@ class Loop(Construct):
             growth = learned(kept.holder, [*kept.before.values()], counts, kept.path)
             if growth is not None:
                 found[kept.path] = growth
-        self.rounds.grown |= found
+        self.info.grown |= found
         if found:
-            raise Again(self)
+            raise Retrace(self)
         for growing, index in self.guessed:
             growing.grows = False  # from the next attempt on
             if pays(self.trace, index) and numbers_in(growing.parts) is not None:
@@ -297,22 +298,22 @@ class Loop(Construct):
             raise self._guess_error()
 
     def _check_structures(self) -> None:
-        """Refuse rounds that leave a container with other keys than they found. A `for` loop is unrolled then."""
+        """Refuse iterations that change the keys of a container. A `for` loop is unrolled then."""
         for holder, keys in self.held.structures().items():
-            path, before = self.held.words(holder)
+            path, before = self.held.described(holder)
             error = UnsupportedSyntaxError(
-                f"`{path}` has {_size(before)} in front of a round of the loop and {_size(keys)} behind it",
-                help="store into an array made in front of the loop, `out[i] = x`",
+                f"`{path}` has {_size(before)} before an iteration of the loop and {_size(keys)} after it",
+                help="store into an array made before the loop, `out[i] = x`",
             )
             error.roots, error.first = frozenset([self]), True
             raise error
 
     def counts_turns(self, turns: dict[str, str]) -> bool:
-        """True if it will be known, how often these arrays were exchanged."""
+        """True if the number of exchanges of these arrays will be known."""
         return False
 
     def _check_references(self, pairs: list[tuple[Slot, Any]], before: dict[str, Any], stored: Stored) -> None:
-        """Arrays that are carried as values must not change while they are."""
+        """Check that arrays that are carried as values do not change meanwhile."""
         arrays = [(slot, leaf) for slot, leaf in pairs if is_array(leaf)]
         self.shared = {
             slot.path
@@ -328,48 +329,48 @@ class Loop(Construct):
         for slot, leaf in arrays:
             if id(leaf._cell) in held or any(id(cell) in held for cell in starts):
                 raise CaptureError(
-                    f"{slot.path} refers to an array that the loop stores into, and to another one in another round",
+                    f"{slot.path} refers to an array that the loop stores into, and to another one in other iterations",
                     help="take a `.copy()` of it, or store with `x[:] = y` so that one name is always one array",
                 )
 
     def _leaves(self, before: dict[str, Any], slot: Slot) -> list[Any]:
-        """What a slot held in front of the loop."""
+        """The leaves of a slot before the loop."""
         name = next(name for name, group in self.slots.items() if slot in group)
         return [] if before[name] is UNBOUND else Tree.of(before[name]).leaves
 
     def _find_by_value(self, before: dict[str, Any]) -> None:
-        """Raise `Again` where variables of arrays become other arrays: once for all of them, as each attempt costs."""
+        """Raise `Retrace` if array variables are assigned other arrays: once for all of them, as each attempt costs."""
         new = set()
         for name in self.passed:
             start, value = before[name], self.variables.get(name)
             arrays = isinstance(value, Traced) and isinstance(start, Traced) and is_array(start)
             if arrays and name not in self.turns and not is_number(start) and not same(start, value):
                 new.add(f"`{name}`")
-        if not new <= self.rounds.by_value:
-            self.rounds.by_value |= new
-            raise Again(self)
+        if not new <= self.info.by_value:
+            self.info.by_value |= new
+            raise Retrace(self)
 
     def _ends(self, name: str, before: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:
-        """What becomes of the slots of a variable in a round."""
+        """The values of a variable's slots at the end of an iteration."""
         value = self.variables.get(name)
         if value is UNBOUND:
             if before is UNBOUND and not slots:
                 return []
-            self.rounds.dropped.add(name)
-            raise Again(self)
+            self.info.dropped.add(name)
+            raise Retrace(self)
         if before is UNBOUND:
             return self._first(name, value, slots)
         if self._is_list(name, before):
             if value is before:
                 return []
             self._check_names(name, before, value)
-            self.rounds.rebound.add(name)
-            raise Again(self)
+            self.info.rebound.add(name)
+            raise Retrace(self)
         old, new = Tree.of(before), Tree.of(value)
         if old.treedef != new.treedef:
             other = alike(before, value)
             if other is not None and other is before:
-                raise Again(self, (before,))
+                raise Retrace(self, (before,))
             if other is not None:
                 settle(other)
                 new = Tree.of(value)
@@ -379,28 +380,28 @@ class Loop(Construct):
             self._check_names(name, before, value)
         rest, pairs, again = iter(slots), [], False
         for path, leaf, after in zip(old.paths(name), old.leaves, new.leaves):
-            if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.rounds.by_value):
+            if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.info.by_value):
                 pairs.append((next(rest), after))
             elif not same(leaf, after) and name not in self.turns:
                 if not is_array(leaf) or not isinstance(after, Traced):
                     raise self._no_number(path, after)
-                self.rounds.by_value.add(f"`{path}`")
+                self.info.by_value.add(f"`{path}`")
                 again = True
         if again:
-            raise Again(self)
+            raise Retrace(self)
         return pairs
 
     def _check_names(self, name: str, before: Any, value: Any) -> None:
-        """Refuse a variable that becomes another list or dict, if one of the two has another name and may change.
+        """Refuse a variable that is assigned another list or dict, if one of the two has another name and may change.
 
         After a loop whose trip count may be zero, a flat list may still be the one with another name: it is only read.
         """
         dead = {name, *self.own} - {*self.passed} | {name}
         named = [pair for pair in user_variables() if pair[0] not in dead]
-        ends = named if name in self.variables.places else [*named, (name, value)]
+        ends = named if name in self.variables.elements else [*named, (name, value)]
         other = with_other_name(before, value, [*named, (name, before)])
         kept = other and not self.certain and name in self.after
-        reads = is_flat_list(before) and name not in self.variables.places
+        reads = is_flat_list(before) and name not in self.variables.elements
         if kept and reads:
             self.either.add(name)
         if (
@@ -417,30 +418,30 @@ class Loop(Construct):
 
     def _restructured(self, name: str, before: Any, value: Any) -> CaptureError:
         error = CaptureError(
-            f"`{name}` has another structure after a round of the loop than before it",
-            help="give it the same containers, with the same keys, in each round",
+            f"`{name}` has another structure after an iteration of the loop than before it",
+            help="give it the same containers, with the same keys, in each iteration",
         )
         if before is None or value is None:
             error = CaptureError(
-                f"`{name}` is {_a(before)} before a round of the loop, and {_a(value)} after it",
+                f"`{name}` is {_a(before)} before an iteration of the loop, and {_a(value)} after it",
                 help="start with a number, such as `-np.inf` or -1, or with an array",
             )
         error.roots, error.first = frozenset([self]), True
         return error
 
     def _first(self, name: str, value: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:
-        """A variable that had no value in front of the loop."""
+        """The slots of a variable that had no value before the loop."""
         if name not in self.after or not (self.runs or name.startswith(".")):
             return []
         tree = Tree.of(value)
-        if name not in self.rounds.first:
+        if name not in self.info.first:
             made = []
             for leaf, path in zip(tree.leaves, tree.paths(name)):
                 if not is_number(leaf) and not is_array(leaf):
                     raise self._no_number(path, leaf)
-                made.append(Slot.zero(f"`{path}`", kind_of(leaf, path), is_number(leaf)))
-            self.rounds.first[name] = First(tree.treedef, made)
-            raise Again(self)
+                made.append(Slot.zero(f"`{path}`", leaf_type_of(leaf, path), is_number(leaf)))
+            self.info.first[name] = First(tree.treedef, made)
+            raise Retrace(self)
         return list(zip(slots, tree.leaves))
 
     def _no_number(self, path: str, leaf: Any) -> CaptureError:
@@ -448,26 +449,26 @@ class Loop(Construct):
             f"`{path}` is assigned {_a(leaf)} in a loop, which carries numbers and arrays only",
             help="assign it outside of the loop, or write the numbers into variables of their own",
         )
-        if any(path.startswith(place) for place in self.variables.places):
+        if any(path.startswith(element) for element in self.variables.elements):
             error.roots = frozenset([self])
         return error
 
-    def _mismatch(self, slot: Slot, kind: Kind) -> CaptureError:
+    def _mismatch(self, slot: Slot, leaf_type: LeafType) -> CaptureError:
         name = slot.path.strip("`").lstrip(".")
-        if kind.shape != slot.kind.shape:
+        if leaf_type.shape != slot.leaf_type.shape:
             return ShapeError(
-                f"`{name}` changes its shape in the loop: {slot.kind} before a round, {kind} after it",
+                f"`{name}` changes its shape in the loop: {slot.leaf_type} before an iteration, {leaf_type} after it",
                 help="use another name for the new array, or store into an array of the right shape",
             )
         return DTypeError(
-            f"`{name}` changes its dtype in the loop: {slot.kind} before a round, {kind} after it",
-            help=f"start with {_started(kind)}, or convert the new value, `{_converted(slot.kind)}`",
+            f"`{name}` changes its dtype in the loop: {slot.leaf_type} before an iteration, {leaf_type} after it",
+            help=f"start with {_started(leaf_type)}, or convert the new value, `{_converted(slot.leaf_type)}`",
         )
 
-    # Behind the loop.
+    # After the loop.
 
     def end(self, before: dict[str, Any], results: Sequence[Value]) -> None:
-        """Give the variables the values that they have behind the loop."""
+        """Assign the variables their values after the loop."""
         rest = iter(results)
         for name in self.own:
             if name not in self.passed or (before[name] is UNBOUND and name not in self.slots):
@@ -476,7 +477,7 @@ class Loop(Construct):
                     self.trace.unbound[name] = self.owner
         for name, group in self.slots.items():
             values = [self._result(slot, next(rest), before[name]) for slot in group]
-            first = self.rounds.first.get(name)
+            first = self.info.first.get(name)
             if before[name] is UNBOUND and first is not None:
                 self.variables.set(name, first.treedef.unflatten(values))
             else:
@@ -487,49 +488,49 @@ class Loop(Construct):
                 self.variables.set(name, filled)
 
     def _result(self, slot: Slot, value: Value, before: Any) -> Traced:
-        result = slot.inside(self.trace, value)
+        result = slot.in_region(self.trace, value)
         if not slot.scalar:
             for writer in self.writers:
                 writer.note_result(self.ends[slot.path], result)
         if not slot.scalar and slot.path in self.shared:
-            result._cell.frozen = f"a store into {slot.path}, which may be one of several arrays behind the loop"
+            result._cell.frozen = f"a store into {slot.path}, which may be one of several arrays after the loop"
             known = [self.ends[slot.path], *([] if before is UNBOUND else Tree.of(before).leaves)]
             watch(result, known)
-        steps = self.rounds.steps.get(slot.path)
+        steps = self.info.steps.get(slot.path)
         return result if steps is None else remaining(result, steps, self.count)
 
     def end_of_unknown_turns(self, before: dict[str, Any], stored: Stored, arrays: list[Value], odd: Any) -> None:
-        """Two arrays were exchanged an even or an odd number of times."""
+        """Select the arrays after a dynamic number of exchanges, by its parity."""
         b, hooks = self.trace.builder, self.trace.hooks
         turned_once = exchanged(stored, before, self.turns, arrays, 1)
         condition = control.to_scalar(b, hooks.truth(odd))
         stored.end(control.conditional(b, condition, lambda: turned_once, lambda: arrays, self.owner))
 
     def set_either(self, before: dict[str, Any], stored: Stored, arrays: list[Value]) -> None:
-        """What variables refer to then: one array or the other, of which only the contents are known."""
+        """Make variables refer to arrays of which only the contents are known, as they are one of two."""
         for name in self.turns:
-            result = Traced(self.trace, Cell(arrays[place_of(stored, before[name])], owned=True))
-            result._cell.frozen = f"a store into `{name}`, which is one array or another behind the loop"
+            result = Traced(self.trace, Cell(arrays[position_of(stored, before[name])], owned=True))
+            result._cell.frozen = f"a store into `{name}`, which is one array or another after the loop"
             watch(result, [before[other] for other in self.turns])
             self.variables.set(name, result)
 
     def outside(self) -> list[Value]:
-        """The values that the loop starts with."""
+        """The init values of the loop."""
         return [slot.start(self.trace) for group in self.slots.values() for slot in group]
 
     def split(self, values: Sequence[Value], stored: Stored) -> tuple[list[Value], list[Value]]:
-        """The values of variables, and those of allocations."""
+        """Split the loop's values into those of variables, and those of allocations."""
         count = len(values) - len(stored.cells)
         return list(values[:count]), list(values[count:])
 
 
-def _started(kind: Kind) -> str:
+def _started(leaf_type: LeafType) -> str:
     return (
-        f"{kind}"
-        if kind.weak
-        else f"`np.{kind.dtype.name}(...)`"
-        if not kind.shape
-        else f"an array of {kind.dtype.name}"
+        f"{leaf_type}"
+        if leaf_type.weak
+        else f"`np.{leaf_type.dtype.name}(...)`"
+        if not leaf_type.shape
+        else f"an array of {leaf_type.dtype.name}"
     )
 
 
@@ -537,14 +538,14 @@ def _size(keys: tuple[Any, ...]) -> str:
     return f"{len(keys)} element{'' if len(keys) == 1 else 's'}"
 
 
-def _converted(kind: Kind) -> str:
-    return f"x.astype(np.{kind.dtype.name})"
+def _converted(leaf_type: LeafType) -> str:
+    return f"x.astype(np.{leaf_type.dtype.name})"
 
 
 def _a(leaf: Any) -> str:
     if leaf is None:
         return "None"
-    if is_varying(leaf):
-        return str(getattr(type(leaf), VARYING))
+    if is_dynamic(leaf):
+        return str(getattr(type(leaf), DYNAMIC))
     name = "array" if isinstance(leaf, Traced) else type(leaf).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

@@ -1,4 +1,4 @@
-"""`loops`: a loop function that array code may call."""
+"""`loops`: a decorator for loop functions that array code may call."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from mlirml.core.tree import flatten
 from mlirml.errors import ArgumentError
 
-MARK = "__mlirml_loops__"  # the attribute that holds the function itself
+MARK = "__mlirml_loops__"  # holds the function itself
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 

@@ -1,4 +1,4 @@
-"""`range` with bounds that are known only when the program runs, and `ml.parallel`."""
+"""`range` with dynamic bounds, and `ml.parallel`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlirml.frontend.frames import at_user_line
 
 @dataclass(frozen=True)
 class TracedRange:
-    """A `range` of which a bound is a number of the program. The step is known."""
+    """A `range` with a dynamic bound. The step is constant."""
 
     start: Any
     stop: Any
@@ -23,18 +23,20 @@ class TracedRange:
     def __iter__(self) -> Iterator[Any]:
         with at_user_line():
             raise self._refused(
-                "a range whose bounds are known only when the program runs is iterated outside of a `for` statement",
+                "a range whose bounds are known only at run time is iterated outside of a `for` statement",
                 "write a `for` loop that stores into an array",
             )
 
     def __len__(self) -> int:
         with at_user_line():
             raise self._refused(
-                "the length of a range whose bounds are known only when the program runs", "compute it from the bounds"
+                "the length of a range whose bounds are known only at run time", "compute it from the bounds"
             )
 
     def _refused(self, what: str, help_: str) -> UnsupportedSyntaxError:
-        """The error for what needs the bounds, which become static where they are Python integers of the caller's."""
+        """The error for operations that need the bounds, which become static if they are Python integers of the
+        caller's.
+        """
         error = UnsupportedSyntaxError(what, help=help_)
         sizes = [bound._sizes() for bound in (self.start, self.stop) if hasattr(bound, "_sizes")]
         if all(sizes):
@@ -43,7 +45,7 @@ class TracedRange:
 
 
 def traced_range(*bounds: Any) -> Any:
-    """`range` for bounds of which one is traced."""
+    """`range` for traced bounds."""
     from mlirml.frontend.tracing.array import Traced
 
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
@@ -63,7 +65,7 @@ def traced_range(*bounds: Any) -> Any:
 
 @dataclass(frozen=True)
 class Items:
-    """Something to iterate over that gives an item for each number of a range."""
+    """An iterable with an item for each number of a range."""
 
     numbers: Any
     item: Callable[[Any], Any]
@@ -73,10 +75,10 @@ class Items:
 
 
 class Parallel:
-    """A range whose rounds do not depend on each other."""
+    """A range whose iterations do not depend on each other."""
 
-    def __init__(self, rounds: range) -> None:
-        self.range = rounds
+    def __init__(self, iterable: range) -> None:
+        self.range = iterable
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.range)
@@ -85,7 +87,7 @@ class Parallel:
         return len(self.range)
 
 
-def parallel(rounds: Iterable[int]) -> Any:
+def parallel(iterable: Iterable[int]) -> Any:
     """`for i in ml.parallel(range(n))`: the iterations may run at the same time, as none reads what another one stores.
 
     That is taken for granted, not checked. Outside of compiled code it is the range itself, in
@@ -101,37 +103,37 @@ def parallel(rounds: Iterable[int]) -> Any:
     """
     tracing = sys.modules.get("mlirml.frontend.tracing.trace")
     if tracing is None or tracing.current_trace() is None:
-        return rounds
-    if isinstance(rounds, TracedRange):
-        return TracedRange(rounds.start, rounds.stop, rounds.step, True)
-    if isinstance(rounds, range):
-        return Parallel(rounds)
+        return iterable
+    if isinstance(iterable, TracedRange):
+        return TracedRange(iterable.start, iterable.stop, iterable.step, True)
+    if isinstance(iterable, range):
+        return Parallel(iterable)
     raise UnsupportedSyntaxError("`ml.parallel` takes a range", help="write `ml.parallel(range(n))`")
 
 
-def numbered(rounds: Any) -> tuple[Any, Callable[[Any], Any] | None]:
-    """Something to iterate over as a range, and the item for a number of it; None where that is the number itself."""
+def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
+    """An iterable as a range, and the function from a number of it to the item; None if that is the number itself."""
     from mlirml.frontend.tracing.array import Traced
     from mlirml.frontend.tracing.growing_list import GrowingList
 
-    if isinstance(rounds, Items):
-        return rounds.numbers, rounds.item
-    if type(rounds) is GrowingList:
-        return (range(len(rounds)), rounds.__getitem__) if rounds.rows is not None else (rounds.items(), None)
+    if isinstance(iterable, Items):
+        return iterable.numbers, iterable.item
+    if type(iterable) is GrowingList:
+        return (range(len(iterable)), iterable.__getitem__) if iterable.rows is not None else (iterable.items(), None)
     from mlirml.frontend.tracing.indexing import (
-        is_varying,  # with all records of operations: nothing for `import mlirml`
+        is_dynamic,  # would import all op records, which `import mlirml` need not
     )
 
-    if is_varying(rounds):
-        return traced_range(rounds.shape[0]), lambda number: rounds[number]
-    if isinstance(rounds, Traced) and rounds.ndim:
-        return range(len(rounds)), lambda number: rounds[number]
-    return rounds, None
+    if is_dynamic(iterable):
+        return traced_range(iterable.shape[0]), lambda number: iterable[number]
+    if isinstance(iterable, Traced) and iterable.ndim:
+        return range(len(iterable)), lambda number: iterable[number]
+    return iterable, None
 
 
-def _count(rounds: Any) -> Any:
-    """The numbers of the items of something to iterate over; None for what only Python can iterate over."""
-    numbers, _ = numbered(rounds)
+def _count(iterable: Any) -> Any:
+    """The range of an iterable's items; None for an iterable that only Python can iterate over."""
+    numbers, _ = numbered(iterable)
     if isinstance(numbers, range):
         return range(len(numbers))
     if isinstance(numbers, TracedRange) and numbers.step == 1:
@@ -139,22 +141,22 @@ def _count(rounds: Any) -> Any:
     return None
 
 
-def _item(rounds: Any, number: Any) -> Any:
-    numbers, item = numbered(rounds)
-    place = numbers.start + number * numbers.step
-    return place if item is None else item(place)
+def _item(iterable: Any, number: Any) -> Any:
+    numbers, item = numbered(iterable)
+    index = numbers.start + number * numbers.step
+    return index if item is None else item(index)
 
 
-def traced_enumerate(rounds: Any, start: Any = 0) -> Any:
-    """`enumerate` of a range or an array of the program."""
-    count = _count(rounds)
+def traced_enumerate(iterable: Any, start: Any = 0) -> Any:
+    """`enumerate` of a range or a traced array."""
+    count = _count(iterable)
     if count is None:
-        return enumerate(rounds, start)
-    return Items(count, lambda number: (start + number, _item(rounds, number)))
+        return enumerate(iterable, start)
+    return Items(count, lambda number: (start + number, _item(iterable, number)))
 
 
 def traced_zip(*parts: Any, strict: bool = False) -> Any:
-    """`zip` of ranges and arrays of the program."""
+    """`zip` of ranges and traced arrays."""
     counts = [_count(part) for part in parts]
     if any(not isinstance(count, range) for count in counts):
         return zip(*parts, strict=strict)
@@ -164,13 +166,13 @@ def traced_zip(*parts: Any, strict: bool = False) -> Any:
     return Items(range(min(lengths, default=0)), lambda number: tuple(_item(part, number) for part in parts))
 
 
-def traced_reversed(rounds: Any) -> Any:
-    """`reversed` of a range or an array of the program."""
-    if isinstance(rounds, range):
-        return rounds[::-1]
-    count = _count(rounds)
+def traced_reversed(iterable: Any) -> Any:
+    """`reversed` of a range or a traced array."""
+    if isinstance(iterable, range):
+        return iterable[::-1]
+    count = _count(iterable)
     if isinstance(count, range):
-        return Items(count[::-1], lambda number: _item(rounds, number))
-    if isinstance(rounds, TracedRange) and rounds.step == 1:
-        return TracedRange(rounds.stop - 1, rounds.start - 1, -1)
-    return reversed(rounds)
+        return Items(count[::-1], lambda number: _item(iterable, number))
+    if isinstance(iterable, TracedRange) and iterable.step == 1:
+        return TracedRange(iterable.stop - 1, iterable.start - 1, -1)
+    return reversed(iterable)

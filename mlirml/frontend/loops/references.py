@@ -1,7 +1,7 @@
-"""Which array a variable of a loop refers to: the same in each round, another one, or those of other variables in turn.
+"""References of loop variables to arrays: the same array in each iteration, another one, or those of others in turn.
 
-`a, b = b, a` at the end of a round exchanges two arrays. The loop carries what the variables refer to, so that a round
-ends with the values exchanged; behind a known number of rounds it is known which array has which.
+`a, b = b, a` at the end of an iteration exchanges two arrays. The loop carries the arrays that the variables refer to,
+so that an iteration ends with the values exchanged; after a static number of iterations, the references are known.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from mlirml.frontend.loops.variables import Stored, Variables, is_array, same
 from mlirml.frontend.tracing.array import Cell, Traced
 
 _TURNS = 8
-Turns = Mapping[str, str]  # after a round a variable refers to the array that this one had in front of it
+Turns = Mapping[str, str]  # after an iteration a variable refers to the array that this one referred to before
 
 
 def find_turns(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
-    """The variables that exchange their arrays in a round; none if there is more to it."""
+    """The variables that exchange their arrays in an iteration; none if references change otherwise."""
     whole = {name: value for name, value in before.items() if is_array(value) and not value._views}
     found: dict[str, str] = {}
     for name, value in after.items():
@@ -33,47 +33,51 @@ def find_turns(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str,
     return found if sorted(found) == sorted(found.values()) else {}
 
 
-def exchanged(stored: Stored, before: Mapping[str, Any], turns: Turns, values: Sequence[Any], rounds: int) -> list[Any]:
-    """What the allocations hold, given what the variables refer to after a number of rounds."""
+def exchanged(
+    stored: Stored, before: Mapping[str, Any], turns: Turns, values: Sequence[Any], iterations: int
+) -> list[Any]:
+    """The values of the allocations, from those that the variables refer to after a number of iterations."""
     result = list(values)
     for name in turns:
-        result[place_of(stored, before[turned(turns, name, rounds)])] = values[place_of(stored, before[name])]
+        result[position_of(stored, before[turned(turns, name, iterations)])] = values[position_of(stored, before[name])]
     return result
 
 
 def ended(stored: Stored, before: Mapping[str, Any], turns: Turns, values: Sequence[Any]) -> list[Any]:
-    """The values with which a round ends: for the array of each variable, what the variable refers to then."""
+    """The values at the end of an iteration: for the array of each variable, the one that the variable refers to
+    then.
+    """
     result = list(values)
     for name, source in turns.items():
-        number = place_of(stored, before[name])
-        result[number] = values[place_of(stored, before[source])]
+        number = position_of(stored, before[name])
+        result[number] = values[position_of(stored, before[source])]
         stored.changed[number] = True
     return result
 
 
-def turned(turns: Turns, name: str, rounds: int) -> str:
-    """The variable whose array a variable refers to after a number of rounds."""
+def turned(turns: Turns, name: str, iterations: int) -> str:
+    """The variable whose array a variable refers to after a number of iterations."""
     period = order(turns)
-    for _ in range(rounds % period):
+    for _ in range(iterations % period):
         name = turns[name]
     return name
 
 
 def order(turns: Turns) -> int:
-    """After how many rounds every variable has its own array again."""
+    """The number of iterations after which every variable refers to its own array again."""
     state, count = dict(turns), 1
     while any(name != source for name, source in state.items()) and count < _TURNS:
         state, count = {name: turns[source] for name, source in state.items()}, count + 1
     return count
 
 
-def place_of(stored: Stored, array: Traced) -> int:
-    """The number of an array among the allocations."""
+def position_of(stored: Stored, array: Traced) -> int:
+    """The index of an array among the allocations."""
     return next(i for i, cell in enumerate(stored.cells) if cell is array._cell)
 
 
 def check_alone(variables: Variables, before: Mapping[str, Any], turns: Turns) -> None:
-    """Refuse further names for arrays that are exchanged."""
+    """Refuse second names for arrays that are exchanged."""
     cells = {id(before[name]._cell): name for name in turns}
     for name, value in variables.items():
         if name not in turns and is_array(value) and id(value._cell) in cells:
@@ -84,9 +88,9 @@ def check_alone(variables: Variables, before: Mapping[str, Any], turns: Turns) -
 
 
 def watch(result: Traced, leaves: Sequence[Any]) -> None:
-    """A result that may be one of these arrays is not to be used after one of them was stored into.
+    """Refuse later uses of a result that may be one of these arrays, once one of them is stored into.
 
-    One that a loop or branch inside has made may be one of those that it watches in turn.
+    A result of a nested loop or branch may itself be among the arrays.
     """
     cells: list[Cell] = [leaf._cell for leaf in leaves if is_array(leaf)]
     found = [pair for cell in cells for pair in ((cell, cell.version), *cell.watched)]

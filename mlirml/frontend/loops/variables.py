@@ -12,11 +12,11 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import SourceLocation
-from mlirml.frontend.loops.containers import Place
+from mlirml.frontend.loops.containers import Element
 from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import Kind, kind_of
+from mlirml.frontend.tracing.carry import LeafType, leaf_type_of
 from mlirml.frontend.tracing.growing_list import GrowingList
-from mlirml.frontend.tracing.indexing import is_varying
+from mlirml.frontend.tracing.indexing import is_dynamic
 from mlirml.frontend.tracing.trace import Trace, value_of
 from mlirml.ir.text.builder import Region, Value
 from mlirml.ir.text.dtypes import check_integer
@@ -25,7 +25,7 @@ PYTHON = (bool, int, float, complex)
 
 
 class _Unbound:
-    """Stands for a variable that has no value."""
+    """The value of a variable that is unassigned."""
 
     def __repr__(self) -> str:
         return "unbound"
@@ -35,18 +35,18 @@ UNBOUND = _Unbound()
 
 
 class Variables:
-    """Local variables by name: the cells of the closures that the parts of a function are."""
+    """Local variables by name: the cells of the closures that a rewritten function consists of."""
 
     def __init__(self, *parts: types.FunctionType) -> None:
         self._cells: dict[str, types.CellType] = {}
         for part in parts:
             self._cells.update(zip(part.__code__.co_freevars, part.__closure__ or ()))
-        self.places: dict[str, Place] = {}  # elements of containers that are variables too, by their paths
+        self.elements: dict[str, Element] = {}  # elements of containers that are variables too, by their paths
 
     def get(self, name: str) -> Any:
         """The value, or `UNBOUND`."""
-        if name in self.places:
-            return self.places[name].get(UNBOUND)
+        if name in self.elements:
+            return self.elements[name].get(UNBOUND)
         cell = self._cells.get(name)
         try:
             return UNBOUND if cell is None else cell.cell_contents
@@ -54,12 +54,12 @@ class Variables:
             return UNBOUND
 
     def set(self, name: str, value: Any) -> None:
-        """Give the variable a value, or with `UNBOUND` none."""
-        if name in self.places:
+        """Assign the variable, or with `UNBOUND` delete it."""
+        if name in self.elements:
             if value is UNBOUND:
-                self.places[name].remove()
+                self.elements[name].remove()
             else:
-                self.places[name].set(value)
+                self.elements[name].set(value)
             return
         cell = self._cells.get(name)
         if cell is None:
@@ -73,11 +73,11 @@ class Variables:
             return
 
     def items(self) -> list[tuple[str, Any]]:
-        """All variables that the parts of the function use, with their values."""
+        """All variables of the rewritten functions, with their values."""
         return [(name, self.get(name)) for name in self._cells]
 
     def arrays(self, names: Iterable[str]) -> list[Cell]:
-        """The allocations that variables are arrays in."""
+        """The allocations of the arrays that variables refer to."""
         found: dict[int, Cell] = {}
         for name in names:
             value = self.get(name)
@@ -87,20 +87,20 @@ class Variables:
 
 
 def is_number(leaf: Any) -> bool:
-    """True if a value is a number, which a loop carries as such."""
+    """True for a number, which a loop carries as a value."""
     return type(leaf) in PYTHON or isinstance(leaf, np.generic) or (isinstance(leaf, Traced) and leaf._scalar)
 
 
 def is_array(leaf: Any) -> bool:
-    """True if a value is an array of the program, which a variable refers to."""
+    """True for a traced array, which a variable refers to."""
     return isinstance(leaf, Traced) and not leaf._scalar
 
 
 def same(one: Any, other: Any) -> bool:
-    """True if two values that are no numbers are one: the same object, or the same part of the same array."""
-    if isinstance(one, Traced) or is_varying(one):
-        return bool(one._same_place(other))
-    if is_varying(other):
+    """True if two values other than numbers are the same object, or the same slice of the same array."""
+    if isinstance(one, Traced) or is_dynamic(one):
+        return bool(one._is_same_part(other))
+    if is_dynamic(other):
         return False
     if one is other:
         return True
@@ -112,14 +112,14 @@ def same(one: Any, other: Any) -> bool:
 
 @dataclass
 class Slot:
-    """A number or an array that a variable holds and a loop carries, or a branch gives.
+    """A number or array of a variable that a loop carries, or that is the result of a branch.
 
-    `value` is what it holds in front of the loop: a value of the program, or a Python number. `zero` stands for what a
-    variable without a value is carried as.
+    `value` is the value before the loop: a traced value, or a Python number. `zero` is the init for a variable that has
+    none.
     """
 
     path: str
-    kind: Kind
+    leaf_type: LeafType
     scalar: bool
     value: Value | bool | int | float | complex
 
@@ -127,35 +127,35 @@ class Slot:
     def of(cls, trace: Trace, leaf: Any, path: str) -> Slot:
         """The slot of a leaf."""
         value = leaf if type(leaf) in PYTHON else value_of(trace, leaf, path)
-        return cls(path, kind_of(leaf, path), not is_array(leaf), value)
+        return cls(path, leaf_type_of(leaf, path), not is_array(leaf), value)
 
     @classmethod
-    def zero(cls, path: str, kind: Kind, scalar: bool) -> Slot:
+    def zero(cls, path: str, leaf_type: LeafType, scalar: bool) -> Slot:
         """The slot of a variable that gets its first value in a loop."""
-        return cls(path, kind, scalar, 0)
+        return cls(path, leaf_type, scalar, 0)
 
     def start(self, trace: Trace) -> Value:
-        """What the loop starts from, of the kind that it carries."""
-        return as_kind(trace, self.value, self.kind, self.path)
+        """The init value, of the type that the loop carries."""
+        return value_of_type(trace, self.value, self.leaf_type, self.path)
 
-    def inside(self, trace: Trace, value: Value) -> Traced:
+    def in_region(self, trace: Trace, value: Value) -> Traced:
         """A value of a region as the user sees it."""
-        return Traced(trace, Cell(replace(value, weak=self.kind.weak), owned=True), scalar=self.scalar)
+        return Traced(trace, Cell(replace(value, weak=self.leaf_type.weak), owned=True), scalar=self.scalar)
 
 
-def as_kind(trace: Trace, leaf: Any, kind: Kind, path: str) -> Value:
-    """A leaf as a value of a kind."""
+def value_of_type(trace: Trace, leaf: Any, leaf_type: LeafType, path: str) -> Value:
+    """A leaf as a value of a type."""
     if type(leaf) in PYTHON:
         if type(leaf) is int:
-            check_integer(path, leaf, kind.dtype)
-        return trace.builder.filled(kind.shape, kind.dtype, leaf)
+            check_integer(path, leaf, leaf_type.dtype)
+        return trace.builder.filled(leaf_type.shape, leaf_type.dtype, leaf)
     value = leaf if isinstance(leaf, Value) else value_of(trace, leaf, path)
-    return trace.builder.cast(value, kind.dtype)
+    return trace.builder.cast(value, leaf_type.dtype)
 
 
 @dataclass
 class Tree:
-    """What a variable holds, as leaves."""
+    """A variable's value as a pytree."""
 
     leaves: list[Any]
     treedef: TreeDef
@@ -166,13 +166,13 @@ class Tree:
         return cls(*(value.tree() if type(value) is GrowingList else flatten(value)))
 
     def paths(self, name: str) -> list[str]:
-        """What the leaves are called."""
+        """The names of the leaves."""
         return self.treedef.paths(name)
 
 
 @dataclass
 class _Outside:
-    """The state of an allocation in front of a region."""
+    """The state of an allocation before a region."""
 
     value: Value | np.ndarray
     version: int
@@ -184,7 +184,7 @@ class _Outside:
 
 
 class Stored:
-    """The allocations that a loop or branch stores into: their values enter it and come out of it."""
+    """The allocations that a loop or branch stores into: their contents are its operands and results."""
 
     def __init__(self, trace: Trace, cells: Iterable[Cell]) -> None:
         self.trace = trace
@@ -197,7 +197,7 @@ class Stored:
         self.changed = [False for _ in self.cells]
 
     def enter(self, values: Iterable[Value]) -> None:
-        """In the region that the builder is in, the allocations hold these values."""
+        """In the builder's region, the allocations have these contents."""
         for cell, value in zip(self.cells, values):
             cell.value = value
             cell.version += 1
@@ -206,18 +206,18 @@ class Stored:
         self._entered = [cell.version for cell in self.cells]
 
     def values(self) -> list[Value]:
-        """What they hold at the end of the region."""
+        """The contents at the end of the region."""
         for number, (cell, version) in enumerate(zip(self.cells, self._entered)):
             self.changed[number] |= cell.version != version
         return [Traced(self.trace, cell)._read() for cell in self.cells]
 
     def leave(self) -> None:
-        """Go back to the region around; what the values are there is told by `end`."""
+        """Go back to the enclosing region; `end` sets the values there."""
         for cell, outside in zip(self.cells, self._outside):
             cell.value, cell.region, cell.emitted = outside.value, outside.region, None
 
     def end(self, results: Iterable[Value]) -> None:
-        """Behind the loop or branch the allocations hold its results."""
+        """After the loop or branch the allocations have its results as contents."""
         self.leave()
         for cell, result, outside, changed in zip(self.cells, results, self._outside, self.changed):
             if changed:
@@ -226,7 +226,7 @@ class Stored:
                 cell.version, cell.emitted = outside.version, outside.emitted
 
     def restore(self) -> None:
-        """Forget everything since the start."""
+        """Undo all changes since the start."""
         for cell, outside in zip(self.cells, self._outside):
             cell.value, cell.version, cell.written = outside.value, outside.version, outside.written
             cell.stored_at, cell.owned = outside.stored_at, outside.owned

@@ -1,4 +1,4 @@
-"""`while` on a number of the program: an `scf.while`."""
+"""`while` on a dynamic value: an `scf.while`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BOOL = np.dtype(np.bool_)
 
 
 class WhileLoop(Loop):
-    """A `while`; `test` gives its condition, which may read what the rounds change."""
+    """A `while`; `test` returns its condition, which may read loop-carried variables."""
 
     owner = "the `while` loop"
 
@@ -30,7 +30,7 @@ class WhileLoop(Loop):
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         b, trace = self.trace.builder, self.trace
-        # Whether arrays that the rounds exchange have been exchanged an odd number of times.
+        # The parity of the number of exchanges of arrays.
         parity = [b.filled((), _BOOL, False)] if self.turns else []
         starts = [*parity, *self.outside(), *stored.starts]
         known: list[Linear] = []

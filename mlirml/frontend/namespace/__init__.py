@@ -1,1 +1,1 @@
-"""NumPy's functions that are no operation records: what `np` is for traced code."""
+"""NumPy's functions without op records, and the namespace that replaces `np` in traced code."""

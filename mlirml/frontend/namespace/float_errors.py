@@ -1,7 +1,8 @@
-"""`np.errstate(invalid="raise")` in compiled functions: operations within fail the call as NumPy's would.
+"""`np.errstate(invalid="raise")` in compiled functions: operations in the block fail the call as NumPy's would.
 
-What NumPy finds by the processor's flags is found in the results: a NaN where no operand has one is invalid, an
-infinity of finite operands a division by zero or an overflow, by what the operation is. Underflow is not found.
+NumPy reads the processor's flags; here the conditions are derived from the results: a NaN where no operand has one is
+invalid, an infinity of finite operands a division by zero or an overflow, depending on the operation. Underflow is not
+detected.
 """
 
 from __future__ import annotations
@@ -25,33 +26,35 @@ _DIVIDES = frozenset([
 
 
 def check(trace: Trace, record: OpDef, args: Sequence[Any], result: Any) -> None:
-    """Let the program fail where an operation does what NumPy's error state forbids now."""
+    """Emit checks for the error conditions that NumPy's error state raises now."""
     now, outside = np.geterr(), trace.errors
-    kinds = [kind for kind in ("invalid", "divide", "over") if now[kind] == "raise" != outside[kind]]
-    if record.kind == "view" or not kinds:
+    conditions = [
+        condition for condition in ("invalid", "divide", "over") if now[condition] == "raise" != outside[condition]
+    ]
+    if record.kind == "view" or not conditions:
         return
-    trace.errors, before = now, trace.errors  # what is asked here is not checked
+    trace.errors, before = now, trace.errors  # operations of the check itself are not checked
     try:
         for part in _arrays(result):
-            for kind in kinds:
-                _check(trace, record, kind, [*_arrays(args)], part)
+            for condition in conditions:
+                _check(trace, record, condition, [*_arrays(args)], part)
     finally:
         trace.errors = before
 
 
-def _check(trace: Trace, record: OpDef, kind: str, operands: list[Any], result: Any) -> None:
+def _check(trace: Trace, record: OpDef, condition: str, operands: list[Any], result: Any) -> None:
     found: Any
     divides = record.name in _DIVIDES
     if result.dtype.kind not in "fc":
-        if kind != "divide" or not divides or len(operands) < 2:
+        if condition != "divide" or not divides or len(operands) < 2:
             return
         found = np.any(operands[1] == 0)
-    elif kind == "invalid":
+    elif condition == "invalid":
         found = np.any(np.isnan(result))
         for x in operands:
             if _is_float(x):
                 found = np.logical_and(found, np.logical_not(np.any(np.isnan(x))))
-    elif (kind == "divide") != divides:
+    elif (condition == "divide") != divides:
         return
     else:
         bad, spread = np.isinf(result), record.kind == "elementwise"
@@ -62,15 +65,15 @@ def _check(trace: Trace, record: OpDef, kind: str, operands: list[Any], result: 
         found = np.any(bad)
     if not isinstance(found, Traced):
         if found:
-            raise FloatingPointError(_message(kind, record))
+            raise FloatingPointError(_message(condition, record))
         return
     b = trace.builder
     fine: Any = np.logical_not(found)
-    b.check(b.element(fine._read()), Check("FloatOperationError", _message(kind, record)))
+    b.check(b.element(fine._read()), Check("FloatOperationError", _message(condition, record)))
 
 
-def _message(kind: str, record: OpDef) -> str:
-    what = {"invalid": "invalid value", "divide": "divide by zero", "over": "overflow"}[kind]
+def _message(condition: str, record: OpDef) -> str:
+    what = {"invalid": "invalid value", "divide": "divide by zero", "over": "overflow"}[condition]
     return f"{what} encountered in {record.name}"
 
 

@@ -1,4 +1,4 @@
-"""What traced code sees as `np.mgrid` and `np.ogrid`, and as the class `np.ndarray`."""
+"""Replacements of `np.mgrid`, `np.ogrid` and the class `np.ndarray` in traced code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Grid:
-    """Stands for `np.mgrid` or `np.ogrid`: grids as arrays of the program, with bounds that are known."""
+    """Replaces `np.mgrid` or `np.ogrid`: grids as arrays of the program, with constant bounds."""
 
     def __init__(self, trace: Trace, name: str) -> None:
         self._trace, self._name = trace, name
@@ -37,7 +37,7 @@ class Grid:
         unknown = [bound for bound in bounds if isinstance(bound, Traced) and bound._known() is None]
         if unknown:
             error = ShapeError(
-                f"np.{self._name}: the shape depends on a bound that is known only when the program runs",
+                f"np.{self._name}: the shape depends on a bound that is known only at run time",
                 help=f"take it from the shape of an array, or {advice.STATIC}",
             )
             error.sizes, error.subject = frozenset().union(*(b._sizes() for b in unknown)), f"`np.{self._name}`"
@@ -51,7 +51,7 @@ def _number(bound: Any) -> Any:
 
 
 class Constructor:
-    """Stands for the class `np.ndarray`: called, it makes an array of the program."""
+    """Replaces the class `np.ndarray`: a call creates an array of the program."""
 
     def __init__(self, namespace: Namespace) -> None:
         self._namespace = namespace
@@ -76,8 +76,8 @@ class Constructor:
         return getattr(np.ndarray, name)
 
 
-def real_kinds(kinds: Any) -> Any:
-    """The second argument of `isinstance`, with the class for what stands for it."""
-    if isinstance(kinds, tuple):
-        return tuple(map(real_kinds, kinds))
-    return np.ndarray if isinstance(kinds, Constructor) else kinds
+def real_classes(classes: Any) -> Any:
+    """The second argument of `isinstance`, with the real classes for those that are replaced."""
+    if isinstance(classes, tuple):
+        return tuple(map(real_classes, classes))
+    return np.ndarray if isinstance(classes, Constructor) else classes

@@ -1,4 +1,4 @@
-"""NumPy's functions of indices that have no op record: those that store, and those made of others."""
+"""NumPy's index functions without op records: those that store, and those composed of others."""
 
 from __future__ import annotations
 
@@ -27,48 +27,50 @@ def put(trace: Trace, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if not isinstance(a, Traced):
         raise trace.real_array_error()
     a._check_part(v)
-    places, values = (trace.array(x, copy=False).reshape(-1) for x in (ind, v))
-    if places.dtype.kind not in "iub" or not np.can_cast(places.dtype, np.int64, "safe"):
-        raise DTypeError(f"put: indices of {places.dtype}", help="convert them with `.astype(np.int64)`")
-    if not places.size or not values.size:
+    indices, values = (trace.array(x, copy=False).reshape(-1) for x in (ind, v))
+    if indices.dtype.kind not in "iub" or not np.can_cast(indices.dtype, np.int64, "safe"):
+        raise DTypeError(f"put: indices of {indices.dtype}", help="convert them with `.astype(np.int64)`")
+    if not indices.size or not values.size:
         return
-    if values.size not in (1, places.size):
-        values = trace.call_function(np.take, (values, np.arange(places.size) % values.size), {})
+    if values.size not in (1, indices.size):
+        values = trace.call_function(np.take, (values, np.arange(indices.size) % values.size), {})
     # In row-major order of the elements, whatever the memory layout is.
     flat = a if a.ndim == 1 else Traced(trace, a._cell, (*a._views, Reshape((a.size,))))
     b, base = trace.builder, flat._read()
-    found = positions(b, places.astype(np.int64)._read(), a.size, 0, checked_mode("put", mode))
+    found = positions(b, indices.astype(np.int64)._read(), a.size, 0, checked_mode("put", mode))
     flat._write(Scatter(base, (0,), (found,), 0, "set").write(b, values.astype(a.dtype)._read()))
 
 
 def put_along_axis(trace: Trace, arr: Any, indices: Any, values: Any, axis: int | None = -1) -> None:
-    """`np.put_along_axis`: a value at each place of the indices along an axis."""
+    """`np.put_along_axis`: stores a value at each of the indices along an axis."""
     from mlirml.frontend.tracing.array import Traced
 
     if not isinstance(arr, Traced):
         raise trace.real_array_error()
-    places = trace.array(indices, copy=False)
-    if places.dtype.kind not in "iu":
-        raise InvalidIndexError(f"put_along_axis: the indices must be integers, not {places.dtype}")
+    indices = trace.array(indices, copy=False)
+    if indices.dtype.kind not in "iu":
+        raise InvalidIndexError(f"put_along_axis: the indices must be integers, not {indices.dtype}")
     if axis is None:
         arr, axis = Traced(trace, arr._cell, (*arr._views, Reshape((arr.size,)))), 0
-    if arr.ndim != places.ndim:
+    if arr.ndim != indices.ndim:
         raise ShapeError(
-            f"put_along_axis: the indices have {places.ndim} dimensions, the array {arr.ndim}",
+            f"put_along_axis: the indices have {indices.ndim} dimensions, the array {arr.ndim}",
             help="add an axis to the indices, `np.expand_dims(indices, axis)`",
         )
-    (place,) = normalized_axes("put_along_axis", arr.shape, axis)
-    broadcast_along(arr.shape, places.shape, place)
+    (dim,) = normalized_axes("put_along_axis", arr.shape, axis)
+    broadcast_along(arr.shape, indices.shape, dim)
     index: list[Any] = []
     for d, n in enumerate(arr.shape):
         shape = [1] * arr.ndim
         shape[d] = n
-        index.append(places if d == place else trace.known(np.arange(n).reshape(shape)))
+        index.append(indices if d == dim else trace.known(np.arange(n).reshape(shape)))
     arr[tuple(index)] = values
 
 
 def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
-    """`np.fill_diagonal`: values, repeated if there are too few, at the places whose indices are all equal."""
+    """`np.fill_diagonal`: stores values, repeated if there are too few, at the positions whose indices are all
+    equal.
+    """
     from mlirml.frontend.tracing.array import Traced
 
     if not isinstance(a, Traced):
@@ -79,9 +81,9 @@ def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
         raise ShapeError(f"fill_diagonal: the sizes {list(a.shape)} must be equal")
     if not a.size:
         return
-    places = np.arange(min(a.shape))
-    index = (places,) * a.ndim
-    if a.ndim == 2:  # every row's length and one further on, in the array in one dimension
+    indices = np.arange(min(a.shape))
+    index = (indices,) * a.ndim
+    if a.ndim == 2:  # in the flattened array, one step further in each row
         columns = a.shape[1]
         index = np.divmod(np.arange(0, a.size if wrap else min(a.size, columns * columns), columns + 1), columns)
     a._check_part(val)
@@ -93,7 +95,7 @@ def fill_diagonal(trace: Trace, a: Any, val: Any, wrap: bool = False) -> None:
 
 
 def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
-    """`np.putmask`: under a mask values of the same places, repeated if there are too few."""
+    """`np.putmask`: under a mask, stores the values at the same positions, repeated if there are too few."""
     from mlirml.frontend.tracing.array import Traced
 
     if not isinstance(a, Traced):
@@ -113,7 +115,7 @@ def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
 
 
 def select(trace: Trace, condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """`np.select`: of each element's choices that of the first true condition."""
+    """`np.select`: for each element, the choice of the first true condition."""
     if len(condlist) != len(choicelist) or not condlist:
         raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
     conditions = [trace.array(c, copy=False) for c in condlist]
@@ -130,7 +132,7 @@ def select(trace: Trace, condlist: Sequence[Any], choicelist: Sequence[Any], def
 
 
 def choose(trace: Trace, a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
-    """`np.choose`: of each element's choices the one that an integer tells."""
+    """`np.choose`: for each element, the choice with the index given by an integer array."""
     which = trace.array(a, copy=False)
     if which.dtype.kind not in "iub" or not np.can_cast(which.dtype, np.int64, "safe"):
         raise DTypeError(f"choose: choices are numbered by integers, not {which.dtype}")
@@ -153,7 +155,7 @@ def choose(trace: Trace, a: Any, choices: Any, out: Any = None, mode: str = "rai
 
 
 def ix_(trace: Trace, *args: Any) -> tuple[Any, ...]:
-    """`np.ix_`: each array of positions along a dimension of its own."""
+    """`np.ix_`: each index array along a dimension of its own."""
     found = []
     for number, arg in enumerate(args):
         array = trace.array(arg, copy=False)
@@ -168,7 +170,7 @@ def ix_(trace: Trace, *args: Any) -> tuple[Any, ...]:
 
 
 def bincount(trace: Trace, x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    """`np.bincount` of numbers that are below `minlength`, so that the length of the result is known."""
+    """`np.bincount` of numbers below `minlength`, so that the length of the result is static."""
     numbers: Any = trace.array(x, copy=False)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iub" or not np.can_cast(numbers.dtype, np.int64, "safe"):
         raise ShapeError(f"bincount: needs integers in one dimension, not {numbers._describe()}")
@@ -182,11 +184,11 @@ def bincount(trace: Trace, x: Any, /, weights: Any = None, minlength: Any = 0) -
     counts = trace.known(np.zeros(size, kind))._copy()
     if not numbers.size:
         return counts
-    b, places = trace.builder, numbers.astype(np.int64)
-    below = (places >= 0) & (places < size)
-    inside = trace.call_function(np.all, (below,), {})
+    b, indices = trace.builder, numbers.astype(np.int64)
+    below = (indices >= 0) & (indices < size)
+    in_bounds = trace.call_function(np.all, (below,), {})
     message = f"bincount: a number is negative, or not below minlength={size}"
-    b.check(b.element(inside._read()), Check("ShapeError", message, "give a greater `minlength`"))
+    b.check(b.element(in_bounds._read()), Check("ShapeError", message, "give a greater `minlength`"))
     added: Any = 1 if weights is None else trace.array(weights, copy=False)
     if weights is not None:
         if not np.can_cast(added.dtype, kind, "safe"):
@@ -197,13 +199,13 @@ def bincount(trace: Trace, x: Any, /, weights: Any = None, minlength: Any = 0) -
     from mlirml.frontend.tracing.scattering import apply_at
     from mlirml.ops import BY_FUNCTION
 
-    safe = trace.call_function(np.clip, (places, 0, size - 1), {})
+    safe = trace.call_function(np.clip, (indices, 0, size - 1), {})
     apply_at(trace, BY_FUNCTION[np.add], "np.bincount", counts, safe, added)
     return counts
 
 
 def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
-    """`np.roll`, whose shifts may be known only when the program runs: elements are read at places computed then."""
+    """`np.roll` with shifts that may be dynamic: elements are gathered at computed positions."""
     from mlirml.frontend.tracing.array import Traced
 
     shifts = list(shift) if isinstance(shift, (tuple, list)) else [shift]
@@ -217,16 +219,16 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
         raise DTypeError("roll: shifts are integers", help="convert them with `.astype(np.int64)`")
     if any(np.ndim(s) for s in shifts) or len(shifts) not in (1, len(axes)):
         raise ShapeError("roll: shifts known at run time are one number, or a tuple of one for each axis")
-    for place, distance in zip(axes, shifts * len(axes) if len(shifts) == 1 else shifts):
-        place = normalized_axes("roll", array.shape, place)[0]
-        size = array.shape[place]
+    for dim, distance in zip(axes, shifts * len(axes) if len(shifts) == 1 else shifts):
+        dim = normalized_axes("roll", array.shape, dim)[0]
+        size = array.shape[dim]
         if size:
-            array = np.take(array, (np.arange(size) - trace.array(distance).astype(np.int64)) % size, axis=place)
+            array = np.take(array, (np.arange(size) - trace.array(distance).astype(np.int64)) % size, axis=dim)
     return array if axes else array.copy()
 
 
 def where_true(trace: Trace, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
-    """`ufunc(x, where=mask, out=y)`: the elements of `y` under the mask."""
+    """`ufunc(x, where=mask, out=y)`: stores the results into `y` under the mask."""
     mask = kwargs.pop("where")
     target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
     if target is None or isinstance(target, tuple):

@@ -1,4 +1,4 @@
-"""`np.c_` and `np.r_`, and functions of the user's that NumPy applies to parts of an array."""
+"""`np.c_` and `np.r_`, and NumPy's functions that apply a user's function to slices of an array."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Join:
-    """`np.c_` and `np.r_`: columns side by side, and rows or vectors one behind the other."""
+    """`np.c_` and `np.r_`: columns side by side, and rows or vectors joined."""
 
     def __init__(self, trace: Trace, name: str) -> None:
         self._trace, self._name = trace, name
@@ -44,8 +44,8 @@ class Join:
 
 
 def piecewise(trace: Trace, x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwargs: Any) -> Any:
-    """`np.piecewise`: where a condition holds, what its function makes of the elements there."""
-    from mlirml.frontend.transforms.nested_calls import inside
+    """`np.piecewise`: under each condition, the result of its function for the elements there."""
+    from mlirml.frontend.transforms.nested_calls import callee_in_trace
 
     x = trace.array(x, copy=False)
     is_array = isinstance(condlist, (Traced, np.ndarray))
@@ -61,19 +61,20 @@ def piecewise(trace: Trace, x: Any, condlist: Any, funclist: Sequence[Any], *arg
         raise ShapeError(f"piecewise: {len(conditions)} conditions for {len(funclist)} functions")
     result = trace.call_function(np.zeros_like, (x,), {})
     for condition, function in zip(conditions, funclist):
-        result[condition] = inside(function, trace)(x[condition], *args, **kwargs) if callable(function) else function
+        is_value = not callable(function)
+        result[condition] = function if is_value else callee_in_trace(function, trace)(x[condition], *args, **kwargs)
     return result
 
 
 def apply_along_axis(trace: Trace, func1d: Callable[..., Any], axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """`np.apply_along_axis`: a function of each row along an axis, for all rows at once."""
+    """`np.apply_along_axis`: a function of each row along an axis, as one batch."""
     from mlirml.frontend.transforms.derivatives import trace_vmap
-    from mlirml.frontend.transforms.nested_calls import inside
+    from mlirml.frontend.transforms.nested_calls import callee_in_trace
 
     array: Any = trace.array(arr, copy=False)
     if not -array.ndim <= axis < array.ndim:
         raise ShapeError(f"apply_along_axis: axis {axis} of an array with {array.ndim} dimensions")
-    place, function = axis % array.ndim, inside(func1d, trace)
+    dim, function = axis % array.ndim, callee_in_trace(func1d, trace)
 
     def of_row(row: Traced) -> Any:
         found: Any = trace.array(function(row, *args, **kwargs), copy=False)
@@ -81,14 +82,14 @@ def apply_along_axis(trace: Trace, func1d: Callable[..., Any], axis: int, arr: A
 
     if array.ndim == 1:
         return of_row(array)
-    rows: Any = trace.call_function(np.moveaxis, (array, place, -1), {})
+    rows: Any = trace.call_function(np.moveaxis, (array, dim, -1), {})
     kept = rows.shape[:-1]
     rows = rows.reshape(math.prod(kept), rows.shape[-1])
     found = trace_vmap(trace, of_row, (rows,), 0, 0, None)
     rest = found.ndim - 1
     whole = found.reshape(*kept, *found.shape[1:])
-    sources, places = range(len(kept), len(kept) + rest), range(place, place + rest)
-    return trace.call_function(np.moveaxis, (whole, tuple(sources), tuple(places)), {})
+    sources, targets = range(len(kept), len(kept) + rest), range(dim, dim + rest)
+    return trace.call_function(np.moveaxis, (whole, tuple(sources), tuple(targets)), {})
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {np.piecewise: piecewise, np.apply_along_axis: apply_along_axis}

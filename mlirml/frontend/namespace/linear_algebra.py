@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
 
 LAPACK_FROM = 32
-"""Real numbers in a row of a matrix from which the target `cpu` calls LAPACK: with complex ones 16 rows are enough.
+"""The row length in real numbers from which the target `cpu` calls LAPACK: 16 rows of complex matrices are enough.
 
 With 24 rows of f64 our own loops take 0.8 to 1.0 of its time for a system of equations, an inverse and a determinant
 and 1.6 for a Cholesky factor; with 32 rows 0.9 to 1.4, and with 48 rows 1.2 to 4.
 """
 
 LAPACK_STACK_FROM, LAPACK_STACK_BYTES = 8, 1 << 16
-"""Real numbers in a row from which it is called for each matrix of a stack of more than so many bytes.
+"""The row length in real numbers from which it is called for each matrix of a stack of more than this many bytes.
 
-Our own loops go through the whole stack for each column, so that it should stay in the first-level cache: stacks of
-64 KiB of matrices of 8 rows of f64 take as long as with LAPACK, those of 2 MB two to four times as long.
+Our own loops go through the whole stack for each column, so that it should stay in the first-level cache: stacks of 64
+KiB of matrices of 8 rows of f64 take as long as with LAPACK, those of 2 MB two to four times as long.
 """
 
 _Slogdet: Any = type(np.linalg.slogdet(np.eye(1)))
@@ -123,7 +123,7 @@ def _of_nothing(function: Callable[..., Any], arrays: Any) -> Any:
 def _with_lapack(
     trace: Trace, name: str, arrays: tuple[Any, ...], shape: tuple[int, ...], own: Callable[[], Any]
 ) -> Any:
-    """The result of `mlirml.<name>` where LAPACK is worth a call for these stacks, and else that of `own`."""
+    """The result of `mlirml.<name>` where a LAPACK call pays for these stacks, and else that of `own`."""
     from mlirml.frontend.tracing.trace import value_of
 
     a, *others = arrays
@@ -144,7 +144,9 @@ def _with_lapack(
 
 
 def _eliminate(trace: Trace, a: Any, b: Any) -> tuple[Any, Any, Any]:
-    """The upper triangular form of matrices (below the diagonal stand remains), `b` treated alike, and the sign."""
+    """The upper triangular form of matrices (with multipliers below the diagonal), `b` transformed alike, and the
+    sign.
+    """
     from mlirml.frontend.tracing.regions import trace_fori_loop
 
     size, batch, rows = a.shape[-1], np.arange(a.shape[0]), np.arange(a.shape[-1])
@@ -253,7 +255,7 @@ def _solve(trace: Trace, a: Any, b: Any) -> Any:
 
 
 def _relative_change(trace: Trace, primals: Any, tangents: Any) -> Any:
-    """The change of the determinant over the determinant."""
+    """The derivative of the determinant divided by the determinant."""
     return np.einsum("bij,bji->b", _inverse(trace, primals[0]), tangents[0])
 
 

@@ -1,4 +1,4 @@
-"""NumPy's functions of lists with traced items: `np.sum([a, b])`, which NumPy would make an array of by itself."""
+"""NumPy's functions of lists with traced items, as `np.sum([a, b])`, which NumPy itself would convert to an array."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
 
 _METHODS = {"reduce": 1, "accumulate": 1, "outer": 2}
-_OPERANDS = frozenset(["a", "a1", "a2", "b", "x", "x1", "x2", "val", "weights"])  # what arrays are called in NumPy
+_OPERANDS = frozenset(["a", "a1", "a2", "b", "x", "x1", "x2", "val", "weights"])  # NumPy's names of array parameters
 
 
 def taking_lists(trace: Trace, function: Any) -> Any:
-    """A NumPy function that takes lists with traced items for arrays; anything else as it is.
+    """A NumPy function that accepts lists with traced items as arrays; anything else unchanged.
 
-    Functions of sequences of arrays take them already.
+    Functions of sequences of arrays accept them already.
     """
     if function in OF_SEQUENCES:
         return functools.partial(_of_sequence, function)
@@ -42,7 +42,7 @@ def _of_sequence(function: Any, arrays: Any, *args: Any, **kwargs: Any) -> Any:
 
 @functools.cache
 def _operands(function: Any) -> tuple[frozenset[int], frozenset[str]] | None:
-    """The positions and the names of the arguments that are arrays; None for a function that is not known."""
+    """The positions and the names of the array parameters; None for an unknown function."""
     from mlirml.frontend.namespace import other_functions
 
     if isinstance(function, np.ufunc):
@@ -63,14 +63,14 @@ class OfLists:
     """A proxy for a NumPy function, or for a method of a ufunc, inside of a traced function."""
 
     def __init__(
-        self, trace: Trace, function: Callable[..., Any], places: Container[int], names: Container[str] = ()
+        self, trace: Trace, function: Callable[..., Any], positions: Container[int], names: Container[str] = ()
     ) -> None:
-        self._trace, self._function, self._places, self._names = trace, function, places, names
+        self._trace, self._function, self._positions, self._names = trace, function, positions, names
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if any(map(_has_traced, (*args, *kwargs.values()))):
             with at_user_line():
-                args = tuple(self._array(x) if i in self._places else x for i, x in enumerate(args))
+                args = tuple(self._array(x) if i in self._positions else x for i, x in enumerate(args))
                 kwargs = {name: self._array(x) if name in self._names else x for name, x in kwargs.items()}
         return self._function(*args, **kwargs)
 

@@ -1,7 +1,7 @@
-"""What traced code sees as `np`: NumPy itself, but creation functions give traced arrays.
+"""The namespace that replaces `np` in traced code: NumPy itself, but creation functions return traced arrays.
 
-A function is run with a copy of its globals in which the name of the NumPy module is this namespace, so that
-`y = np.zeros(n); y[0] = x` stores into a traced array and not into a real one.
+A function is run with a copy of its globals in which the name of the NumPy module is this namespace, so that `y =
+np.zeros(n); y[0] = x` stores into a traced array and not into a real one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
     from mlirml.ops.registry import OpDef
 
-# Creation functions whose contents NumPy computes at once.
+# Creation functions that are folded by NumPy.
 COMPUTED = (
     "arange",
     "eye",
@@ -43,19 +43,19 @@ COMPUTED = (
 )
 
 
-# What the memo of a `retarget` holds where loops and branches become those of the program, and the global by which
-# functions that were rewritten for that reach `Trace.hooks`.
+# The key that marks the memo of a `retarget` if loops and branches are captured as those of the program, and the global
+# by which functions rewritten for that access `Trace.hooks`.
 LOOPS = "loops"
 HOOKS = "__mlirml__"
 
 
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
-_LIBRARIES = ("mlirml", "numpy", "scipy", "ml_dtypes", "_pytest")  # the last one: what pytest makes of `assert`
+_LIBRARIES = ("mlirml", "numpy", "scipy", "ml_dtypes", "_pytest")  # the last one: pytest rewrites `assert` with it
 
 
 class Namespace:
-    """Stands for the `numpy` module inside a traced function."""
+    """Replaces the `numpy` module in a traced function."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -89,11 +89,11 @@ class Namespace:
             return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
 
     def known(self, array: np.ndarray) -> Traced:
-        """An array whose elements are known while tracing."""
+        """An array that is constant at trace time."""
         return self._trace.known(array)
 
     def recorded(self, record: OpDef, *args: Any) -> Any:
-        """The result of an operation that is no function of NumPy, such as a convolution with channels."""
+        """The result of an op record that is no function of NumPy, such as a convolution with channels."""
         bound = record.signature.bind(*args)
         bound.apply_defaults()
         return self._trace._apply(record, bound.args, bound.kwargs)
@@ -128,7 +128,7 @@ class Namespace:
             return self._ordered(filled(self._trace, _sizes(shape), fill_value, dtype), order)
 
     def full_like(self, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Traced:
-        """`np.full_like`, where NumPy asks only `a` whether it is an array of another kind."""
+        """`np.full_like`; NumPy itself would only test if `a` is an array of another class."""
         like = a if isinstance(a, Traced) else np.asarray(a)
         result: Traced = self._trace.call_function(np.full_like, (like, fill_value, *args), kwargs)
         return result
@@ -180,7 +180,7 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 class _Random:
-    """Stands for what draws random numbers."""
+    """Replaces functions and generators that draw random numbers: any use is an error."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -197,7 +197,7 @@ class _Random:
 
 
 def _random_name(value: Any) -> str | None:
-    """What to call a module, generator or function that draws random numbers; None for anything else."""
+    """The name, in messages, of a module, generator or function that draws random numbers; None for anything else."""
     if isinstance(value, types.ModuleType):
         return {"numpy.random": "np.random", "random": "random"}.get(value.__name__)
     owner = getattr(value, "__self__", value) if isinstance(value, types.BuiltinFunctionType) else value
@@ -238,7 +238,7 @@ class Overlay(dict[str, Any]):
 
 
 class _Module:
-    """Stands for a module of the user's inside a traced function."""
+    """Replaces a module of the user's in a traced function."""
 
     def __init__(self, real: types.ModuleType, trace: Trace, memo: dict[Any, Any]) -> None:
         self.__dict__["__mlirml__"] = real, trace, memo
@@ -259,7 +259,7 @@ class _Module:
 
 
 class _Numbers:
-    """Stands for the module `math` or `cmath`, whose functions take numbers of the program too."""
+    """Replaces the module `math` or `cmath`; its functions accept dynamic numbers too."""
 
     def __init__(self, real: types.ModuleType, trace: Trace) -> None:
         self._real, self._trace = real, trace
@@ -295,7 +295,7 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
 
 
 def of_numpy(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
-    """What stands for the module `numpy` or one of its creation functions; None for anything else."""
+    """The replacement of the module `numpy` or one of its creation functions; None for anything else."""
     name = _creation_name(value)
     submodule = isinstance(value, types.ModuleType) and value.__name__ == "numpy.linalg"
     if value is not np and name is None and not submodule and not _is_function(value):
@@ -315,7 +315,7 @@ def _creation() -> dict[Any, str]:
 
 
 def _is_function(value: Any) -> bool:
-    """True if something is a ufunc, or a function that NumPy offers to arrays of other kinds."""
+    """True for a ufunc, or a function that dispatches on `__array_function__`."""
     return isinstance(value, np.ufunc) or (hasattr(value, "_implementation") and callable(value))
 
 
@@ -324,13 +324,15 @@ def _creation_name(value: Any) -> str | None:
 
 
 def is_library(module: object) -> bool:
-    """True if a module is none of the user's: nothing in it is state of a program."""
+    """True for a module that is not the user's: nothing in it is state of a program."""
     root = str(module).partition(".")[0]
     return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
 
 
 def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | None = None) -> Callable[..., Any]:
-    """The same function, reading its globals through an overlay. Anything that is no Python function stays as it is."""
+    """A copy of the function that reads its globals through an overlay. Anything but a Python function is returned as
+    is.
+    """
     memo = {} if memo is None else memo
     if isinstance(function, functools.partial):
         return functools.partial(retarget(function.func, trace, memo), *function.args, **function.keywords)

@@ -1,4 +1,4 @@
-"""NumPy's functions that are no operations of their own: those that create, compare whole arrays, or only ask."""
+"""NumPy's functions that are no operations: creation, comparisons of whole arrays, and queries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def capture_error(error: Exception) -> CaptureError:
-    """An error of NumPy as ours of the same kind."""
+    """NumPy's error as the corresponding error of this package."""
     kinds: dict[type[Exception], type[CaptureError]] = {
         OverflowError: IntegerRangeError, IndexError: IndexOutOfBoundsError, TypeError: DTypeError
     }  # fmt: skip
@@ -41,7 +41,7 @@ def _like(
 
 
 def filled(trace: Trace, shape: Any, value: Any, dtype: Any = None) -> Traced:
-    """`np.full`: nothing is stored but the one value."""
+    """`np.full`: a constant array of one value."""
     if isinstance(value, Traced) and value._known() is None:
         spread = trace.call_function(np.broadcast_to, (value, shape), {})._copy()
         result: Traced = spread if dtype is None else spread.astype(dtype)

@@ -1,8 +1,7 @@
-"""Products of elements, where their derivatives are differentiated again: as a tree of products of two.
+"""Products of elements that are differentiated more than once: as a tree of pairwise products.
 
-A derivative of a product is the product of all other factors, found by division, or where a factor is zero by looking
-for it. The derivative of that is not the product of all but two factors where two of them are zero; that of the tree
-is, by the rule for one multiplication.
+The derivative of a product by a factor is the product of all others, computed by division, or by a search if a factor
+is zero. The derivative of that is wrong if two factors are zero; the tree is right, by the rule for one multiplication.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def product_of_pairs(
     initial: Any = 1,
     where: Any = True,
 ) -> Any:
-    """`np.prod` of floats; None for what is no such product, or has no factors."""
+    """`np.prod` of floats as a tree; None for other dtypes, or without factors."""
     x: Any = trace.array(a, copy=False)
     x = x if dtype is None else x.astype(dtype)
     if x.dtype.kind not in "fc" or not x.size:

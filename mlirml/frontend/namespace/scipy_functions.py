@@ -1,4 +1,4 @@
-"""SciPy's ufuncs that compute what ufuncs of NumPy do: they are compiled as those."""
+"""SciPy's ufuncs that equal ufuncs of NumPy: they are compiled as those."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NUMPY: dict[str, np.ufunc] = {
 
 
 def is_special(ufunc: np.ufunc) -> bool:
-    """True if a ufunc is one of `scipy.special`, which is not imported to find that out."""
+    """True for a ufunc of `scipy.special`, without importing that."""
     module = sys.modules.get("scipy.special")
     return module is not None and getattr(module, ufunc.__name__, None) is ufunc
 

@@ -1,4 +1,4 @@
-"""What NumPy offers and mlirml does not compile: the reason, and what to write instead."""
+"""NumPy's functions that are not compiled: the reason, and the code to write instead."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mlirml.ops import BY_FUNCTION
 _OUTSIDE = "call it outside, and pass its result as an argument"
 _MASK = "use the condition itself: `np.where(condition, a, b)`, or count with `np.count_nonzero(x)`"
 
-# Functions whose result has as many elements as the data decide.
+# Functions whose result has a size that depends on the data.
 _DATA_DEPENDENT: dict[Callable[..., Any], str] = {
     **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), _MASK),
     **dict.fromkeys((np.extract,), "keep the shape: `np.where(condition, x, 0)`"),
@@ -26,7 +26,7 @@ _INSTEAD: dict[Callable[..., Any], str] = {
 
 
 def refuse(function: Callable[..., Any], name: str) -> CaptureError:
-    """The error for a NumPy function that has no record; `name` is how the user reaches it."""
+    """The error for a NumPy function that has no record; `name` is the user's name for it."""
     if function in _DATA_DEPENDENT:
         return ShapeError(f"`{name}`: the shape of the result would depend on the data", help=_DATA_DEPENDENT[function])
     helps = [_INSTEAD.get(function, _OUTSIDE)]
@@ -37,8 +37,8 @@ def refuse(function: Callable[..., Any], name: str) -> CaptureError:
 
 
 def _similar(name: str) -> list[str]:
-    """Compiled functions whose name is part of this one, or that this one is part of, or that are nearly the same."""
-    import difflib  # takes 2 ms, for nothing as long as all goes well
+    """Compiled functions with similar names: one is part of the other, or they nearly match."""
+    import difflib  # takes 2 ms, which only errors should cost
 
     records = {getattr(function, "__name__", ""): function for function in BY_FUNCTION}
     names = sorted(n for n, function in records.items() if getattr(np, n, None) is function)

@@ -1,1 +1,1 @@
-"""What a function reaches besides its arguments: closures, globals and attributes, read and changed."""
+"""State that a function reaches besides its arguments: closures, globals and attributes, read and changed."""

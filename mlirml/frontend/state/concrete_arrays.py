@@ -1,10 +1,11 @@
-"""Real arrays as a traced function sees them: what NumPy computes of them while tracing, the program depends on.
+"""Proxies for real arrays in traced functions, which record if tracing depends on elements.
 
-An array that only meets traced ones is an argument of the program, which reads it anew at each call. One whose elements
-are read while tracing, as in `x * w[0]` or `x + np.sum(w)`, is compared with what it held before each call.
+An array that is combined with traced ones only is an argument of the program, which reads it anew at each call. One
+whose elements are read while tracing, as in `x * w[0]` or `x + np.sum(w)`, is compared with its former contents before
+each call.
 
-The function gets a stand-in that has no memory of its own, so that nothing can read elements unseen: what asks for
-memory, in Python or in C, gets the array itself by `__array__`.
+The proxy has no memory of its own, so that no read of elements is unnoticed: code that needs the memory, in Python or
+in C, gets the array itself by `__array__`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mlirml.frontend.namespace.grids import real_kinds
+from mlirml.frontend.namespace.grids import real_classes
 from mlirml.frontend.tracing.array import Traced
 
-# What tells nothing of the elements.
+# Attributes that do not depend on the elements.
 _METADATA = frozenset(
     [
         *("shape", "dtype", "ndim", "size", "itemsize", "nbytes", "flags", "strides", "device"),
@@ -29,18 +30,18 @@ _OF_SHAPES = (np.shape, np.ndim, np.size, np.zeros_like, np.ones_like, np.empty_
 
 
 class Record:
-    """An array of the user's, and whether its elements were read."""
+    """An array of the user's, and a flag that is set when its elements are read."""
 
     def __init__(self, array: np.ndarray, refuse: Callable[[np.ndarray], BaseException]) -> None:
         self.array, self._refuse, self.read = array, refuse, False
 
     def refuse(self) -> BaseException:
-        """What is raised for a store into the array."""
+        """The exception to raise for a store into the array."""
         return self._refuse(self.array)
 
 
 class Watched(NDArrayOperatorsMixin):
-    """A stand-in for an array or a view of one, which notes that elements are read, and refuses stores."""
+    """A proxy for an array or a view of one, which records reads of elements, and refuses stores."""
 
     __slots__ = ("_array", "record")
     __hash__ = None  # type: ignore[assignment]
@@ -51,7 +52,7 @@ class Watched(NDArrayOperatorsMixin):
 
     @classmethod
     def of(cls, array: np.ndarray, refuse: Callable[[np.ndarray], BaseException]) -> Watched:
-        """The stand-in for a whole array; `refuse` makes what is raised for stores."""
+        """The proxy of a whole array; `refuse` makes the exception for stores."""
         return cls(array, Record(array, refuse))
 
     @property
@@ -59,7 +60,7 @@ class Watched(NDArrayOperatorsMixin):
         return np.ndarray
 
     @__class__.setter
-    def __class__(self, kind: Any) -> None:
+    def __class__(self, class_: Any) -> None:
         raise TypeError("the class of an array stays")
 
     def __getattr__(self, name: str) -> Any:
@@ -76,7 +77,7 @@ class Watched(NDArrayOperatorsMixin):
         object.__setattr__(self, name, value)
 
     def _part(self, value: Any) -> Any:
-        """A view as a stand-in of its own; anything else as it is, whose elements are read if it has some."""
+        """A view as a proxy of its own; anything else as it is, with its read recorded."""
         if not isinstance(value, np.ndarray):
             return value
         if not np.may_share_memory(value, self._array):
@@ -85,12 +86,12 @@ class Watched(NDArrayOperatorsMixin):
         return Watched(value, self.record)
 
     def plain(self) -> np.ndarray:
-        """The array itself, whose elements are read."""
+        """The array itself, with a read of its elements recorded."""
         self.record.read = True
         return self._array
 
     def original(self) -> np.ndarray:
-        """The user's array, or the view of it."""
+        """The user's array, or the view of it, without recording a read."""
         array, part = self.record.array, self._array
         same = part.ctypes.data == array.ctypes.data and part.shape == array.shape and part.strides == array.strides
         return array if same and part.dtype == array.dtype else part
@@ -107,7 +108,7 @@ class Watched(NDArrayOperatorsMixin):
         return getattr(ufunc, method)(*map(_plain, inputs), **{name: _plain(x) for name, x in options.items()})
 
     def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if any(issubclass(kind, Traced) for kind in types):
+        if any(issubclass(class_, Traced) for class_ in types):
             return NotImplemented
         if function in _OF_SHAPES:
             return function(*map(original, args), **{name: original(x) for name, x in kwargs.items()})
@@ -126,8 +127,8 @@ class Watched(NDArrayOperatorsMixin):
     def __setitem__(self, index: Any, value: Any) -> None:
         raise self.record.refuse()
 
-    def view(self, *kinds: Any, **named: Any) -> Any:
-        return self._part(self._array.view(*map(real_kinds, kinds), **named))
+    def view(self, *classes: Any, **named: Any) -> Any:
+        return self._part(self._array.view(*map(real_classes, classes), **named))
 
     def __len__(self) -> int:
         return len(self._array)
@@ -176,7 +177,7 @@ class Watched(NDArrayOperatorsMixin):
 
 
 def _trace_of(index: Any) -> Any:
-    """The trace of the first number or array in an index that is known only when the program runs; None if none is."""
+    """The trace of the first dynamic number or array in an index; None if there is none."""
     if isinstance(index, Traced):
         return index._trace if index._known() is None else None
     parts = (index.start, index.stop, index.step) if isinstance(index, slice) else index
@@ -194,5 +195,5 @@ def _plain(value: Any) -> Any:
 
 
 def original(value: Any) -> Any:
-    """The user's array for one of these; anything else as it is."""
+    """The user's array for a proxy; anything else as it is."""
     return value.original() if type(value) is Watched else value

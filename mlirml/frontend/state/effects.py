@@ -1,11 +1,11 @@
-"""What tracing a function does to the state that it reaches, which a program has to do at each call.
+"""The effects of a function on the state that it reaches, which a program must have at each call.
 
     self.total += x[0]      the attribute is an input and an output of the program, which is written back after a call
     self.mode = "fast"      done in Python, while tracing: a function that does so is traced at each call
     self.log.append(x)      an error: a value of the program in a container that grows
     rng.normal()            an error: the number would be drawn once
 
-Everything else is put back as it was, and all of it where tracing fails.
+All other effects of tracing are undone, and all effects if tracing fails.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
 
 MISSING: Any = type("_Missing", (), {"__repr__": lambda self: "nothing"})()
-NEVER: Guard = ([], None, (None,))  # does not hold: for what has to be traced at each call
+NEVER: Guard = ([], None, (None,))  # never holds: the function must be traced at each call
 Item = dict[tuple[str, TreeDef], list[Any]]
 _NUMBERS = (bool, int, float, complex)
 
 
 @dataclass(frozen=True, eq=False)
-class Place:
-    """A variable, attribute or item that outlives a call; `path` is what errors call it.
+class StateVariable:
+    """A variable, attribute or item that outlives a call; `path` is its name in errors.
 
-    `tree` is the structure of what the function puts there, where it holds nothing now that a program takes.
+    `tree` is the structure of the function's new value, if the current value is nothing that a program takes.
     """
 
     holder: Any
@@ -53,11 +53,11 @@ class Place:
 
     @property
     def name(self) -> tuple[int, Any]:
-        """The same for the same place."""
+        """A key that identifies the state variable."""
         return id(self.holder), self.key
 
     def get(self) -> Any:
-        """What is there, or `MISSING`."""
+        """The current value, or `MISSING`."""
         holder, key = self.holder, self.key
         if isinstance(holder, types.CellType):
             with suppress(ValueError):
@@ -72,7 +72,7 @@ class Place:
         return holder[key] if key < len(holder) else MISSING
 
     def set(self, value: Any) -> None:
-        """Put something there; with `MISSING` nothing."""
+        """Assign a value; `MISSING` deletes it."""
         holder, key = self.holder, self.key
         if value is MISSING and self.get() is MISSING:
             return
@@ -93,25 +93,25 @@ class Place:
 
 @dataclass(frozen=True)
 class Change:
-    """Something that tracing has changed: a place, or all items of a container."""
+    """A change made by tracing: of a state variable, or of all items of a container."""
 
-    place: Place
+    variable: StateVariable
     before: Any
     after: Any
     whole: bool = False
 
     def undo(self) -> None:
-        """Make it what it was."""
+        """Restore the value before the change."""
         self._put(self.before)
 
     def redo(self) -> None:
-        """Make it what it became."""
+        """Restore the value after the change."""
         self._put(self.after)
 
     def _put(self, value: Any) -> None:
-        holder = self.place.holder
+        holder = self.variable.holder
         if not self.whole:
-            self.place.set(value)
+            self.variable.set(value)
         elif isinstance(holder, list):
             holder[:] = value
         else:
@@ -123,23 +123,25 @@ class Change:
 
 
 class StateChanged(BaseException):
-    """The function changes places that are to be inputs and outputs of its program. No error: users do not see it."""
+    """The function changes state variables that must become inputs and outputs of its program. No error: users do not
+    see it.
+    """
 
-    def __init__(self, places: Sequence[Place], numbers: Sequence[Place]) -> None:
+    def __init__(self, variables: Sequence[StateVariable], numbers: Sequence[StateVariable]) -> None:
         super().__init__()
-        self.places, self.numbers = places, numbers
+        self.variables, self.numbers = variables, numbers
 
 
 class Effects:
-    """Context manager around the run of a traced function, which gets `items` at its `places`.
+    """Context manager around the run of a traced function, which sets its state `variables` to the values in `items`.
 
-    Each item is a dict with one list of leaves: under "value" and their structure those that the place holds, under
-    "new" and a structure as many numbers, where it holds nothing now that a program takes. `python` are places of
-    numbers that tracing needs.
+    Each item is a dict with one list of leaves: under "value" and their structure those of the current value; under
+    "new" and a structure as many numbers, if the current value is nothing that a program takes. `python` are the state
+    variables whose numbers tracing needs.
     """
 
-    def __init__(self, trace: Trace, places: Sequence[Place], items: Sequence[Item], python: Any) -> None:
-        self.trace, self.places, self.items, self.python = trace, places, items, python
+    def __init__(self, trace: Trace, variables: Sequence[StateVariable], items: Sequence[Item], python: Any) -> None:
+        self.trace, self.variables, self.items, self.python = trace, variables, items, python
         self.reached = reached = trace.reached
         self.again: Callable[[], Any] = _nothing
         self.redone: tuple[Change, ...] = ()
@@ -147,28 +149,28 @@ class Effects:
         self._objects, self._guards = list(reached.objects), list(reached.guards.values())
         self._random = [(one, _state(one)) for one in _sources(reached)]
         self._profile: Any = None
-        self._watched: list[tuple[Place, Any, Any]] = []
+        self._watched: list[tuple[StateVariable, Any, Any]] = []
 
     def __enter__(self) -> None:
-        for place, array in self._arrays():
+        for variable, array in self._arrays():
             watched = self.trace.watched(array)
-            place.set(watched)
-            self._watched.append((place, array, watched))
+            variable.set(watched)
+            self._watched.append((variable, array, watched))
         self.trace.state_of = self._state_of
-        for place, item in zip(self.places, self.items):
+        for variable, item in zip(self.variables, self.items):
             ((mode, tree), leaves) = next(iter(item.items()))
             if mode == "value":
-                place.set(tree.unflatten(leaves))
+                variable.set(tree.unflatten(leaves))
         if self.reached.clocks:
             self._profile = sys.getprofile()
             sys.setprofile(_refuse_clocks)
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, traceback: object) -> None:
         if self.reached.clocks:
             sys.setprofile(self._profile)
-        for place, array, watched in self._watched:
-            if place.get() is watched:
-                place.set(array)
+        for variable, array, watched in self._watched:
+            if variable.get() is watched:
+                variable.set(array)
         changes = self.changes()
         try:
             if error is None and not _LOCATING:
@@ -177,15 +179,15 @@ class Effects:
             for change in reversed(changes):
                 change.undo()
         if error is None and not _LOCATING:
-            self._check([c for c in changes if c.place.name not in {p.name for p in self.places}])
+            self._check([c for c in changes if c.variable.name not in {p.name for p in self.variables}])
             for change in self.redone:
                 change.redo()
 
     def _take(self, changes: list[Change]) -> None:
-        """The new state becomes a result."""
-        for number, (place, item) in enumerate(zip(self.places, self.items)):
+        """Make the new state a result."""
+        for number, (variable, item) in enumerate(zip(self.variables, self.items)):
             key = mode, tree = next(iter(item))
-            change = next((c for c in changes if c.place.name == place.name), None)
+            change = next((c for c in changes if c.variable.name == variable.name), None)
             if change is None:
                 if mode == "new":
                     self.unset.add(number)
@@ -199,22 +201,22 @@ class Effects:
         drawn = [one for one, state in self._random if _state(one) != state]
         if drawn:
             self._refuse_draws()
-        numbers, places = [], []
+        numbers, variables = [], []
         for change in changes:
             traced = holds_traced(change.after)
             if traced and (change.whole or not is_plain(change.after)):
                 raise self._leak(change)
-            place = replace(change.place, tree=flatten(change.after)[1])
+            variable = replace(change.variable, tree=flatten(change.after)[1])
             if traced:
-                places.append(place)
-            elif not change.whole and _are_numbers(change) and place.name not in self.python:
-                numbers.append(place)
-        if places or numbers:
-            raise StateChanged([*places, *numbers], numbers)
+                variables.append(variable)
+            elif not change.whole and _are_numbers(change) and variable.name not in self.python:
+                numbers.append(variable)
+        if variables or numbers:
+            raise StateChanged([*variables, *numbers], numbers)
         self.redone = tuple(changes)
 
-    def _arrays(self) -> Iterator[tuple[Place, np.ndarray]]:
-        """The arrays that are held where something else can be put for a while."""
+    def _arrays(self) -> Iterator[tuple[StateVariable, np.ndarray]]:
+        """The arrays held by variables that can be set to a proxy meanwhile."""
         for holder, name, value in self._guards:
             if name is not None or isinstance(holder, types.CellType):
                 found = [(name, value)] if not isinstance(holder, type) else []
@@ -224,14 +226,16 @@ class Effects:
                 found = list(zip(value[::2], value[1::2]))
             else:
                 found = list(enumerate(value))
-            yield from ((Place(holder, key, ""), x) for key, x in found if type(x) is np.ndarray)
+            yield from ((StateVariable(holder, key, ""), x) for key, x in found if type(x) is np.ndarray)
 
     def _state_of(self, array: np.ndarray) -> StateChanged | None:
-        """What makes an array that objects, lists and dicts hold state of the program, since it is stored into."""
+        """The state changes that make an array held by objects, lists and dicts an input and output of the program,
+        since it is stored into.
+        """
         owners = {id(one.held): one for one in self._objects if one.held is not None and not one.shared}
-        places = []
-        for place, other, _ in self._watched:
-            holder, key = place.holder, place.key
+        variables = []
+        for variable, other, _ in self._watched:
+            holder, key = variable.holder, variable.key
             if other is not array or isinstance(holder, types.CellType):
                 continue
             if id(holder) in owners:
@@ -242,11 +246,11 @@ class Effects:
                 path = f"item {key!r} of a {type(holder).__name__}"
             else:
                 continue
-            places.append(Place(holder, key, path, flatten(array)[1]))
-        return StateChanged(places, []) if places else None
+            variables.append(StateVariable(holder, key, path, flatten(array)[1]))
+        return StateChanged(variables, []) if variables else None
 
     def _contents(self) -> Iterator[Guard]:
-        """Guards for the elements of the arrays that were read, or could be without that it is seen."""
+        """Guards for the elements of arrays that were read, or may be read unnoticed."""
         seen = {id(x) for _, array, watched in self._watched if watched is not array for x in (array, watched)}
         seen |= {i for i, watched in self.trace.watches.items()}
         arrays = [w.record.array for w in self.trace.watches.values() if w.record is not None and w.record.read]
@@ -256,14 +260,14 @@ class Effects:
                 yield array, None, array.copy()
 
     def changes(self) -> list[Change]:
-        """What is other than before."""
+        """The changes since the start of the context."""
         found: dict[Any, Change] = {}
 
         def note(holder: Any, key: Any, path: str, before: Any, *, whole: bool = False, after: Any = MISSING) -> None:
-            place = Place(holder, key, path)
-            now = after if whole else original(place.get())
+            variable = StateVariable(holder, key, path)
+            now = after if whole else original(variable.get())
             if now is not before and not _is_ours(now):
-                found.setdefault(place.name, Change(place, before, now, whole))
+                found.setdefault(variable.name, Change(variable, before, now, whole))
 
         for one in self._objects:
             if one.held is not None:
@@ -293,15 +297,15 @@ class Effects:
         elif isinstance(value, tuple):
             note(holder, None, f"a {type(holder).__name__}", value, whole=True, after=tuple(holder))
 
-    def guards(self) -> tuple[Guard, ...]:
-        """The guards of a program that gets its state as inputs."""
-        inputs = {p.name for p, item in zip(self.places, self.items) if any(key[0] == "value" for key in item)}
+    def found_guards(self) -> tuple[Guard, ...]:
+        """The guards of a program whose state is passed as inputs."""
+        inputs = {p.name for p, item in zip(self.variables, self.items) if any(key[0] == "value" for key in item)}
         found = []
         for holder, name, value in self.reached.guards.values():
             value = original(value)
             if (id(holder), name) in inputs or isinstance(value, Traced):
                 continue
-            if isinstance(holder, types.CellType) and type(value) is tuple:  # compared as the object that it is
+            if isinstance(holder, types.CellType) and type(value) is tuple:  # compared as one object
                 if any(isinstance(x, Traced) for x in value):
                     continue
             elif name is None and type(value) is tuple:
@@ -317,11 +321,11 @@ class Effects:
         found = [*self._by_object(found), *self._contents()]
         return (*found, NEVER) if self.redone else tuple(found)
 
-    def _by_object(self, guards: list[Guard]) -> Iterator[Guard]:
-        """One guard for all attributes of an object, which takes a third of the time of one for each of them."""
+    def _by_object(self, found_guards: list[Guard]) -> Iterator[Guard]:
+        """One guard for all attributes of an object, which takes a third of the time of one for each."""
         objects = {id(o.held): o for o in self.reached.objects if isinstance(o.held, dict) and not o.shared}
         named: dict[int, set[Any]] = {}
-        for holder, name, value in guards:
+        for holder, name, value in found_guards:
             if id(holder) not in objects:
                 yield holder, name, value
             elif type(name) is str:
@@ -331,34 +335,34 @@ class Effects:
             yield one.held, None, tuple(x for key, v in entries for x in (key, original(v) if key in names else ANY))
 
     def _refuse_draws(self) -> None:
-        place = self._located(lambda: [_state(one) for one, _ in self._random])
-        if place is None:  # by another thread
+        variable = self._located(lambda: [_state(one) for one, _ in self._random])
+        if variable is None:  # by another thread
             return
         for one, state in self._random:
             _restore(one, state)
         raise UnsupportedSyntaxError(
             "random numbers would be drawn once, when the function is traced",
-            location=place,
+            location=variable,
             help="draw outside, and pass the numbers as an argument",
         )
 
     def _leak(self, change: Change) -> CaptureError:
         for one in self.changes():
             one.undo()
-        place, whole = change.place, change.whole
+        variable, whole = change.variable, change.whole
 
         def state() -> Any:
-            return len(place.holder) if whole else id(place.get())
+            return len(variable.holder) if whole else id(variable.get())
 
         grows = "in a container that grows, " if whole else ""
         return LeakedTracerError(
-            f"`{place.path}` would keep a value of the program {grows}which only the function's own variables can",
+            f"`{variable.path}` would keep a value of the program {grows}which only the function's own variables can",
             location=self._located(state),
             help="return it, and store it outside; attributes and items hold numbers, arrays, and containers of them",
         )
 
     def _located(self, state: Callable[[], Any]) -> SourceLocation | None:
-        """The place of the user's instruction after which some state is another one, found in a second run."""
+        """The user's source location of the instruction after which `state()` differs, found in a second run."""
         before = state()
         last: tuple[types.CodeType, int] | None = None
 
@@ -379,7 +383,7 @@ class Effects:
         try:
             self.again()
         except _Found as found:
-            return code_location(*found.place)
+            return code_location(*found.variable)
         except CaptureError:
             return None
         finally:
@@ -389,48 +393,48 @@ class Effects:
 
 
 class _Found(BaseException):
-    def __init__(self, place: tuple[types.CodeType, int]) -> None:
+    def __init__(self, variable: tuple[types.CodeType, int]) -> None:
         super().__init__()
-        self.place = place
+        self.variable = variable
 
 
-_LOCATING: list[bool] = []  # whether a function runs again to find the line of an error; under the compiler's lock
+_LOCATING: list[bool] = []  # set while a function is run again to find the line of an error; under the compiler's lock
 
 
-def items_of(places: Iterable[Place]) -> list[Item]:
-    """What the places hold, for a call."""
+def items_of(variables: Iterable[StateVariable]) -> list[Item]:
+    """The current values of state variables, as leaves, for a call."""
     found: list[Item] = []
-    for place in places:
-        now = place.get()
+    for variable in variables:
+        now = variable.get()
         if now is not MISSING and now is not None and is_plain(now):
             leaves, tree = flatten(now)
             found.append({("value", tree): leaves})
         else:
-            assert place.tree is not None
-            found.append({("new", place.tree): [0.0] * place.tree.leaf_count()})
+            assert variable.tree is not None
+            found.append({("new", variable.tree): [0.0] * variable.tree.leaf_count()})
     return found
 
 
-def write_back(places: Iterable[Place], items: Iterable[Item], unset: Sequence[int]) -> None:
-    """Let the places hold what a call has made of the items."""
-    for number, (place, item) in enumerate(zip(places, items)):
+def write_back(variables: Iterable[StateVariable], items: Iterable[Item], unset: Sequence[int]) -> None:
+    """Assign the items of a call to the state variables."""
+    for number, (variable, item) in enumerate(zip(variables, items)):
         if number not in unset:
             ((_, tree), leaves) = next(iter(item.items()))
-            place.set(tree.unflatten(leaves))
+            variable.set(tree.unflatten(leaves))
 
 
 def is_plain(value: Any) -> bool:
-    """True if a value is a number, an array, or a container of them."""
+    """True for a number, an array, or a container of them."""
     return all(isinstance(x, (*_NUMBERS, np.ndarray, np.generic, Traced)) for x in flatten(value)[0])
 
 
 def _are_numbers(change: Change) -> bool:
-    kinds = (*_NUMBERS, np.ndarray, np.generic)
-    return isinstance(change.after, kinds) and isinstance(change.before, kinds)
+    types_ = (*_NUMBERS, np.ndarray, np.generic)
+    return isinstance(change.after, types_) and isinstance(change.before, types_)
 
 
 def holds_traced(value: Any) -> bool:
-    """True if a value of the program is reached from an object."""
+    """True if a traced value is reachable from an object."""
     queue, seen = [value], set()
     for one in queue:
         if isinstance(one, Traced):
@@ -445,26 +449,26 @@ def holds_traced(value: Any) -> bool:
         elif isinstance(one, functools.partial):
             queue += [*one.args, *one.keywords.values()]
         elif isinstance(one, types.FunctionType):
-            queue += [Place(cell, None, "").get() for cell in one.__closure__ or ()]
+            queue += [StateVariable(cell, None, "").get() for cell in one.__closure__ or ()]
         elif not isinstance(one, (type, types.ModuleType)) and type(one).__module__.partition(".")[0] != "mlirml":
             queue += vars(one).values() if hasattr(one, "__dict__") else ()
     return False
 
 
 def _is_ours(value: Any) -> bool:
-    """What mlirml itself keeps with objects."""
+    """True for objects of mlirml's own."""
     return not isinstance(value, Traced) and type(value).__module__.partition(".")[0] == "mlirml"
 
 
 def _sources(reached: Reached) -> list[Any]:
-    """What random numbers are drawn from. Code whose globals are read through an overlay gets no generators there."""
+    """The random number generators that are reached. Code whose globals are read through an overlay reaches none."""
     if not reached.opaque:
         return reached.random
     return [*reached.random, np.random.mtrand._rand, *filter(None, [getattr(sys.modules.get("random"), "_inst", None)])]
 
 
 def _state(source: Any) -> Any:
-    """What changes when numbers are drawn."""
+    """The state of a generator, which a draw changes."""
     if hasattr(source, "bit_generator"):
         return pickle.dumps(source.bit_generator.state)
     if hasattr(source, "_bit_generator"):
@@ -492,7 +496,7 @@ def _restore(source: Any, state: Any) -> None:
 
 
 _TIMERS = ("mlirml", "logging", "threading")
-"""Packages that read clocks, and return nothing that depends on them."""
+"""Packages that read clocks, but whose results do not depend on them."""
 
 
 def _refuse_clocks(frame: types.FrameType, event: str, function: Any) -> None:

@@ -1,10 +1,11 @@
-"""Objects as trees: the arrays that a model holds in its attributes, for derivatives by them and for results.
+"""Objects as pytrees: the arrays that a model holds in its attributes, for derivatives and for results.
 
     loss, gradient = ml.value_and_grad(loss)(model, x)
     model.weights -= 0.1 * gradient.weights
 
 While a function is differentiated by an object, the object itself holds the arrays that derivatives are taken by, so
-that methods, lists of layers and other ways to it all see the same; its gradient is another object of the same class.
+that methods, lists of layers and other references to it all see the same; its gradient is another object of the same
+class.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _HEAP_TYPE = 1 << 9  # of classes that Python code defines
 
 
 def attributes_of(value: Any) -> dict[str, Any] | None:
-    """The attributes of an object of a class of the user's, in their order; None for anything else."""
+    """The attributes of an object of a user's class, in order; None for anything else."""
     from mlirml.frontend.namespace.numpy_namespace import is_library
 
     kind = type(value)
@@ -40,14 +41,14 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
 
 
 def flatten_parameters(tree: Any) -> tuple[list[Any], TreeDef]:
-    """What a function is differentiated by: in objects the arrays of floats."""
+    """The leaves to differentiate by, and the structure: in objects the float arrays."""
     found = ObjectFlattener(attributes_of, _is_parameter, original)
     structure = found.flatten(tree)
     return found.leaves, structure
 
 
 def _is_parameter(value: Any) -> bool:
-    if not isinstance(value, (Traced, np.ndarray)):  # among them arrays that are watched
+    if not isinstance(value, (Traced, np.ndarray)):  # including proxies of arrays
         return False
     return is_float(value.dtype) or value.dtype.kind == "c"
 
@@ -55,7 +56,7 @@ def _is_parameter(value: Any) -> bool:
 def flatten_objects(
     tree: Any, is_leaf: Callable[[Any], bool], is_known: Callable[[Any], bool]
 ) -> tuple[list[Any], TreeDef]:
-    """What a function returns, in which there are objects: those that `is_known` tells are returned themselves."""
+    """The leaves and structure of a result with objects; those for which `is_known` is true are returned themselves."""
     found = ObjectFlattener(attributes_of, lambda x: isinstance(x, Traced) or is_leaf(x), original, is_known)
     structure = found.flatten(tree)
     return found.leaves, structure

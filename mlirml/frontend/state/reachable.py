@@ -1,8 +1,8 @@
-"""What a function reaches when it runs: the state that its program is compiled for, before and after the trace.
+"""State reachable from a function: it determines the guards of its program, before and after the trace.
 
-From the function it goes to what its code names: globals, closure variables, attributes; of an object to the attributes
-that some reached code names, methods among them (rapid type analysis, Bacon and Sweeney, OOPSLA 1996, with names for
-call sites); of a container to all of its items. Each binding on the way becomes a guard.
+The walk goes from a function to the names in its code: globals, closure variables, attributes; from an object to the
+attributes that some reached code names, methods among them (rapid type analysis, Bacon and Sweeney, OOPSLA 1996, with
+names for call sites); from a container to all of its items. Each binding on the way becomes a guard.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.dtype, type(
 _LOAD_GLOBAL, _LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
 _SHIFT = 1 if sys.version_info >= (3, 11) else 0  # the last bit of LOAD_GLOBAL says whether a call follows
 
-# Code that names one of these may read any attribute.
+# Code with one of these names may read any attribute.
 _REFLECTION = frozenset(
     [
         "getattr",
@@ -46,7 +46,7 @@ _REFLECTION = frozenset(
         "deepcopy",
     ]
 )
-# Special methods that Python calls though no code names them, but for those that a trace does not call.
+# Special methods that Python calls implicitly, except those that a trace does not call.
 _UNCALLED = frozenset(
     ["__init__", "__new__", "__del__", "__repr__", "__str__", "__reduce__", "__getstate__", "__setstate__"]
 )
@@ -71,13 +71,13 @@ def names_of(code: types.CodeType) -> tuple[frozenset[str], frozenset[str]]:
                 every |= inner[0]
                 globals_ |= inner[1]
             elif isinstance(const, str) and const.isidentifier():
-                every.add(const)  # of `getattr(x, "name")`, and the parts that loops are rewritten to
+                every.add(const)  # names in `getattr(x, "name")`, and the functions that loops are rewritten to
         found = _NAMES[code] = frozenset(every), frozenset(globals_)
     return found
 
 
 class _Attributes:
-    """An object with attributes, or a module: which of them are reached depends on the names in code."""
+    """An object with attributes, or a module: the reached attributes are those whose names are in reached code."""
 
     def __init__(self, owner: Any, held: dict[str, Any] | None, live: bool) -> None:
         self.owner, self.held, self.live = owner, held, live
@@ -87,23 +87,23 @@ class _Attributes:
 
 
 class Reached:
-    """What a trace has reached so far, and the guards for it by holder and name."""
+    """The objects that a trace has reached, and the guards for them by holder and name."""
 
-    def __init__(self, guards: dict[Any, Guard]) -> None:
-        self.guards = guards
+    def __init__(self, found_guards: dict[Any, Guard]) -> None:
+        self.guards = found_guards
         self.names: set[str] = set()
         self.objects: list[_Attributes] = []
         self.random: list[Any] = []
         self.arrays: list[np.ndarray] = []
-        self.opaque = False  # whether there is code whose reads of globals are not seen
-        self.clocks = False  # whether some function may read a clock or the like
+        self.opaque = False  # set if some code reads globals unnoticed
+        self.clocks = False  # set if some function may read a clock or the like
         self._queue: deque[tuple[Any, bool]] = deque()
-        self._seen: dict[tuple[int, bool], Any] = {}  # holds what it has seen, so that no other object gets its address
+        self._seen: dict[tuple[int, bool], Any] = {}  # holds all seen objects, so that their addresses are not reused
         self._classes: dict[type, tuple[type, ...]] = {}
-        self._checked = 0  # how many names the objects were looked up by
+        self._checked = 0  # the number of names already looked up in the objects
 
     def add(self, value: Any, live: bool = True) -> None:
-        """Go on from here. `live` where reads of globals are noted as they happen."""
+        """Continue the walk at a value; `live` if reads of globals are recorded as they happen."""
         self._queue.append((value, live))
         while self._queue or self._checked < len(self.names):
             while self._queue:
@@ -113,16 +113,16 @@ class Reached:
                 self._attributes(one)
 
     def has_seen(self, value: Any) -> bool:
-        """True if an object is reached, so that it was there before the function was called."""
+        """True if an object is reached, so that it existed before the call."""
         return any(self._seen.get((id(value), live)) is value for live in (False, True))
 
     def guard(self, holder: Any, name: Any, value: Any) -> None:
-        """Note what a binding or container holds, the first time."""
+        """Record the value of a binding or container as a guard, at the first time only."""
         self.guards.setdefault((id(holder), name if type(name) in (str, int) else ""), (holder, name, value))
 
     def _visit(self, value: Any, live: bool) -> None:
-        kind = type(value)
-        if kind in _CONSTANTS or kind is types.MemberDescriptorType or (id(value), live) in self._seen:
+        class_ = type(value)
+        if class_ in _CONSTANTS or class_ is types.MemberDescriptorType or (id(value), live) in self._seen:
             return
         self._seen[id(value), live] = value
         if isinstance(value, types.FunctionType):
@@ -194,35 +194,35 @@ class Reached:
         return type(value).__module__ in ("builtins", "collections")
 
     def _object(self, value: Any) -> None:
-        kind = type(value)
-        if is_random(value) or (hasattr(kind, "__next__") and _is_library(kind.__module__)):
+        class_ = type(value)
+        if is_random(value) or (hasattr(class_, "__next__") and _is_library(class_.__module__)):
             self.random.append(value)
             return
-        if _is_library(kind.__module__) and kind is not types.SimpleNamespace:
+        if _is_library(class_.__module__) and class_ is not types.SimpleNamespace:
             inner = getattr(value, "__dict__", None)
-            if kind.__module__.partition(".")[0] == "mlirml" and isinstance(inner, dict):  # `Compiled`, `custom_vjp`
+            if class_.__module__.partition(".")[0] == "mlirml" and isinstance(inner, dict):  # `Compiled`, `custom_vjp`
                 self._more([inner.get(n) for n in ("fn", "rules", "rule", "_function") if n in inner], True)
             self._more((getattr(value, "__wrapped__", None),))  # `lru_cache`
             return
-        self._class(kind)
+        self._class(class_)
         held = getattr(value, "__dict__", None)
         if type(held) is dict:
             self.guard(held, None, len(held))
         self.objects.append(_Attributes(value, held if type(held) is dict else None, False))
         self._checked = -1
 
-    def _class(self, kind: type) -> None:
-        if kind in self._classes or _is_library(kind.__module__):
+    def _class(self, class_: type) -> None:
+        if class_ in self._classes or _is_library(class_.__module__):
             return
-        self._classes[kind] = classes = tuple(c for c in kind.__mro__ if not _is_library(c.__module__))
+        self._classes[class_] = classes = tuple(c for c in class_.__mro__ if not _is_library(c.__module__))
         for one in classes:
             special = [f for n, f in vars(one).items() if n[:2] == "__" and n not in _UNCALLED]
             self._more(f for f in special if isinstance(f, types.FunctionType))
-        self.objects.append(_Attributes(kind, None, False))
+        self.objects.append(_Attributes(class_, None, False))
         self._checked = -1
 
     def _attributes(self, one: _Attributes) -> None:
-        """Guards for the attributes that code names."""
+        """Record guards for the attributes that code names."""
         wanted = self.names
         every = not wanted.isdisjoint(_REFLECTION) or hasattr(type(one.owner), "__getattr__")
         every = every and not isinstance(one.owner, types.ModuleType)
@@ -233,12 +233,12 @@ class Reached:
                     self.guard(one.held, name, one.before[name])
                 self._more((one.before[name],), one.live)
         classes = self._classes.get(one.owner, ()) if isinstance(one.owner, type) else ()
-        for kind in classes:
-            for name in [n for n in vars(kind) if n not in one.seen and (n in wanted or (every and n[:2] != "__"))]:
+        for class_ in classes:
+            for name in [n for n in vars(class_) if n not in one.seen and (n in wanted or (every and n[:2] != "__"))]:
                 one.seen.add(name)
-                value = vars(kind)[name]
+                value = vars(class_)[name]
                 if not isinstance(value, types.MemberDescriptorType):
-                    self.guard(kind, name, value)
+                    self.guard(class_, name, value)
                 self._more((value,))
         if not isinstance(one.owner, (type, types.ModuleType)):
             for name, member in slots_of(type(one.owner)):
@@ -249,21 +249,21 @@ class Reached:
                     self._more((value,))
 
 
-def slots_of(kind: type) -> Iterator[tuple[str, Any]]:
-    """The attributes that objects of a class keep in slots, and their descriptors."""
-    for one in kind.__mro__:
+def slots_of(class_: type) -> Iterator[tuple[str, Any]]:
+    """The attributes that objects of a class hold in slots, with their descriptors."""
+    for one in class_.__mro__:
         if "__slots__" in vars(one):
             yield from ((n, m) for n, m in vars(one).items() if isinstance(m, types.MemberDescriptorType))
 
 
 def is_random(value: Any) -> bool:
     """True if an object draws random numbers."""
-    kinds = type(value).__mro__
-    return any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in kinds)
+    classes = type(value).__mro__
+    return any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in classes)
 
 
 def is_clock(function: Any) -> bool:
-    """True if a function of C gives another result each time."""
+    """True for a C function whose result differs between calls."""
     name, owner = getattr(function, "__name__", ""), getattr(function, "__self__", None)
     if getattr(owner, "__module__", None) == "datetime" and isinstance(owner, type):
         return name in ("now", "utcnow", "today")
@@ -295,7 +295,7 @@ _CLOCKS = frozenset(
 
 
 def _has_clock(value: Any) -> bool:
-    """True if what a global holds may lead to such a function."""
+    """True if such a function may be reachable from a global."""
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     return home in ("time", "datetime", "random", "secrets", "uuid", "os", "posix")
 

@@ -1,4 +1,4 @@
-"""Errors about functions that call themselves until the data say so, or for ever."""
+"""Errors about recursion that ends depending on data, or never."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlirml.errors import CaptureError, TracedBoolError, UnboundedRecursionError
 from mlirml.frontend.frames import code_location, is_internal
 from mlirml.frontend.state.reachable import names_of
 
-DEEPEST = 200  # branches inside of each other, at most: deeper ones are of a recursion that has no end when traced
+DEEPEST = 200  # nested branches, at most: deeper ones are of a recursion without end at trace time
 _HELP = (
     "write a `while` loop that keeps what is left to do in an array, its stack; recursion is compiled where shapes or"
     " static arguments (`static_argnums`) end it"
@@ -20,7 +20,7 @@ _HELP = (
 
 @contextmanager
 def recursion_errors() -> Iterator[None]:
-    """Recursion that does not end when it is traced is an error at the call that goes on, in the user's words."""
+    """Context manager: endless recursion during tracing becomes an error at the recursive call."""
     try:
         yield
     except RecursionError as error:
@@ -61,7 +61,7 @@ def _unbounded(traceback: types.TracebackType | None) -> UnboundedRecursionError
 
 
 def _recursive(traceback: types.TracebackType | None) -> str | None:
-    """The function whose condition failed, if it names itself."""
+    """The function whose condition failed, if it calls itself."""
     frames = list(_frames(traceback))
     code = frames[-1][0] if frames else None
     if code is None:

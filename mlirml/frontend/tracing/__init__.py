@@ -1,1 +1,1 @@
-"""The tracer: arrays that write MLIR for what is done with them, and the control flow around it."""
+"""The tracer: arrays that write MLIR for the operations applied to them, and control flow over such arrays."""

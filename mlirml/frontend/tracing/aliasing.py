@@ -1,8 +1,8 @@
 """Arguments that share memory with one that is stored into: they become views of one argument, their common base.
 
-A compiled program may take it that its arguments lie apart. Where they do not, and one of them is stored into, the
-function is captured for the way in which they overlap: `f(A, A[1:])` as `lambda base: f(base, base[1:])`. The base is a
-C-contiguous array over the memory of the whole group, with as few dimensions as let every member be a view of it.
+Programs are compiled under the assumption that arguments do not overlap. If they do, and one of them is stored into,
+the function is captured for this overlap: `f(A, A[1:])` as `lambda base: f(base, base[1:])`. The base is a C-contiguous
+array over the memory of the whole group, with as few dimensions as let every member be a view of it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from mlirml.ops.shapes.views import Broadcast, Reshape, Slice, Transpose, ViewOp
 
 # As in the runtime: the exact answer can take exponential time, and arrays that need more steps count as shared.
 _MAX_WORK = 100000
-# Strides that are tried as sizes of the base's rows, planes and so on.
+# Strides up to this one are tried as sizes of the base's rows, planes and so on.
 _MAX_STRIDES = 6
 
 
 class NotCompiled(Exception):
-    """Why arguments that overlap are not compiled: two of them, by number, and what is wrong."""
+    """The error for overlapping arguments that are not compiled: the positions of two of them, and the reason."""
 
     def __init__(self, first: int, second: int, reason: str) -> None:
         super().__init__(reason)
@@ -35,7 +35,7 @@ class NotCompiled(Exception):
 
 @dataclass(frozen=True)
 class Group:
-    """A base and the arguments, by leaf number, that are views of it."""
+    """A base and the arguments, by leaf index, that are views of it."""
 
     base: TensorSpec
     members: tuple[tuple[int, tuple[ViewOp, ...]], ...]
@@ -43,17 +43,19 @@ class Group:
 
 @dataclass(frozen=True)
 class Aliasing:
-    """How the arguments of a call overlap; a part of the signature.
+    """The overlaps between the arguments of a call, a part of the signature.
 
-    The program has one input for each group, at the place of its first member, and one for each other argument.
+    The program has one input for each group, at the position of its first member, and one for each other argument.
     """
 
     groups: tuple[Group, ...] = ()
     layouts: tuple[tuple[int, ...] | None, ...] | None = None
-    """Where it matters, the strides of the program's inputs in elements; None for C-contiguous ones."""
+    """The strides of the program's inputs in elements, for programs that depend on them; None for C-contiguous
+    inputs.
+    """
 
     def order(self, count: int) -> list[int | Group]:
-        """What the program's inputs are: leaves by number, and groups."""
+        """The program's inputs in order: leaves by index, and groups."""
         first = {group.members[0][0]: group for group in self.groups}
         others = {leaf for group in self.groups for leaf, _ in group.members[1:]}
         return [first.get(leaf, leaf) for leaf in range(count) if leaf not in others]
@@ -63,11 +65,11 @@ class Aliasing:
         return tuple(x.base if isinstance(x, Group) else specs[x] for x in self.order(len(specs)))
 
     def input_paths(self, paths: Sequence[str]) -> list[str]:
-        """What the program's inputs are called: a base as the first of its members."""
+        """The names of the program's inputs in messages; a base has the name of its first member."""
         return [paths[x.members[0][0] if isinstance(x, Group) else x] for x in self.order(len(paths))]
 
-    def places(self, count: int) -> list[tuple[int, tuple[ViewOp, ...]]]:
-        """For each leaf the program's input that it is a view of, and how."""
+    def views_of_base(self, count: int) -> list[tuple[int, tuple[ViewOp, ...]]]:
+        """For each leaf the index of the program's input that it is a view of, and the view operations."""
         found: dict[int, tuple[int, tuple[ViewOp, ...]]] = {}
         for number, x in enumerate(self.order(count)):
             for leaf, views in x.members if isinstance(x, Group) else ((x, ()),):
@@ -90,15 +92,15 @@ def may_overlap(leaves: Sequence[Any]) -> bool:
 
 
 def find(leaves: Sequence[Any], stored: Sequence[int]) -> tuple[Aliasing, list[Any]]:
-    """How arrays overlap with those that are stored into, and the program's inputs: bases, and the other leaves.
+    """The overlaps of arrays with those that are stored into, and the program's inputs: bases, and the other leaves.
 
-    Raises `NotCompiled` where no base has all of them as views.
+    Raises `NotCompiled` if no base has all members of a group as views.
     """
     groups: list[tuple[list[int], Group, np.ndarray]] = []
     for numbers in _connected(leaves, stored):
         group, base = _based(leaves, numbers)
         groups.append((numbers, group, base))
-    # A base also covers what lies between its members, and must be apart from everything else.
+    # A base also covers the memory between its members, and must not overlap any other argument.
     while (pair := _meeting(leaves, groups)) is not None:
         joined = sorted({*pair[0], *pair[1]})
         groups = [g for g in groups if not joined or not set(g[0]) & set(joined)]
@@ -110,7 +112,7 @@ def find(leaves: Sequence[Any], stored: Sequence[int]) -> tuple[Aliasing, list[A
 
 
 def with_layouts(aliasing: Aliasing, inputs: Sequence[Any]) -> Aliasing:
-    """The same, with how the program's inputs lie in memory."""
+    """The same overlaps, with the memory layouts of the program's inputs."""
     return Aliasing(aliasing.groups, tuple(map(_layout, inputs)))
 
 
@@ -137,7 +139,7 @@ def _connected(leaves: Sequence[Any], stored: Sequence[int]) -> list[list[int]]:
 def _meeting(
     leaves: Sequence[Any], groups: list[tuple[list[int], Group, np.ndarray]]
 ) -> tuple[list[int], list[int]] | None:
-    """A group and something that its base meets, as leaf numbers."""
+    """A group and an argument or group that overlaps its base, as leaf indices; None if there is none."""
     for i, (numbers, _, base) in enumerate(groups):
         for others, _, other in groups[i + 1 :]:
             if _overlap(base, other):
@@ -150,8 +152,9 @@ def _meeting(
 
 @dataclass(frozen=True)
 class _Member:
-    """An argument in elements: where it starts, counted from address 0, and its dimensions longer than 1 and not
-    repeated, as (dimension, size, stride)."""
+    """An argument in units of elements: its start, counted from address 0, and its dimensions longer than 1 and not
+    broadcast, as (dimension, size, stride).
+    """
 
     leaf: int
     shape: tuple[int, ...]
@@ -165,7 +168,7 @@ class _Member:
 
     @property
     def end(self) -> int:
-        """Behind the highest element."""
+        """One past the highest element."""
         return self.start + sum((n - 1) * max(stride, 0) for _, n, stride in self.dims) + 1
 
 
@@ -181,7 +184,7 @@ def _based(leaves: Sequence[Any], numbers: list[int]) -> tuple[Group, np.ndarray
         if all(views is not None for views in found):
             break
     else:
-        # Each of them as a view of the flat base in its own way.
+        # Without such a base, each member is a view of the flat base.
         widest = max((abs(stride) for m in members for _, _, stride in m.dims), default=1)
         start = max(low, min(m.first for m in members) - widest)
         shape = (min(high, max(m.end for m in members) + widest) - start,)
@@ -214,7 +217,7 @@ def _address(array: np.ndarray) -> int:
 
 
 def _room(arrays: Sequence[np.ndarray], rest: int, size: int) -> tuple[int, int]:
-    """The first element and the end of the memory that is known to be there."""
+    """The range of addresses that certainly belongs to the arrays' allocations: its first element and its end."""
     low, high = zip(*(np.lib.array_utils.byte_bounds(_root(array)) for array in arrays))
     return -((rest - min(low)) // size), (max(high) - rest) // size
 
@@ -242,7 +245,7 @@ def _candidates(members: Sequence[_Member], low: int, high: int) -> Iterator[tup
 
 
 def _placed(member: _Member, start: int, shape: tuple[int, ...]) -> tuple[ViewOp, ...] | None:
-    """The views that lead from a C-contiguous base to a member; None if they cannot be slices along its dimensions."""
+    """The views that lead from a C-contiguous base to a member; None if it is no slice along the base's dimensions."""
     units = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
     starts, rest = [], member.first - start
     for unit in units:
@@ -251,14 +254,14 @@ def _placed(member: _Member, start: int, shape: tuple[int, ...]) -> tuple[ViewOp
     sizes, steps = [1] * len(shape), [1] * len(shape)
     axis: dict[int, int] = {}  # of the base, by dimension of the member
     for dim, size, stride in member.dims:
-        place = next(d for d, unit in enumerate(units) if abs(stride) % unit == 0 and abs(stride) >= unit)
-        step = abs(stride) // units[place]
-        last = starts[place] + (size - 1) * step
-        if place in axis.values() or last >= shape[place]:
+        dim_of_base = next(d for d, unit in enumerate(units) if abs(stride) % unit == 0 and abs(stride) >= unit)
+        step = abs(stride) // units[dim_of_base]
+        last = starts[dim_of_base] + (size - 1) * step
+        if dim_of_base in axis.values() or last >= shape[dim_of_base]:
             return None
-        axis[dim], sizes[place], steps[place] = place, size, step
+        axis[dim], sizes[dim_of_base], steps[dim_of_base] = dim_of_base, size, step
         if stride < 0:
-            starts[place], steps[place] = last, -step
+            starts[dim_of_base], steps[dim_of_base] = last, -step
     if starts[0] >= shape[0]:
         return None
     kept = sorted(axis.values())
@@ -275,7 +278,7 @@ def _placed(member: _Member, start: int, shape: tuple[int, ...]) -> tuple[ViewOp
 
 
 def _completed(member: _Member, inner: tuple[int, ...]) -> Iterator[ViewOp]:
-    """The views that add dimensions of size 1 and repeated ones."""
+    """The views that add dimensions of size 1 and broadcast ones."""
     long = [d for d, _, _ in member.dims]
     plain = tuple(n if d in long else 1 for d, n in enumerate(member.shape))
     if plain != inner:
@@ -303,7 +306,7 @@ def _windowed(member: _Member, start: int, size: int) -> tuple[ViewOp, ...]:
 
 
 class _Pointer:
-    """Memory for NumPy to make an array of, and the arrays that keep it alive."""
+    """An array interface over an address range, with the arrays that keep the memory alive."""
 
     def __init__(self, address: int, size: int, owners: Sequence[np.ndarray]) -> None:
         self.__array_interface__ = {"data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3}
@@ -318,6 +321,6 @@ def _memory(address: int, shape: tuple[int, ...], arrays: Sequence[np.ndarray]) 
 
 
 def described(group: Group, paths: Sequence[str]) -> str:
-    """A group in words."""
+    """A description of a group for messages."""
     names = [f"`{paths[leaf]}`" for leaf, _ in group.members]
     return f"{', '.join(names[:-1])} and {names[-1]} share {describe(group.base.shape, group.base.dtype)}"

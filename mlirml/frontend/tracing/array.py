@@ -1,4 +1,4 @@
-"""The array that stands in for an argument while a function is traced. It behaves as `numpy.ndarray` does.
+"""The tracer object that replaces an argument while a function is traced. It behaves as `numpy.ndarray` does.
 
 NumPy arrays are mutable and views share memory, MLIR values are neither. A `Cell` holds the current value of one
 allocation; a `Traced` is a cell and the chain of view operations that leads to the array. A store computes the new
@@ -29,7 +29,7 @@ from mlirml.errors import (
 from mlirml.frontend import advice
 from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.tracing import printing, scattering, unreachable_indices
-from mlirml.frontend.tracing.indexing import VARYING, Index, UnknownLengthError, is_varying, known_truth, parse_index
+from mlirml.frontend.tracing.indexing import DYNAMIC, Index, UnknownLengthError, is_dynamic, known_truth, parse_index
 from mlirml.frontend.tracing.iteration_limits import LIMITED, MOST_COPIES, LongIteration
 from mlirml.frontend.tracing.operators import install_operators
 from mlirml.frontend.tracing.strides import joins_dimensions, strided
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
 
 
-# Operations on known arrays up to this size are done at once, by NumPy itself.
+# Operations on constant arrays up to this size are folded by NumPy.
 FOLD_ELEMENTS = 1 << 16
 
 _Advise = Callable[[SourceLocation | None, str], advice.Advice | None]
@@ -63,7 +63,7 @@ _IN_ORDER = (Moving, Part, Reshape, Select, Slice)
 
 
 class Cell:
-    """One allocation: a value in the program, or a NumPy array while its contents are known when tracing."""
+    """One allocation: a value in the program, or a NumPy array while its contents are constant."""
 
     __slots__ = (
         "c_order",
@@ -83,14 +83,14 @@ class Cell:
         self.value = value
         self.version = 0
         self.written = False
-        self.stored_at: SourceLocation | None = None  # where first
+        self.stored_at: SourceLocation | None = None  # of the first store
         self.c_order = c_order  # False when NumPy might have chosen another memory order for this result
         self.strides: tuple[int, ...] | None = None  # of an argument that is known not to be C-contiguous, in elements
         self.owned = owned  # a known array that nobody else holds may be stored into
         self.emitted: tuple[Value, Region] | None = None
-        self.region: Region | None = None  # where it was made: it cannot be stored into in another one
-        self.frozen: str | None = None  # why nothing may be stored
-        self.watched: tuple[tuple[Cell, int], ...] = ()  # what this is a copy of, where NumPy has a reference
+        self.region: Region | None = None  # the region that allocated it: it cannot be stored into in another one
+        self.frozen: str | None = None  # the reason why stores are refused
+        self.watched: tuple[tuple[Cell, int], ...] = ()  # the cells that this is a copy of, where NumPy has a reference
 
     def store(self, value: Value | np.ndarray) -> None:
         """Replace the contents."""
@@ -103,7 +103,7 @@ class Cell:
 
 
 class Traced:
-    """A NumPy array whose elements are known only when the compiled program runs."""
+    """A NumPy array whose elements are computed by the compiled program."""
 
     __slots__ = ("_ambiguous", "_cached", "_cell", "_scalar", "_shape", "_trace", "_views")
     __array_priority__ = 1000
@@ -121,8 +121,8 @@ class Traced:
         self._cell = cell
         self._views = views
         self._scalar = scalar  # NumPy scalars are immutable: in-place operators make a new one
-        # The cell's version up to which a view and a copy are alike, if it may be either; of a scalar that may be an
-        # array, its own.
+        # The version of the cell up to which a view and a copy have equal contents, if NumPy might return either; for a
+        # scalar that may be an array, its own version.
         self._ambiguous = ambiguous
         self._cached: tuple[int, Value, Region] | None = None
         if cell.region is None:
@@ -131,7 +131,7 @@ class Traced:
         self._shape: tuple[int, ...] = tuple(last)
         check_rank(self._shape, "the result")
 
-    # What a user asks of an array.
+    # Attributes of `numpy.ndarray`.
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -286,7 +286,7 @@ class Traced:
                 )
 
     def _check_region(self) -> None:
-        """Refuse what was computed in a region that is closed; a known array moves to the open one."""
+        """Refuse a value computed in a region that is closed; a constant array moves to the open region."""
         cell = self._cell
         if cell.region is None or cell.region.open or self._trace.done:
             return
@@ -298,16 +298,16 @@ class Traced:
         cell.region = self._trace.builder.region
 
     def _check_views(self) -> None:
-        """Refuse a view at a position that was computed in a region that is closed."""
+        """Refuse a view at an offset that was computed in a region that is closed."""
         for view in self._views:
             if isinstance(view, (Select, Moving)) and not view.region.open:
                 raise LeakedTracerError(
-                    f"a view ({self._describe()}) is used outside of {view.region.owner}, which computed its place",
+                    f"a view ({self._describe()}) is used outside of {view.region.owner}, which computed its offset",
                     help="return it from there; do not keep it in a list, a closure or an attribute",
                 )
 
     def _known(self) -> np.ndarray | None:
-        """The contents, when they are known while tracing."""
+        """The contents, if they are constant at trace time."""
         array = self._cell.value
         if not isinstance(array, np.ndarray) or not all(view.known for view in self._views):
             return None
@@ -400,7 +400,7 @@ class Traced:
         cell.store(replace(value, weak=False))
 
     def _viewed(self, *views: ViewOp) -> Traced:
-        """A further view of the same cell; a copy where NumPy's reshape has to copy."""
+        """A further view of the same cell; a copy if NumPy's reshape would copy."""
         self._check_alive()
         if self._scalar:
             stays = all(isinstance(view, (Reshape, Transpose)) and not view.shape for view in views)
@@ -450,11 +450,11 @@ class Traced:
         return Traced(self._trace, Cell(self._contents(), owned=True, c_order=c_order))
 
     def _keeps_c_order(self) -> bool:
-        """True if NumPy gives a result that follows the memory order of this array C order."""
+        """True if NumPy gives results that follow the memory order of this array C order."""
         ordered = all(isinstance(view, _IN_ORDER) for view in self._views)
         return self.ndim < 2 or (self._cell.c_order and self._cell.strides is None and ordered)
 
-    def _same_place(self, other: Any) -> bool:
+    def _is_same_part(self, other: Any) -> bool:
         return isinstance(other, Traced) and other._cell is self._cell and other._views == self._views
 
     # Indexing.
@@ -471,21 +471,21 @@ class Traced:
                 return unreachable_indices.stand_in(self, error)[index]
 
     def _indexed(self, index: Any) -> Any:
-        if is_varying(index):
+        if is_dynamic(index):
             from mlirml.frontend.loops.dynamic_slices.indices import gathered
 
             return gathered(self, index)
         try:
             parsed = parse_index(self._trace, self._shape, index)
         except UnknownLengthError:
-            return self._varying(index)
+            return self._dynamic_slice(index)
         except ShapeError:
             masked = scattering.unknown_mask(self, index)
             if masked is None:
                 raise
-            from mlirml.frontend.tracing.masked import selected
+            from mlirml.frontend.tracing.masked import masked_elements
 
-            return selected(masked)
+            return masked_elements(masked)
         result = self._viewed(*parsed.views)
         if parsed.arrays:
             return self._gathered(result, parsed)
@@ -493,16 +493,16 @@ class Traced:
             return Traced(self._trace, Cell(result._contents()), scalar=True)  # NumPy gives a scalar, a copy
         return result._copy() if parsed.copies else result
 
-    def _varying(self, index: Any = ...) -> Any:
-        """A part of which a length is known only when the program runs."""
+    def _dynamic_slice(self, index: Any = ...) -> Any:
+        """A slice of dynamic length."""
         from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
         from mlirml.frontend.loops.dynamic_slices.slices import whole
 
         return part_of_part(whole(self), index)
 
     def _gathered(self, part: Traced, index: Index) -> Traced:
-        """The elements of a part at the positions that arrays give."""
-        c_order = not index.place and self._keeps_c_order()  # in front, NumPy's order follows the array
+        """The elements of a view at the positions given by index arrays."""
+        c_order = not index.first_dim and self._keeps_c_order()  # with 0, NumPy's order follows the array
         known = self._known()
         if known is not None and index.known is not None and known.size <= FOLD_ELEMENTS:
             index.positions(self._trace.builder, part._shape)
@@ -519,10 +519,10 @@ class Traced:
             masked = scattering.masked_part(self, index)
             if masked is not None and (not masked.known or np.ndim(value) <= masked.free):
                 value = self._trace.array(value) if isinstance(value, (list, tuple)) else value
-                if is_varying(value) or np.ndim(value) > masked.free:
-                    from mlirml.frontend.tracing.masked import store_selected
+                if is_dynamic(value) or np.ndim(value) > masked.free:
+                    from mlirml.frontend.tracing.masked import store_masked
 
-                    store_selected(masked, value)
+                    store_masked(masked, value)
                 else:
                     masked.part._assign_where(masked.mask, value)
                 return
@@ -535,20 +535,20 @@ class Traced:
         try:
             parsed = parse_index(self._trace, self._shape, index)
         except UnknownLengthError:
-            self._varying(index).store(value)
+            self._dynamic_slice(index).store(value)
             return
         target = self._viewed(*parsed.views)
         if target._shape:
-            self._trace.passed.store()
-        if is_varying(value) and not parsed.arrays:
-            target._varying().store(value)
+            self._trace.location_tracker.store()
+        if is_dynamic(value) and not parsed.arrays:
+            target._dynamic_slice().store(value)
         elif parsed.arrays:
             scattering.store(target, parsed, value)
-        elif not target._same_place(value):
+        elif not target._is_same_part(value):
             target._assign(value)
 
     def _assign_where(self, mask: Any, value: Any) -> None:
-        """`self[mask] = value` for a mask and a value that broadcast; the elements that stay are not cast."""
+        """`self[mask] = value` for a mask and a value that broadcast; elements outside of the mask are not cast."""
         if type(value) is int:
             elementwise.check_literal("assignment", Scalar(value), self.dtype)
         self._check_part(value)
@@ -580,7 +580,7 @@ class Traced:
         self._write(trace.builder.broadcast(operand, self._shape, self.dtype))
 
     def _check_part(self, value: Any) -> None:
-        """Storing complex numbers into a real array: NumPy refuses Python's, and warns of others."""
+        """Refuse Python complex numbers stored into a real array, as NumPy does; warn of others."""
         if self.dtype.kind in "cb" or not is_complex_object(value):
             return
         weak = isinstance(value, Traced) and value._is_weak()
@@ -674,12 +674,12 @@ class Traced:
         location = user_location(2)
         found = advise(location, what)
         if found is not None:
-            what, location, help = found.subject, found.place, found.help
+            what, location, help = found.subject, found.location, found.help
         if what in ("a branch", "a loop") and self._is_weak():
             help = f"{help}, or {advice.STATIC}"
         kind = TracedBoolError if truth else TracedValueError
         error = kind(
-            f"{what} needs the value of {self._describe()}, known only when the program runs",
+            f"{what} needs the value of {self._describe()}, known only at run time",
             location=location,
             help=help or "compute with the array itself; return it to see its value",
         )
@@ -691,7 +691,7 @@ class Traced:
         raise error
 
     def _sizes(self) -> frozenset[str]:
-        """The arguments, Python integers, that it is computed from, where it is computed from nothing else."""
+        """The Python integer arguments that this value is computed from, if it is computed from nothing else."""
         value = self._cell.value
         return self._trace.sizes.get(value.name, frozenset()) if isinstance(value, Value) else frozenset()
 
@@ -747,12 +747,12 @@ class Traced:
     # NumPy's protocols.
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        if any(map(is_varying, inputs)):
+        if any(map(is_dynamic, inputs)):
             return NotImplemented
         return self._trace.call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        if any(hasattr(kind, VARYING) for kind in types):
+        if any(hasattr(kind, DYNAMIC) for kind in types):
             return NotImplemented
         return self._trace.call_function(function, args, kwargs)
 
@@ -774,9 +774,9 @@ def _operate(self: Traced, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
 def _operate_in_place(self: Traced, ufunc: np.ufunc, other: Any) -> Any:
     if self._scalar:
         return self._trace.call_operator(ufunc, (self, other))
-    if is_varying(other):
+    if is_dynamic(other):
         with at_user_line():
-            self._varying().store_in_place(ufunc, other)
+            self._dynamic_slice().store_in_place(ufunc, other)
         return self
     self._trace.call_ufunc(ufunc, "__call__", (self, other), {"out": (self,)})
     return self

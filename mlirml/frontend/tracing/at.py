@@ -1,4 +1,4 @@
-"""`x.at[index].set(v)` and its like: a new array with elements at an index changed, `x` itself stays as it is."""
+"""`x.at[index].set(v)` and the like: a new array with the elements at an index updated; `x` itself is unchanged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlirml.ops import BY_FUNCTION
 
 
 class At:
-    """What `x.at` is: index it for an `Elements`."""
+    """The object `x.at`; indexing it returns an `Elements`."""
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -24,7 +24,7 @@ class At:
 
 
 class Elements:
-    """The elements of an array at an index, of any form that stores take; equal positions are met one after the other.
+    """The elements of an array at an index, of any form that stores accept; repeated positions are updated in order.
 
     Each method returns a new array of the shape and dtype of the old. An index out of bounds is an error, as it is in
     brackets.
@@ -40,7 +40,7 @@ class Elements:
         return found.copy()
 
     def set(self, values: Any) -> Any:
-        """The elements replaced; of equal positions the last one counts."""
+        """The elements replaced; of repeated positions the last one wins."""
         with at_user_line():
             result = _copied(self._array)
             result[self._index] = values

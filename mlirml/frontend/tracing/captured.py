@@ -1,4 +1,4 @@
-"""What tracing a function gives: the stage `capture`."""
+"""The result of tracing a function: the stage `capture`."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ from mlirml.frontend.spec import TensorSpec
 from mlirml.ir.text.builder import Check
 
 Guard = tuple[Any, Any, Any]
-"""What a program was compiled for, as holder, name and value.
+"""A condition under which a program is valid, as holder, name and value.
 
-A dict or class, a key and its value; an object, the descriptor of a slot and its value, or
-the descriptor again where it has none; a closure cell, None and its
-contents; a dict, None and the tuple of its keys and values in turn, or how many there are; a list, set or deque, None
-and the tuple of its items; an array, None and a copy.
+The forms are: a dict or class, a key and its value; an object, the descriptor of a slot and its value, or the
+descriptor itself if the slot is empty; a closure cell, None and its contents; a dict, None and the tuple of its keys
+and values in turn, or its length; a list, set or deque, None and the tuple of its items; an array, None and a copy.
 """
 
 
@@ -33,18 +32,18 @@ _PLACE = re.compile(
     re.MULTILINE,
 )
 ANY: Any = NotImplemented
-"""Stands in guards for an item of a container that may change, as it is an input of the program."""
+"""Wildcard in guards for an item of a container that may change, as it is an input of the program."""
 
 
 @dataclass(frozen=True)
 class Captured:
     """A traced function: the stage `capture`. `text` is MLIR; `key` is the same without locations.
 
-    The inputs are the leaves of the arguments, those that share memory as `Aliasing` tells.
-    The outputs are the results, then the new values of the leaves in `replaced`, which the function put into containers
-    among its arguments, then those of `writebacks`. For errors of later calls, `entry` is the place of the function,
-    `narrowed_at` and `stored_at` those of what `int_ranges` and `writebacks` come from, and `checks` what the program's
-    assertions are about, by their numbers.
+    The inputs are the leaves of the arguments, with overlapping ones replaced by their bases (`Aliasing`). The outputs
+    are the results, then the new values of the leaves in `replaced`, which the function put into containers among its
+    arguments, then those of `writebacks`. For errors of later calls, `entry` is the location of the function,
+    `narrowed_at` and `stored_at` are the locations that `int_ranges` and `writebacks` come from, and `checks` are the
+    program's assertions by index.
     """
 
     name: str
@@ -62,28 +61,28 @@ class Captured:
     narrowed_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     stored_at: tuple[SourceLocation | None, ...] = field(default=(), repr=False)
     checks: tuple[Check, ...] = field(default=(), repr=False)
-    effects: tuple[Any, ...] = field(default=(), repr=False)  # what tracing has changed, which each call has to
-    unset: tuple[int, ...] = ()  # which places of its state the function does not set, by their numbers
-    places: tuple[int, ...] | None = None  # of the results among the outputs, where some are in donated arguments
-    host_functions: tuple[Any, ...] = field(default=(), repr=False)  # what the program calls in Python, by number
-    unrolled: tuple[tuple[SourceLocation | None, str], ...] = field(default=(), repr=False)  # which loops, and why
+    effects: tuple[Any, ...] = field(default=(), repr=False)  # effects of tracing that each call must have
+    unset: tuple[int, ...] = ()  # the indices of the state variables that the function does not set
+    result_order: tuple[int, ...] | None = None  # the output index of each result, if some are in donated arguments
+    host_functions: tuple[Any, ...] = field(default=(), repr=False)  # the Python functions that the program calls
+    unrolled: tuple[tuple[SourceLocation | None, str], ...] = field(default=(), repr=False)  # with the reasons
 
     def result(self, outputs: Sequence[Any]) -> Any:
-        """What the function returns."""
-        return self.out_tree.unflatten([outputs[place] for place in self.result_places()])
+        """The function's result, from the outputs of the program."""
+        return self.out_tree.unflatten([outputs[position] for position in self.result_positions()])
 
-    def result_places(self) -> Sequence[int]:
-        """The numbers of the outputs that are leaves of the result."""
-        return range(self.out_tree.leaf_count()) if self.places is None else self.places
+    def result_positions(self) -> Sequence[int]:
+        """The indices of the outputs that are leaves of the result."""
+        return range(self.out_tree.leaf_count()) if self.result_order is None else self.result_order
 
-    def places_of_operations(self) -> Iterator[SourceLocation]:
-        """Where the operations of the module come from, each place once."""
+    def operation_locations(self) -> Iterator[SourceLocation]:
+        """The source locations of the module's operations, each once."""
         for m in _PLACE.finditer(self.text):
             line, end_line = int(m["line"]), int(m["end_line"] or m["line"])
             yield SourceLocation(m["file"], line, int(m["column"]), end_line, int(m["end"]), m["function"])
 
     def runs_as(self, other: Captured) -> bool:
-        """True if the program of one runs as that of the other, with the same arrays from outside."""
+        """True if the programs are equal, with the same constant arrays."""
         parts = ("key", "inputs", "outputs", "writebacks", "int_ranges")
         return (
             all(getattr(self, part) == getattr(other, part) for part in parts)
@@ -99,7 +98,7 @@ class Captured:
 
 
 def holds(guard: Guard) -> bool:
-    """True if a holder still holds what it held; the native dispatcher asks the same in C++."""
+    """True if a guard's holder still has the value; the native dispatcher makes the same test in C++."""
     holder, name, value = guard
     if isinstance(holder, types.CellType):
         try:

@@ -1,4 +1,4 @@
-"""What a loop carries and a branch returns: the kind of each leaf, which kinds go together, and errors about them."""
+"""Types of loop-carried values and branch results: the type of each leaf, which types join, and errors about them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _WEAK = {
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Shape and dtype of a leaf; `weak` for a Python number, which gives way to arrays of its kind or a wider one."""
+class LeafType:
+    """Shape and dtype of a leaf; `weak` for a Python scalar, which yields to the dtype of an array in promotion."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
@@ -36,35 +36,35 @@ class Kind:
             return f"a Python {self.dtype.name.rstrip('0123456789')}"
         return describe(self.shape, self.dtype)
 
-    def gives_way_to(self, other: Kind) -> bool:
-        """True if this is a Python number that takes the dtype of `other`."""
+    def gives_way_to(self, other: LeafType) -> bool:
+        """True if this is a Python scalar that takes the dtype of `other`."""
         return self.weak and _rank(other.dtype) >= _rank(self.dtype)
 
 
 def _rank(dtype: np.dtype) -> int:
-    """Bools, integers, floats and complex numbers in this order; bfloat16 is of no kind that NumPy knows."""
+    """Bools, integers, floats and complex numbers in this order; NumPy has no category for bfloat16."""
     return {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}.get(dtype.kind, 2)
 
 
-def kind_of(leaf: Any, path: str) -> Kind:
-    """The kind of a leaf; an error calls it by its path."""
+def leaf_type_of(leaf: Any, path: str) -> LeafType:
+    """The type of a leaf; an error names it by its path."""
     if isinstance(leaf, Traced):
-        return Kind(leaf.shape, leaf.dtype, leaf._is_weak())
+        return LeafType(leaf.shape, leaf.dtype, leaf._is_weak())
     if type(leaf) in _WEAK:
-        return Kind((), _WEAK[type(leaf)], True)
+        return LeafType((), _WEAK[type(leaf)], True)
     dtype = getattr(leaf, "dtype", None)
     if not isinstance(leaf, (np.ndarray, np.generic)) or has_own_arithmetic(leaf) or not is_supported(leaf.dtype):
         what = f"has dtype {dtype}" if isinstance(dtype, np.dtype) else f"is a {type(leaf).__name__}"
         raise DTypeError(f"{path} {what}: only arrays, numbers and containers of them can be passed on")
-    return Kind(leaf.shape, leaf.dtype)
+    return LeafType(leaf.shape, leaf.dtype)
 
 
-def joined(one: Kind, other: Kind) -> Kind | None:
-    """The kind of a value that is either; None where there is none."""
+def joined(one: LeafType, other: LeafType) -> LeafType | None:
+    """The type of a value that has one of two types; None if they do not join."""
     if one.shape != other.shape:
         return None
     if one.weak and other.weak:
-        return max(one, other, key=lambda kind: _rank(kind.dtype))
+        return max(one, other, key=lambda leaf_type: _rank(leaf_type.dtype))
     if one.dtype == other.dtype:
         return replace(one, weak=False)
     if one.gives_way_to(other):
@@ -72,36 +72,38 @@ def joined(one: Kind, other: Kind) -> Kind | None:
     return one if other.gives_way_to(one) else None
 
 
-def carried(before: Kind, after: Kind) -> Kind | None:
-    """The kind of a carry that goes into a body as `before` and comes out as `after`; None where there is none.
+def carried(before: LeafType, after: LeafType) -> LeafType | None:
+    """The type of a carry that enters a body as `before` and leaves it as `after`; None if they do not join.
 
-    Only Python numbers change: a sum that starts from 0 and meets f32 is f32 from the start.
+    Only Python scalars change: a sum that starts from 0 and meets f32 is f32 from the start.
     """
-    kind = joined(before, after)
-    return kind if before.weak or kind is None or kind.dtype == before.dtype else None
+    leaf_type = joined(before, after)
+    return leaf_type if before.weak or leaf_type is None or leaf_type.dtype == before.dtype else None
 
 
-Pair = tuple[str, Kind, Kind]
+Pair = tuple[str, LeafType, LeafType]
 
 
-def check_carry(name: str, pairs: Sequence[Pair]) -> list[Kind]:
-    """The kinds of a carry after a round; `pairs` are path, kind before and kind after."""
-    kinds = [carried(before, after) for _, before, after in pairs]
-    wrong = [pair for pair, kind in zip(pairs, kinds) if kind is None]
+def check_carry(name: str, pairs: Sequence[Pair]) -> list[LeafType]:
+    """The types of a carry after an iteration; `pairs` are path, type before and type after."""
+    leaf_types = [carried(before, after) for _, before, after in pairs]
+    wrong = [pair for pair, leaf_type in zip(pairs, leaf_types) if leaf_type is None]
     if wrong:
         raise _mismatch(f"{name}: the carry changes its type", wrong, "in", "out")
-    return [kind for kind in kinds if kind is not None]
+    return [leaf_type for leaf_type in leaf_types if leaf_type is not None]
 
 
-def check_branches(name: str, labels: Sequence[str], paths: Sequence[str], kinds: Sequence[list[Kind]]) -> list[Kind]:
-    """The kinds of what branches return; `labels` is what they are called."""
-    found = list(kinds[0])
-    for number, others in enumerate(kinds[1:], 1):
+def check_branches(
+    name: str, labels: Sequence[str], paths: Sequence[str], leaf_types: Sequence[list[LeafType]]
+) -> list[LeafType]:
+    """The types of branch results; `labels` name the branches in messages."""
+    found = list(leaf_types[0])
+    for number, others in enumerate(leaf_types[1:], 1):
         both = [joined(one, other) for one, other in zip(found, others)]
-        wrong = [(p, one, other) for p, one, other, kind in zip(paths, found, others, both) if kind is None]
+        wrong = [(p, one, other) for p, one, other, leaf_type in zip(paths, found, others, both) if leaf_type is None]
         if wrong:
             raise _mismatch(f"{name}: the branches differ in type", wrong, f"in {labels[0]}", labels[number])
-        found = [kind for kind in both if kind is not None]
+        found = [leaf_type for leaf_type in both if leaf_type is not None]
     return found
 
 
@@ -118,8 +120,8 @@ def _mismatch(what: str, pairs: Sequence[Pair], first: str, second: str) -> Capt
     return DTypeError(f"{what}, {shown[0]}", notes=tuple(shown[1:]), help=help_)
 
 
-def _started(kind: Kind) -> str:
-    return f"{kind}" if not kind.shape or kind.weak else f"an array of dtype {kind.dtype.name}"
+def _started(leaf_type: LeafType) -> str:
+    return f"{leaf_type}" if not leaf_type.shape or leaf_type.weak else f"an array of dtype {leaf_type.dtype.name}"
 
 
 def check_structure(name: str, what: str, tree: TreeDef, wanted: TreeDef, path: str) -> None:
@@ -138,9 +140,9 @@ def _leaves(tree: TreeDef, path: str) -> str:
     return ", ".join(paths[:8]) + (", ..." if len(paths) > 8 else "") if paths else f"an empty {path}"
 
 
-def several(name: str, what: str, kind: Kind) -> ShapeError:
-    """The error for a condition of more than one element."""
+def several(name: str, what: str, leaf_type: LeafType) -> ShapeError:
+    """The error for a condition with more than one element."""
     return ShapeError(
-        f"{name}: {what} must be one number, got {kind}",
+        f"{name}: {what} must be one number, got {leaf_type}",
         help="join the elements with `np.all` or `np.any`; to select element by element use `np.where`",
     )

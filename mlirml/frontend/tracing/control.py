@@ -1,7 +1,7 @@
-"""`cond`, `switch`, `while_loop`, `fori_loop` and `scan`: control flow that depends on data.
+"""`cond`, `switch`, `while_loop`, `fori_loop` and `scan`: structured control flow on dynamic values.
 
-In compiled code the functions that are passed are traced once and stay loops and branches of the program. Called with
-real arrays outside of compiled code, everything runs in Python with the same meaning, so that functions that use them
+In compiled code the functions that are passed are traced once and become regions of loops and branches. Called with
+real arrays outside of compiled code, everything runs in Python with the same semantics, so that functions that use them
 can be tried uncompiled.
 """
 
@@ -19,7 +19,7 @@ from mlirml.errors import ArgumentError
 from mlirml.frontend.frames import at_user_line
 
 if TYPE_CHECKING:
-    from mlirml.frontend.tracing.carry import Kind
+    from mlirml.frontend.tracing.carry import LeafType
     from mlirml.frontend.tracing.trace import Trace
 
 
@@ -31,7 +31,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *
     known when the function is compiled chooses as Python's `if` does. The branches may read arrays from outside but
     not store into them.
 
-    Raises `ShapeError`, `DTypeError` or `CaptureError` where the results of the branches differ in kind.
+    Raises `ShapeError`, `DTypeError` or `CaptureError` where the results of the branches differ in type.
 
     >>> import numpy as np, mlirml as ml
     >>> root = ml.compile(lambda x: ml.cond(x > 0, np.sqrt, lambda x: 0.0, x))
@@ -52,7 +52,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 
     The branches return pytrees of the same structure, shapes and dtypes, as for `cond`.
 
-    Raises `ShapeError`, `DTypeError` or `CaptureError` where the results differ in kind, `DTypeError` where `index` is
+    Raises `ShapeError`, `DTypeError` or `CaptureError` where the results differ in type, `DTypeError` where `index` is
     no integer.
 
     >>> import numpy as np, mlirml as ml
@@ -74,9 +74,9 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     """`carry = init`, then `carry = body_fn(carry)` as long as `cond_fn(carry)` is true; the last carry.
 
     The carry is a pytree of arrays and numbers that keeps its structure, shapes and dtypes. A Python number in `init`
-    takes the dtype that the body gives: `0` meets f32 and is f32, as in NumPy. Stores into the carry stay in the loop.
+    takes the dtype that the body returns: `0` meets f32 and is f32, as in NumPy. Stores into the carry are local.
 
-    Raises `ShapeError` or `DTypeError` at the `return` of the body where a leaf of the carry changes its kind.
+    Raises `ShapeError` or `DTypeError` at the `return` of the body where a leaf of the carry changes its type.
 
     >>> import numpy as np, mlirml as ml
     >>> halvings = ml.compile(lambda x: ml.while_loop(lambda c: c[0] > 1, lambda c: (c[0] / 2, c[1] + 1), (x, 0))[1])
@@ -98,10 +98,10 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 def fori_loop(lower: Any, upper: Any, body_fn: Callable[[Any, Any], Any], init: Any) -> Any:
     """`carry = init`, then `carry = body_fn(i, carry)` for `i` from `lower` to `upper - 1`; the last carry.
 
-    The bounds are integers, and may be known only at run time. `i` is a Python integer for NumPy's promotion, as in
+    The bounds are integers, and may be dynamic. `i` is a Python integer for NumPy's promotion, as in
     `for i in range(lower, upper)`. The carry is as for `while_loop`.
 
-    Raises `ShapeError` or `DTypeError` at the `return` of the body where a leaf of the carry changes its kind.
+    Raises `ShapeError` or `DTypeError` at the `return` of the body where a leaf of the carry changes its type.
 
     >>> import numpy as np, mlirml as ml
     >>> factorial = ml.compile(lambda n: ml.fori_loop(1, n + 1, lambda i, product: product * i, 1))
@@ -134,7 +134,7 @@ def scan(
     where there is nothing to collect. The carry is as for `while_loop`.
 
     Raises `ShapeError` where the lengths differ or nothing tells the length, and `ShapeError` or `DTypeError` at the
-    `return` of the body where a leaf of the carry changes its kind.
+    `return` of the body where a leaf of the carry changes its type.
 
     >>> import numpy as np, mlirml as ml
     >>> total = ml.compile(lambda xs: ml.scan(lambda s, x: (s + x, s + x), 0, xs))
@@ -152,7 +152,7 @@ def scan(
     with at_user_line():
         count = regions.scan_length(tree.paths("xs"), [leaf.shape for leaf in leaves], length)
     if count == 0:
-        return _no_rounds(f, init, xs)
+        return _no_iterations(f, init, xs)
     carry = _Carry("scan", init, f)
     rows: list[Any] = [None] * count
     structure: TreeDef | None = None
@@ -182,10 +182,10 @@ def _check_functions(name: str, **given: Any) -> None:
 def _is_true(x: Any, name: str, what: str) -> bool:
     """The truth of a condition of an uncompiled loop or branch."""
     if np.ndim(x):
-        from mlirml.frontend.tracing.carry import kind_of, several
+        from mlirml.frontend.tracing.carry import leaf_type_of, several
 
         with at_user_line():
-            raise several(name, what, kind_of(x, what))
+            raise several(name, what, leaf_type_of(x, what))
     return bool(x)
 
 
@@ -195,8 +195,8 @@ def _trace() -> Trace | None:
     return None if tracing is None else tracing.current_trace()
 
 
-def _no_rounds(f: Callable[..., Any], init: Any, xs: Any) -> tuple[Any, Any]:
-    """A scan of length 0: the shapes of what it would collect are those of the compiled program."""
+def _no_iterations(f: Callable[..., Any], init: Any, xs: Any) -> tuple[Any, Any]:
+    """A scan of length 0: the shapes of the collected arrays are those of the compiled program."""
     from mlirml.frontend.spec import spec_of
     from mlirml.frontend.tracing.regions import trace_scan
     from mlirml.frontend.tracing.trace import trace
@@ -205,27 +205,27 @@ def _no_rounds(f: Callable[..., Any], init: Any, xs: Any) -> tuple[Any, Any]:
     specs = [spec_of(leaf, path) for leaf, path in zip(leaves, tree.paths())]
     _, arguments = flatten(((init, xs), {}))
 
-    def rounds(init: Any, xs: Any) -> Any:
+    def empty_scan(init: Any, xs: Any) -> Any:
         state = _trace()
         assert state is not None
         return trace_scan(state, f, init, xs, 0, False)
 
-    captured = trace(rounds, arguments, specs, "scan", {})
+    captured = trace(empty_scan, arguments, specs, "scan", {})
     empty = [np.zeros(spec.shape, spec.dtype) for spec in captured.outputs[: captured.out_tree.leaf_count()]]
     ys = captured.out_tree.unflatten(empty)[1]
     return _Carry("scan", init, f).tree, ys
 
 
 class _Carry:
-    """What an uncompiled loop carries. It never shares memory with what the caller holds."""
+    """The loop-carried pytree of an uncompiled loop. It never shares memory with arrays of the caller."""
 
     def __init__(self, name: str, init: Any, body: Callable[..., Any]) -> None:
-        from mlirml.frontend.tracing.carry import kind_of
+        from mlirml.frontend.tracing.carry import leaf_type_of
 
         self._name, self._body = name, body
         leaves, self._treedef = flatten(init)
         self._paths = self._treedef.paths("carry")
-        self._kinds: list[Kind] = [kind_of(leaf, path) for leaf, path in zip(leaves, self._paths)]
+        self._kinds: list[LeafType] = [leaf_type_of(leaf, path) for leaf, path in zip(leaves, self._paths)]
         self._leaves = [_own(leaf) for leaf in leaves]
 
     @property
@@ -234,42 +234,42 @@ class _Carry:
         return self._treedef.unflatten(self._leaves)
 
     def replace(self, new: Any) -> None:
-        """Take what the body gave back; its kinds are checked as in compiled code."""
+        """Replace the carry by the body's result; its types are checked as in compiled code."""
         leaves, tree = flatten(new)
-        if tree != self._treedef or not all(map(_is_of_kind, leaves, self._kinds)):
+        if tree != self._treedef or not all(map(_has_type, leaves, self._kinds)):
             self._check(leaves, tree)
         self._leaves = [
-            leaf if leaf is before else _converted(leaf, kind)
-            for leaf, before, kind in zip(leaves, self._leaves, self._kinds)
+            leaf if leaf is before else _converted(leaf, leaf_type)
+            for leaf, before, leaf_type in zip(leaves, self._leaves, self._kinds)
         ]
 
     def _check(self, leaves: list[Any], tree: TreeDef) -> None:
-        from mlirml.frontend.tracing.carry import check_carry, check_structure, kind_of
+        from mlirml.frontend.tracing.carry import check_carry, check_structure, leaf_type_of
         from mlirml.frontend.tracing.trace import at_function
 
         with at_function(self._body):
             what = "the body returns a carry of another structure"
             check_structure(self._name, what, tree, self._treedef, "carry")
-            found = [kind_of(leaf, path) for leaf, path in zip(leaves, self._paths)]
+            found = [leaf_type_of(leaf, path) for leaf, path in zip(leaves, self._paths)]
             self._kinds = check_carry(self._name, list(zip(self._paths, self._kinds, found)))
 
 
-def _is_of_kind(leaf: Any, kind: Kind) -> bool:
-    """True if a leaf is plainly of the kind that the carry has."""
+def _has_type(leaf: Any, leaf_type: LeafType) -> bool:
+    """True if a leaf certainly has the type of the carry."""
     if type(leaf) is np.ndarray or isinstance(leaf, np.generic):
-        return not kind.weak and leaf.dtype == kind.dtype and leaf.shape == kind.shape
+        return not leaf_type.weak and leaf.dtype == leaf_type.dtype and leaf.shape == leaf_type.shape
     return False
 
 
-def _converted(leaf: Any, kind: Kind) -> Any:
-    """A leaf of a carry with the dtype that the carry has."""
+def _converted(leaf: Any, leaf_type: LeafType) -> Any:
+    """A leaf of a carry, converted to the dtype of the carry."""
     if type(leaf) in (bool, int, float, complex):
-        return leaf if kind.weak and kind.dtype == np.asarray(leaf).dtype else kind.dtype.type(leaf)
+        return leaf if leaf_type.weak and leaf_type.dtype == np.asarray(leaf).dtype else leaf_type.dtype.type(leaf)
     return _own(leaf)
 
 
 def _own(leaf: Any) -> Any:
-    """An array of one's own; numbers are immutable."""
+    """A copy of an array; numbers are immutable."""
     return np.array(leaf, order="C") if isinstance(leaf, np.ndarray) else leaf
 
 
@@ -279,7 +279,7 @@ def _fresh(tree: Any) -> Any:
 
 
 def _read_only(tree: Any) -> Any:
-    """The pytree with arrays that cannot be stored into, as compiled code refuses it too."""
+    """The pytree with read-only arrays, as compiled code refuses stores into them too."""
     leaves, treedef = flatten(tree)
     return treedef.unflatten([_locked(leaf) for leaf in leaves])
 
@@ -293,7 +293,7 @@ def _locked(leaf: Any) -> Any:
 
 
 def _stacked(column: Sequence[Any]) -> np.ndarray:
-    """The ys of one leaf; Python numbers give way to NumPy's."""
+    """The ys of one leaf, stacked; Python numbers yield to NumPy's dtypes."""
     strong = [y for y in column if type(y) not in (bool, int, float, complex)]
     rows = np.stack(column)
     return rows.astype(np.result_type(*strong), copy=False) if strong else rows

@@ -1,4 +1,4 @@
-"""Lists that loops of the program append to: after a loop, or in one, their items are rows of arrays."""
+"""Lists that loops of the program append to: during and after such a loop, their items are rows of arrays."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import Kind
+from mlirml.frontend.tracing.carry import LeafType
 from mlirml.ir.text.builder import Region
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _, _LEAF = flatten(0)
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How many items the iterations of a loop append: `most`, or as many as `each` says."""
+    """The numbers of items that the iterations of a loop append: `most`, or the array `each`."""
 
     most: int
     iterations: int
@@ -33,12 +33,12 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """All of them."""
+        """The total number of items."""
         return self.most * self.iterations if self.each is None else int(self.each.sum())
 
     @property
     def before(self) -> np.ndarray:
-        """The items of all earlier iterations, for each of them."""
+        """For each iteration, the number of items appended by all earlier ones."""
         assert self.each is not None
         before: np.ndarray = np.cumsum(self.each) - self.each
         return before
@@ -46,21 +46,23 @@ class Counts:
 
 @dataclass
 class Growth:
-    """What is known of a list from earlier attempts to write a loop: the items of an iteration, and what an item is."""
+    """Facts about a list learned in earlier attempts to trace a loop: items per iteration, and the structure of an
+    item.
+    """
 
     counts: Counts
     treedef: TreeDef
-    kinds: list[Kind]
+    leaf_types: list[LeafType]
     scalars: list[bool]
 
 
 class Columns:
-    """What a list that is rows is to `TreeDef`: a container of its columns."""
+    """The container type in a `TreeDef` for a list that is rows: a container of its columns."""
 
     def __init__(self, rows: Rows, trace: Trace) -> None:
         self.rows, self.trace = rows, trace
         growth = rows.growth
-        self._key = rows.length, rows.depth, growth.treedef, tuple(growth.kinds), tuple(growth.scalars)
+        self._key = rows.length, rows.depth, growth.treedef, tuple(growth.leaf_types), tuple(growth.scalars)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Columns) and self._key == other._key
@@ -74,10 +76,10 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Items of one structure: the leaves of an item are rows of `columns`, arrays as long as the list may become.
+    """Items of one structure: leaf n of each item is a row of `columns[n]`, an array as long as the list may become.
 
-    `length` is known only when the program runs while a loop appends, `writer`: then `appended` of the items are from
-    this iteration. Items that are lists of numbers, nested `depth` deep, are rows of one array.
+    `length` is dynamic while a loop, `writer`, appends: then `appended` of the items are from this iteration. Items
+    that are lists of numbers, nested `depth` deep, are rows of one array.
     """
 
     columns: tuple[Traced, ...]
@@ -93,34 +95,34 @@ class Rows:
         return replace(self, columns=(column[number],), length=column.shape[1], depth=self.depth - 1)
 
     def item(self, number: Any) -> Any:
-        """A copy of an item, which must be there."""
+        """A copy of an item at an index that is in bounds."""
         growth, leaves = self.growth, []
-        for column, kind, scalar in zip(self.columns, growth.kinds, growth.scalars):
+        for column, leaf_type, scalar in zip(self.columns, growth.leaf_types, growth.scalars):
             element = column[number]
-            if scalar and kind.weak and isinstance(number, int) and (known := element._known()) is not None:
+            if scalar and leaf_type.weak and isinstance(number, int) and (known := element._known()) is not None:
                 leaves.append(known[()].item())
                 continue
-            value = replace(element._read(), weak=kind.weak)
+            value = replace(element._read(), weak=leaf_type.weak)
             leaf = Traced(column._trace, Cell(value, owned=True), scalar=scalar)
             leaf._cell.frozen = "a store into an item of a list, which is a row of an array after a loop"
             leaves.append(leaf)
         return growth.treedef.unflatten(leaves)
 
     def sliced(self, part: slice) -> Rows:
-        """Some of the items, of which the number is known."""
+        """A slice of the items with a static length."""
         return replace(self, columns=tuple(c[part].copy() for c in self.columns), length=len(range(self.length)[part]))
 
     def copied(self) -> Rows:
-        """The same items in arrays of their own."""
+        """The same items in copied arrays."""
         return replace(self, columns=tuple(c.copy() for c in self.columns))
 
 
 class GrowingList(MutableSequence[Any]):
     """A list of a traced function, which loops of the program may append to.
 
-    `parts` are items and, after a loop or in one, `Rows` of them. A list of numbers is rows from its start on where
-    loops index it (`wants_rows`), for numbers of the type `kind`. One that is a row of another list, `owner`, is the
-    item `number` of it.
+    `parts` are items and, during or after a loop, `Rows` of them. A list of numbers is rows from its creation on if
+    loops index it (`wants_rows`), for numbers of the type `leaf_type`. A list that is a row of another list, `owner`,
+    is item `number` of it.
     """
 
     def __init__(self, trace: Trace, items: Iterable[Any], *, grows: bool = True) -> None:
@@ -130,7 +132,7 @@ class GrowingList(MutableSequence[Any]):
         self.grows = grows
         self.region = self.seen_in = trace.builder.region
         self.wants_rows = False
-        self.kind: Kind | None = None
+        self.leaf_type: LeafType | None = None
         self.owner: GrowingList | None = None
         self.number: Any = None
         self._views: list[weakref.ref[GrowingList]] = []
@@ -152,31 +154,33 @@ class GrowingList(MutableSequence[Any]):
         self._parts = parts
 
     def only_read(self, sources: Iterable[Any]) -> None:
-        """This is one of several lists, and none of them may change any more, as long as this one is used."""
+        """Mark this as one of several possible lists, none of which may change any more while this one is used."""
         self._either = [(one, [*(one.parts if type(one) is GrowingList else one)]) for one in sources]
 
     @property
     def whole(self) -> GrowingList:
-        """The list that this one is a row of, in the end."""
+        """The outermost list that this one is a row of."""
         return self if self.owner is None else self.owner.whole
 
     def note_view(self, row: GrowingList) -> None:
-        """Take note of a list that is a row of this one."""
+        """Record a list that is a row of this one."""
         self._views = [view for view in self._views if view() is not None]
         self._views.append(weakref.ref(row))
 
     def views(self) -> list[GrowingList]:
-        """The rows of this list that are in use, without those of attempts that have ended."""
+        """The rows of this list that are in use, without those of abandoned attempts."""
         return [found for view in self._views if (found := view()) is not None and found.seen_in.open]
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """What `isinstance` sees. C code, which would look into the memory of a list, does not."""
+        """The class that `isinstance` sees: `list`. C code, which would access the memory of a list, sees the real
+        one.
+        """
         return list
 
     @property
     def rows(self) -> Rows | None:
-        """The items as rows, if all are and there are any."""
+        """The items as rows, if they are all in one; else None."""
         return self.parts[0] if len(self.parts) == 1 and isinstance(self.parts[0], Rows) else None
 
     @property
@@ -186,14 +190,14 @@ class GrowingList(MutableSequence[Any]):
 
     @property
     def length(self) -> Any:
-        """How many items there are: a number of the program while a loop appends."""
+        """The number of items, a dynamic value while a loop appends."""
         rows = self.rows
         if rows is not None:
             return rows.length
         return sum(part.length if isinstance(part, Rows) else 1 for part in self.parts)
 
     def tree(self) -> tuple[list[Any], TreeDef]:
-        """The list as `mlirml.core.tree.flatten` gives it, with rows as columns."""
+        """The list as `mlirml.core.tree.flatten` returns it, with rows as columns."""
         rows = self.rows
         if rows is None:
             return flatten(self.items())
@@ -204,7 +208,7 @@ class GrowingList(MutableSequence[Any]):
 
     @property
     def counted(self) -> int:
-        """How many items there are, but for those of other iterations of the loop that appends."""
+        """The number of items, without those that other iterations of the appending loop add."""
         rows = self.rows
         return rows.appended if rows is not None and rows.writer is not None else self.length
 
@@ -228,7 +232,7 @@ class GrowingList(MutableSequence[Any]):
         return view_of(self, number)
 
     def array(self) -> Any:
-        """What `np.array` makes of the list."""
+        """The array that `np.array` makes of the list."""
         self._check_closed("an array of it")
         if not self.has_rows:
             return self.trace.array(self.parts)
@@ -241,7 +245,7 @@ class GrowingList(MutableSequence[Any]):
         return np.stack(columns, axis=1) if _is_flat(rows.growth.treedef) else self.trace.array(self.items())
 
     def _runs(self) -> Iterator[GrowingList]:
-        """The list in pieces of which each is rows, or none is."""
+        """The list split into runs that are rows entirely, or not at all."""
         items: list[Any] = []
         for part in self.parts:
             if isinstance(part, Rows):
@@ -259,7 +263,7 @@ class GrowingList(MutableSequence[Any]):
         if rows is not None and rows.writer is not None:
             raise rows.writer.refused(f"a loop appends to a list and takes {what}")
 
-    # What lists do.
+    # Methods of `list`.
 
     def append(self, value: Any) -> None:
         self._check_alone()
@@ -307,7 +311,7 @@ class GrowingList(MutableSequence[Any]):
         if isinstance(index, Traced):
             if rows is None:
                 raise UnsupportedSyntaxError(
-                    "an index that is known only when the program runs, into a list of which loops have made parts",
+                    "an index that is known only at run time, into a list of which loops have made parts",
                     help="take an array of it, `np.stack(items)[i]`",
                 )
             return self._item_of(rows, index)
@@ -320,7 +324,7 @@ class GrowingList(MutableSequence[Any]):
         raise AssertionError("within the list")
 
     def _item(self, index: Any) -> Any:
-        """A Python object of the list. In the first attempt to write a loop that appends, any of them does."""
+        """A Python object of the list. In the first attempt to trace an appending loop, any item will do."""
         around = []
         region: Region | None = self.trace.builder.region
         while region is not None:
@@ -337,23 +341,30 @@ class GrowingList(MutableSequence[Any]):
         return self.parts[index]  # with the error of Python or of the array
 
     def becomes_rows(self, index: Any) -> bool:
-        """Make an array of the list for an index of the program, if it is one of numbers, and that pays."""
-        from mlirml.frontend.tracing.number_lists import become_rows, is_dynamic, numbers_in, pays
+        """Convert the list to an array for a dynamic index, if it holds numbers and that pays; True if it was
+        converted.
+        """
+        from mlirml.frontend.tracing.number_lists import become_rows, is_dynamic_integer, numbers_in, pays
 
-        if self.has_rows or not is_dynamic(index) or numbers_in(self.parts) is None or not pays(self.trace, index):
+        if (
+            self.has_rows
+            or not is_dynamic_integer(index)
+            or numbers_in(self.parts) is None
+            or not pays(self.trace, index)
+        ):
             return False
         become_rows(self)
         return True
 
     def _changed(self) -> list[Any]:
-        """The items as Python objects from now on, of which some are going to be others."""
+        """The items as Python objects, before some of them are replaced."""
         self._check_alone()
         if self.has_rows:
             self.parts = self.items()
         return self.parts
 
     def _check_alone(self) -> None:
-        """Refuse to change a row of a list of lists in another way than to store numbers into it."""
+        """Refuse to change a row of a list of lists in any way other than storing numbers into it."""
         if self._either:
             raise UnsupportedSyntaxError(
                 "a list changes that is one list or another", help="give it a copy, `list(a)`, and change that"
@@ -379,7 +390,7 @@ class GrowingList(MutableSequence[Any]):
                 return
             here = self.owner is None and self.trace.builder.region is self.region
             if here and not isinstance(index, Traced) and (rows.depth or not is_number(value)):
-                self._changed()[index] = value  # as Python objects again, of which this one may be any
+                self._changed()[index] = value  # converted back to Python objects, of which this one may be any
                 return
             store_item(self, rows, index, value)
 
@@ -475,4 +486,4 @@ OF_SEQUENCES: dict[Any, Callable[..., Any]] = {
     np.vstack: _vertical,
     np.hstack: _horizontal,
 }
-"""NumPy's functions that take lists of arrays, for one whose items are rows."""
+"""NumPy's functions of lists of arrays, for a list whose items are rows."""

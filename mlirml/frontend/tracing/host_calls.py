@@ -1,4 +1,4 @@
-"""Write calls of Python functions into a program: `print`, `ml.debug.print`, `ml.debug.callback`."""
+"""Calls of Python functions from a program: `print`, `ml.debug.print`, `ml.debug.callback`."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ from mlirml.runtime.host import call_number
 
 @dataclass(frozen=True)
 class HostFunction:
-    """A function of Python's that a program calls with what is in a pytree, whose traced leaves are `places`.
+    """A Python function that a program calls with a pytree, whose traced leaves have the indices `dynamic_leaves`.
 
-    `kinds` tell of each of these what it is in Python, `results` the dtypes and shapes of what the function returns.
+    `python_types` are the types of these leaves in Python, `results` the dtypes and shapes of the function's results.
     """
 
     function: Callable[..., Any]
     tree: TreeDef
     leaves: tuple[Any, ...]
-    places: tuple[int, ...]
-    kinds: tuple[str, ...]
+    dynamic_leaves: tuple[int, ...]
+    python_types: tuple[str, ...]
     results: tuple[tuple[np.dtype, tuple[int, ...]], ...] = ()
     name: str = "callback"
     location: SourceLocation | None = None
 
     def __call__(self, *values: np.ndarray) -> list[np.ndarray]:
         leaves, rest = list(self.leaves), iter(values)
-        for place, kind in zip(self.places, self.kinds):
+        for leaf_index, python_type in zip(self.dynamic_leaves, self.python_types):
             value = next(rest)
-            if kind.startswith("complex"):
+            if python_type.startswith("complex"):
                 value = _joined(value, next(rest))
-            leaves[place] = _as_in_python(value, kind)
+            leaves[leaf_index] = _as_in_python(value, python_type)
         args, kwargs = self.tree.unflatten(leaves)
         found = self.function(*args, **kwargs)
         return [part for one in self._checked(found) for part in _parts(one)] if self.results else []
 
     def _checked(self, found: Any) -> list[np.ndarray]:
-        """What the function has returned, which must be what was declared."""
+        """The function's results, which must have the declared dtypes and shapes."""
         values = [np.asarray(x) for x in flatten(found)[0]]
         if len(values) != len(self.results):
             what = f"returned {len(values)} arrays, and {len(self.results)} were declared"
@@ -63,10 +63,12 @@ class HostFunction:
         return [value.astype(dtype, copy=False) for value, (dtype, _) in zip(values, self.results)]
 
     def is_like(self, other: HostFunction) -> bool:
-        """True if the other one does the same."""
-        same = self.function is other.function and self.tree == other.tree and self.places == other.places
+        """True if the other one makes the same call."""
+        same = (
+            self.function is other.function and self.tree == other.tree and self.dynamic_leaves == other.dynamic_leaves
+        )
         alike = len(self.leaves) == len(other.leaves) and all(a is b for a, b in zip(self.leaves, other.leaves))
-        return same and alike and (self.kinds, self.results) == (other.kinds, other.results)
+        return same and alike and (self.python_types, self.results) == (other.python_types, other.results)
 
 
 def call(
@@ -77,23 +79,25 @@ def call(
     results: Sequence[tuple[Any, Sequence[int]]] = (),
     name: str = "callback",
 ) -> list[Traced]:
-    """Let the program call `function(*args, **kwargs)`, and take its results, of these dtypes and shapes."""
+    """Emit a call of `function(*args, **kwargs)`; returns its results, of these dtypes and shapes."""
     leaves, tree = flatten((args, kwargs))
-    places = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, Traced))
+    dynamic_leaves = tuple(i for i, leaf in enumerate(leaves) if isinstance(leaf, Traced))
     b = trace.builder
     number = len(b.host_functions)
-    for place in places:
-        for part in parts_of(value_of(trace, leaves[place], "an argument of the callback")):
+    for leaf_index in dynamic_leaves:
+        for part in parts_of(value_of(trace, leaves[leaf_index], "an argument of the callback")):
             scalar = not part.shape
-            kind = part.type.removeprefix("tensor<").removesuffix(">") if scalar else part.type
+            python_type = part.type.removeprefix("tensor<").removesuffix(">") if scalar else part.type
             read = b.element(part) if scalar else part.name
             tags = f'kind = "{short_name(part.dtype)}"{", returns" if len(results) else ""}'
-            b.line(f'"mlirml.host_value"({read}) {{{tags}}} : ({kind}) -> ()')
+            b.line(f'"mlirml.host_value"({read}) {{{tags}}} : ({python_type}) -> ()')
     b.line(f'"mlirml.host_call"() {{number = {call_number(number)} : i64}} : () -> ()')
-    kinds = tuple(_kind(leaves[place]) for place in places)
+    python_types = tuple(_python_type(leaves[leaf_index]) for leaf_index in dynamic_leaves)
     known = tuple(None if isinstance(leaf, Traced) else leaf for leaf in leaves)
     specs = tuple((as_dtype(dtype), tuple(shape)) for dtype, shape in results)
-    b.host_functions.append(HostFunction(function, tree, known, places, kinds, specs, name, user_location()))
+    b.host_functions.append(
+        HostFunction(function, tree, known, dynamic_leaves, python_types, specs, name, user_location())
+    )
     wanted: list[Value] = []
     made = 0
     for dtype, shape in specs:
@@ -108,7 +112,7 @@ def call(
 
 
 def _result(trace: Trace, number: int, dtype: np.dtype, shape: tuple[int, ...]) -> Value:
-    """One of the results of the call that was just written. A number comes as a row of one."""
+    """One of the results of the call emitted last. A scalar is passed as a row of one."""
     b, row = trace.builder, shape or (1,)
     empty = b.op(f"tensor.empty() : {Value('', row, dtype).type}", row, dtype)
     tags = f'{{kind = "{short_name(dtype)}", number = {number} : i64}}'
@@ -119,20 +123,20 @@ def _result(trace: Trace, number: int, dtype: np.dtype, shape: tuple[int, ...]) 
     return b.op(f"tensor.collapse_shape {found.name} [] : {found.type} into {flat}", (), dtype)
 
 
-def _kind(leaf: Traced) -> str:
-    """What a traced leaf is in Python."""
+def _python_type(leaf: Traced) -> str:
+    """The type of a traced leaf in Python: array, NumPy scalar or Python number."""
     number = "complex " if leaf.dtype.kind == "c" else ""
     if leaf._is_weak():
         return f"{number}number"
     return f"{number}scalar" if leaf._scalar else f"{number}array"
 
 
-def _as_in_python(value: np.ndarray, kind: str) -> Any:
-    if value.shape and not kind.endswith("array"):  # of all examples of a batch
+def _as_in_python(value: np.ndarray, python_type: str) -> Any:
+    if value.shape and not python_type.endswith("array"):  # of all lanes of a batch
         return value
-    if kind.endswith("number"):
+    if python_type.endswith("number"):
         return value.item()
-    return value[()] if kind.endswith("scalar") else value
+    return value[()] if python_type.endswith("scalar") else value
 
 
 def _joined(real: np.ndarray, imaginary: np.ndarray) -> np.ndarray:

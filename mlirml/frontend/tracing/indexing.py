@@ -1,8 +1,8 @@
-"""Index expressions: what stands in brackets as view operations and arrays of positions, checked against static shapes.
+"""Index expressions as view operations and index arrays, checked against static shapes.
 
-Slices, integers, `None` and `...` are views. Integer arrays gather, with NumPy's rule for where their dimensions go: in
-the place of the indexed ones if those stand side by side, in front otherwise. Masks whose elements are known when
-tracing are arrays of positions. Integers known only at run time are views that start there, arrays of them gather.
+Slices, integers, `None` and `...` are views. Integer arrays gather; their dimensions replace the indexed ones if those
+are adjacent, and come first otherwise, as in NumPy. Constant masks are converted to arrays of positions. Dynamic
+integers are views with a dynamic offset; dynamic integer arrays gather.
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ _BASIC = {int, slice, type(None), type(Ellipsis)}
 class Index:
     """An index expression for an array of a known shape.
 
-    `views` lead to the part that `arrays` pick from along `axes` of it; their dimensions then stand at `place`, and
-    `shape` is that of the result. Without arrays, the views are all. `copies` says that NumPy copies even so, `full`
-    that the index names one element, of which NumPy gives a scalar; `new_axes` are the dimensions that `None` adds;
-    `numbers` are the axes counted in the array; `known` is the index in real arrays, where they are known for good.
+    `views` lead to the subarray that `arrays` index along `axes`; the dimensions of the arrays are inserted at
+    `first_dim`, and `shape` is that of the result. Without arrays, the result is the subarray. `copies` means that
+    NumPy copies nevertheless, `full` that the index selects one element, which NumPy returns as a scalar; `new_axes`
+    are the dimensions that `None` adds; `numbers` are the axes counted in the array; `known` is the index as real
+    arrays, if it is constant.
     """
 
     views: tuple[ViewOp, ...]
     axes: tuple[int, ...]
     arrays: tuple[Value, ...]
-    place: int
+    first_dim: int
     shape: tuple[int, ...]
     copies: bool
     full: bool
@@ -51,13 +52,13 @@ class Index:
     known: Any = None
 
     def load(self, part: Traced) -> Value:
-        """The elements, gathered from the part that the views lead to."""
+        """The elements, gathered from the subarray that the views lead to."""
         b, base = part._trace.builder, part._read()
         found = self.positions(b, base.shape)
-        return b.reshape(gather(b, base, self.axes, found, self.place), self.shape)
+        return b.reshape(gather(b, base, self.axes, found, self.first_dim), self.shape)
 
     def positions(self, b: Builder, part: tuple[int, ...]) -> list[Positions]:
-        """The positions along each of the axes of the part of this shape, checked now or when the program runs."""
+        """The positions along each of the axes of the subarray of this shape, checked now or by the program."""
         given = zip(self.arrays, self.axes, self.numbers)
         return [positions(b, array, part[axis], number) for array, axis, number in given]
 
@@ -72,20 +73,20 @@ class _Item:
 
 
 class UnknownLengthError(UnsupportedSyntaxError):
-    """A slice whose length is known only when the program runs; loops know what to do about it."""
+    """A slice of dynamic length, which the loop front end supports."""
 
 
-VARYING = "__mlirml_varying__"
-"""The attribute of classes of arrays whose lengths are known only when the program runs: what they are called."""
+DYNAMIC = "__mlirml_varying__"
+"""The attribute of array classes with dynamic lengths: their name in messages."""
 
 
-def is_varying(x: Any) -> bool:
-    """True if something is an array of such a class."""
-    return hasattr(type(x), VARYING)
+def is_dynamic(x: Any) -> bool:
+    """True for an array of such a class."""
+    return hasattr(type(x), DYNAMIC)
 
 
 def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
-    """Read the index of an array of this shape. Checks of positions known only at run time go into the program."""
+    """Parse the index of an array of this shape. Checks of dynamic positions are emitted into the program."""
     if trace.builder.direct:
         from mlirml.frontend.loops.dynamic_slices.windows import window_index
 
@@ -99,7 +100,7 @@ def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
 
 
 def known_truth(index: Any) -> bool | None:
-    """The truth value that is all of an index, where it is known: with it, an axis of one element or none is read."""
+    """The truth value if a constant one is the whole index: it then selects an axis of one element or none."""
     if getattr(index, "dtype", None) == np.bool_ and hasattr(index, "_known") and index.shape == ():
         found = index._known()
         return None if found is None else bool(found)
@@ -107,7 +108,7 @@ def known_truth(index: Any) -> bool | None:
 
 
 def _basic_index(shape: tuple[int, ...], items: tuple[Any, ...]) -> Index:
-    """The index of Python integers, slices, `...` and `None`: the quick way."""
+    """The index of Python integers, slices, `...` and `None`: the fast path."""
     used = rests = 0
     for item in items:
         if item is Ellipsis:
@@ -176,7 +177,7 @@ def _parsed(trace: Trace, shape: tuple[int, ...], given: list[Any]) -> Index:
 
 
 def _real(items: list[Any]) -> tuple[Any, ...] | None:
-    """An index with the contents of traced arrays; None where one is not known, or read anew at each call."""
+    """The index with traced arrays replaced by their contents; None if one is dynamic, or read anew at each call."""
     from mlirml.frontend.tracing.array import Traced
 
     real = [item._known() if isinstance(item, Traced) else item for item in items]
@@ -186,22 +187,22 @@ def _real(items: list[Any]) -> tuple[Any, ...] | None:
 
 
 class _Plan:
-    """Collects the parts of an index, dimension by dimension of the array."""
+    """Collects the components of an index, dimension by dimension of the array."""
 
     def __init__(self, trace: Trace, shape: tuple[int, ...]) -> None:
         self.trace, self.shape = trace, shape
-        self.ranges: list[tuple[int, int, int]] = []  # start, size and step of each dimension of the array
+        self.ranges: list[tuple[int, int, int]] = []  # start, size and step along each dimension of the array
         self.drop: list[int] = []
-        self.selected: list[tuple[int, Value]] = []
+        self.dynamic_positions: list[tuple[int, Value]] = []
         self.arrays: list[tuple[int, Value]] = []
         self.result: list[int] = []
         self.new_axes: list[int] = []
-        self.groups = 0  # runs of neighbours among the items that arrays make positions of
-        self.place: int | None = None
+        self.groups = 0  # runs of adjacent items that become arrays of positions
+        self.first_dim: int | None = None
         self.in_group = False
 
     def add(self, item: _Item, rest: int, advanced: bool) -> None:
-        """Take the next item; `rest` dimensions are for the ellipsis."""
+        """Add the next item; an ellipsis takes `rest` dimensions."""
         axis = len(self.ranges)
         if item.kind in ("new", "rest", "slice"):
             self.in_group = False
@@ -217,13 +218,13 @@ class _Plan:
             return
         if advanced and not self.in_group:
             self.groups, self.in_group = self.groups + 1, True
-            self.place = len(self.result) if self.place is None else self.place
+            self.first_dim = len(self.result) if self.first_dim is None else self.first_dim
         if item.kind == "integer":
             self.ranges.append((position(item.value, self.shape[axis], axis), 1, 1))
             self.drop.append(axis)
             return
         self.ranges.append((0, self.shape[axis], 1))
-        (self.arrays if item.kind == "array" else self.selected).append((axis, item.value))
+        (self.arrays if item.kind == "array" else self.dynamic_positions).append((axis, item.value))
 
     def _add_slice(self, item: slice, size: int) -> None:
         start, stop, step = slice_bounds(item, size)
@@ -236,21 +237,21 @@ class _Plan:
         starts, sizes, steps = (tuple(r[i] for r in self.ranges) for i in range(3))
         kept = [d for d in range(len(self.shape)) if d not in self.drop]
         views: list[ViewOp] = [Slice(tuple(sizes[d] for d in kept), starts, sizes, steps, tuple(self.drop))]
-        if self.selected:
+        if self.dynamic_positions:
             views.append(self._select(kept))
-            taken = [axis for axis, _ in self.selected]
+            taken = [axis for axis, _ in self.dynamic_positions]
             kept = [d for d in kept if d not in taken]
         if not self.arrays:
             if tuple(self.result) != views[-1].shape:
                 views.append(Reshape(tuple(self.result)))
             return Index(tuple(views), (), (), 0, tuple(self.result), copies, full)
         common = broadcast_indices([array.shape for _, array in self.arrays])
-        place = self.place if self.groups == 1 and self.place is not None else 0
-        shape = (*self.result[:place], *common, *self.result[place:])
-        # The result's dimensions without the new ones: those of the part in front of the place.
-        before = self._dimensions_before(place)
+        first_dim = self.first_dim if self.groups == 1 and self.first_dim is not None else 0
+        shape = (*self.result[:first_dim], *common, *self.result[first_dim:])
+        # The result's dimensions without the new ones: those of the subarray before `first_dim`.
+        before = self._dimensions_before(first_dim)
         axes = tuple(kept.index(axis) for axis, _ in self.arrays)
-        arrays, new = tuple(a for _, a in self.arrays), (d if d < place else d + len(common) for d in self.new_axes)
+        arrays, new = tuple(a for _, a in self.arrays), (d if d < first_dim else d + len(common) for d in self.new_axes)
         return Index(
             tuple(views),
             axes,
@@ -263,23 +264,25 @@ class _Plan:
             tuple(axis for axis, _ in self.arrays),
         )
 
-    def _dimensions_before(self, place: int) -> int:
-        if not place:
+    def _dimensions_before(self, first_dim: int) -> int:
+        if not first_dim:
             return 0
         first = min(axis for axis, _ in self.arrays)
-        gone = {*self.drop, *(axis for axis, _ in [*self.selected, *self.arrays])}
-        return sum(axis not in gone for axis in range(first))
+        dropped = {*self.drop, *(axis for axis, _ in [*self.dynamic_positions, *self.arrays])}
+        return sum(axis not in dropped for axis in range(first))
 
     def _select(self, kept: list[int]) -> Select:
         base = [self.ranges[d][1] for d in kept]
-        axes = [kept.index(axis) for axis, _ in self.selected]
-        names = [scalar_position(self.trace.builder, v, self.shape[d], d) for d, v in self.selected]
+        axes = [kept.index(axis) for axis, _ in self.dynamic_positions]
+        names = [scalar_position(self.trace.builder, v, self.shape[d], d) for d, v in self.dynamic_positions]
         shape = tuple(n for d, n in enumerate(base) if d not in axes)
-        return Select(shape, tuple(axes), tuple(v for _, v in self.selected), tuple(names), self.trace.builder.region)
+        return Select(
+            shape, tuple(axes), tuple(v for _, v in self.dynamic_positions), tuple(names), self.trace.builder.region
+        )
 
 
 def _consumed(item: Any) -> int:
-    """How many dimensions of the array an item takes."""
+    """The number of the array's dimensions that an item indexes."""
     if item is None or item is Ellipsis:
         return 0
     return item.ndim if getattr(item, "dtype", None) == np.bool_ and np.ndim(item) else 1
@@ -294,7 +297,7 @@ def _array(trace: Trace, item: Any) -> Any:
 
 
 def _canonical(trace: Trace, shape: tuple[int, ...], item: Any, axis: int) -> list[_Item]:
-    """An item of an index in the forms that are left to tell apart; a mask takes several."""
+    """An item of an index in canonical forms; a mask becomes several."""
     from mlirml.frontend.tracing.array import Traced
 
     if item is None or item is Ellipsis:
@@ -325,7 +328,7 @@ def _not_an_index(what: str, help_: str | None = None) -> InvalidIndexError:
 
 
 def _integers(trace: Trace, item: Any) -> _Item:
-    """An array of integers: a number where it is 0-d and known, which NumPy takes for an integer."""
+    """An array of integers; a constant 0-d one becomes an integer, as in NumPy."""
     from mlirml.frontend.tracing.array import Traced
 
     if not isinstance(item, Traced):
@@ -346,7 +349,7 @@ def _mask(trace: Trace, shape: tuple[int, ...], mask: Any, axis: int) -> list[_I
         raise ShapeError(advice.MASK, help=advice.MASK_HELP)
     if known.shape != shape[axis : axis + known.ndim]:
         raise mask_does_not_fit(known.shape, shape)
-    if known is mask:  # a real array that is not watched
+    if known is mask:  # a real array whose reads are not recorded
         _check_unchanged(trace, known)
     return [_Item("array", trace.builder.constant(places)) for places in np.nonzero(known)]
 
@@ -355,7 +358,7 @@ def mask_does_not_fit(mask: tuple[int, ...], shape: tuple[int, ...]) -> InvalidI
     """The error for a mask of a wrong shape."""
     return InvalidIndexError(
         f"a mask of shape {list(mask)} does not fit an array of shape {list(shape)}",
-        help="a mask has the shape of the array, or that of the dimensions that it stands for",
+        help="a mask has the shape of the array, or that of the dimensions that it indexes",
     )
 
 
@@ -384,7 +387,7 @@ def slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
             continue
         if hasattr(bound, "_known") and bound._known() is None:
             error = UnsupportedSyntaxError(
-                f"a bound of a slice is known only when the program runs ({bound._describe()}), and so is the length",
+                f"a bound of a slice is known only at run time ({bound._describe()}), and so is the length",
                 help=f"for a known length n write `x[start + np.arange(n)]`, or {advice.STATIC}",
             )
             error.sizes, error.subject = bound._sizes(), advice.SLICE

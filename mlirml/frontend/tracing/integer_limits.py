@@ -1,4 +1,4 @@
-"""The limits of integers computed from loop variables and constants, with which checks of them can be left out."""
+"""Ranges of integers computed from loop variables and constants, by which range checks can be omitted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIMITS = np.iinfo(np.int64)
 
 
 def note_range(trace: Trace, ufunc: np.ufunc, operands: tuple[Any, ...], result: Value) -> None:
-    """Remember between which limits the result of an operator on Python integers lies, where that is known."""
+    """Record the range of the result of an operator on Python integers, if it is bounded."""
     if result.shape or result.dtype != np.int64:
         return
     found = _combined(ufunc, [range_of(trace, x) for x in operands])
@@ -25,7 +25,7 @@ def note_range(trace: Trace, ufunc: np.ufunc, operands: tuple[Any, ...], result:
 
 
 def range_of(trace: Trace, x: Any) -> Range | None:
-    """The smallest and the largest value that an operand may have."""
+    """The smallest and the largest value that an operand may have, or None."""
     if type(x) is int:
         return x, x
     value = getattr(getattr(x, "_cell", None), "value", None)

@@ -1,11 +1,11 @@
-"""What a mask known only at run time picks of an array: `x[x > 0]`, whose length depends on the data.
+"""Elements under a dynamic mask: `x[x > 0]`, whose length depends on the data.
 
     x[m] *= 2                 x[...] = np.where(m, x * 2, x)
     np.mean(x[m])             np.mean(x, where=m)
 
-The elements stay where the mask has found them. Functions of single elements are computed of all elements, picked or
-not; sums and their like leave out those that are not picked; a store under the same mask puts them where they have come
-from. What would need them one behind the other is refused at the place of the index.
+The elements keep their positions in the masked array. Elementwise functions are computed for all elements; reductions
+ignore elements outside of the mask; a store under the same mask is a `where`. Operations that need the elements
+compacted are refused at the location of the index.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _ELEMENTWISE = {
 }  # fmt: skip
 
 
-class Selected:
-    """The elements of `values` where `mask` is true, as one dimension behind the first `lead` ones of `values`."""
+class MaskedElements:
+    """The elements of `values` where `mask` is true, as one dimension after the first `lead` ones of `values`."""
 
     __array_priority__ = 2000
     __mlirml_varying__ = "what a mask picks"
     __hash__ = None  # type: ignore[assignment]
 
-    def __init__(self, trace: Trace, values: Traced, mask: Traced, lead: int, place: Any) -> None:
-        self._trace, self._values, self._mask, self._lead, self._place = trace, values, mask, lead, place
+    def __init__(self, trace: Trace, values: Traced, mask: Traced, lead: int, index: Any) -> None:
+        self._trace, self._values, self._mask, self._lead, self._index = trace, values, mask, lead, index
 
     # What a user asks of an array.
 
@@ -57,7 +57,7 @@ class Selected:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Sizes of the dimensions, of which one is known when the program runs."""
+        """Sizes of the dimensions, of which one is dynamic."""
         sizes = self._values.shape
         return (*sizes[: self._lead], self._count(), *sizes[len(sizes) - self._free :])
 
@@ -69,25 +69,25 @@ class Selected:
             return self._count() * others
 
     @property
-    def real(self) -> Selected:
+    def real(self) -> MaskedElements:
         """The real parts."""
         return self._like(self._values.real)
 
     @property
-    def imag(self) -> Selected:
+    def imag(self) -> MaskedElements:
         """The imaginary parts."""
         return self._like(self._values.imag)
 
     @property
     def _free(self) -> int:
-        """How many dimensions stand behind those of the mask."""
+        """The number of dimensions after those of the mask."""
         return self._values.ndim - self._lead - self._mask.ndim
 
     def _count(self) -> Any:
         return self._trace.call_function(np.count_nonzero, (self._mask,), {})
 
     def _wide_mask(self) -> Traced:
-        """The mask with a dimension of 1 for each that is behind it."""
+        """The mask with a dimension of size 1 for each dimension after it."""
         return self._mask.reshape(self._mask.shape + (1,) * self._free)
 
     def _describe(self) -> str:
@@ -98,18 +98,18 @@ class Selected:
     def __repr__(self) -> str:
         return f"Selected({self._describe()})"
 
-    def _like(self, values: Traced) -> Selected:
-        return Selected(self._trace, values, self._mask, self._lead, self._place)
+    def _like(self, values: Traced) -> MaskedElements:
+        return MaskedElements(self._trace, values, self._mask, self._lead, self._index)
 
-    def _same_place(self, other: Any) -> bool:
+    def _is_same_part(self, other: Any) -> bool:
         return self is other
 
     # Elements.
 
     def refused(self, what: str = "") -> CaptureError:
-        """The error for what would need the elements one behind the other."""
+        """The error for operations that need the elements compacted."""
         notes = (f"{what} would need all of what the mask picks, side by side",) if what else ()
-        return ShapeError(advice.MASK, location=self._place, notes=notes, help=advice.MASK_HELP)
+        return ShapeError(advice.MASK, location=self._index, notes=notes, help=advice.MASK_HELP)
 
     def as_result(self, path: str) -> CaptureError:
         """The error for such an array in the result of the function."""
@@ -149,7 +149,7 @@ class Selected:
         return all(x is Ellipsis or (isinstance(x, slice) and x == slice(None)) for x in items)
 
     def _replace(self, values: Any, what: str) -> None:
-        """Store into this array, which is a copy of what was picked."""
+        """Store into this array, which is a copy of the elements under the mask."""
         new = self._trace.array(values, copy=False)
         if not np.can_cast(new.dtype, self.dtype, "unsafe" if what == "assignment" else "same_kind"):
             raise DTypeError(
@@ -162,8 +162,8 @@ class Selected:
         self._values = spread._copy()
 
     def _operand(self, x: Any) -> Any:
-        """What stands beside this array in an expression, at the places of the elements."""
-        if isinstance(x, Selected):
+        """An operand of an expression with this array, broadcast to the masked array's dimensions."""
+        if isinstance(x, MaskedElements):
             if (x._lead, x._free, x._mask.shape) != (self._lead, self._free, self._mask.shape):
                 raise ShapeError(
                     f"{self._describe()} and {x._describe()} are combined, which masks of different shapes pick",
@@ -185,14 +185,19 @@ class Selected:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         with at_user_line():
-            selected = next(x for x in (*inputs, *kwargs.get("out", ())) if isinstance(x, Selected))
-            return selected._call_ufunc(ufunc, method, inputs, kwargs)
+            masked_elements = next(x for x in (*inputs, *kwargs.get("out", ())) if isinstance(x, MaskedElements))
+            return masked_elements._call_ufunc(ufunc, method, inputs, kwargs)
 
     def _call_ufunc(self, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         if method == "reduce" and ufunc in _REDUCED:
             return reduced(_REDUCED[ufunc])(*inputs, **{"axis": 0, **kwargs})
         (out,) = kwargs.pop("out", (None,))
-        if method != "__call__" or kwargs or ufunc.signature or (out is not None and not isinstance(out, Selected)):
+        if (
+            method != "__call__"
+            or kwargs
+            or ufunc.signature
+            or (out is not None and not isinstance(out, MaskedElements))
+        ):
             if ufunc is np.matmul and not kwargs and out is None:
                 return product(*inputs)
             raise self.refused(f"`np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}`")
@@ -203,17 +208,19 @@ class Selected:
         return out
 
     def _computed(self, compute: Callable[..., Any], operands: Sequence[Any], guarded: bool = False) -> Any:
-        """What a function of single elements gives; `guarded` hides those that were not picked from its checks."""
-        places = [self._operand(x) for x in operands]
+        """The result of an elementwise function; `guarded` replaces elements outside of the mask, so that no check
+        fails on them.
+        """
+        full_operands = [self._operand(x) for x in operands]
         if guarded:
             mask = self._wide_mask()
-            places = [
+            full_operands = [
                 self._trace.call_function(np.where, (mask, x, x.dtype.type(1)), {})
                 if isinstance(x, Traced) and x.ndim and x.dtype.kind in "iu"
                 else x
-                for x in places
+                for x in full_operands
             ]
-        found = compute(*places)
+        found = compute(*full_operands)
         return tuple(map(self._like, found)) if isinstance(found, tuple) else self._like(found)
 
     def _operated(self, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
@@ -221,7 +228,7 @@ class Selected:
             return product(*operands)
         return self._computed(lambda *xs: self._trace.call_operator(ufunc, xs), operands, ufunc is np.power)
 
-    def _operated_in_place(self, ufunc: np.ufunc, other: Any) -> Selected:
+    def _operated_in_place(self, ufunc: np.ufunc, other: Any) -> MaskedElements:
         found = self._operated(ufunc, (self, other))
         self._replace(found._values, "in place")
         return self
@@ -230,16 +237,16 @@ class Selected:
         with at_user_line():
             if function in _ELEMENTWISE:
                 return self._computed(lambda *xs: self._trace.call_function(function, xs, kwargs), args)
-            if function not in _FUNCTIONS or not isinstance(args[0] if args else None, Selected):
+            if function not in _FUNCTIONS or not isinstance(args[0] if args else None, MaskedElements):
                 module = "linalg." if "linalg" in (getattr(function, "__module__", "") or "") else ""
                 raise self.refused(f"`np.{module}{function.__name__}`")
             return _FUNCTIONS[function](*args, **kwargs)
 
-    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> Selected:
+    def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> MaskedElements:
         """A copy with another element type."""
         return self._like(self._values.astype(dtype, *args, **kwargs))
 
-    def copy(self, order: str = "C") -> Selected:
+    def copy(self, order: str = "C") -> MaskedElements:
         """A new array with the same contents."""
         return self._like(self._values)
 
@@ -265,15 +272,17 @@ def _called(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return method(*args, **kwargs)
 
 
-def selected(masked: Masked) -> Selected:
+def masked_elements(masked: Masked) -> MaskedElements:
     """`x[mask]`."""
     part, mask = masked.part, masked.mask
     mask = mask.reshape(mask.shape[: mask.ndim - masked.free])
-    return Selected(part._trace, part._copy(), mask._copy(), part.ndim - mask.ndim - masked.free, user_location(2))
+    return MaskedElements(
+        part._trace, part._copy(), mask._copy(), part.ndim - mask.ndim - masked.free, user_location(2)
+    )
 
 
 def check_same_mask(trace: Trace, one: Traced, other: Traced) -> None:
-    """Let the call fail where masks differ, unless they are one."""
+    """Let the call fail if masks differ, unless they are the same value."""
     b, values = trace.builder, (one._read(), other._read())
     if values[0].name == values[1].name:
         return
@@ -282,13 +291,13 @@ def check_same_mask(trace: Trace, one: Traced, other: Traced) -> None:
     b.check(b.element(same._read()), Check("ShapeError", _DIFFERENT, help_))
 
 
-def store_selected(masked: Masked, value: Any) -> None:
-    """`x[mask] = y[mask]`, and an array whose length has to be the number of elements that the mask picks."""
+def store_masked(masked: Masked, value: Any) -> None:
+    """`x[mask] = y[mask]`, and arrays whose length has to be the number of elements under the mask."""
     part, mask, free = masked.part, masked.mask, masked.free
     trace, rank = part._trace, mask.ndim - free
     lead = part.ndim - mask.ndim
     flat = mask.reshape(mask.shape[:rank])
-    if isinstance(value, Selected):
+    if isinstance(value, MaskedElements):
         if (value._mask.shape, value._free) != (flat.shape, free) or value._lead not in (0, lead):
             raise ShapeError(
                 f"storing {value._describe()}, which another mask picks, under a mask of shape {list(flat.shape)}",
@@ -303,7 +312,7 @@ def store_selected(masked: Masked, value: Any) -> None:
             f"storing {new._describe()} through a mask, which leaves {lead + 1 + free} dimension(s)",
             help="write `x[...] = np.where(mask, value, x)` with a value of the shape of x",
         )
-    axis = new.ndim - 1 - free  # of the value, along which its elements are for those that the mask picks
+    axis = new.ndim - 1 - free  # of the value, along which its elements are compacted
     if new.shape[axis] == 1:
         part._assign_where(mask, new.reshape(new.shape[:axis] + (1,) * rank + new.shape[axis + 1 :]))
         return
@@ -316,8 +325,8 @@ def store_selected(masked: Masked, value: Any) -> None:
     if not new.size:
         return
     numbers = trace.call_function(np.cumsum, (flat,), {}) - 1
-    places = trace.call_function(np.clip, (numbers, 0, new.shape[axis] - 1), {})
-    spread = trace.call_function(np.take, (new, places.reshape(flat.shape)), {"axis": axis})
+    full_operands = trace.call_function(np.clip, (numbers, 0, new.shape[axis] - 1), {})
+    spread = trace.call_function(np.take, (new, full_operands.reshape(flat.shape)), {"axis": axis})
     part._assign_where(mask, spread)
 
 
@@ -325,30 +334,30 @@ def store_selected(masked: Masked, value: Any) -> None:
 
 
 def reduced(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`np.sum` and its like, which leave out what was not picked."""
+    """`np.sum` and the like, which ignore elements outside of the mask."""
 
-    def reduction(x: Selected, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def reduction(x: MaskedElements, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         trace, mask = x._trace, x._wide_mask()
         if args or kwargs.get("out") is not None or kwargs.get("where", True) is not True:
             raise x.refused(f"`np.{function.__name__}` with these arguments")
         kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue and k not in ("where", "out")}
         keepdims = kwargs.pop("keepdims", False)
         axes = tuple(range(x.ndim)) if axis is None else normalized_axes(function.__name__, (1,) * x.ndim, axis)
-        picked, rank = x._lead in axes, x._mask.ndim
+        over_mask, rank = x._lead in axes, x._mask.ndim
         inner = [d for a in axes for d in _dimensions(x, a)]
         values = x._values
-        if picked:
+        if over_mask:
             kwargs["where"] = mask
             if function in (np.max, np.min) and "initial" not in kwargs:
                 kwargs["initial"] = _neutral(x, function)
         elif function in (np.max, np.min) or keepdims:
             kwargs["keepdims"] = keepdims
-        if picked and function is np.count_nonzero:
+        if over_mask and function is np.count_nonzero:
             del kwargs["where"]
             values = trace.call_function(np.logical_and, (values.astype(np.bool_), mask), {})
         result = trace.call_function(function, (values,), {"axis": tuple(inner), **kwargs})
-        if not picked:
-            return Selected(trace, result, x._mask, x._lead - sum(a < x._lead for a in axes), x._place)
+        if not over_mask:
+            return MaskedElements(trace, result, x._mask, x._lead - sum(a < x._lead for a in axes), x._index)
         if not keepdims:
             return result
         sizes = values.shape
@@ -358,17 +367,17 @@ def reduced(function: Callable[..., Any]) -> Callable[..., Any]:
     return reduction
 
 
-def _dimensions(x: Selected, axis: int) -> range:
-    """The dimensions of the values that a dimension stands for."""
+def _dimensions(x: MaskedElements, axis: int) -> range:
+    """The dimensions of the values that a dimension of this array corresponds to."""
     rank = x._mask.ndim
     if axis == x._lead:
         return range(axis, axis + rank)
-    place = axis if axis < x._lead else axis + rank - 1
-    return range(place, place + 1)
+    index = axis if axis < x._lead else axis + rank - 1
+    return range(index, index + 1)
 
 
-def _neutral(x: Selected, function: Callable[..., Any]) -> Any:
-    """What changes no maximum or minimum; that there is any element is checked."""
+def _neutral(x: MaskedElements, function: Callable[..., Any]) -> Any:
+    """The identity of a maximum or minimum; emits a check that there is any element."""
     name = "max" if function is np.max else "min"
     if x.dtype.kind == "c":
         raise x.refused(f"`np.{name}` of complex numbers")
@@ -384,17 +393,17 @@ def _neutral(x: Selected, function: Callable[..., Any]) -> Any:
 
 
 def product(one: Any, other: Any) -> Any:
-    """`one @ other`: of two vectors that one mask picks, or of rows with an array."""
-    x = one if isinstance(one, Selected) else other
-    if isinstance(one, Selected) and not one._lead:
-        if isinstance(other, Selected) and not one._free and not other._free and not other._lead:
+    """`one @ other`: of two vectors under the same mask, or of rows with an array."""
+    x = one if isinstance(one, MaskedElements) else other
+    if isinstance(one, MaskedElements) and not one._lead:
+        if isinstance(other, MaskedElements) and not one._free and not other._free and not other._lead:
             return reduced(np.sum)(np.multiply(one, other))
-        if not isinstance(other, Selected) and one._free == 1 and 1 <= np.ndim(other) <= 2:
+        if not isinstance(other, MaskedElements) and one._free == 1 and 1 <= np.ndim(other) <= 2:
             return one._like(one._trace.call_ufunc(np.matmul, "__call__", (one._values, other), {}))
     raise x.refused("a matrix product")
 
 
-def norm(x: Selected, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+def norm(x: MaskedElements, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """`np.linalg.norm`, the Euclidean one."""
     if ord not in (None, 2) or (ord == 2 and axis is None and x.ndim != 1) or isinstance(axis, tuple):
         raise x.refused(f"the norm {ord!r}")
@@ -404,7 +413,7 @@ def norm(x: Selected, ord: Any = None, axis: Any = None, keepdims: bool = False)
 
 
 def average(
-    x: Selected, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
+    x: MaskedElements, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: Any = False
 ) -> Any:
     """`np.average`."""
     if returned:
@@ -451,7 +460,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 
 install_operators(
-    Selected,
-    lambda self, ufunc, operands: _called(Selected._operated, self, ufunc, operands),
-    lambda self, ufunc, other: _called(Selected._operated_in_place, self, ufunc, other),
+    MaskedElements,
+    lambda self, ufunc, operands: _called(MaskedElements._operated, self, ufunc, operands),
+    lambda self, ufunc, other: _called(MaskedElements._operated_in_place, self, ufunc, other),
 )

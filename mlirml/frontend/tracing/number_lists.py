@@ -1,12 +1,12 @@
-"""Lists of numbers, or of such lists, as arrays: those that an index of the program picks an item of, or stores at.
+"""Lists of numbers, or of such lists, as arrays: those that are read or stored at a dynamic index.
 
     best = [0.0] * (n + 1)              best = np.zeros(n + 1)
     for w in weights:                   an scf.for that carries it
         for c in range(n, w - 1, -1):
             best[c] = max(best[c], best[c - w])
 
-Until then such a list is like any other: its items are Python objects. It becomes an array before the outermost loop or
-branch that it is used in, which is written again. A list in a list becomes a row, of which `table[i]` is a view.
+Before, such a list is an ordinary one: its items are Python objects. It becomes an array before the outermost loop or
+branch that uses it, which is retraced. A list in a list becomes a row, of which `table[i]` is a view.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.frontend.state.objects import flatten_objects
 from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import Kind, joined, kind_of
+from mlirml.frontend.tracing.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.tracing.growing_list import Counts, GrowingList, Growth, Rows
 from mlirml.ir.text.builder import Region
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 _, _LEAF = flatten(0)
 COPIES = 64
-"""Loops that make no more copies are unrolled instead, so that each of their indices is known."""
+"""Loops that make no more copies are unrolled instead, so that each of their indices is constant."""
 
 
-def is_dynamic(index: Any) -> bool:
-    """True for an integer that is known only when the program runs."""
+def is_dynamic_integer(index: Any) -> bool:
+    """True for a dynamic integer."""
     return isinstance(index, Traced) and index.ndim == 0 and index.dtype.kind in "iu" and index._known() is None
 
 
 def pays(trace: Trace, index: Any) -> bool:
-    """True if unrolling the loops that an index depends on makes more than a few copies of what is in them."""
+    """True if unrolling the loops that an index depends on makes more than a few copies of their bodies."""
     roots = set(trace.integers.roots(index))
     if not roots or any(getattr(root, "count", None) is None for root in roots):
         return True
@@ -54,33 +54,33 @@ def pays(trace: Trace, index: Any) -> bool:
     return copies > COPIES
 
 
-def numbers_in(items: Sequence[Any]) -> tuple[tuple[int, ...], Kind] | None:
+def numbers_in(items: Sequence[Any]) -> tuple[tuple[int, ...], LeafType] | None:
     """The shape of a list of numbers, or of lists of them, and the type of its numbers; None for another list."""
     if not items:
         return None
     shape: tuple[int, ...] | None = None
-    kind: Kind | None = None
+    leaf_type: LeafType | None = None
     for item in items:
         if isinstance(item, Rows):
-            inner: tuple[tuple[int, ...], Kind] | None = None
+            inner: tuple[tuple[int, ...], LeafType] | None = None
         elif type(item) is GrowingList:
             inner = _shape_of(item)
         else:
-            inner = ((), kind_of(item, "an item")) if is_number(item) else None
+            inner = ((), leaf_type_of(item, "an item")) if is_number(item) else None
         if inner is None or (shape is not None and inner[0] != shape):
             return None
-        both = inner[1] if kind is None else joined(kind, inner[1])
+        both = inner[1] if leaf_type is None else joined(leaf_type, inner[1])
         if both is None:
             return None
-        shape, kind = inner[0], both
+        shape, leaf_type = inner[0], both
     lists = [id(item) for item in items if type(item) is GrowingList]
-    if len(set(lists)) < len(lists) or shape is None or kind is None:  # one list twice: a store changes both
+    if len(set(lists)) < len(lists) or shape is None or leaf_type is None:  # one list twice: a store changes both
         return None
-    return (len(items), *shape), kind
+    return (len(items), *shape), leaf_type
 
 
 def is_number(item: Any) -> bool:
-    """True if something is a number, of Python's, NumPy's or the program's."""
+    """True for a number: Python's, NumPy's or a dynamic one."""
     if type(item) in (bool, int, float, complex) or isinstance(item, np.generic):
         return True
     return isinstance(item, Traced) and item._scalar
@@ -92,58 +92,58 @@ def is_numeric(rows: Rows) -> bool:
 
 
 def become_rows(growing: GrowingList) -> None:
-    """Make an array of a list of numbers, before the loops and branches around that it comes from outside of."""
+    """Make an array of a list of numbers, before the enclosing loops and branches that it is defined outside of."""
     whole = growing.whole
     whole.wants_rows = True
     _before_constructs(whole)
     settle(whole)
 
 
-def widen(growing: GrowingList, kind: Kind) -> None:
-    """Let the numbers of a list be of a wider type from its start on."""
+def widen(growing: GrowingList, leaf_type: LeafType) -> None:
+    """Give the numbers of a list a wider type from its creation on."""
     whole = growing.whole
-    whole.kind = kind
+    whole.leaf_type = leaf_type
     _before_constructs(whole)
     settle(whole)
 
 
 def _before_constructs(whole: GrowingList) -> None:
-    """Write the outermost loop or branch again that is in the region of a list; return where there is none."""
-    from mlirml.frontend.loops.construct import Again, Construct
+    """Retrace the outermost loop or branch in the list's region; returns if there is none."""
+    from mlirml.frontend.loops.construct import Construct, Retrace
 
     region: Region | None = whole.trace.builder.region
     outermost: Construct | None = None
     while region is not None and region is not whole.region:
         if not isinstance(region.construct, Construct):
             raise UnsupportedSyntaxError(
-                "a list from outside changes, or has an index that is known only when the program runs, in a function "
+                "a list from outside changes, or has an index that is known only at run time, in a function "
                 "that is traced for a loop or branch",
                 help="use an array of the program, `np.array(items)`",
             )
         outermost, region = region.construct, region.parent
     if outermost is not None:
-        raise Again(outermost, (whole,))
+        raise Retrace(outermost, (whole,))
 
 
 def settle(whole: GrowingList) -> None:
-    """Make the array, or one of a wider type, here."""
+    """Create the array, or one of a wider type, here."""
     rows, trace = whole.rows, whole.trace
     if rows is None:
         found = numbers_in(whole.parts)
         if found is None:
             raise not_numbers()
-        kind = found[1] if whole.kind is None else joined(found[1], whole.kind)
-        if kind is None:
+        leaf_type = found[1] if whole.leaf_type is None else joined(found[1], whole.leaf_type)
+        if leaf_type is None:
             raise not_numbers()
         inner = [item for item in whole.parts if type(item) is GrowingList]
-        array = trace.array(_nested(whole), kind.dtype)
-        growth = Growth(Counts(0, 0), _LEAF, [replace(kind, shape=())], [True])
+        array = trace.array(_nested(whole), leaf_type.dtype)
+        growth = Growth(Counts(0, 0), _LEAF, [replace(leaf_type, shape=())], [True])
         whole.parts = [Rows((array,), growth, len(whole.parts), depth=array.ndim - 1)]
         for number, item in enumerate(inner):
             _make_view(whole, item, number)
-    elif whole.kind is not None and is_numeric(rows) and rows.growth.kinds != [whole.kind]:
-        growth = replace(rows.growth, kinds=[whole.kind])
-        array = rows.columns[0].astype(whole.kind.dtype)
+    elif whole.leaf_type is not None and is_numeric(rows) and rows.growth.leaf_types != [whole.leaf_type]:
+        growth = replace(rows.growth, leaf_types=[whole.leaf_type])
+        array = rows.columns[0].astype(whole.leaf_type.dtype)
         whole.parts = [replace(rows, columns=(array,), growth=growth)]
         for view in whole.views():
             _make_view(whole, view, view.number)
@@ -157,7 +157,7 @@ def _nested(growing: GrowingList) -> Any:
 
 
 def _make_view(whole: GrowingList, row: GrowingList, number: Any) -> None:
-    """Let a list be a row of another one."""
+    """Make a list a view of a row of another one."""
     rows = whole.rows
     assert rows is not None
     row.owner, row.number, row.parts = whole, number, [rows.row(number)]
@@ -165,9 +165,9 @@ def _make_view(whole: GrowingList, row: GrowingList, number: Any) -> None:
 
 
 def not_numbers() -> CaptureError:
-    """The error for a list that is no array."""
+    """The error for a list that cannot be an array."""
     return UnsupportedSyntaxError(
-        "an index into a list is known only when the program runs, and the items are not numbers of one type",
+        "an index into a list is known only at run time, and the items are not numbers of one type",
         help="index an array of the program, `np.stack(items)[i]`",
     )
 
@@ -190,11 +190,11 @@ def store_item(growing: GrowingList, rows: Rows, index: Any, value: Any) -> None
             f"an item of a list of numbers becomes something else (of type `{type(value).__name__}`)",
             help="use a list of its own for it",
         )
-    _fit(growing, rows, kind_of(value, "an item"))[index] = value
+    _fit(growing, rows, leaf_type_of(value, "an item"))[index] = value
 
 
 def _store_row(growing: GrowingList, rows: Rows, index: Any, value: Any) -> None:
-    """A row of a list of lists becomes another list, which is a view of it from now on."""
+    """Replace a row of a list of lists by another list, which becomes a view of it."""
     trace, shape = growing.trace, rows.columns[0].shape[1:]
     found = _shape_of(value) if type(value) is GrowingList else None
     if found is None or found[0] != shape or value.owner is not None or value.region is not trace.builder.region:
@@ -219,7 +219,7 @@ def exchange(one: GrowingList, first: Any, second: Any) -> None:
 
 
 def _check_unnamed(growing: GrowingList) -> None:
-    """Refuse to replace a row while some variable refers to one: it would refer to another list then."""
+    """Refuse to replace a row that a variable refers to: it would refer to another list then."""
     if growing.views():
         raise UnsupportedSyntaxError(
             "a list in a list of lists is replaced, while it or another one of them has a name",
@@ -227,38 +227,38 @@ def _check_unnamed(growing: GrowingList) -> None:
         )
 
 
-def _shape_of(growing: GrowingList) -> tuple[tuple[int, ...], Kind] | None:
+def _shape_of(growing: GrowingList) -> tuple[tuple[int, ...], LeafType] | None:
     """The shape and the type of a list of numbers."""
     rows = growing.rows
     if rows is None:
         return numbers_in(growing.parts)
-    return (rows.columns[0].shape, rows.growth.kinds[0]) if is_numeric(rows) else None
+    return (rows.columns[0].shape, rows.growth.leaf_types[0]) if is_numeric(rows) else None
 
 
-def _fit(growing: GrowingList, rows: Rows, other: Kind) -> Any:
-    """The array of a list, of a type that takes numbers of another one too."""
-    kind = rows.growth.kinds[0]
-    both = joined(replace(kind, shape=()), replace(other, shape=()))
+def _fit(growing: GrowingList, rows: Rows, other: LeafType) -> Any:
+    """The array of a list, of a type to which numbers of another type convert too."""
+    leaf_type = rows.growth.leaf_types[0]
+    both = joined(replace(leaf_type, shape=()), replace(other, shape=()))
     if both is None:
-        both = Kind((), np.result_type(kind.dtype, other.dtype))
-    if both != kind:
+        both = LeafType((), np.result_type(leaf_type.dtype, other.dtype))
+    if both != leaf_type:
         widen(growing, both)
     assert growing.rows is not None
     return growing.rows.columns[0]
 
 
 def alike(one: Any, other: Any) -> GrowingList | None:
-    """The list of two that would have to be rows, or of a wider type, for both to be of one type."""
+    """The list of two that must become rows, or of a wider type, for both to have one type."""
     if type(one) is not GrowingList or type(other) is not GrowingList or one.length != other.length:
         return None
     if one.rows is not None and other.rows is not None and is_numeric(one.rows) and is_numeric(other.rows):
-        kinds = [rows.growth.kinds[0] for rows in (one.rows, other.rows)]
-        both = joined(*kinds)
+        leaf_types = [rows.growth.leaf_types[0] for rows in (one.rows, other.rows)]
+        both = joined(*leaf_types)
         if both is None or one.rows.depth != other.rows.depth:
             return None
-        for each, kind in zip((one, other), kinds):
-            if kind != both:
-                each.kind = both
+        for each, leaf_type in zip((one, other), leaf_types):
+            if leaf_type != both:
+                each.leaf_type = both
                 return each
         return None
     for each, rest in ((one, other.rows), (other, one.rows)):
@@ -268,8 +268,8 @@ def alike(one: Any, other: Any) -> GrowingList | None:
     return None
 
 
-def picked(trace: Trace, items: Sequence[Any], index: Any) -> Any:
-    """`items[index]` for a plain list or tuple of numbers and an index of the program."""
+def element_at(trace: Trace, items: Sequence[Any], index: Any) -> Any:
+    """`items[index]` for a plain list or tuple of numbers and a dynamic index."""
     found = numbers_in(items)
     if found is None or len(found[0]) > 1 or not pays(trace, index):
         return items[index]
@@ -278,7 +278,7 @@ def picked(trace: Trace, items: Sequence[Any], index: Any) -> Any:
 
 
 class Listed:
-    """What a list that is an array is to `TreeDef`: a list of the array's numbers."""
+    """The container type in a `TreeDef` for a list that is an array: a list of the array's numbers."""
 
     __name__ = "list"
 
@@ -307,21 +307,21 @@ def listed(array: np.ndarray, weak: bool) -> list[Any]:
 
 
 def flatten_result(result: Any, is_known: Callable[[Any], bool]) -> tuple[list[Any], TreeDef]:
-    """The leaves of what a function returns: a list that is an array is one of them.
+    """The leaves of a function's result, in which a list that is an array is one leaf.
 
-    `is_known` tells of an object that it is not made anew by each call.
+    `is_known` is true for objects that a call does not create.
     """
     leaves, tree = flatten(result, is_leaf=is_numeric_list)
     if not all(isinstance(x, _PLAIN) for x in leaves):
         leaves, tree = flatten_objects(result, is_numeric_list, is_known)
-    kinds: dict[int, TreeDef] = {}
+    leaf_types: dict[int, TreeDef] = {}
     for number, leaf in enumerate(leaves):
         if is_numeric_list(leaf):
             leaves[number] = leaf.array()
             found = _shape_of(leaf)
             assert found is not None
-            kinds[number] = TreeDef(Listed(found[1].weak), ("",), (_LEAF,))
-    return leaves, tree.with_trees(kinds) if kinds else tree
+            leaf_types[number] = TreeDef(Listed(found[1].weak), ("",), (_LEAF,))
+    return leaves, tree.with_trees(leaf_types) if leaf_types else tree
 
 
 _PLAIN = (Traced, GrowingList, np.ndarray, np.generic, bool, int, float, complex)

@@ -1,4 +1,4 @@
-"""Python's operators on what stands in for arrays while a function is traced."""
+"""Python's operators for tracer objects."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _ONE_WAY: dict[str, np.ufunc] = {
 """Those with one operand, and the comparisons, which Python reflects by itself."""
 
 Operate = Callable[[Any, np.ufunc, tuple[Any, ...]], Any]
-"""Of the object that Python asks, the ufunc and the operands in their order."""
+"""Takes the object whose method is called, the ufunc and the operands in order."""
 
 OperateInPlace = Callable[[Any, np.ufunc, Any], Any]
-"""Of the object that is changed, the ufunc and the other operand."""
+"""Takes the object that is changed, the ufunc and the other operand."""
 
 
 def install_operators(cls: type, operate: Operate, operate_in_place: OperateInPlace) -> None:

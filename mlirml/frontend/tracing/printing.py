@@ -1,7 +1,7 @@
-"""`print` of values that are known only when the program runs: the program calls it then, with them.
+"""`print` of dynamic values: the program calls it at run time.
 
-In `print(f"loss {loss:.3f}")` the text is made before `print` is called. A value of the program gives a mark in its
-place, if the code is inside of a call of `print`; the program then formats the value where the mark is.
+In `print(f"loss {loss:.3f}")` the text is formatted before `print` is called. Inside of a call of `print` a dynamic
+value is formatted as a placeholder; the program then formats the value there.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ _AS_TEXT = "!s"
 
 
 class _Mark(str):
-    """What `str(x)` gives in a call of `print`; `f"{x!s:>8}"` formats the text, not the value."""
+    """The text of a placeholder in a call of `print`; `f"{x!s:>8}"` formats the text, not the value."""
 
     def __format__(self, specification: str) -> str:
         return self.replace(":", f":{_AS_TEXT}{specification}", 1)
 
 
 def mark(value: Traced, specification: str) -> str | None:
-    """The placeholder of a value in a text that is made for `print`; None elsewhere."""
-    place = user_location(2)
-    if place is None or not _is_printed(place):
+    """The placeholder of a value in a text for `print`; None elsewhere."""
+    location = user_location(2)
+    if location is None or not _is_printed(location):
         return None
     marked = value._trace.marked
     marked.append(value)
@@ -47,7 +47,7 @@ def mark(value: Traced, specification: str) -> str | None:
 
 
 def formatted(value: Traced, specification: str) -> str:
-    """A value in a text: a mark for `print`, or a number that is known; else an error."""
+    """A value in a text: a placeholder for `print`, or a constant number; else an error."""
     marked = mark(value, specification)
     if marked is not None:
         return marked
@@ -65,7 +65,7 @@ def printing(trace: Trace) -> Callable[..., None]:
 
 
 def show_later(trace: Trace, args: tuple[Any, ...], **options: Any) -> None:
-    """Let the program print."""
+    """Emit a call of `print`."""
     from mlirml.frontend.tracing import host_calls
 
     parts = [_parts(trace, x) if type(x) is str else x for x in args]
@@ -74,7 +74,7 @@ def show_later(trace: Trace, args: tuple[Any, ...], **options: Any) -> None:
 
 
 def _parts(trace: Trace, text: str) -> Any:
-    """A text with marks as the values and what is between them."""
+    """A text with placeholders, split into the values and the texts between them."""
     pieces = _MARK.split(text)
     if len(pieces) == 1:
         return text
@@ -83,7 +83,7 @@ def _parts(trace: Trace, text: str) -> Any:
 
 
 class _Text(tuple):  # type: ignore[type-arg]
-    """A text around values: the pieces of text, the values, and how they are formatted."""
+    """A text around values: the pieces of text, the values, and their format specifications."""
 
     _fields = ("texts", "values", "specifications")
 
@@ -116,7 +116,7 @@ def _show(parts: list[Any], **options: Any) -> None:
 
 @functools.lru_cache(64)
 def _calls(file: str, lines: int) -> tuple[tuple[int, int, int, int], ...]:
-    """Where the calls of `print` are in a file, from the first to the last place."""
+    """The source ranges of the calls of `print` in a file."""
     try:
         tree = parsed("".join(linecache.getlines(file)))
     except SyntaxError:
@@ -129,10 +129,10 @@ def _name(function: ast.expr) -> str:
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
-def _is_printed(place: SourceLocation) -> bool:
-    here, end = (place.line, place.column or 0), (place.end_line or place.line, place.end_column or 0)
-    for first, column, last, end_column in _calls(place.file, len(linecache.getlines(place.file))):
-        if not place.column and first <= place.line <= last:  # Python 3.10 knows no columns
+def _is_printed(location: SourceLocation) -> bool:
+    here, end = (location.line, location.column or 0), (location.end_line or location.line, location.end_column or 0)
+    for first, column, last, end_column in _calls(location.file, len(linecache.getlines(location.file))):
+        if not location.column and first <= location.line <= last:  # Python 3.10 knows no columns
             return True
         if (first, column) <= here and end <= (last, end_column):
             return True

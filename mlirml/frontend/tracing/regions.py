@@ -13,7 +13,7 @@ from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.namespace.numpy_namespace import retarget
 from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import Kind, check_branches, check_carry, check_structure, kind_of, several
+from mlirml.frontend.tracing.carry import LeafType, check_branches, check_carry, check_structure, leaf_type_of, several
 from mlirml.frontend.tracing.trace import Trace, at_function, value_of
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Scalar, Value
@@ -25,51 +25,53 @@ _PYTHON = (bool, int, float, complex)
 
 
 class _Retry(Exception):
-    """Branches have to be written again, with results of these kinds."""
+    """Raised to retrace branches with results of these types."""
 
-    def __init__(self, kinds: list[Kind]) -> None:
+    def __init__(self, leaf_types: list[LeafType]) -> None:
         super().__init__()
-        self.kinds = kinds
+        self.leaf_types = leaf_types
 
 
 class _Tree:
-    """A pytree of arrays on its way into regions."""
+    """A pytree of arrays that is passed into regions."""
 
     def __init__(self, tree: Any, path: str, trace: Trace) -> None:
         self.leaves, self.treedef = flatten(tree)
         self.paths = self.treedef.paths(path)
-        self.kinds = [kind_of(leaf, p) for leaf, p in zip(self.leaves, self.paths)]
+        self.leaf_types = [leaf_type_of(leaf, p) for leaf, p in zip(self.leaves, self.paths)]
         self.scalars = [_is_scalar(leaf) for leaf in self.leaves]
         self._trace = trace
-        # Written before the loop: what comes after may be written more than once.
+        # Written before the loop, as what follows may be retraced.
         self._values = [None if type(x) in _PYTHON else value_of(trace, x, p) for x, p in zip(self.leaves, self.paths)]
 
-    def start(self, number: int, kind: Kind) -> Value:
-        """A leaf as a value of a kind; it is written outside of any loop."""
+    def start(self, number: int, leaf_type: LeafType) -> Value:
+        """A leaf as a value of a type, defined outside of the loop."""
         leaf, value, trace = self.leaves[number], self._values[number], self._trace
         if value is not None:
-            return trace.builder.cast(value, kind.dtype)
+            return trace.builder.cast(value, leaf_type.dtype)
         if type(leaf) is int:
-            check_integer(self.paths[number], leaf, kind.dtype)
-        return trace.builder.filled((), kind.dtype, leaf)
+            check_integer(self.paths[number], leaf, leaf_type.dtype)
+        return trace.builder.filled((), leaf_type.dtype, leaf)
 
-    def inside(self, trace: Trace, values: Sequence[Value], kinds: Sequence[Kind]) -> Any:
+    def in_region(self, trace: Trace, values: Sequence[Value], leaf_types: Sequence[LeafType]) -> Any:
         """The pytree with values of a region as leaves."""
-        return self.treedef.unflatten(wrapped(trace, values, kinds, self.scalars))
+        return self.treedef.unflatten(wrapped(trace, values, leaf_types, self.scalars))
 
 
 def _is_scalar(leaf: Any) -> bool:
-    """True if NumPy has a number here that nothing can be stored into, and not an array."""
+    """True if the leaf is a number in NumPy, which cannot be stored into, and not an array."""
     return leaf._scalar if isinstance(leaf, Traced) else not isinstance(leaf, np.ndarray)
 
 
 def wrapped(
-    trace: Trace, values: Sequence[Value], kinds: Sequence[Kind], scalars: Sequence[bool | None]
+    trace: Trace, values: Sequence[Value], leaf_types: Sequence[LeafType], scalars: Sequence[bool | None]
 ) -> list[Traced]:
-    """Traced arrays of new values. `scalars` says which NumPy has as scalars; None where that depends on the data."""
+    """Traced arrays of new values. `scalars` marks those that are scalars in NumPy; None if that depends on the
+    data.
+    """
     made = []
-    for value, kind, scalar in zip(values, kinds, scalars):
-        cell = Cell(replace(value, weak=kind.weak), owned=True)
+    for value, leaf_type, scalar in zip(values, leaf_types, scalars):
+        cell = Cell(replace(value, weak=leaf_type.weak), owned=True)
         is_scalar = scalar is not False and not value.shape
         ambiguous = cell.version if is_scalar and scalar is None else None
         made.append(Traced(trace, cell, scalar=is_scalar, ambiguous=ambiguous))
@@ -77,50 +79,52 @@ def wrapped(
 
 
 def _agreed(scalars: Sequence[bool | None]) -> bool | None:
-    """True if values that may stand for each other are all NumPy scalars; None where they differ."""
+    """True if alternative values are all NumPy scalars, False if none is; None if they differ."""
     return scalars[0] if len(set(scalars)) == 1 else None
 
 
-def _returned(trace: Trace, leaves: Sequence[Any], paths: Sequence[str], kinds: Sequence[Kind]) -> list[Value]:
-    """What a body returns as values of these kinds, in the region of the body."""
+def _returned(trace: Trace, leaves: Sequence[Any], paths: Sequence[str], leaf_types: Sequence[LeafType]) -> list[Value]:
+    """The results of a body as values of these types, in the region of the body."""
     values = []
-    for leaf, path, kind in zip(leaves, paths, kinds):
+    for leaf, path, leaf_type in zip(leaves, paths, leaf_types):
         if type(leaf) in _PYTHON:
             if type(leaf) is int:
-                check_integer(path, leaf, kind.dtype)
-            values.append(trace.builder.filled((), kind.dtype, leaf))
+                check_integer(path, leaf, leaf_type.dtype)
+            values.append(trace.builder.filled((), leaf_type.dtype, leaf))
         else:
-            values.append(trace.builder.cast(value_of(trace, leaf, path), kind.dtype))
+            values.append(trace.builder.cast(value_of(trace, leaf, path), leaf_type.dtype))
     return values
 
 
-def _until_settled(trace: Trace, kinds: list[Kind], write: Callable[[list[Kind]], tuple[Any, list[Kind]]]) -> Any:
-    """Write a loop again until the kinds of its carry stay as they are; Python numbers may get another one.
+def _until_settled(
+    trace: Trace, leaf_types: list[LeafType], write: Callable[[list[LeafType]], tuple[Any, list[LeafType]]]
+) -> Any:
+    """Retrace a loop until the types of its carry do not change; Python numbers may get another one.
 
-    A Python integer in the carry may meet i16 and turn out to be one, so that whether it fits is told only at the end.
+    A Python integer in the carry may meet i16 and turn out to be one, so that its range is checked at the end only.
     """
     b = trace.builder
-    outer, lenient = (b.lenient, b.narrowed_leniently), any(kind.weak for kind in kinds)
+    outer, lenient = (b.lenient, b.narrowed_leniently), any(leaf_type.weak for leaf_type in leaf_types)
     while True:
         mark = b.mark()
         b.lenient, b.narrowed_leniently = outer[0] or lenient, False
         try:
-            result, after = write(kinds)
+            result, after = write(leaf_types)
         except BaseException:
             b.rewind(mark)
             b.lenient, b.narrowed_leniently = outer
             raise
         lenient = lenient and not b.narrowed_leniently
-        if after == kinds and (outer[0] or not b.lenient or not b.narrowed_leniently):
+        if after == leaf_types and (outer[0] or not b.lenient or not b.narrowed_leniently):
             b.lenient, b.narrowed_leniently = outer[0], outer[1] or b.narrowed_leniently
             return result
-        lenient = lenient if after == kinds else any(kind.weak for kind in after)
+        lenient = lenient if after == leaf_types else any(leaf_type.weak for leaf_type in after)
         b.rewind(mark)
-        kinds = after
+        leaf_types = after
 
 
 def _bound(trace: Trace, name: str, what: str, x: Any) -> tuple[str, tuple[int, int]]:
-    """A bound of a loop as an index, and the least and greatest value that it may have."""
+    """A loop bound as an index, and its least and greatest value."""
     if not isinstance(x, (Traced, np.ndarray)):
         try:
             number = x.__index__()
@@ -149,36 +153,38 @@ def trace_fori_loop(trace: Trace, lower: Any, upper: Any, body: Callable[..., An
             _bound(trace, "fori_loop", what, x) for what, x in (("lower", lower), ("upper", upper))
         )
         carry = _Tree(init, "carry", trace)
-        if greatest <= least:  # no round whatever runs: the body never does, as in Python
-            starts = [carry.start(n, kind) for n, kind in enumerate(carry.kinds)]
-            return carry.treedef.unflatten(wrapped(trace, starts, carry.kinds, carry.scalars))
+        if greatest <= least:  # never executed: the body is not called, as in Python
+            starts = [carry.start(n, leaf_type) for n, leaf_type in enumerate(carry.leaf_types)]
+            return carry.treedef.unflatten(wrapped(trace, starts, carry.leaf_types, carry.scalars))
 
-        def write(kinds: list[Kind]) -> tuple[Any, list[Kind]]:
-            starts = [carry.start(n, kind) for n, kind in enumerate(kinds)]
+        def write(leaf_types: list[LeafType]) -> tuple[Any, list[LeafType]]:
+            starts = [carry.start(n, leaf_type) for n, leaf_type in enumerate(leaf_types)]
             loop = control.ForLoop(b, first, last, "the body of `ml.fori_loop`")
             arguments = [loop.carry(value) for value in starts]
             number = control.from_index(b, loop.index)
             b.known_ranges[number.name] = least, max(least, greatest - 1)
             i = Traced(trace, Cell(replace(number, weak=True)), scalar=True)
-            result = function(i, carry.inside(trace, arguments, kinds))
-            after, scalars, values = _carried_on(trace, "fori_loop", body, carry, kinds, result)
-            if after != kinds:
+            result = function(i, carry.in_region(trace, arguments, leaf_types))
+            after, scalars, values = _carried_on(trace, "fori_loop", body, carry, leaf_types, result)
+            if after != leaf_types:
                 return None, after
-            return wrapped(trace, loop.end(values), kinds, scalars), after
+            return wrapped(trace, loop.end(values), leaf_types, scalars), after
 
-        return carry.treedef.unflatten(_until_settled(trace, carry.kinds, write))
+        return carry.treedef.unflatten(_until_settled(trace, carry.leaf_types, write))
 
 
 def _carried_on(
-    trace: Trace, name: str, body: Callable[..., Any], carry: _Tree, kinds: list[Kind], result: Any
-) -> tuple[list[Kind], list[bool | None], list[Value]]:
-    """What a body gives back as its carry: the kinds, which are NumPy scalars, and, if the kinds stay, the values."""
+    trace: Trace, name: str, body: Callable[..., Any], carry: _Tree, leaf_types: list[LeafType], result: Any
+) -> tuple[list[LeafType], list[bool | None], list[Value]]:
+    """A body's result as its new carry: its types, which leaves are NumPy scalars, and, if the types stay, the
+    values.
+    """
     with at_function(body):
         leaves, tree = flatten(result)
         check_structure(name, "the body returns a carry of another structure", tree, carry.treedef, "carry")
-        found = [kind_of(leaf, path) for leaf, path in zip(leaves, carry.paths)]
-        after = check_carry(name, list(zip(carry.paths, kinds, found)))
-        values = _returned(trace, leaves, carry.paths, kinds) if after == kinds else []
+        found = [leaf_type_of(leaf, path) for leaf, path in zip(leaves, carry.paths)]
+        after = check_carry(name, list(zip(carry.paths, leaf_types, found)))
+        values = _returned(trace, leaves, carry.paths, leaf_types) if after == leaf_types else []
         return after, [_agreed((one, _is_scalar(leaf))) for one, leaf in zip(carry.scalars, leaves)], values
 
 
@@ -189,12 +195,12 @@ def trace_while_loop(trace: Trace, condition: Callable[..., Any], body: Callable
         test, step = retarget(condition, trace), retarget(body, trace)
         carry = _Tree(init, "carry", trace)
 
-        def write(kinds: list[Kind]) -> tuple[Any, list[Kind]]:
-            after, scalars = kinds, list[bool | None](carry.scalars)
-            starts = [carry.start(n, kind) for n, kind in enumerate(kinds)]
+        def write(leaf_types: list[LeafType]) -> tuple[Any, list[LeafType]]:
+            after, scalars = leaf_types, list[bool | None](carry.scalars)
+            starts = [carry.start(n, leaf_type) for n, leaf_type in enumerate(leaf_types)]
 
             def proceeds(arguments: list[Value]) -> Value:
-                inner = wrapped(trace, arguments, kinds, carry.scalars)
+                inner = wrapped(trace, arguments, leaf_types, carry.scalars)
                 for array in inner:
                     array._cell.frozen = "a store into the carry inside of the condition of `ml.while_loop`"
                 result = test(carry.treedef.unflatten(inner))
@@ -203,22 +209,22 @@ def trace_while_loop(trace: Trace, condition: Callable[..., Any], body: Callable
 
             def again(arguments: list[Value]) -> list[Value]:
                 nonlocal after, scalars
-                result = step(carry.inside(trace, arguments, kinds))
-                after, scalars, values = _carried_on(trace, "while_loop", body, carry, kinds, result)
-                return values if after == kinds else arguments
+                result = step(carry.in_region(trace, arguments, leaf_types))
+                after, scalars, values = _carried_on(trace, "while_loop", body, carry, leaf_types, result)
+                return values if after == leaf_types else arguments
 
             owners = "the condition of `ml.while_loop`", "the body of `ml.while_loop`"
             values = control.while_loop(b, starts, proceeds, again, owners)
-            return wrapped(trace, values, kinds, scalars), after
+            return wrapped(trace, values, leaf_types, scalars), after
 
-        return carry.treedef.unflatten(_until_settled(trace, carry.kinds, write))
+        return carry.treedef.unflatten(_until_settled(trace, carry.leaf_types, write))
 
 
 def _truth(trace: Trace, name: str, what: str, x: Any) -> Value:
-    """A condition as a bool without dimensions."""
-    kind = kind_of(x, f"{name}: {what}")
-    if kind.shape:
-        raise several(name, what, kind)
+    """A condition as a rank-0 bool."""
+    leaf_type = leaf_type_of(x, f"{name}: {what}")
+    if leaf_type.shape:
+        raise several(name, what, leaf_type)
     operand = trace.lift(x)
     if isinstance(operand, Scalar):
         return trace.builder.filled((), _BOOL, bool(operand.value))
@@ -226,7 +232,7 @@ def _truth(trace: Trace, name: str, what: str, x: Any) -> Value:
 
 
 def _known_number(x: Any) -> Any:
-    """A Python or NumPy number that is known while tracing; None for what is not."""
+    """A constant Python or NumPy number; None for a dynamic value."""
     if isinstance(x, Traced):
         known = x._known()
         return None if known is None or known.shape else known[()]
@@ -253,7 +259,7 @@ def trace_cond(
 
 
 def _fresh(tree: Any) -> Any:
-    """The result of a branch as arrays of its own, which share nothing with what the branch read."""
+    """The result of a branch as copies, which share no memory with what the branch read."""
     leaves, structure = flatten(tree)
     return structure.unflatten([x._copy() if isinstance(x, Traced) and not x._scalar else x for x in leaves])
 
@@ -266,13 +272,15 @@ def trace_switch(trace: Trace, number: Any, branches: Sequence[Callable[..., Any
         known = _known_number(number)
         if isinstance(known, (bool, int, np.bool_, np.integer)):
             return _fresh(retarget(branches[min(max(int(known), 0), len(branches) - 1)], trace)(*operands))
-        kind = kind_of(number, "switch: `index`")
-        if kind.shape or kind.dtype.kind not in "iub":
-            raise DTypeError(f"switch: `index` must be an integer, got {kind}", help="convert it with `.astype(int)`")
+        leaf_type = leaf_type_of(number, "switch: `index`")
+        if leaf_type.shape or leaf_type.dtype.kind not in "iub":
+            raise DTypeError(
+                f"switch: `index` must be an integer, got {leaf_type}", help="convert it with `.astype(int)`"
+            )
         b = trace.builder
         value = value_of(trace, number, "`index`")
-        position = control.to_index(b, b.cast(value, _I64) if kind.dtype.kind == "b" else value)
-        if kind.dtype.kind == "i":
+        position = control.to_index(b, b.cast(value, _I64) if leaf_type.dtype.kind == "b" else value)
+        if leaf_type.dtype.kind == "i":
             position = b.named(f"arith.maxsi {position}, {control.index(b, 0)} : index")
         return _branches(
             trace,
@@ -292,11 +300,11 @@ def _branches(
     operands: tuple[Any, ...],
     write: Callable[[Any, Sequence[control.Branch], str], list[Value]],
 ) -> Any:
-    """Write branches, whose results must have the same structure and kinds."""
+    """Trace branches, whose results must have the same structure and types."""
     trees: list[TreeDef] = []
-    kinds: list[list[Kind]] = []
+    leaf_types: list[list[LeafType]] = []
     scalars: list[list[bool]] = []
-    wanted: list[Kind] | None = None
+    wanted: list[LeafType] | None = None
 
     def writer(number: int) -> control.Branch:
         def branch() -> list[Value]:
@@ -308,10 +316,10 @@ def _branches(
                     check_structure(name, other, tree, trees[0], "result")
                 trees.append(tree)
                 paths = tree.paths("result")
-                kinds.append([kind_of(leaf, path) for leaf, path in zip(leaves, paths)])
+                leaf_types.append([leaf_type_of(leaf, path) for leaf, path in zip(leaves, paths)])
                 scalars.append(list(map(_is_scalar, leaves)))
-                common = check_branches(name, labels, paths, kinds)
-                if wanted is None and [k.dtype for k in common] != [k.dtype for k in kinds[0]]:
+                common = check_branches(name, labels, paths, leaf_types)
+                if wanted is None and [k.dtype for k in common] != [k.dtype for k in leaf_types[0]]:
                     raise _Retry(common)
                 return _returned(trace, leaves, paths, wanted or common)
 
@@ -327,9 +335,9 @@ def _branches(
             trace.builder.rewind(mark)
             if not isinstance(error, _Retry):
                 raise
-            wanted = error.kinds
-            trees, kinds, scalars = [], [], []
-    common = check_branches(name, labels, trees[0].paths("result"), kinds)
+            wanted = error.leaf_types
+            trees, leaf_types, scalars = [], [], []
+    common = check_branches(name, labels, trees[0].paths("result"), leaf_types)
     numbers = [_agreed(group) for group in zip(*scalars)]
     return trees[0].unflatten(wrapped(trace, values, common, numbers))
 
@@ -341,51 +349,51 @@ def trace_scan(
     with at_user_line():
         b, step = trace.builder, retarget(function, trace)
         carry, rows = _Tree(init, "carry", trace), _Tree(xs, "xs", trace)
-        count = scan_length(rows.paths, [kind.shape for kind in rows.kinds], length)
-        sources = [rows.start(n, kind) for n, kind in enumerate(rows.kinds)]
+        count = scan_length(rows.paths, [leaf_type.shape for leaf_type in rows.leaf_types], length)
+        sources = [rows.start(n, leaf_type) for n, leaf_type in enumerate(rows.leaf_types)]
 
-        def write(kinds: list[Kind]) -> tuple[Any, list[Kind]]:
-            starts = [carry.start(n, kind) for n, kind in enumerate(kinds)]
+        def write(leaf_types: list[LeafType]) -> tuple[Any, list[LeafType]]:
+            starts = [carry.start(n, leaf_type) for n, leaf_type in enumerate(leaf_types)]
             mark = b.mark()
             loop = control.ForLoop(b, control.index(b, 0), control.index(b, count), "the body of `ml.scan`")
             arguments = [loop.carry(value) for value in starts]
-            place = loop.index
+            row = loop.index
             if reverse:
-                place = b.named(f"arith.subi {control.index(b, count - 1)}, {place} : index")
-            slices = [control.row(b, source, place) for source in sources]
-            parts = [replace(kind, shape=kind.shape[1:]) for kind in rows.kinds]
+                row = b.named(f"arith.subi {control.index(b, count - 1)}, {row} : index")
+            slices = [control.row(b, source, row) for source in sources]
+            parts = [replace(leaf_type, shape=leaf_type.shape[1:]) for leaf_type in rows.leaf_types]
             x = rows.treedef.unflatten(wrapped(trace, slices, parts, [True] * len(parts)))
-            result = step(carry.inside(trace, arguments, kinds), x)
+            result = step(carry.in_region(trace, arguments, leaf_types), x)
             check_pair(function, result)
-            after, scalars, values = _carried_on(trace, "scan", function, carry, kinds, result[0])
-            if after != kinds:
+            after, scalars, values = _carried_on(trace, "scan", function, carry, leaf_types, result[0])
+            if after != leaf_types:
                 return None, after
             with at_function(function):
                 ys, tree = flatten(result[1])
                 paths = tree.paths("y")
-                items = _returned(trace, ys, paths, [kind_of(y, path) for y, path in zip(ys, paths)])
+                items = _returned(trace, ys, paths, [leaf_type_of(y, path) for y, path in zip(ys, paths)])
             if count == 0:
                 b.rewind(mark)
                 collected = [b.empty((0, *y.shape), y.dtype) for y in items]
                 results = starts
             else:
-                results, collected = _collect(loop, values, items, count, place)
+                results, collected = _collect(loop, values, items, count, row)
             outputs = [Traced(trace, Cell(value, owned=True)) for value in collected]
-            final = wrapped(trace, results, kinds, scalars)
+            final = wrapped(trace, results, leaf_types, scalars)
             return (carry.treedef.unflatten(final), tree.unflatten(outputs)), after
 
-        pair: tuple[Any, Any] = _until_settled(trace, carry.kinds, write)
+        pair: tuple[Any, Any] = _until_settled(trace, carry.leaf_types, write)
         return pair
 
 
 def _collect(
-    loop: control.ForLoop, values: Sequence[Value], items: Sequence[Value], count: int, place: str
+    loop: control.ForLoop, values: Sequence[Value], items: Sequence[Value], count: int, row: str
 ) -> tuple[list[Value], list[Value]]:
-    """End a loop that puts `items` into row `place` of new tensors: what it carried, and these tensors."""
+    """End a loop that stores `items` into row `row` of new tensors; returns its carried values, and these tensors."""
     b = loop.builder
     full = [item for item in items if item.size]
     targets = [loop.fill_later((count, *item.shape), item.dtype) for item in full]
-    stored = [control.set_row(b, item, target, place) for item, target in zip(full, targets)]
+    stored = [control.set_row(b, item, target, row) for item, target in zip(full, targets)]
     results = loop.end([*values, *stored])
     rows = iter(results[len(values) :])
     collected = [next(rows) if item.size else b.empty((count, *item.shape), item.dtype) for item in items]
@@ -393,7 +401,7 @@ def _collect(
 
 
 def check_pair(function: Callable[..., Any], result: Any) -> None:
-    """Refuse what is no pair as the result of the body of a scan."""
+    """Refuse a body of a scan that does not return a pair."""
     if type(result) is tuple and len(result) == 2:
         return
     with at_function(function):
@@ -410,7 +418,7 @@ def check_ys(function: Callable[..., Any], tree: TreeDef, first: TreeDef) -> Non
 
 
 def scan_length(paths: Sequence[str], shapes: Sequence[tuple[int, ...]], length: Any) -> int:
-    """How many rounds a scan has."""
+    """The trip count of a scan."""
     if isinstance(length, Traced) and length._known() is None:
         raise CaptureError(
             "scan: `length` must be known when the function is compiled",
@@ -419,17 +427,17 @@ def scan_length(paths: Sequence[str], shapes: Sequence[tuple[int, ...]], length:
     count = None if length is None else int(length.__index__())
     if count is not None and count < 0:
         raise ShapeError(f"scan: `length` cannot be negative, got {count}")
-    told = "`length`"
+    source = "`length`"
     for path, shape in zip(paths, shapes):
         if not shape:
             raise ShapeError(
                 f"scan: {path} has no dimension to go along", help="put what is no sequence into the carry"
             )
         if count is not None and shape[0] != count:
-            raise ShapeError(f"scan: sequences of different lengths, {count} of {told} and {shape[0]} of {path}")
-        count, told = shape[0], path if told == "`length`" and length is None else told
+            raise ShapeError(f"scan: sequences of different lengths, {count} of {source} and {shape[0]} of {path}")
+        count, source = shape[0], path if source == "`length`" and length is None else source
     if count is None:
-        raise ShapeError("scan: the number of rounds is not known", help="pass `length=` where there are no `xs`")
+        raise ShapeError("scan: the number of iterations is not known", help="pass `length=` where there are no `xs`")
     return count
 
 

@@ -1,4 +1,4 @@
-"""Stores at arrays of positions: `x[idx] = v`, `np.add.at(x, idx, v)` and what is left of them for slices and masks."""
+"""Stores at index arrays: `x[idx] = v`, `np.add.at(x, idx, v)`, also combined with slices and masks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def store(part: Traced, index: Index, value: Any) -> None:
-    """`x[index] = value`, where `part` is what the index's views lead to. Of equal positions the last one counts."""
+    """`x[index] = value`, where `part` is the view that the index's views lead to. Of equal positions the last one
+    wins.
+    """
     trace = part._trace
     if type(value) is int:
         check_integer("assignment", value, part.dtype)
@@ -28,14 +30,14 @@ def store(part: Traced, index: Index, value: Any) -> None:
     write(part, index, trace.lift(value), "set")
 
 
-def write(part: Traced, index: Index, new: Operand, kind: str, update: Update | None = None) -> None:
-    """Store new elements, or what `update` makes of them and the old ones."""
+def write(part: Traced, index: Index, new: Operand, combiner: str, update: Update | None = None) -> None:
+    """Store new elements, or the result of `update` on the old and the new ones."""
     b, base = part._trace.builder, part._read()
     new = fitted(part, index, new)
     if update is None and isinstance(new, Value):
         new = b.cast(new, base.dtype)
     found = tuple(index.positions(b, base.shape))
-    part._write(Scatter(base, index.axes, found, index.place, kind, update).write(b, new))
+    part._write(Scatter(base, index.axes, found, index.first_dim, combiner, update).write(b, new))
 
 
 def fitted(part: Traced, index: Index, new: Operand) -> Operand:
@@ -49,7 +51,7 @@ def fitted(part: Traced, index: Index, new: Operand) -> Operand:
 
 
 def assigned_shape(new: Operand, onto: tuple[int, ...], what: str) -> tuple[int, ...]:
-    """The shape of new elements without leading sizes of 1 that `onto`, which `what` describes, does not have."""
+    """The shape of new elements without leading sizes of 1 that `onto`, described by `what`, does not have."""
     shape = new.shape
     while len(shape) > len(onto) and shape[0] == 1:
         shape = shape[1:]
@@ -67,7 +69,7 @@ def assigned_shape(new: Operand, onto: tuple[int, ...], what: str) -> tuple[int,
 
 @dataclass(frozen=True)
 class Masked:
-    """What a mask selects from: it broadcasts to the `part`, of whose dimensions it leaves the last `free` open."""
+    """A mask and the `part` of an array that it indexes: it broadcasts to all but the last `free` dimensions."""
 
     part: Traced
     mask: Any
@@ -78,17 +80,17 @@ class Masked:
 def masked_part(array: Traced, index: Any) -> Masked | None:
     """The mask in an index without arrays of positions, or None if there is none."""
     items = list(index) if isinstance(index, tuple) else [index]
-    places = [i for i, item in enumerate(items) if getattr(item, "dtype", None) == np.bool_]
-    if len(places) != 1 or (isinstance(index, tuple) and np.ndim(items[places[0]]) == 0):
+    mask_positions = [i for i, item in enumerate(items) if getattr(item, "dtype", None) == np.bool_]
+    if len(mask_positions) != 1 or (isinstance(index, tuple) and np.ndim(items[mask_positions[0]]) == 0):
         return None
-    part, first, mask = array, 0, items[places[0]]
+    part, first, mask = array, 0, items[mask_positions[0]]
     rank = np.ndim(mask)
     if isinstance(index, tuple):
-        others = [item for i, item in enumerate(items) if i != places[0] and _counts(item)]
+        others = [item for i, item in enumerate(items) if i != mask_positions[0] and _counts(item)]
         if any(isinstance(item, list) or np.ndim(item) for item in others):
             return None
-        before = items[: places[0]]
-        items[places[0] : places[0] + 1] = [slice(None)] * rank
+        before = items[: mask_positions[0]]
+        items[mask_positions[0] : mask_positions[0] + 1] = [slice(None)] * rank
         parsed = parse_index(array._trace, array._shape, tuple(items))
         part = array._viewed(*parsed.views)
         used = sum(item is not None and item is not Ellipsis for item in items)
@@ -103,22 +105,22 @@ def masked_part(array: Traced, index: Any) -> Masked | None:
 
 
 def unknown_mask(array: Traced, index: Any) -> Masked | None:
-    """The mask in an index for reading, if it is known only when the program runs and what it picks stays in place."""
+    """The mask in an index for reading, if it is dynamic and the elements under it can keep their positions."""
     if isinstance(index, tuple):
         taking = [i for i, item in enumerate(index) if _counts(item)]
-        if taking and taking[-1] - taking[0] != len(taking) - 1:  # NumPy puts their dimensions in front
+        if taking and taking[-1] - taking[0] != len(taking) - 1:  # NumPy puts their dimensions first
             return None
     masked = masked_part(array, index)
     return None if masked is None or masked.known else masked
 
 
 def _counts(item: Any) -> bool:
-    """True if an item of an index takes a dimension away."""
+    """True if an item of an index removes a dimension."""
     return not (item is None or item is Ellipsis or isinstance(item, slice))
 
 
 def apply_at(trace: Trace, record: OpDef, name: str, array: Any, index: Any, value: Any) -> None:
-    """`ufunc.at(array, index, value)`: `array[index] = ufunc(array[index], value)` for one element after the other."""
+    """`ufunc.at(array, index, value)`: `array[index] = ufunc(array[index], value)` for each position in order."""
     if not hasattr(array, "_cell"):
         raise trace.real_array_error()
     masked = masked_part(array, index)

@@ -1,4 +1,4 @@
-"""The strides of views while tracing, as NumPy would find them: whether a reshape is a view or a copy."""
+"""The strides that NumPy's views would have, computed while tracing: they decide if a reshape is a view or a copy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlirml.ops.shapes.views import Reshape, ViewOp
 
 
 def joins_dimensions(old: tuple[int, ...], new: tuple[int, ...]) -> bool:
-    """True if a reshape joins dimensions longer than 1, which is a view or a copy as their strides are."""
+    """True if a reshape joins dimensions longer than 1, so that strides decide if it is a view or a copy."""
     groups = common_groups(old, new)
     return groups is None or any(sum(old[i] > 1 for i in joined) > 1 for joined, _ in groups)
 

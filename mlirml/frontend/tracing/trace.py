@@ -1,4 +1,4 @@
-"""Trace a NumPy function: run it once on `Traced` arrays and write the MLIR of what it does."""
+"""Tracing of a NumPy function: it is run once on `Traced` arrays, which write MLIR for its operations."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from mlirml.frontend.tracing.array import FOLD_ELEMENTS, Cell, Traced, is_comple
 from mlirml.frontend.tracing.captured import Captured, Guard
 from mlirml.frontend.tracing.common_scalars import SharedScalars
 from mlirml.frontend.tracing.growing_list import GrowingList
-from mlirml.frontend.tracing.indexing import is_varying
+from mlirml.frontend.tracing.indexing import is_dynamic
 from mlirml.frontend.tracing.integer_limits import note_range
 from mlirml.frontend.tracing.number_lists import flatten_result
 from mlirml.frontend.tracing.scattering import apply_at
-from mlirml.frontend.tracing.trace_limits import Places
+from mlirml.frontend.tracing.trace_limits import LocationTracker
 from mlirml.ir.text.builder import Operand, Scalar, Value
 from mlirml.ir.text.complex import ComplexBuilder
 from mlirml.ir.text.dtypes import as_dtype, is_supported
@@ -50,10 +50,10 @@ from mlirml.ops.registry import COMPLEX, refuse_complex
 from mlirml.ops.shapes.rearrange import diagonal_view
 from mlirml.ops.shapes.views import ViewOp
 
-# Arguments of NumPy functions that change nothing here, with the values that are accepted.
+# Arguments of NumPy functions that have no effect here, with the values that are accepted.
 _HARMLESS = {"casting": "same_kind", "order": "K", "subok": True, "like": None, "where": True, "optimize": None}
 
-# Ufuncs of SciPy, which are known by name as it need not be there.
+# SciPy's ufuncs, identified by name as SciPy need not be installed.
 _OF_SCIPY = ("erf", "erfc")
 
 # Operators for which Python's bool is an int.
@@ -62,9 +62,9 @@ _ARITHMETIC = {
     np.invert, np.left_shift, np.right_shift,
 }  # fmt: skip
 
-# Functions whose result is a view or not, as the arguments are.
+# Functions that return a view or a copy, depending on the arguments.
 _LIMITED = ("argmax", "argmin", "searchsorted", "minimum", "maximum")
-"""Functions of which it is known between which numbers their results are."""
+"""Functions whose results have a known range."""
 _VIEWS_AT_TIMES = ("diagonal", "diag", "einsum")
 
 _WIDE = "compiled code computes with 64-bit integers, or floats: write `float(x)`"
@@ -75,7 +75,7 @@ _HARMLESS_HELP = {
     "casting": "convert the operands with `.astype(...)`",
 }
 
-STATE = "<state>"  # what the argument is called that holds the function's state
+STATE = "<state>"  # the argument that holds the function's state
 
 _CURRENT: ContextVar[Trace | None] = ContextVar("mlirml_trace", default=None)
 
@@ -90,57 +90,57 @@ class Trace:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.passed = Places(id(sys._getframe(1)))
-        self.builder = ComplexBuilder(self.passed)
+        self.location_tracker = LocationTracker(id(sys._getframe(1)))
+        self.builder = ComplexBuilder(self.location_tracker)
         self.done, self.errors = False, np.geterr()
-        self.marked: list[Traced] = []  # values that stand in texts for `print`
-        self.sizes: dict[str, frozenset[str]] = {}  # the arguments, Python integers, that a number is computed from
+        self.marked: list[Traced] = []  # values with placeholders in texts for `print`
+        self.sizes: dict[str, frozenset[str]] = {}  # the Python integer arguments that a number is computed from
         self.guards: dict[Any, Guard] = {}
         self.reached = Reached(self.guards)
         self.watches: dict[int, Watched] = {}  # the real arrays that it has seen
-        # What makes an array of an object's an input and output of the program.
+        # The reason to make an array held by an object an input and output of the program.
         self.state_of: Callable[[np.ndarray], BaseException | None] = lambda array: None
-        self.stored_in: dict[Any, list[Cell]] = {}  # what loops and branches, by their code, turned out to store into
-        self.places: dict[Any, list[Any]] = {}  # and which elements of lists, dicts and objects they changed last
+        self.stored_in: dict[Any, list[Cell]] = {}  # the cells that loops and branches, by their code, store into
+        self.changed_elements: dict[Any, list[Any]] = {}  # and the elements of containers that they changed last
         self.unrolled: dict[SourceLocation, str] = {}  # loops of the loop front end, and why
         self.drops_unused = False
         self._loops_memo: dict[Any, Any] = {}
-        self.learned: dict[Any, Any] = {}  # what loops and branches carry, by what there is in front of them
-        self.signed: list[Any] = []  # what stands there by its address, which must not become that of something else
-        self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may have no value
+        self.learned: dict[Any, Any] = {}  # facts about loops and branches, by the types of the variables before them
+        self.signed: list[Any] = []  # objects in its keys, kept alive so that their addresses are not reused
+        self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may be unassigned
         self._requests = 0
-        self.constructs = 0  # how many loops and branches are being written inside of each other
+        self.constructs = 0  # the nesting depth of loops and branches
         self.inputs: Sequence[Traced] = ()  # the function's arguments
-        self.donated: Sequence[int] = ()  # the numbers of those that hold results after the call
-        self.derivatives = 0  # how many derivatives are being taken of what is traced now
+        self.donated: Sequence[int] = ()  # the indices of those that hold results after the call
+        self.derivatives = 0  # the order of differentiation of the code traced now
 
     def note_unrolled(self, why: str) -> None:
-        """Say of the loop where the user's code is now that its iterations are written one after the other."""
-        place = user_location()
-        if place is not None:
-            self.unrolled[place] = f"unrolled: {why}"
+        """Record that the loop at the user's current location is unrolled, with the reason."""
+        location = user_location()
+        if location is not None:
+            self.unrolled[location] = f"unrolled: {why}"
 
     @cached_property
     def integers(self) -> Any:
-        """What is known of the integers of loops."""
+        """The ranges and linear forms of loop integers."""
         from mlirml.frontend.loops.affine import Integers
 
         return Integers()
 
     @cached_property
     def shared(self) -> SharedScalars:
-        """Scalars that the program has computed."""
+        """The table of scalars for common subexpression elimination."""
         return SharedScalars(self.builder)
 
     @cached_property
     def hooks(self) -> Any:
-        """What rewritten functions call."""
+        """The functions that rewritten functions call."""
         from mlirml.frontend.loops.hooks import Hooks
 
         return Hooks(self)
 
     def call_loops(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Call a function whose loops and branches become those of the program."""
+        """Call a function with its loops and branches captured as those of the program."""
         from mlirml.frontend.namespace.numpy_namespace import LOOPS, retarget
 
         builder, errors = self.builder, np.geterr()
@@ -156,26 +156,26 @@ class Trace:
             np.seterr(**errors)
 
     def _extremes_of(self, value: Value) -> tuple[int, int] | None:
-        """The least and the greatest value that an index has for certain."""
+        """The least and the greatest value of an index in a region that is certainly executed."""
         from mlirml.frontend.loops.construct import is_certain
 
         found: tuple[int, int] | None = self.integers.extremes_of(value)
         return found if found is not None and is_certain(self.builder.region) else None
 
     def note_store(self, cell: Cell) -> None:
-        """A store into an array from outside of the region: loops and branches that can, are written again."""
+        """Note a store into an array defined outside of the region: enclosing constructs are retraced to carry it."""
         from mlirml.frontend.loops.construct import note_store
 
         note_store(self, cell)
 
     def new_request(self) -> int:
-        """The number of a new request for derivatives or a batch."""
+        """The index of a new request for derivatives or a batch."""
         self._requests += 1
         return self._requests - 1
 
     @contextmanager
     def differentiated(self, times: int = 1) -> Iterator[None]:
-        """What is traced within is differentiated so many times more."""
+        """Context manager: code traced within is differentiated `times` times more."""
         self.derivatives += times
         try:
             yield
@@ -189,7 +189,7 @@ class Trace:
         return Traced(self, Cell(value, c_order=c_order, owned=True), scalar=scalar and value.shape == ())
 
     def lift(self, x: Any) -> Operand:
-        """Anything that may stand in an expression as an operand of an op record."""
+        """Any operand of an expression as an operand of an op record."""
         if isinstance(x, Traced):
             if x._trace is not self:
                 x._check_alive()
@@ -225,7 +225,7 @@ class Trace:
     # Calls.
 
     def call_operator(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
-        """A Python operator: as the ufunc, but operators on Python numbers give Python numbers."""
+        """A Python operator: as the ufunc, but on Python numbers the result is a Python number."""
         with at_user_line():
             key = self.shared.key(ufunc, operands)
             if key is not None and (known := self.shared.find(key)) is not None:
@@ -292,9 +292,9 @@ class Trace:
             else:
                 raise refuse(getattr(ufunc, method), name)
             if method == "__call__" and ufunc.nout == 2:
-                outs = out or (None, None)
+                outputs = out or (None, None)
                 parts = self._apply(self._record(function, name), inputs, kwargs)
-                return tuple(part if o is None else self._store_out(o, part) for o, part in zip(outs, parts))
+                return tuple(part if o is None else self._store_out(o, part) for o, part in zip(outputs, parts))
             return self._apply(self._record(function, name), inputs, kwargs, out[0] if isinstance(out, tuple) else out)
 
     def call_function(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
@@ -371,7 +371,7 @@ class Trace:
     def _bound(
         self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any], out: Any
     ) -> tuple[tuple[Any, ...], dict[str, Any], Any]:
-        """The arguments by the record's parameters, without `out` and those that change nothing here."""
+        """The arguments bound to the record's parameters, without `out` and those that have no effect here."""
         if not kwargs and out is None and len(args) in record.bound_as_given:
             return tuple(args), {}, None
         out = kwargs.pop("out", out)
@@ -409,7 +409,7 @@ class Trace:
         return self.lift(x) if isinstance(x, (Traced, np.ndarray)) else x
 
     def _as_scalars(self, result: Any, scalar: bool) -> Any:
-        """What is composed of other functions, 0-d results as the NumPy scalars or arrays that they are in NumPy."""
+        """The result of a composed operation, with 0-d results as NumPy scalars or arrays, as in NumPy."""
         if isinstance(result, tuple):
             parts = [self._as_scalars(part, scalar) for part in result]
             return type(result)(*parts) if hasattr(result, "_fields") else tuple(parts)
@@ -423,7 +423,7 @@ class Trace:
         return with_formula(self, record, tuple(args), kwargs)
 
     def _view_at_times(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[()] | tuple[Traced]:
-        """The view that NumPy makes for these arguments; nothing for others, or where they are wrong."""
+        """The view that NumPy makes for these arguments, in a tuple; an empty one for others, or if they are wrong."""
         if record.name == "einsum":
             from mlirml.ops.shapes.einsum_view import einsum_view
 
@@ -449,7 +449,7 @@ class Trace:
             return Traced(self, Cell(source._contents()), scalar=True)
         if isinstance(views, ViewOp):
             return source._viewed(views)
-        if isinstance(views, tuple):  # one behind the other
+        if isinstance(views, tuple):  # a chain of views
             return source._viewed(*views)
         return [source._viewed(v) for v in views]
 
@@ -460,7 +460,7 @@ class Trace:
         )
 
     def _fold(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        """Let NumPy compute what depends on known arrays only."""
+        """Fold a call with constant arrays only, by calling NumPy."""
         real_args, real_kwargs = _replace_known((list(args), dict(kwargs)))
         try:
             with np.errstate(all="ignore"):
@@ -484,7 +484,7 @@ class Trace:
         return known
 
     def watched(self, array: np.ndarray) -> Any:
-        """A real array as the function sees it."""
+        """A real array as the function sees it: a proxy that records reads."""
         if array.dtype.hasobject or not is_supported(array.dtype):
             return array
         known = self.watches.get(id(array))
@@ -519,7 +519,7 @@ class Trace:
     # Arrays.
 
     def known(self, array: np.ndarray, *, scalar: bool = False) -> Traced:
-        """An array whose contents are known while tracing; nothing is written until it meets a traced one."""
+        """A constant array; nothing is emitted until an operation combines it with a traced one."""
         if not is_supported(array.dtype):
             raise DTypeError(f"an array of dtype {array.dtype} cannot be used in compiled code")
         c_order = array.flags.c_contiguous or not any(array.strides)
@@ -574,14 +574,14 @@ def _is_weak(x: Any) -> bool:
 
 
 def _is_square_of_bools(base: Any, exponent: Any) -> bool:
-    """True if NumPy's operator computes `base ** exponent` as a square, the dtype of which is another one (i8)."""
+    """True if NumPy's operator computes `base ** exponent` as a square, whose dtype differs (i8)."""
     squared = type(exponent) is int and exponent == 2
     return squared and isinstance(base, Traced) and base.dtype == np.bool_ and not base._scalar
 
 
 def _is_foreign(x: Any) -> bool:
-    """An operand that knows better how to combine with arrays, such as a sparse matrix."""
-    return not isinstance(x, Traced) and (getattr(type(x), "__array_ufunc__", 0) is None or is_varying(x))
+    """True for an operand with its own rules for combining with arrays, such as a sparse matrix."""
+    return not isinstance(x, Traced) and (getattr(type(x), "__array_ufunc__", 0) is None or is_dynamic(x))
 
 
 def _arrays(tree: Any) -> list[Any]:
@@ -609,10 +609,10 @@ def _a(noun: str) -> str:
     return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
 
 
-# Kinds of composed operations whose 0-d results are NumPy scalars; views and joins of arrays are arrays.
+# Sections of composed operations whose 0-d results are NumPy scalars; views and joins of arrays are arrays.
 _REDUCING = ("elementwise", "reduction", "statistics", "numeric", "contraction")
 
-# NumPy functions that store into an argument, which must not happen to a copy of it.
+# NumPy functions that store into an argument: it must not be a copy.
 _MUTATORS = (np.place,)
 
 
@@ -624,14 +624,14 @@ def trace(
     statics: dict[int | str, Any],
     overlaps: Aliasing | None = None,
     loops: bool = False,
-    places: Sequence[Any] = (),
+    variables: Sequence[Any] = (),
     python: Any = (),
     paths: Sequence[str] = (),
 ) -> Captured:
     """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones.
 
-    `paths` are what the leaves of the arguments are called. With `loops`, Python's loops and branches become those of
-    the program. `places` are those of its state, whose values are in the argument named `STATE`.
+    `paths` are the names of the argument leaves. With `loops`, Python's loops and branches are captured as those of the
+    program. `variables` are passed in the argument named `STATE`.
     """
     from mlirml.frontend.namespace.numpy_namespace import retarget
     from mlirml.frontend.state.effects import Effects
@@ -644,14 +644,14 @@ def trace(
         cell.c_order, cell.strides = True, strides
     inputs = [
         Traced(state, cells[number], views, scalar=s.weak or s.scalar)
-        for (number, views), s in zip(aliasing.places(len(specs)), specs)
+        for (number, views), s in zip(aliasing.views_of_base(len(specs)), specs)
     ]
     state.inputs = inputs
     dynamic, kwargs = in_tree.unflatten(inputs)
     args = list(dynamic)
-    for position in sorted(place for place in statics if isinstance(place, int)):
+    for position in sorted(key for key in statics if isinstance(key, int)):
         args.insert(position, statics[position])
-    named = {place: value for place, value in statics.items() if isinstance(place, str)}
+    named = {key: value for key, value in statics.items() if isinstance(key, str)}
     for root in (function, *statics.values(), *(x for x in in_tree.with_leaves(inputs) if not isinstance(x, Traced))):
         state.reached.add(root)
     items = kwargs.get(STATE, ())
@@ -661,8 +661,8 @@ def trace(
         for x, spec, path in zip(inputs, specs, paths)
         if spec.weak and spec.dtype.kind in "bi" and isinstance(x._cell.value, Value) and id(x) not in held
     }
-    effects = Effects(state, places, items, python)
-    effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, places, python, paths)
+    effects = Effects(state, variables, items, python)
+    effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths)
     token = _CURRENT.set(state)
     try:
         with effects, recursion_errors(), _uncovered():
@@ -699,7 +699,7 @@ def trace(
         tuple(builder.constants),
         writebacks,
         tuple(builder.int_ranges),
-        effects.guards(),
+        effects.found_guards(),
         tuple(new),
         entry,
         tuple(builder.narrowed_at),
@@ -708,7 +708,7 @@ def trace(
         effects.redone,
         tuple(effects.unset),
         host_functions=tuple(builder.host_functions),
-        unrolled=tuple((state.unrolled if loops else state.passed.unrolled()).items()),
+        unrolled=tuple((state.unrolled if loops else state.location_tracker.unrolled()).items()),
     )
 
 
@@ -717,7 +717,7 @@ def value_of(state: Trace, leaf: Any, path: str) -> Value:
     if isinstance(leaf, Traced) and leaf._trace is state:
         leaf._check_region()
         return leaf._read()
-    if is_varying(leaf):
+    if is_dynamic(leaf):
         raise leaf.as_result(path)
     if type(leaf) is int and not -(1 << 63) <= leaf < 1 << 64:
         raise IntegerRangeError(f"{path} is an integer of more than 64 bits, {reprlib.repr(leaf)}", help=_WIDE)
@@ -730,7 +730,7 @@ def value_of(state: Trace, leaf: Any, path: str) -> Value:
 
 
 def _new_items(in_tree: TreeDef, inputs: Sequence[Traced], arguments: Any) -> dict[int, Any]:
-    """What the function put into the lists, dicts and dataclasses among its arguments, by leaf number."""
+    """The values that the function put into the lists, dicts and dataclasses among its arguments, by leaf index."""
     after, tree = flatten(arguments)
     before = in_tree.with_leaves(inputs)
     if tree != in_tree.without_constants():
@@ -742,14 +742,14 @@ def _new_items(in_tree: TreeDef, inputs: Sequence[Traced], arguments: Any) -> di
 
 
 def _python_kind(leaf: Any) -> tuple[bool, bool]:
-    """True if a leaf is a Python number, and whether it is a NumPy scalar."""
+    """Two flags of a leaf: it is a Python number; it is a NumPy scalar."""
     weak = _is_weak(leaf)
     return weak, not weak and (isinstance(leaf, np.generic) or (isinstance(leaf, Traced) and leaf._scalar))
 
 
 @contextmanager
 def _uncovered() -> Iterator[None]:
-    """Storing a traced array into a real one, NumPy covers our error with a ValueError of its own: uncover it."""
+    """Context manager: re-raise our error for a store into a real array, which NumPy wraps in a ValueError."""
     try:
         yield
     except ValueError as error:
@@ -761,7 +761,7 @@ def _uncovered() -> Iterator[None]:
 
 @contextmanager
 def loop_errors(state: Trace) -> Iterator[None]:
-    """A variable without a value, in the words of the user."""
+    """Context manager: errors of unassigned variables name the user's variable."""
     try:
         yield
     except NameError as error:
@@ -774,7 +774,7 @@ def loop_errors(state: Trace) -> Iterator[None]:
 
 
 class at_function:
-    """Context manager: a `CaptureError` without a place gets that of the `return`, or else of the `def`."""
+    """Context manager: a `CaptureError` without a location gets that of the `return`, or else of the `def`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
@@ -782,7 +782,7 @@ class at_function:
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+    def __exit__(self, error_type: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, CaptureError) and error.location is None:
             error.location = return_place(definition(self.function))
 
@@ -795,5 +795,5 @@ def definition(function: Any) -> SourceLocation | None:
     function = getattr(function, "__func__", function)
     code = getattr(function, "__code__", None) or getattr(vars(type(function)).get("__call__"), "__code__", None)
     if str(getattr(function, "__globals__", {}).get("__name__")).partition(".")[0] == "mlirml":
-        return None  # a transform, which does not return what the function does that was given to it
+        return None  # a transform, whose result is not that of the transformed function
     return function_location(code) if code is not None else None

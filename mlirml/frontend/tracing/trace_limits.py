@@ -1,6 +1,6 @@
 """Limits of tracing iteration by iteration: long loops are better captured as loops.
 
-Those of functions whose source cannot be read, as of `exec`, are refused.
+Long loops in functions without source, as of `exec`, are refused.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _BACKWARD = frozenset(code for name, code in dis.opmap.items() if "BACKWARD" in 
 
 
 @dataclass(eq=False)
-class _Place:
-    """A place in the user's code that operations come from, the loop around it, and how often it was passed there.
+class _Passed:
+    """A position in the user's code, the enclosing loop, and how often operations were traced there.
 
-    The loop may be one of a caller's. `run` operations came from it one after the other, in `calls` calls.
+    The loop may be one of a caller's. `run` consecutive operations were traced there, in `calls` calls.
     """
 
     location: SourceLocation
@@ -44,18 +44,18 @@ class _Place:
         return self.loop is not None and (is_long or self.stores > iteration_limits.MOST_STORES)
 
 
-class Places:
-    """The user's place of each operation. Raises for loops that go on and on, and tells which ones are unrolled.
+class LocationTracker:
+    """The user's source location of each operation. Raises for loops that exceed the limits, and records unrolled ones.
 
-    `outside` is the address of the frame that traces: loops around that are none of the program.
+    `outside` is the address of the frame that traces: loops around it are not part of the program.
     """
 
     def __init__(self, outside: int) -> None:
         self._count = 0
         self._outside = outside
-        self._last: _Place | None = None
-        self._call: FrameType | None = None  # of the last operation: kept, so that no other one has its address
-        self._passed: dict[tuple[int, int, int], _Place] = {}
+        self._last: _Passed | None = None
+        self._call: FrameType | None = None  # of the last operation: kept alive, so that its address is not reused
+        self._passed: dict[tuple[int, int, int], _Passed] = {}
         self._loops: dict[int, tuple[CodeType, tuple[_Loop, ...]]] = {}  # by the address of the code
 
     def __call__(self) -> SourceLocation | None:
@@ -72,40 +72,40 @@ class Places:
         if frame is None:
             return None
         location = frame_location(frame)
-        place = self._last
-        if place is None or location is not place.location:
-            place = self._last = self._place(frame, location)
-            place.copies += 1
-            place.run = place.calls = 0
-        place.run += 1
-        place.calls += call is not self._call
+        passed = self._last
+        if passed is None or location is not passed.location:
+            passed = self._last = self._passed_at(frame, location)
+            passed.copies += 1
+            passed.run = passed.calls = 0
+        passed.run += 1
+        passed.calls += call is not self._call
         self._call = call
-        if limited and place.is_long:
+        if limited and passed.is_long:
             raise iteration_limits.LongIteration
         return location
 
     def store(self) -> None:
-        """A part of an array is stored into at the place of the last operation."""
+        """Count a store into a slice of an array at the location of the last operation."""
         if self._last is not None:
             self._last.stores += 1
             if iteration_limits.LIMITED.get() and self._last.is_long:
                 raise iteration_limits.LongIteration
 
-    def _place(self, frame: FrameType, location: SourceLocation) -> _Place:
-        """Where an operation comes from, which is another place in another call of a function."""
+    def _passed_at(self, frame: FrameType, location: SourceLocation) -> _Passed:
+        """The record of a location, which is separate for each call of a function."""
         around: FrameType | None = frame
         loop: SourceLocation | None = None
         while around is not None and loop is None and id(around) != self._outside:
             loop = self._loop_around(around)
             caller, around = around, around.f_back
         key = id(location), id(caller.f_code), caller.f_lasti
-        place = self._passed.get(key)
-        if place is None:
-            place = self._passed[key] = _Place(location, loop)
-        return place
+        passed = self._passed.get(key)
+        if passed is None:
+            passed = self._passed[key] = _Passed(location, loop)
+        return passed
 
     def _loop_around(self, frame: FrameType) -> SourceLocation | None:
-        """The line of the innermost loop of the user's that a frame is in."""
+        """The line of the innermost user loop around a frame."""
         code, offset = frame.f_code, frame.f_lasti
         known = self._loops.get(id(code))
         if known is None:
@@ -114,16 +114,16 @@ class Places:
         return SourceLocation(code.co_filename, max(around)[2]) if around else None
 
     def unrolled(self) -> dict[SourceLocation, str]:
-        """How many copies of the body of each loop there are, by the line where it begins."""
+        """The number of copies of the body of each loop, by the line where it begins."""
         found: dict[SourceLocation, int] = {}
-        for place in self._passed.values():
-            if place.loop is not None and place.copies > 1:
-                found[place.loop] = max(place.copies, found.get(place.loop, 0))
+        for passed in self._passed.values():
+            if passed.loop is not None and passed.copies > 1:
+                found[passed.loop] = max(passed.copies, found.get(passed.loop, 0))
         return {line: f"unrolled: {copies} copies of its body" for line, copies in found.items()}
 
 
 def _loops(code: CodeType) -> tuple[_Loop, ...]:
-    """The loops of some code."""
+    """The loops of a code object."""
     if not _BACKWARD.intersection(code.co_code[::2]):
         return ()
     starts = dict(dis.findlinestarts(code))
@@ -135,19 +135,19 @@ def _loops(code: CodeType) -> tuple[_Loop, ...]:
 
 
 def _refuse_unread_loops(frame: FrameType | None) -> None:
-    """Raises `UnsupportedSyntaxError` inside of such a loop, at the nearest line around it that can be shown."""
-    unread: FrameType | None = None
+    """Raise `UnsupportedSyntaxError` inside of such a loop, at the nearest enclosing line that can be shown."""
+    opaque_frame: FrameType | None = None
     while frame is not None:
         if not is_internal(frame):
             code = frame.f_code
             if linecache.getlines(code.co_filename, frame.f_globals):
-                if unread is not None:
-                    raise _refusal(unread.f_code, code_location(code, frame.f_lasti))
-            elif unread is None and _has_loops(code):
-                unread = frame
+                if opaque_frame is not None:
+                    raise _refusal(opaque_frame.f_code, code_location(code, frame.f_lasti))
+            elif opaque_frame is None and _has_loops(code):
+                opaque_frame = frame
         frame = frame.f_back
-    if unread is not None:
-        raise _refusal(unread.f_code, code_location(unread.f_code, unread.f_lasti))
+    if opaque_frame is not None:
+        raise _refusal(opaque_frame.f_code, code_location(opaque_frame.f_code, opaque_frame.f_lasti))
 
 
 def _refusal(code: CodeType, location: SourceLocation) -> UnsupportedSyntaxError:
@@ -163,5 +163,5 @@ def _has_loops(code: CodeType) -> bool:
 
 
 def _jumps_back(code: CodeType) -> Iterator[dis.Instruction]:
-    """The jumps that end the iterations of loops."""
+    """The backward jumps, which end the iterations of loops."""
     return (one for one in dis.get_instructions(code) if one.opcode in _JUMPS and one.argval < one.offset)

@@ -1,7 +1,7 @@
-"""Indices that are out of bounds whenever they are reached, where it is not known whether they are.
+"""Indices that are out of bounds in code that may never be executed.
 
-They are in branches, and in loops that may have no iteration. The program checks them there, and goes on with an array
-that has room for them.
+They are in branches, and in loops that may be zero-trip. The program checks them there, and goes on with an array that
+is large enough.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ MOST = 1 << 16
 
 
 def stand_in(array: Traced, error: IndexOutOfBoundsError) -> Traced:
-    """Zeros with an axis as long as the index needs, after a check that fails; the error where the index is reached."""
+    """Zeros with an axis as long as the index needs, after a check that fails; raises the error if the index is
+    certainly reached.
+    """
     from mlirml.frontend.loops.construct import is_certain
 
     trace = array._trace

@@ -1,8 +1,8 @@
 """Derivatives of functions of complex numbers, by their formulae.
 
-The programs that compute these functions look at cases, such as which part is the larger one, and take magnitudes and
-shortcuts on the axes: the number is right, but not the slope where cases meet. So derivatives are those of
-`ml.custom_jvp` with the rules below, in the functions themselves, for derivatives of every order.
+The programs that compute these functions branch, by the larger part for example, and take magnitudes and shortcuts on
+the axes: the value is right, but the slope is not where branches meet. So derivatives are those of `ml.custom_jvp` with
+the rules below, in the functions themselves, for derivatives of every order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
     from mlirml.ops import OpDef
 
-# The tangent of f(z), of a tangent t, of z, and of the result y.
+# Rules: the tangent of f(z), from a tangent t, from z, and from the result y.
 _RULES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "exp": lambda t, z, y: t * y,
     "exp2": lambda t, z, y: t * y * math.log(2),
@@ -37,7 +37,7 @@ _RULES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "sinh": lambda t, z, y: t * np.cosh(z),
     "cosh": lambda t, z, y: t * np.sinh(z),
     "tanh": lambda t, z, y: t * (1 - y) * (1 + y),
-    # Roots of both factors, so that the cuts are those of the function.
+    # Roots of both factors, so that the branch cuts are those of the function.
     "arcsin": lambda t, z, y: t / (np.sqrt(1 - z) * np.sqrt(1 + z)),
     "arccos": lambda t, z, y: -t / (np.sqrt(1 - z) * np.sqrt(1 + z)),
     "arctan": lambda t, z, y: t / ((1 + 1j * z) * (1 - 1j * z)),
@@ -60,7 +60,7 @@ def _of_exponent(t: Any, z: Any, y: Any) -> Any:
 
 
 def with_formula(trace: Trace, record: OpDef, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """The result of a function that is differentiated, of complex numbers or twice; None for what needs no formula."""
+    """The result of a complex function with its derivative rule, if it is differentiated; None if no rule is needed."""
     if record.name == "prod" and (trace.derivatives > 1 or is_complex_object(args[0])):
         return product_of_pairs(trace, *args, **kwargs)
     if record.name not in _RULES and record.name not in ("power", "float_power"):

@@ -1,4 +1,4 @@
-"""Functions with derivatives of their own, and functions that are computed again: marks around what they do."""
+"""Functions with custom derivatives, and recomputed functions: marker operations around their code."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from mlirml.errors import ArgumentError, CaptureError, ShapeError
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.trace import Trace, at_function, value_of
 from mlirml.frontend.transforms.derivatives import conjugate, has_derivatives, mark, wrapped
-from mlirml.frontend.transforms.nested_calls import inside
+from mlirml.frontend.transforms.nested_calls import callee_in_trace
 from mlirml.ir.text.builder import Value
 from mlirml.ir.text.complex import parts_of
 
@@ -20,7 +20,7 @@ from mlirml.ir.text.complex import parts_of
 def marked(
     trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str], tags: str
 ) -> tuple[list[Any], list[Value | None]]:
-    """Floats among leaves behind a mark; all others, functions and texts too, as they are."""
+    """Float leaves passed through a marker operation; all others, functions and texts too, unchanged."""
     found: list[Any] = []
     values: list[Value | None] = []
     for leaf, path in zip(leaves, paths):
@@ -44,15 +44,15 @@ def call_with_vjp(
     fixed: Sequence[int],
     name: str,
 ) -> Any:
-    """Call `forward`, and write what `backward` makes of cotangents, to be used where they come.
+    """Call `forward`, and trace `backward`, whose results are used as the cotangents of the arguments.
 
-    `fixed` are the places of arguments that have no cotangents; `backward` takes them first.
+    `fixed` are the positions of arguments that have no cotangents; `backward` takes them first.
 
-    What both do is differentiated once less than the call is, so that they may call the function themselves; where
-    nothing is differentiated, only `function` is called.
+    The code of both is differentiated once less than the call is, so that they may call the function itself; if nothing
+    is differentiated, only `function` is called.
     """
     if not trace.derivatives:
-        return inside(function, trace)(*args)
+        return callee_in_trace(function, trace)(*args)
     with trace.differentiated(-1):
         return _call_with_vjp(trace, forward, backward, args, fixed, name)
 
@@ -66,31 +66,33 @@ def _call_with_vjp(
     name: str,
 ) -> Any:
     with at_user_line():
-        leaves, tree = flatten(tuple(x for place, x in enumerate(args) if place not in fixed))
+        leaves, tree = flatten(tuple(x for position, x in enumerate(args) if position not in fixed))
         tags = f"group = {trace.new_request()} : i64"
         inner, opened = marked(trace, "custom_input", leaves, tree.paths("argument"), tags)
         rest = iter(tree.unflatten(inner))
-        called = [x if place in fixed else next(rest) for place, x in enumerate(args)]
-    pair = inside(forward, trace)(*called)
+        called = [x if position in fixed else next(rest) for position, x in enumerate(args)]
+    pair = callee_in_trace(forward, trace)(*called)
     with at_user_line(), at_function(forward):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise CaptureError(f"custom_vjp: the forward function of `{name}` must return a pair (result, residuals)")
         results, out_tree = flatten(pair[0])
         outputs, closed = marked(trace, "custom_output", results, out_tree.paths("result"), tags)
         seeds = [None if v is None else _cotangent(trace, v, tags) for v in closed]
-    found = inside(backward, trace)(*(args[place] for place in fixed), pair[1], out_tree.unflatten(seeds))
+    found = callee_in_trace(backward, trace)(
+        *(args[position] for position in fixed), pair[1], out_tree.unflatten(seeds)
+    )
     with at_user_line(), at_function(backward):
         _give(trace, name, found, tree, opened, tags)
     return out_tree.unflatten(outputs)
 
 
 def _cotangent(trace: Trace, output: Value, tags: str) -> Any:
-    """What stands for the cotangent of an output."""
+    """A placeholder operation for the cotangent of an output."""
     return wrapped(trace, conjugate(trace, mark(trace, "custom_cotangent", tags, output)))
 
 
 def _give(trace: Trace, name: str, found: Any, tree: TreeDef, opened: Sequence[Value | None], tags: str) -> None:
-    """Say which cotangent belongs to which argument."""
+    """Emit the operations that assign cotangents to arguments."""
     if not isinstance(found, tuple) or len(found) != len(tree.children):
         raise ArgumentError(
             f"custom_vjp: the backward function of `{name}` must return a tuple of {len(tree.children)} cotangents",
@@ -123,16 +125,16 @@ def call_with_jvp(
     fixed: Sequence[int],
     name: str,
 ) -> Any:
-    """Call the rule of a function for its result, and write what it makes of tangents, to be used where they come.
+    """Call the rule of a function for its result, and trace the tangent of the result, which is used in forward mode.
 
-    `fixed` are the places of arguments that the rule takes as they are, first. What the rule does is differentiated
-    once less than the call is, so that it may call the function itself; where nothing is differentiated, only
-    `function` is called.
+    `fixed` are the positions of arguments that the rule takes unchanged, first. The code of the rule is differentiated
+    once less than the call is, so that it may call the function itself; if nothing is differentiated, only `function`
+    is called.
     """
     if not trace.derivatives:
-        return inside(function, trace)(*args)
+        return callee_in_trace(function, trace)(*args)
     with at_user_line():
-        leaves, tree = flatten(tuple(x for place, x in enumerate(args) if place not in fixed))
+        leaves, tree = flatten(tuple(x for position, x in enumerate(args) if position not in fixed))
         tags = f"group = {trace.new_request()} : i64, depth = {trace.derivatives} : i64"
         inner, opened = marked(trace, "custom_primal", leaves, tree.paths("primals"), tags)
         moves = [
@@ -141,9 +143,9 @@ def call_with_jvp(
             else wrapped(trace, mark(trace, "custom_tangent", tags, value), leaf)
             for leaf, value in zip(leaves, opened)
         ]
-        first = [args[place] for place in fixed]
+        first = [args[position] for position in fixed]
     with trace.differentiated(-1):
-        pair = inside(rule, trace)(*first, tree.unflatten(inner), tree.unflatten(moves))
+        pair = callee_in_trace(rule, trace)(*first, tree.unflatten(inner), tree.unflatten(moves))
     with at_user_line(), at_function(rule):
         if not isinstance(pair, tuple) or len(pair) != 2:
             raise CaptureError(f"custom_jvp: the rule of `{name}` must return a pair (result, tangent of the result)")
@@ -162,7 +164,7 @@ def call_with_jvp(
 
 
 def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str, tags: str) -> Any:
-    """A result with its tangent; anything but floats as it is."""
+    """A result paired with its tangent; anything but floats unchanged."""
     value = value_of(trace, leaf, path)
     if not has_derivatives(value):
         return leaf
@@ -174,14 +176,14 @@ def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str, tags: s
 
 
 def call_again(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], policy: str) -> Any:
-    """Call a function whose inner values are not kept for derivatives, but computed again."""
+    """Call a function whose intermediate values are recomputed for derivatives instead of saved."""
     if not trace.derivatives:
-        return inside(function, trace)(*args)
+        return callee_in_trace(function, trace)(*args)
     with at_user_line():
         leaves, tree = flatten(args)
         tags = f'group = {trace.new_request()} : i64, policy = "{policy}"'
         inner, _ = marked(trace, "again_input", leaves, tree.paths("argument"), tags)
-    result = inside(function, trace)(*tree.unflatten(inner))
+    result = callee_in_trace(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         results, out_tree = flatten(result)
         outputs, _ = marked(trace, "again_output", results, out_tree.paths("result"), tags)

@@ -1,4 +1,4 @@
-"""Trace transforms: what a function does is written between the operations that open and close a request."""
+"""Transforms of traced functions: a function is traced between the operations that open and close a request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.state.objects import flatten_parameters
 from mlirml.frontend.tracing.array import Cell, Traced
 from mlirml.frontend.tracing.trace import Trace, at_function, value_of
-from mlirml.frontend.transforms.nested_calls import inside
+from mlirml.frontend.transforms.nested_calls import callee_in_trace
 from mlirml.ir.text.builder import Value
 from mlirml.ir.text.complex import ComplexValue, parts_of
 from mlirml.ir.text.dtypes import describe, is_float
@@ -24,7 +24,7 @@ from mlirml.ops import OPS
 
 @dataclass
 class Pulled:
-    """The result of a function that can be gone back through: one `ml.vjp`."""
+    """The result of a function with its pullback: one `ml.vjp`."""
 
     trace: Trace
     name: str
@@ -54,7 +54,7 @@ class Pulled:
 
 
 def mark(trace: Trace, name: str, tags: str, *values: Value) -> Value:
-    """An operation of our dialect on values of one type, which gives another one; for complex ones on both parts."""
+    """An operation of the mlirml dialect on values of one type, with one result; for complex values on both parts."""
 
     def build(parts: Sequence[Value]) -> Value:
         first, types = parts[0], ", ".join(x.type for x in parts)
@@ -67,7 +67,7 @@ def mark(trace: Trace, name: str, tags: str, *values: Value) -> Value:
 
 
 def conjugate(trace: Trace, value: Value) -> Value:
-    """A cotangent as the pair of those of its parts, and back: its product with a change is real(cotangent * change).
+    """The conjugate of a cotangent, so that its product with a change is real(cotangent * change).
 
     So the gradient of a real function of x + iy is df/dx - i df/dy, as in JAX.
     """
@@ -79,9 +79,9 @@ def conjugate(trace: Trace, value: Value) -> Value:
 
 def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any],
                argnums: tuple[int, ...], named: tuple[int, ...] = ()) -> Pulled:  # fmt: skip
-    """Call a function so that its result can be differentiated by the arguments `argnums`.
+    """Trace a function so that its result can be differentiated by the arguments `argnums`.
 
-    `named` are the places that errors call them by, where they have others in the user's call.
+    `named` are the positions that errors name them by, if they differ in the user's call.
     """
     with at_user_line():
         wanted = tuple(args[i] for i in argnums)
@@ -95,7 +95,7 @@ def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tupl
         for i, value in zip(argnums, filling.fill(wanted, tree)):
             called[i] = value
         with trace.differentiated():
-            result = inside(function, trace)(*called, **kwargs)
+            result = callee_in_trace(function, trace)(*called, **kwargs)
     finally:
         filling.undo()
     with at_user_line(), at_function(function):
@@ -117,7 +117,7 @@ def trace_jvp(
         opened = [mark(trace, "dual", tags, v, t) for v, t in zip(values, moves)]
         inner = [wrapped(trace, replace(o, weak=v.weak), leaf) for o, v, leaf in zip(opened, values, leaves)]
     with trace.differentiated():
-        result = inside(function, trace)(*tree.unflatten(inner))
+        result = callee_in_trace(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         _check_not_stored("jvp", inner)
         results, out_tree = flatten(result)
@@ -132,7 +132,7 @@ def trace_jvp(
 
 
 def scalar_output(pulled: Pulled, function: Callable[..., Any], leaves: Sequence[Value]) -> Value:
-    """The one number that a gradient is taken of."""
+    """The scalar result whose gradient is taken."""
     with at_user_line(), at_function(function):
         if len(leaves) != 1 or leaves[0].shape != () or not is_float(leaves[0].dtype):
             given = ", ".join(describe(v.shape, v.dtype) for v in leaves) or "nothing"
@@ -145,7 +145,7 @@ def scalar_output(pulled: Pulled, function: Callable[..., Any], leaves: Sequence
 
 
 def cotangents_of(pulled: Pulled, given: Any) -> list[Value | None]:
-    """What the user passes to a pullback, checked."""
+    """The cotangents that the user passes to a pullback, checked."""
     floats = [v for v in pulled.outputs if has_derivatives(v)]
     if len(floats) == len(pulled.outputs):
         return list(_matching(pulled.trace, "vjp", "cotangents", given, pulled.out_tree, pulled.outputs))
@@ -159,7 +159,7 @@ def cotangents_of(pulled: Pulled, given: Any) -> list[Value | None]:
 
 
 def ones(trace: Trace, value: Value) -> Value:
-    """The cotangent of a number by itself."""
+    """The cotangent of a value by itself."""
     return trace.builder.filled(value.shape, value.dtype, 1)
 
 
@@ -171,17 +171,17 @@ def wrapped(trace: Trace, value: Value, like: Any = None) -> Traced:
 
 
 def has_derivatives(value: Value) -> bool:
-    """True if a value is a float, real or complex."""
+    """True for floats, real or complex."""
     return is_float(value.dtype) or value.dtype.kind == "c"
 
 
-def paths_of(tree: TreeDef, places: Sequence[int]) -> list[str]:
-    """How errors call the leaves of arguments that stand at these places of the user's call."""
-    return [path for place, child in zip(places, tree.children) for path in child.paths(f"argument[{place}]")]
+def paths_of(tree: TreeDef, positions: Sequence[int]) -> list[str]:
+    """The names, in messages, of the leaves of arguments at these positions of the user's call."""
+    return [path for position, child in zip(positions, tree.children) for path in child.paths(f"argument[{position}]")]
 
 
 def floats(trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str]) -> list[Value]:
-    """Arguments to differentiate by, as values; Python's ints are no floats either."""
+    """Arguments to differentiate by, as values; Python's ints are refused too."""
     values = [value_of(trace, leaf, path) for leaf, path in zip(leaves, paths)]
     for value, path in zip(values, paths):
         if not has_derivatives(value):
@@ -250,34 +250,34 @@ def trace_vmap(
             value = value_of(trace, _front(leaf, axis), path)
             one = _batched(trace, "unbatch", f"group = {group} : i64", value, value.shape[1:])
             inner.append(wrapped(trace, one))
-    result = inside(function, trace)(*tree.unflatten(inner))
+    result = callee_in_trace(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         for x in inner:
             if isinstance(x, Traced) and x._cell.written and x not in leaves:
                 _check_not_stored("vmap", [x])
         results, out_tree = flatten(result)
-        places = spread_axes("out_axes", out_axes, out_tree, None)
+        positions = spread_axes("out_axes", out_axes, out_tree, None)
         found = []
-        for leaf, place, path in zip(results, places, out_tree.paths("result")):
+        for leaf, position, path in zip(results, positions, out_tree.paths("result")):
             value = value_of(trace, leaf, path)
             tags = f"group = {group} : i64, size = {size} : i64"
-            if place is None:
+            if position is None:
                 shared = _batched(trace, "vmap", f"{tags}, shared", value, value.shape)
                 found.append(Traced(trace, Cell(shared, owned=True)))
                 continue
             shape = (size, *value.shape)
             many = Traced(trace, Cell(_batched(trace, "vmap", tags, value, shape), owned=True))
-            if not -len(shape) <= place < len(shape):
+            if not -len(shape) <= position < len(shape):
                 raise ShapeError(
-                    f"vmap: out_axes={place} of a result with {_dimensions(shape)}",
+                    f"vmap: out_axes={position} of a result with {_dimensions(shape)}",
                     help=f"that of the examples is one of them: give an axis from {-len(shape)} to {len(shape) - 1}",
                 )
-            found.append(many if place in (0, -len(shape)) else _moved(many, 0, place).copy())
+            found.append(many if position in (0, -len(shape)) else _moved(many, 0, position).copy())
     return out_tree.unflatten(found)
 
 
 def _batched(trace: Trace, name: str, tags: str, value: Value, shape: tuple[int, ...]) -> Value:
-    """The beginning or the end of a request for a batch; for complex values of both parts."""
+    """The operation that begins or ends a request for a batch; for complex values on both parts."""
 
     def build(part: Value) -> Value:
         kind = replace(part, shape=shape).type
@@ -288,7 +288,7 @@ def _batched(trace: Trace, name: str, tags: str, value: Value, shape: tuple[int,
 
 
 def spread_axes(name: str, axes: Any, tree: TreeDef, top: type | None) -> list[int | None]:
-    """An axis for each leaf: where `axes` has a number or None, it holds for all below."""
+    """The axis of each leaf: a number or None in `axes` holds for all leaves below it."""
     if axes is None or type(axes) is int:
         return [axes] * tree.leaf_count()
     kind = type(axes)
@@ -305,7 +305,7 @@ def spread_axes(name: str, axes: Any, tree: TreeDef, top: type | None) -> list[i
 
 
 def described(tree: TreeDef) -> str:
-    """What a structure holds, in the words of errors."""
+    """A structure as messages describe it."""
     if isinstance(tree.kind, str):
         return "one value is"
     keys = f" {', '.join(map(repr, tree.keys))}" if tree.kind is dict else ""
@@ -317,7 +317,7 @@ def _dimensions(shape: Sequence[int]) -> str:
 
 
 def _batch_size(leaves: Sequence[Any], paths: Sequence[str], axes: Sequence[int | None], axis_size: int | None) -> int:
-    """The number of examples, which all arguments agree on."""
+    """The batch size, on which all arguments agree."""
     if axis_size is not None and (not isinstance(axis_size, int) or axis_size < 0):
         raise ArgumentError(f"vmap: axis_size must be a number of examples, got: {axis_size!r}")
     size, first = axis_size, "axis_size"

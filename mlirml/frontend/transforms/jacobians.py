@@ -1,4 +1,4 @@
-"""Jacobians: vector products with all unit vectors at once."""
+"""Jacobians: vector products with all unit vectors, as one batch."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from mlirml.errors import DTypeError
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.trace import current_trace, value_of
 from mlirml.frontend.transforms import derivatives
-from mlirml.frontend.transforms.nested_calls import inside
+from mlirml.frontend.transforms.nested_calls import callee_in_trace
 from mlirml.ir.text.builder import Value
 
 
-def jacobian_reverse(function: Callable[..., Any], wanted: Sequence[Any], places: tuple[int, ...], single: bool) -> Any:
-    """One sweep for each element of the result. `places` are those of the arguments in the user's call."""
+def jacobian_reverse(
+    function: Callable[..., Any], wanted: Sequence[Any], positions: tuple[int, ...], single: bool
+) -> Any:
+    """One pullback for each element of the result. `positions` are those of the arguments in the user's call."""
     trace = current_trace()
     assert trace is not None
     numbers = tuple(range(len(wanted)))
-    pulled = derivatives.trace_pull(trace, "jacrev", function, tuple(wanted), {}, numbers, places)
+    pulled = derivatives.trace_pull(trace, "jacrev", function, tuple(wanted), {}, numbers, positions)
     b = trace.builder
     rows = []
     refuse_complex("jacrev", (*pulled.independents, *pulled.outputs))
@@ -41,17 +43,19 @@ def jacobian_reverse(function: Callable[..., Any], wanted: Sequence[Any], places
     return pulled.out_tree.unflatten(rows)
 
 
-def jacobian_forward(function: Callable[..., Any], wanted: Sequence[Any], places: tuple[int, ...], single: bool) -> Any:
-    """One sweep for each element of the arguments. `places` are theirs in the user's call."""
+def jacobian_forward(
+    function: Callable[..., Any], wanted: Sequence[Any], positions: tuple[int, ...], single: bool
+) -> Any:
+    """One pushforward for each element of the arguments. `positions` are theirs in the user's call."""
     trace = current_trace()
     assert trace is not None
     leaves, tree = flatten(tuple(wanted))
     with at_user_line():
-        values = derivatives.floats(trace, "jacfwd", leaves, derivatives.paths_of(tree, places))
+        values = derivatives.floats(trace, "jacfwd", leaves, derivatives.paths_of(tree, positions))
     refuse_complex("jacfwd", values)
     if not leaves:
         empty = tree.unflatten([])
-        out_tree = flatten(inside(function, trace)(*wanted))[1]
+        out_tree = flatten(callee_in_trace(function, trace)(*wanted))[1]
         return out_tree.unflatten([empty[0] if single else empty] * out_tree.leaf_count())
     columns: list[list[Any]] = []
     for number, leaf in enumerate(leaves):
@@ -74,7 +78,7 @@ def jacobian_forward(function: Callable[..., Any], wanted: Sequence[Any], places
 
 
 def refuse_complex(name: str, values: Sequence[Value]) -> None:
-    """Raise for complex numbers, for which a matrix is no derivative in general."""
+    """Raise for complex numbers, whose derivative is no matrix in general."""
     with at_user_line():
         if any(value.dtype.kind == "c" for value in values):
             raise DTypeError(

@@ -1,4 +1,4 @@
-"""How a transform calls the function that it is given, where a function is being traced."""
+"""The calls that a transform makes, during tracing, of the function that it is given."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from mlirml.frontend.namespace.numpy_namespace import Overlay, retarget
 from mlirml.frontend.tracing.trace import Trace
 
 
-def inside(function: Callable[..., Any], trace: Trace) -> Callable[..., Any]:
-    """The function as traced code calls it: with its loops, if it would be compiled with them on its own."""
+def callee_in_trace(function: Callable[..., Any], trace: Trace) -> Callable[..., Any]:
+    """The callable by which traced code calls a function: with its loops kept, if `compile` would keep them."""
     defined_here = isinstance(getattr(function, "__globals__", None), Overlay)
     if defined_here or hasattr(function, MARK) or TRACED_ONLY.get():
         return retarget(function, trace)

@@ -1,1 +1,1 @@
-"""IR written as text, without the bindings: types, structured operations, control flow, complex numbers."""
+"""Builders that write IR as text, without the bindings: types, structured operations, control flow, complex numbers."""

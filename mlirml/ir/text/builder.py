@@ -1,4 +1,4 @@
-"""Write MLIR for captured programs as text: types, attributes and operations, each with its source location.
+"""Builder that writes captured programs as MLIR text: types, attributes and operations with source locations.
 
 Text is the cheap way (about 3 us to write an operation and 15 us to parse it, against 15 to 290 us through the
 bindings), and a program whose text is already known need not be parsed at all.
@@ -20,12 +20,12 @@ from mlirml.ir.text.dtypes import describe, is_float, mlir_name, short_name, ten
 LOC = "\x01"
 SMALL_CONSTANT_BYTES = 1024
 SHARED_CONSTANT_BYTES = 1 << 20
-"""Larger constants are not compared."""
+"""Larger constants are not compared for equality."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """An SSA value of tensor type. `weak` says that it comes from a Python scalar and gives way in promotion."""
+    """An SSA value of tensor type. `weak`: it comes from a Python scalar and yields to other dtypes in promotion."""
 
     name: str
     shape: tuple[int, ...]
@@ -50,7 +50,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Scalar:
-    """A scalar known when tracing; `weak` for Python's own bool, int, float and complex."""
+    """A scalar known at trace time; `weak` for Python's own bool, int, float and complex."""
 
     value: bool | int | float | complex | np.generic
     weak: bool = True
@@ -123,10 +123,10 @@ class Body:
         convert = "arith.trunci" if width > wanted else "arith.extsi" if source.kind == "i" else "arith.extui"
         return self.op(f"{convert} {x}", f"{s} to {t}")
 
-    def _to_bool(self, x: str, source: np.dtype, kind: str) -> str:
+    def _to_bool(self, x: str, source: np.dtype, result_type: str) -> str:
         zero = self.constant(0, source)
         compare = "arith.cmpf une" if is_float(source) else "arith.cmpi ne"
-        return self.op(f"{compare}, {x}, {zero}", kind)
+        return self.op(f"{compare}, {x}, {zero}", result_type)
 
     def _cast_float(self, x: str, source: np.dtype, target: np.dtype) -> str:
         s, t = mlir_name(source), mlir_name(target)
@@ -138,7 +138,9 @@ class Body:
         return self._float_to_integer(x, source, target)
 
     def _float_to_integer(self, x: str, source: np.dtype, target: np.dtype) -> str:
-        """As on x86: a narrow integer is the low part of a wider one, so that -1.0 is the largest unsigned number."""
+        """Float to integer conversion with x86 semantics: a narrow integer is the low part of a wider one, so that -1.0
+        converts to the largest unsigned integer.
+        """
         s, t = mlir_name(source), mlir_name(target)
         if target.itemsize < 4 or target == np.uint32:
             wide = np.dtype(np.int64 if target == np.uint32 else np.int32)
@@ -158,20 +160,20 @@ class Body:
 
 @dataclass(eq=False)
 class Region:
-    """A region of an operation, or the body of `@main`. Values computed in it may be used while it is open.
+    """A region of an operation, or the body of `@main`. Values defined in it may be used while it is open.
 
-    `owner` is what the user calls it: "the body of `ml.scan`".
+    `owner` is the user's name for it: "the body of `ml.scan`".
     """
 
     parent: Region | None = None
     owner: str = ""
     open: bool = True
-    construct: Any = None  # the loop or branch that knows what to do about stores into arrays from outside
+    construct: Any = None  # the loop or branch that handles stores into arrays defined outside of it
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A place in a program, to which `Builder.rewind` takes it back."""
+    """A position in a program, to which `Builder.rewind` takes it back."""
 
     operations: int
     ranges: int
@@ -182,7 +184,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Check:
-    """What the user is told when a `cf.assert` fails. `kind` is the name of the error's class.
+    """The error that is raised when a `cf.assert` fails. `kind` is the name of the error's class.
 
     `raised` is the exception of a `raise` statement of the user's, which is raised itself.
     """
@@ -192,18 +194,18 @@ class Check:
     help: str | None = None
     location: SourceLocation | None = None
     raised: Exception | None = None
-    about: str | None = None  # the message with "{}" for the number that the check is about, where that is known
+    about: str | None = None  # the message with "{}" for the checked index or value, where that is available
 
 
 class Builder:
-    """Collects the operations of `@main`. `location` is called for the user's place of each operation.
+    """Collects the operations of `@main`. `location` returns the user's source location of the operation being written.
 
     Operations with regions are written between `begin` and `end`; `region` is the innermost one that is open.
     """
 
     def __init__(self, location: Callable[[], SourceLocation | None] = lambda: None) -> None:
         self._operations: list[str] = []
-        self.requests = 0  # operations so far that what is differentiated, batched or computed again lies between
+        self.requests = 0  # count of operations that delimit a differentiated, batched or recomputed part so far
         self._locations: list[SourceLocation | None] = []
         self._location = location
         self._count = 0
@@ -213,12 +215,12 @@ class Builder:
         self._constant_values: dict[int, Value] = {}
         self._known_constants: dict[tuple[str, tuple[int, ...], bytes], np.ndarray] = {}
         self.int_ranges: list[tuple[int, int, int, str]] = []
-        self.narrowed_at: list[SourceLocation | None] = []  # where each of `int_ranges` comes from
-        self.lenient = False  # whether Python integers of unknown size may be narrowed, since they may yet be no such
+        self.narrowed_at: list[SourceLocation | None] = []  # the source location of each of `int_ranges`
+        self.lenient = False  # whether Python integers of unknown range may be narrowed, as they may yet be strong
         self.narrowed_leniently = False
         self.known_ranges: dict[str, tuple[int, int]] = {}  # the limits of weak integers other than arguments
         self.checks: list[Check] = []
-        self.host_functions: list[Any] = []  # what the program calls in Python, by number
+        self.host_functions: list[Any] = []  # the Python functions that the program calls
         self._contents: dict[str, np.ndarray] = {}  # of constants, by name
 
     def argument(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> Value:
@@ -265,27 +267,27 @@ class Builder:
         self._locations.append(self._location())
 
     def last_line(self) -> tuple[int, str]:
-        """The number of the line written last, and the line."""
+        """The index of the line written last, and the line."""
         return len(self._operations) - 1, self._operations[-1]
 
     def has_line(self, number: int, text: str) -> bool:
-        """True if a line is where it was written."""
+        """True if this line is still at the index where it was written."""
         return number < len(self._operations) and self._operations[number] is text
 
     # Regions.
 
     def begin(self, owner: str) -> int:
-        """Open a region of a new operation; the number of its first line, which `set_line` writes."""
+        """Open a region of a new operation; returns the index of its first line, for `set_line`."""
         self.region = Region(self.region, owner)
         self._append("")
         return len(self._operations) - 1
 
     def set_line(self, number: int, text: str) -> None:
-        """Write a line that was left open; it carries no location."""
+        """Fill in a line reserved by `begin`; it has no location."""
         self._operations[number] = text
 
     def next_region(self, text: str, owner: str | None = None) -> None:
-        """Close the innermost region and open another one of the same operation; `text` stands between them."""
+        """Close the innermost region and open another one of the same operation; `text` is written between them."""
         self.region.open = False
         self.region = Region(self.region.parent, self.region.owner if owner is None else owner)
         self._append(text)
@@ -298,20 +300,20 @@ class Builder:
         self._append(f"}}{' ' + attributes if attributes else ''}{LOC}")
 
     def insert(self, number: int, text: str) -> str:
-        """An operation with one result in front of line `number`; the result's name."""
+        """Insert an operation with one result before line `number`; returns the result's name."""
         name = self.fresh()
         self._operations.insert(number, f"{name} = {text}{LOC}")
         self._locations.insert(number, self._location())
         return name
 
     def mark(self) -> Mark:
-        """The end of the program so far."""
+        """The current end of the program, for `rewind`."""
         return Mark(
             len(self._operations), len(self.int_ranges), len(self.checks), len(self.host_functions), self.region
         )
 
     def rewind(self, mark: Mark) -> None:
-        """Forget the operations after a mark, and close the regions opened since."""
+        """Erase the operations after a mark, and close the regions opened since."""
         region: Region | None = self.region
         while region is not None and region is not mark.region:
             region.open = False
@@ -335,10 +337,10 @@ class Builder:
         return name
 
     def check(self, condition: str, check: Check, base: int | None = None) -> None:
-        """Let the call fail with this error, after the program has run, when a scalar of type i1 is false.
+        """Let the call raise this error, after the program has run, if a scalar of type i1 is false.
 
-        What follows runs all the same, and must be safe. `base` is what was added to the number that the check is
-        about in front of the comparison that gives the condition.
+        The operations after it are executed all the same, and must be safe. `base` is the offset that was added to the
+        checked number before the comparison.
         """
         number = len(self.checks)
         self.checks.append(replace(check, location=self._location()))
@@ -357,7 +359,7 @@ class Builder:
         return name
 
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Value:
-        """An uninitialised tensor, for the outs of structured ops."""
+        """An uninitialised tensor, for the inits of structured operations."""
         return self.op(f"tensor.empty() : {tensor_type(tuple(shape), dtype)}", shape, dtype)
 
     def filled(self, shape: Sequence[int], dtype: np.dtype, value: object) -> Value:
@@ -437,7 +439,7 @@ class Builder:
         self,
         inputs: Sequence[Value],
         maps: Sequence[Sequence[int]],
-        outs: tuple[Value, Value],
+        inits: tuple[Value, Value],
         out_map: Sequence[int],
         iterators: Sequence[str],
         body: Callable[[Body, list[str], list[str]], tuple[str, str]],
@@ -446,15 +448,15 @@ class Builder:
         block = Body()
         names, accumulators = [f"%a{i}" for i in range(len(inputs))], ["%acc0", "%acc1"]
         results = body(block, names, accumulators)
-        kinds = ", ".join(mlir_name(o.dtype) for o in outs)
+        kinds = ", ".join(mlir_name(o.dtype) for o in inits)
         block.lines.append(f"linalg.yield {', '.join(results)} : {kinds}{LOC}")
-        signature = [f"{n}: {mlir_name(v.dtype)}{LOC}" for n, v in zip([*names, *accumulators], [*inputs, *outs])]
-        types = ", ".join(o.type for o in outs)
+        signature = [f"{n}: {mlir_name(v.dtype)}{LOC}" for n, v in zip([*names, *accumulators], [*inputs, *inits])]
+        types = ", ".join(o.type for o in inits)
         return self.op2(
             f"linalg.generic {_traits([*maps, out_map, out_map], iterators)} {_ins(inputs)}"
-            f"outs({', '.join(o.name for o in outs)} : {types}) {{\n"
+            f"outs({', '.join(o.name for o in inits)} : {types}) {{\n"
             f"^bb0({', '.join(signature)}):\n" + "\n".join(block.lines) + f"\n}} -> ({types})",
-            *outs,
+            *inits,
         )
 
     def elementwise(
@@ -651,7 +653,7 @@ class Builder:
         """
         table: dict[SourceLocation | None, str] = {}
 
-        def place(location: SourceLocation | None) -> str:
+        def location_suffix(location: SourceLocation | None) -> str:
             if not locations:
                 return ""
             location = location or entry
@@ -659,18 +661,16 @@ class Builder:
                 table[location] = f"#loc{len(table)}"
             return f" loc({table[location]})"
 
-        entry_place = place(entry)
-        arguments = ", ".join(
-            f"{v.name}: {v.type}{entry_place}" for v in [*self.arguments, *self._constant_values.values()]
-        )
+        suffix = location_suffix(entry)
+        arguments = ", ".join(f"{v.name}: {v.type}{suffix}" for v in [*self.arguments, *self._constant_values.values()])
         types = ", ".join(v.type for v in results)
         pairs = ", ".join(f"{result}, {argument}" for result, argument in writebacks)
         given = f", mlirml.donated = array<i64: {', '.join(map(str, donated))}>" if donated else ""
         attributes = f"attributes {{mlirml.writebacks = array<i64: {pairs}>{given}}} " if pairs else ""
         lines = [f"module {{\nfunc.func @main({arguments}) -> ({types}) {attributes}{{"]
-        lines += [t.replace(LOC, place(at)) for t, at in zip(self._operations, self._locations)]
+        lines += [t.replace(LOC, location_suffix(at)) for t, at in zip(self._operations, self._locations)]
         names = ", ".join(v.name for v in results)
-        lines.append(f"return {names}{' : ' if results else ''}{types}{entry_place}\n}}{entry_place}\n}}{entry_place}")
+        lines.append(f"return {names}{' : ' if results else ''}{types}{suffix}\n}}{suffix}\n}}{suffix}")
         lines += [f"{alias} = {_location_text(at)}" for at, alias in table.items()]
         return "\n".join(lines) + "\n"
 
@@ -716,10 +716,10 @@ def _ins(inputs: Sequence[Value]) -> str:
     return f"ins({', '.join(v.name for v in inputs)} : {', '.join(v.type for v in inputs)}) "
 
 
-def _nest(words: list[str], shape: tuple[int, ...]) -> str:
+def _nest(elements: list[str], shape: tuple[int, ...]) -> str:
     for n in reversed(shape):
-        words = ["[" + ", ".join(words[i : i + n]) + "]" for i in range(0, len(words), n)]
-    return words[0]
+        elements = ["[" + ", ".join(elements[i : i + n]) + "]" for i in range(0, len(elements), n)]
+    return elements[0]
 
 
 def common_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]] | None:

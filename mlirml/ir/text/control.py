@@ -1,7 +1,7 @@
-"""Write structured control flow, `scf.for`, `scf.while`, `scf.if` and `scf.index_switch`, over tensors.
+"""Writers of structured control flow, `scf.for`, `scf.while`, `scf.if` and `scf.index_switch`, over tensors.
 
-Values of no dimension enter and leave regions as scalars, so that they can live in registers, and complex ones as two
-real ones.
+Rank-0 tensors are passed into and out of regions as scalars, so that they can live in registers, and complex tensors as
+two real ones.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mlirml.ir.text.dtypes import is_complex, mlir_name, part_dtype, tensor_type
 from mlirml.ir.text.elements import ElementBuilder as Builder
 
 Branch = Callable[[], Sequence[Value]]
-"""Writes what is in a region, and gives the values that it ends with."""
+"""Writes the contents of a region and returns the values that its terminator takes."""
 
 
 def to_scalar(b: Builder, value: Value) -> str:
@@ -44,22 +44,22 @@ def from_index(b: Builder, name: str) -> Value:
     return from_scalar(b, b.number_of(name), np.dtype(np.int64))
 
 
-def _kind(value: Value) -> str:
-    """The type of a value at the edge of a region."""
+def _region_type(value: Value) -> str:
+    """The type by which a value is passed into and out of regions: the element type for rank 0."""
     return value.type if value.shape else mlir_name(value.dtype)
 
 
-def _kinds(values: Sequence[Value]) -> str:
-    return ", ".join(map(_kind, values))
+def _region_types(values: Sequence[Value]) -> str:
+    return ", ".join(map(_region_type, values))
 
 
 def _passed(b: Builder, value: Value) -> str:
-    """The name by which a value enters or leaves a region."""
+    """The SSA name by which a value is passed into or out of a region."""
     return value.name if value.shape else to_scalar(b, value)
 
 
 def _received(b: Builder, name: str, like: Value) -> Value:
-    """What entered or left a region by this name, a tensor again."""
+    """The tensor for a value that was passed into or out of a region by this name."""
     return Value(name, like.shape, like.dtype) if like.shape else from_scalar(b, name, like.dtype)
 
 
@@ -75,9 +75,9 @@ def _grouped(flat: Sequence[Value], like: Sequence[Value]) -> list[Value]:
 
 
 def _ended(b: Builder, op: str, values: Sequence[Value], first: str = "") -> None:
-    """The terminator of a region."""
+    """Write the terminator of a region."""
     names = [_passed(b, value) for value in values]
-    types = f" : {_kinds(values)}" if values else ""
+    types = f" : {_region_types(values)}" if values else ""
     b.line(f"{op} {first}{', '.join(names)}{types}")
 
 
@@ -88,37 +88,38 @@ def _results(name: str, values: Sequence[Value]) -> tuple[str, list[str]]:
     return f"{name}:{len(values)} = ", [f"{name}#{n}" for n in range(len(values))]
 
 
-def row(b: Builder, source: Value, place: str) -> Value:
-    """`source[place]` for an index known at run time only."""
+def row(b: Builder, source: Value, offset: str) -> Value:
+    """`source[i]` for a dynamic index."""
     if isinstance(source, ComplexValue):
-        return source.map(lambda part: row(b, part, place))
+        return source.map(lambda part: row(b, part, offset))
     shape = source.shape[1:]
     if not shape:
-        return from_scalar(b, b.named(f"tensor.extract {source.name}[{place}] : {source.type}"), source.dtype)
+        return from_scalar(b, b.named(f"tensor.extract {source.name}[{offset}] : {source.type}"), source.dtype)
     if source.size == 0:
         return b.empty(shape, source.dtype)
+    slice_ = _row(shape, offset)
     return b.op(
-        f"tensor.extract_slice {source.name}{_row(shape, place)} : {source.type} to {tensor_type(shape, source.dtype)}",
+        f"tensor.extract_slice {source.name}{slice_} : {source.type} to {tensor_type(shape, source.dtype)}",
         shape,
         source.dtype,
     )
 
 
-def set_row(b: Builder, value: Value, into: Value, place: str) -> Value:
-    """`into` with `into[place] = value`, for an index known at run time only."""
+def set_row(b: Builder, value: Value, into: Value, offset: str) -> Value:
+    """`into` with `into[i] = value`, for a dynamic index."""
     if isinstance(into, ComplexValue) and isinstance(value, ComplexValue):
-        return ComplexValue.of(set_row(b, value.re, into.re, place), set_row(b, value.im, into.im, place))
+        return ComplexValue.of(set_row(b, value.re, into.re, offset), set_row(b, value.im, into.im, offset))
     if not value.shape:
-        text = f"tensor.insert {to_scalar(b, value)} into {into.name}[{place}] : {into.type}"
+        text = f"tensor.insert {to_scalar(b, value)} into {into.name}[{offset}] : {into.type}"
     else:
-        rows = _row(value.shape, place)
+        rows = _row(value.shape, offset)
         text = f"tensor.insert_slice {value.name} into {into.name}{rows} : {value.type} into {into.type}"
     return b.op(text, into.shape, into.dtype)
 
 
-def _row(shape: tuple[int, ...], place: str) -> str:
-    """Offsets, sizes and strides of one row of rows of this shape."""
-    offsets, sizes = [place, *["0"] * len(shape)], [1, *shape]
+def _row(shape: tuple[int, ...], offset: str) -> str:
+    """Offsets, sizes and strides of the row at an index, for rows of this shape."""
+    offsets, sizes = [offset, *["0"] * len(shape)], [1, *shape]
     return f"[{', '.join(offsets)}] {sizes} {[1] * len(sizes)}"
 
 
@@ -134,7 +135,7 @@ class ForLoop:
         self._like: list[Value] = []
 
     def carry(self, init: Value) -> Value:
-        """A further value that the loop carries; `init` is from outside. The value inside."""
+        """Add a loop-carried value initialised by `init`; returns the iter_arg."""
         self._like.append(init)
         return _grouped([self._carry(part) for part in parts_of(init)], [init])[0]
 
@@ -150,7 +151,7 @@ class ForLoop:
         return _received(b, name, init)
 
     def fill_later(self, shape: tuple[int, ...], dtype: np.dtype) -> Value:
-        """A carried tensor that has no contents yet."""
+        """Add a loop-carried tensor that has no contents before the loop."""
         if is_complex(dtype):
             return self.carry(ComplexValue.of(*(self._empty(shape, part_dtype(dtype)) for _ in range(2))))
         return self.carry(self._empty(shape, dtype))
@@ -161,12 +162,12 @@ class ForLoop:
         return Value(empty, shape, dtype)
 
     def end(self, values: Sequence[Value], attributes: str = "") -> list[Value]:
-        """Close the loop; the values that it carries on, in the order of `carry`. Its results."""
+        """Close the loop, which yields these values in the order of `carry`; returns its results."""
         b = self.builder
         like = [init for _, _, init in self._carried]
         left, names = _results(b.fresh(), like)
         inits = ", ".join(f"{name} = {start}" for name, start, _ in self._carried)
-        carried = f" iter_args({inits}) -> ({_kinds(like)})" if like else ""
+        carried = f" iter_args({inits}) -> ({_region_types(like)})" if like else ""
         b.set_line(self._line, f"{left}scf.for {self.index} = {self._bounds}{carried} {{")
         _ended(b, "scf.yield", _flat(values))
         b.end(attributes)
@@ -180,10 +181,11 @@ def while_loop(
     body: Callable[[list[Value]], Sequence[Value]],
     owners: tuple[str, str],
 ) -> list[Value]:
-    """`scf.while`; `condition` gives a bool without dimensions. `owners` are what the user calls the regions.
+    """`scf.while`; `condition` returns a rank-0 bool. `owners` are the user's names for the two regions.
 
-    Tensors come first among what it carries: numbers that are dropped later on, as they are not used, leave them in
-    their places, and bufferization wants a tensor to be at one place everywhere.
+    Tensors come first among the loop-carried values: scalars that are unused are dropped later, which must not change
+    the positions of tensors, as bufferization requires a tensor at the same position in operands, arguments and
+    results.
     """
     order = sorted(range(len(inits)), key=lambda i: not inits[i].shape)
     if order != list(range(len(inits))):
@@ -192,21 +194,21 @@ def while_loop(
         def as_given(values: Sequence[Value]) -> list[Value]:
             return [values[i] for i in back]
 
-        def rounds(values: list[Value]) -> Sequence[Value]:
+        def reordered_body(values: list[Value]) -> Sequence[Value]:
             found = body(as_given(values))
             return [found[i] for i in order]
 
         moved = [inits[i] for i in order]
-        return as_given(while_loop(b, moved, lambda values: condition(as_given(values)), rounds, owners))
+        return as_given(while_loop(b, moved, lambda values: condition(as_given(values)), reordered_body, owners))
     like, inits = inits, _flat(inits)
     starts = [_passed(b, value) for value in inits]
     line = b.begin(owners[0])
     before = [b.fresh() for _ in inits]
     proceed = to_scalar(b, condition(_grouped([_received(b, name, value) for name, value in zip(before, inits)], like)))
-    types = _kinds(inits)
+    types = _region_types(inits)
     b.line(f"scf.condition({proceed}){' ' if inits else ''}{', '.join(before)}{' : ' + types if inits else ''}")
     after = [b.fresh() for _ in inits]
-    arguments = ", ".join(f"{name}: {_kind(value)}{LOC}" for name, value in zip(after, inits))
+    arguments = ", ".join(f"{name}: {_region_type(value)}{LOC}" for name, value in zip(after, inits))
     b.next_region(f"}} do {{\n^bb0({arguments}):" if inits else "} do {", owners[1])
     values = _flat(body(_grouped([_received(b, name, value) for name, value in zip(after, inits)], like)))
     left, names = _results(b.fresh(), inits)
@@ -227,7 +229,7 @@ def conditional(b: Builder, condition: str, then: Branch, otherwise: Branch, own
     b.next_region("} else {")
     _ended(b, "scf.yield", _flat(otherwise()))
     left, names = _results(b.fresh(), like)
-    b.set_line(line, f"{left}scf.if {condition}{f' -> ({_kinds(like)})' if like else ''} {{")
+    b.set_line(line, f"{left}scf.if {condition}{f' -> ({_region_types(like)})' if like else ''} {{")
     b.end()
     return _grouped([_received(b, name, value) for name, value in zip(names, like)], whole)
 
@@ -244,7 +246,7 @@ def switch(b: Builder, number: str, branches: Sequence[Branch], owner: str) -> l
         like = _flat(whole)
         _ended(b, "scf.yield", like)
     left, names = _results(b.fresh(), like)
-    kinds = f" -> {_kinds(like)}" if like else ""
+    kinds = f" -> {_region_types(like)}" if like else ""
     b.set_line(line, f"{left}scf.index_switch {number}{kinds}\n{'case 0' if len(branches) > 1 else 'default'} {{")
     b.end()
     return _grouped([_received(b, name, value) for name, value in zip(names, like)], whole)

@@ -14,7 +14,7 @@ _NAMES = {
     "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
     "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64",
 }  # fmt: skip
-# A complex number is a pair of floats; no MLIR type stands for it.
+# A complex number is a pair of floats; no MLIR type represents it.
 _PARTS = {"complex64": np.dtype(np.float32), "complex128": np.dtype(np.float64)}
 MAX_RANK = 32
 """Dimensions of an array, at most, as in NumPy 1: some of NumPy 2's own functions take no more of its 64."""
@@ -125,7 +125,7 @@ def check_bytes(shape: tuple[int, ...], dtype: np.dtype) -> None:
 
 
 def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """What shapes broadcast to, however large; raises ValueError where they do not."""
+    """The broadcast shape, however large; raises `ValueError` where the shapes do not broadcast."""
     result = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         for place, size in enumerate(shape, len(result) - len(shape)):
@@ -143,5 +143,5 @@ def check_rank(shape: tuple[int, ...], what: str) -> None:
 
 
 def describe(shape: tuple[int, ...], dtype: np.dtype) -> str:
-    """How messages show an array: `f32[4,8]`."""
+    """An array's dtype and shape as messages show them: `f32[4,8]`."""
     return f"{short_name(dtype)}[{','.join(map(str, shape))}]"

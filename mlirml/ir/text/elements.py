@@ -1,8 +1,8 @@
-"""Write what has no dimension directly on scalars, as the bodies of loops want it: no 0-d tensors, no `linalg.generic`.
+"""Builder that writes rank-0 computations directly as scalar operations: no 0-d tensors, no `linalg.generic`.
 
-A captured value is always a tensor. Here the scalar that a 0-d tensor was made of is remembered, and whoever asks for
-the element gets it; of an i64 that was computed from loop variables the same number of type `index` is remembered too.
-What nobody asked for is dropped at the end by `without_unused`.
+A captured value is always a tensor. This builder remembers the scalar from which a 0-d tensor was made, and returns it
+where the element is needed; for an i64 computed from loop variables also the equal value of type `index`.
+`without_unused` erases the tensors and indices that nothing used.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from mlirml.ir.text.dtypes import mlir_name, tensor_type
 INT64 = np.dtype(np.int64)
 _ARITHMETIC = re.compile(r"(arith\.(?:addi|subi|muli)) (%[\w#]+), (%[\w#]+)\Z")
 _CONSTANT = re.compile(r"arith\.constant (-?\d+)\Z")
-_UNSET = "%unset"  # what stands for the element of an empty tensor, which nobody reads
+_UNSET = "%unset"  # placeholder for the element of an empty tensor, which is never read
 _NAME = re.compile(r"%\w+")
 
 
 class ElementBuilder(Builder):
-    """A builder that can compute on scalars. It does while `direct` is set."""
+    """A builder that computes on scalars while `direct` is set."""
 
     direct = False
     checked = False  # whether indices in loops are checked
@@ -108,12 +108,12 @@ class ElementBuilder(Builder):
         self,
         inputs: Sequence[Value],
         maps: Sequence[Sequence[int]],
-        outs: tuple[Value, Value],
+        inits: tuple[Value, Value],
         out_map: Sequence[int],
         iterators: Sequence[str],
         body: Callable[[Body, list[str], list[str]], tuple[str, str]],
     ) -> tuple[Value, Value]:
-        first, second = outs
+        first, second = inits
         both = self._written(first), self._written(second)
         return super().generic2(inputs, maps, both, out_map, iterators, body)
 
@@ -148,7 +148,7 @@ class ElementBuilder(Builder):
         drop: Sequence[int] = (),
     ) -> Value:
         if self.direct and value.size and len(drop) == len(value.shape) > 0:
-            place = self._place(offsets)
+            place = self._indices_text(offsets)
             return self.from_element(self.named(f"tensor.extract {value.name}[{place}] : {value.type}"), value.dtype)
         return super().extract_slice(value, offsets, sizes, strides, drop)
 
@@ -156,11 +156,11 @@ class ElementBuilder(Builder):
         self, source: Value, into: Value, offsets: Sequence[int | str], sizes: Sequence[int], strides: Sequence[int]
     ) -> Value:
         if self.direct and not source.shape and into.shape:
-            text = f"tensor.insert {self.element(source)} into {into.name}[{self._place(offsets)}] : {into.type}"
+            text = f"tensor.insert {self.element(source)} into {into.name}[{self._indices_text(offsets)}] : {into.type}"
             return self.op(text, into.shape, into.dtype)
         return super().insert_slice(source, into, offsets, sizes, strides)
 
-    def _place(self, offsets: Sequence[int | str]) -> str:
+    def _indices_text(self, offsets: Sequence[int | str]) -> str:
         return ", ".join(self.index(at) if isinstance(at, int) else at for at in offsets)
 
     # The end.
@@ -182,7 +182,7 @@ class ElementBuilder(Builder):
 
 
 class _Direct(Body):
-    """Scalar operations at the place where the builder stands; integers are computed as `index` where they can be."""
+    """Scalar operations at the insertion point of the builder; integers are computed as `index` where possible."""
 
     def __init__(self, builder: ElementBuilder) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Factorizations of stacks of matrices by a library, and branches that have them where the target calls that.
+"""Factorizations of stacks of matrices by a library, and branches that select the library call where the target has it.
 
     %l = "mlirml.cholesky"(%a, %init) {kind = "f64"}
         : (tensor<2x40x40xf64>, tensor<2x40x40xf64>) -> tensor<2x40x40xf64>
@@ -22,8 +22,9 @@ from mlirml.ir.text.complex import ComplexBuilder
 from mlirml.ir.text.dtypes import is_complex, part_dtype, short_name
 
 LIBRARY = "mlirml.library"
-"""Of a constant, false: whether the target calls the library of this name. A branch on it has the program with calls
-of that, and the program without."""
+"""Attribute of a constant `false` meaning "the target calls the library of this name". A branch on it has the
+program with the library calls, and the program without.
+"""
 LAPACK = "lapack"
 
 

@@ -72,7 +72,7 @@ def _contract_doubled(
 
 
 def _rows_of(b: ComplexBuilder, y: ComplexValue, y_map: str, sizes: dict[str, int], doubled: tuple[str, str]) -> Value:
-    """y with a dimension of 2 behind each of the doubled ones: y times 1 and i, and its parts."""
+    """y with a dimension of 2 inserted after each of the doubled ones: y times 1 and i, and its parts."""
     last = doubled[1]
     places = [c for letter in y_map for c in (letter, "12"[doubled.index(letter)] if letter in doubled else "") if c]
     shape = [sizes.get(c, 2) for c in places]

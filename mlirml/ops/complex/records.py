@@ -1,4 +1,4 @@
-"""What the records build for complex numbers, and the records that are about them."""
+"""The complex forms of op records, and the records that exist for complex numbers only."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Body = Callable[..., "Complex | Real | Truth"]
 
 
 def _enter(record: OpDef, body: Body) -> None:
-    """The complex form of a ufunc: `body` takes the operands, cast to the loop that NumPy picks."""
+    """The complex form of a ufunc: `body` takes the operands, cast to the dtypes of the loop that NumPy picks."""
     ufunc = record.reference
     assert isinstance(ufunc, np.ufunc)
 
@@ -423,7 +423,7 @@ def _ptp(b: ComplexBuilder, a: Operand, axis: Any = None, out: None = None, keep
 
 
 def _position(record: OpDef, extreme: OpDef) -> None:
-    """The place of the first element that is the extreme one; a NaN is one."""
+    """The position of the first extreme element, as `argmax`; a NaN is extreme."""
 
     @complex_form(record)
     def build(b: ComplexBuilder, a: Operand, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Value:

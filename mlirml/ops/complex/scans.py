@@ -1,4 +1,4 @@
-"""Running products and extrema of complex numbers: loops whose rounds read what the one before has stored.
+"""Cumulative products and extrema of complex numbers: loops that carry the last result in the output array.
 
     for o in outer: for i in 1..n: for k in inner: out[o, i, k] = body(out[o, i - 1, k], x[o, i, k])
 
@@ -44,8 +44,8 @@ def scan(b: ComplexBuilder, value: ComplexValue, axis: int, body: ScanBody) -> V
     block = Body(prefix="%t")
     before = block.op(f"arith.subi %i, {one}", "index")
 
-    def read(names: tuple[str, str], place: str) -> Complex:
-        parts = (Real(block, block.op(f"tensor.extract {name}[{place}]", array), dtype) for name in names)
+    def read(names: tuple[str, str], row: str) -> Complex:
+        parts = (Real(block, block.op(f"tensor.extract {name}[{row}]", array), dtype) for name in names)
         return Complex(*parts)
 
     last = read(("%re2", "%im2"), f"%o, {before}, %k")

@@ -1,6 +1,6 @@
-"""Complex numbers in NumPy's order: by real parts, then by imaginary parts, those with a NaN behind all others.
+"""Sorting of complex numbers in NumPy's order: by real parts, then by imaginary parts, those with a NaN last.
 
-Stable sorts of real keys, the last key first, make the positions; the numbers follow them.
+The positions are computed by stable sorts of real keys, the last key first; the elements are gathered by them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _sort(
     stable: Any = None,
     descending: bool = False,
 ) -> Value:
-    sorting._check_kind("sort", kind, stable, order)
+    sorting._check_algorithm("sort", kind, stable, order)
     value, axis = sorting._lined_up("sort", b, a, axis)
     moved, back = sorting._moved(b, "sort", value, axis)
     if moved.size == 0:
@@ -67,7 +67,7 @@ def _argsort(
     stable: Any = None,
     descending: bool = False,
 ) -> Value:
-    sorting._check_kind("argsort", kind, stable, order)
+    sorting._check_algorithm("argsort", kind, stable, order)
     value, axis = sorting._lined_up(
         "argsort", b, a if a.shape or axis is None else b.reshape(as_value(b, a), (1,)), axis
     )
@@ -111,15 +111,15 @@ def _searchsorted(b: ComplexBuilder, a: Operand, v: Operand, side: str = "left",
         def before(probe: str) -> str:
             names = [block.op(f"tensor.extract {x.name}[{probe}]", x.type) for x in (re, im)]
             element = Complex(*(Real(block, x, part) for x in names))
-            return (stands_before(element, key) if side == "left" else ~stands_before(key, element)).name
+            return (precedes(element, key) if side == "left" else ~precedes(key, element)).name
 
-        return sorting.place_by_halves(block, table.size, before)
+        return sorting.position_by_halves(block, table.size, before)
 
     return b.elementwise([keys.re, keys.im], [part, part], np.dtype(np.int64), keys.shape, body)
 
 
-def stands_before(x: Complex, y: Complex) -> Truth:
-    """True if a complex number stands in front of another one in order: those with NaN behind all others."""
+def precedes(x: Complex, y: Complex) -> Truth:
+    """True if a complex number precedes another one in the sorted order: those with NaN come after all others."""
     numbers = ~x.im.is_nan(), ~y.im.is_nan()
     both = x.re.same(y.re) | (x.re.is_nan() & y.re.is_nan())
     beside = (x.im < y.im) | (numbers[0] & ~numbers[1])

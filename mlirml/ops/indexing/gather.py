@@ -1,4 +1,4 @@
-"""Reading elements at positions given by arrays."""
+"""Gathers: reads of elements at positions given by arrays."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ def broadcast_indices(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
         ) from None
 
 
-def gather(b: Builder, base: Value, axes: Sequence[int], indices: Sequence[Positions], place: int) -> Value:
-    """The elements of `base` at `indices` along `axes`, one `linalg.generic` that reads where they say.
+def gather(b: Builder, base: Value, axes: Sequence[int], indices: Sequence[Positions], first_dim: int) -> Value:
+    """The elements of `base` at `indices` along `axes`, as one `linalg.generic` with a body that extracts them.
 
-    The dimensions of the indices, broadcast together, stand at `place` among the other dimensions of `base`.
+    The dimensions of the indices, broadcast together, are inserted at `first_dim` among the other dimensions of `base`.
     """
     common = broadcast_indices([i.values.shape for i in indices])
     rest = [d for d in range(len(base.shape)) if d not in axes]
     sizes = [base.shape[d] for d in rest]
-    shape = (*sizes[:place], *common, *sizes[place:])
+    shape = (*sizes[:first_dim], *common, *sizes[first_dim:])
     if 0 in shape:
         return b.empty(shape, base.dtype)
-    loop_of = {d: i if i < place else i + len(common) for i, d in enumerate(rest)}
+    loop_of = {d: i if i < first_dim else i + len(common) for i, d in enumerate(rest)}
     squeezed = [b.squeezed(i.values, common) for i in indices]
 
     def index(block: Body, loops: list[str], inputs: list[str]) -> list[str]:
         found = {axis: item.write(block, x) for axis, item, x in zip(axes, indices, inputs)}
         return [found[d] if d in found else loops[loop_of[d]] for d in range(len(base.shape))]
 
-    maps = [[place + d for d in map_] for _, map_ in squeezed]
+    maps = [[first_dim + d for d in map_] for _, map_ in squeezed]
     return b.gather_at(base, shape, [value for value, _ in squeezed], maps, index)
 
 
@@ -63,27 +63,29 @@ def _indices(b: Builder, name: str, indices: Operand) -> Value:
 def take(
     b: Builder, a: Operand, indices: Operand, axis: int | None = None, out: None = None, mode: str = "raise"
 ) -> Value:
-    """Elements, or slices along an axis, at positions; None takes of the array in one dimension.
+    """Elements, or slices along an axis, at positions; without an axis, of the flattened array.
 
-    What lies outside raises an `IndexError`, or is brought inside by mode "wrap" or "clip".
+    A position out of bounds raises an `IndexError`, or is wrapped or clamped by mode "wrap" or "clip".
     """
     base, values = as_value(b, a), _indices(b, "take", indices)
     if axis is None:
-        base, place = b.reshape(base, (base.size,)), 0
+        base, dim = b.reshape(base, (base.size,)), 0
     else:
         base = with_axis(b, base)
-        (place,) = normalized_axes("take", base.shape, axis)
+        (dim,) = normalized_axes("take", base.shape, axis)
     mode = checked_mode("take", mode)
     # Where NumPy looks at no index, or moves those of nothing.
-    if 0 in base.shape[:place] or (mode != "raise" and 0 in base.shape[place + 1 :]):
-        return b.empty((*base.shape[:place], *values.shape, *base.shape[place + 1 :]), base.dtype)
-    found = positions(b, values, base.shape[place], place, mode)
-    return gather(b, base, [place], [found], place)
+    if 0 in base.shape[:dim] or (mode != "raise" and 0 in base.shape[dim + 1 :]):
+        return b.empty((*base.shape[:dim], *values.shape, *base.shape[dim + 1 :]), base.dtype)
+    found = positions(b, values, base.shape[dim], dim, mode)
+    return gather(b, base, [dim], [found], dim)
 
 
 @operation("indexing", np.take_along_axis, dtypes=ALL, arrays=2)
 def take_along_axis(b: Builder, arr: Operand, indices: Operand, axis: int | None = -1) -> Value:
-    """For each place of the indices the element there along an axis, as `argmax` and `argsort` give them."""
+    """For each element of the indices the element at that index along an axis, as `argmax` and `argsort` return
+    them.
+    """
     base, values = as_value(b, arr), as_value(b, indices)
     if values.dtype.kind not in "iu":
         raise InvalidIndexError(f"take_along_axis: the indices must be integers, not {values.dtype}")
@@ -94,18 +96,18 @@ def take_along_axis(b: Builder, arr: Operand, indices: Operand, axis: int | None
             f"take_along_axis: {values} has not as many dimensions as the array, {base}",
             help="add an axis to the indices, `np.expand_dims(indices, axis)`",
         )
-    (place,) = normalized_axes("take_along_axis", base.shape, axis)
-    rest = broadcast_along(base.shape, values.shape, place)
-    shape = (*rest[:place], values.shape[place], *rest[place:])
+    (dim,) = normalized_axes("take_along_axis", base.shape, axis)
+    rest = broadcast_along(base.shape, values.shape, dim)
+    shape = (*rest[:dim], values.shape[dim], *rest[dim:])
     if 0 in shape:
         return b.empty(shape, base.dtype)
-    found = positions(b, values, base.shape[place], place)
+    found = positions(b, values, base.shape[dim], dim)
     squeezed, map_ = b.squeezed(found.values, shape)
 
     def index(block: Body, loops: list[str], inputs: list[str]) -> list[str]:
         zero = block.op("arith.constant 0", "index")
         at = [zero if n == 1 else loop for n, loop in zip(base.shape, loops)]
-        at[place] = found.write(block, inputs[0])
+        at[dim] = found.write(block, inputs[0])
         return at
 
     return b.gather_at(base, shape, [squeezed], [map_], index)

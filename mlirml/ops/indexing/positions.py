@@ -1,7 +1,7 @@
 """Index values as positions: checked against the size of their axis, negative ones counted from its end.
 
-A check is an assertion of the program; the positions are made safe as well, since a program goes on after a failed
-check until it returns.
+A check is an assertion of the program; the positions are clamped as well, since a program goes on after a failed check
+until it returns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ INT64 = np.dtype(np.int64)
 
 
 class Inline(Body):
-    """Scalar operations outside of any body, at the place where the builder stands."""
+    """Scalar operations at the insertion point of the builder, outside of any body."""
 
     def __init__(self, builder: Builder) -> None:
         super().__init__()
@@ -33,14 +33,16 @@ class Inline(Body):
 
 @dataclass(frozen=True)
 class Positions:
-    """Positions along an axis of a size. `mode` says what is left to do: "exact" if every value is one as it stands."""
+    """Positions along an axis of a size. `mode` names the conversion still to do: "exact" if the values are positions
+    already.
+    """
 
     values: Value
     size: int
     mode: str
 
     def write(self, block: Body, value: str) -> str:
-        """The position, of type `index` and inside of the axis, that a scalar of the values stands for."""
+        """The in-bounds position, of type `index`, for a scalar of the values."""
         dtype, last = self.values.dtype, self.size - 1
         kind = mlir_name(dtype)
         if self.mode == "exact":
@@ -71,9 +73,9 @@ class Positions:
 
 
 def positions(b: Builder, values: Value, size: int, axis: int, mode: str = "raise") -> Positions:
-    """The positions that index values of an integer dtype stand for; what is out of bounds is refused, if known.
+    """The positions for index values of an integer dtype; constants that are out of bounds are refused.
 
-    With mode "raise" values that are known only at run time are checked then.
+    With mode "raise" dynamic values are checked at run time.
     """
     if values.size and not size:
         if mode != "raise":
@@ -94,7 +96,7 @@ def positions(b: Builder, values: Value, size: int, axis: int, mode: str = "rais
 
 
 def known_positions(values: np.ndarray, size: int, axis: int, mode: str = "raise") -> np.ndarray:
-    """Index values as positions; the same array where nothing changes."""
+    """Constant index values as positions; the same array if no value changes."""
     if mode == "raise":
         wrong = (values < -size) | (values >= size)
         if wrong.any():
@@ -110,7 +112,7 @@ def known_positions(values: np.ndarray, size: int, axis: int, mode: str = "raise
 
 
 def out_of_bounds(number: int, size: int, axis: int) -> IndexOutOfBoundsError:
-    """The error for an index that is known when tracing."""
+    """The error for an index that is out of bounds at trace time."""
     error = IndexOutOfBoundsError(
         f"index {number} is out of bounds for axis {axis} with size {size}",
         help=f"an index lies between {-size} and {size - 1}" if size else "the axis is empty",
@@ -162,7 +164,7 @@ def constant(block: Body, number: int, dtype: np.dtype) -> str:
 
 
 def scalar_position(b: ElementBuilder, values: Value, size: int, axis: int) -> str:
-    """The position that a 0-d index stands for, as a value of type `index` outside of any body."""
+    """The position for a 0-d index, as a value of type `index` outside of any body."""
     direct = _direct_position(b, values, size, axis) if b.direct and size else None
     if direct is not None:
         return direct
@@ -171,7 +173,9 @@ def scalar_position(b: ElementBuilder, values: Value, size: int, axis: int) -> s
 
 
 def _direct_position(b: ElementBuilder, values: Value, size: int, axis: int) -> str | None:
-    """As in loops, where nothing is written that is not needed; None for an index that is to be checked."""
+    """As `scalar_position`, in loops, without a conversion that is not needed; None for an index that has to be
+    checked.
+    """
     for number in b.extremes_of(values) or ():
         if not -size <= number < size:
             raise out_of_bounds(number, size, axis)

@@ -1,4 +1,4 @@
-"""Storing elements at positions given by arrays: loops over the positions, which update one tensor in place.
+"""Scatters: stores of elements at positions given by arrays, as loops over the positions that update one tensor.
 
     %r = scf.for %k = %c0 to %c8 step %c1 iter_args(%t = %x) -> (tensor<16x4xf32>) {
       %i = ...  // position %k
@@ -9,7 +9,7 @@
       scf.yield %u : tensor<16x4xf32>
     } {mlirml.scatter = "add"}
 
-The attribute of the outermost loop says what is done with elements that are met again: "set" keeps the last one.
+The attribute of the outermost loop names the combiner for repeated positions: "set" keeps the last element.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from mlirml.ops.indexing.positions import Inline, Positions
 from mlirml.ops.registry import refuse_complex
 
 Update = Callable[[Builder, Value, Operand], Value]
-"""What becomes of the old elements and the new ones, of the same dtype as the old."""
+"""Combines the old elements with the new ones; the result has the dtype of the old."""
 
 
 @dataclass(frozen=True)
 class Scatter:
-    """Where elements are stored: along `axes` of `base` at `indices`, whose dimensions are at `place` in the new ones.
+    """A scatter along `axes` of `base` at `indices`, whose dimensions are at `first_dim` in the new elements.
 
     `kind` is the value of the attribute `mlirml.scatter`. Without `update` the new elements replace the old.
     """
@@ -40,7 +40,7 @@ class Scatter:
     base: Value
     axes: tuple[int, ...]
     indices: tuple[Positions, ...]
-    place: int
+    first_dim: int
     kind: str
     update: Update | None = None
 
@@ -51,7 +51,8 @@ class Scatter:
             return self._write_parts(b, base, new)
         common = broadcast_indices([i.values.shape for i in self.indices])
         rest = [d for d in range(len(base.shape)) if d not in self.axes]
-        shape = (*(base.shape[d] for d in rest[: self.place]), *common, *(base.shape[d] for d in rest[self.place :]))
+        sizes = [base.shape[d] for d in rest]
+        shape = (*sizes[: self.first_dim], *common, *sizes[self.first_dim :])
         if 0 in shape:
             return base
         values = [b.squeezed(i.values, common) for i in self.indices]
@@ -62,11 +63,11 @@ class Scatter:
         at = dict.fromkeys(range(len(common)), zero)
 
         def store(target: Value) -> Value:
-            places = []
+            positions = []
             for item, (value, map_) in zip(self.indices, values):
                 number = b.named(f"tensor.extract {value.name}[{', '.join(at[d] for d in map_)}] : {value.type}")
-                places.append(item.write(Inline(b), number))
-            offsets = [places[self.axes.index(d)] if d in self.axes else 0 for d in range(len(base.shape))]
+                positions.append(item.write(Inline(b), number))
+            offsets = [positions[self.axes.index(d)] if d in self.axes else 0 for d in range(len(base.shape))]
             sizes = [1 if d in self.axes else n for d, n in enumerate(base.shape)]
             steps = [1] * len(sizes)
             row = self._row(b, source, at, len(common)) if source is not None else new
@@ -105,19 +106,19 @@ class Scatter:
         return ComplexValue.of(*stored)
 
     def _row(self, b: Builder, source: tuple[Value, list[int]], at: dict[int, str], count: int) -> Value:
-        """The part of the new elements that a round stores, in the dimensions of the base that are not indexed.
+        """The slice of the new elements that one iteration stores, in the dimensions of the base that are not indexed.
 
-        It may lack those along which it is broadcast, up to the first that it has.
+        It may lack leading dimensions along which it is broadcast.
         """
         value, map_ = source
-        inside = [self.place <= d < self.place + count for d in map_]
-        offsets = [at[d - self.place] if own else 0 for d, own in zip(map_, inside)]
+        inside = [self.first_dim <= d < self.first_dim + count for d in map_]
+        offsets = [at[d - self.first_dim] if own else 0 for d, own in zip(map_, inside)]
         sizes = [1 if own else n for n, own in zip(value.shape, inside)]
         drop = [i for i, own in enumerate(inside) if own]
         if drop:
             value = b.extract_slice(value, offsets, sizes, [1] * len(sizes), drop)
         # The dimensions of the base that are left, counted in the rows: put those of size 1 back that were squeezed.
-        kept = [d if d < self.place else d - count for d, own in zip(map_, inside) if not own]
+        kept = [d if d < self.first_dim else d - count for d, own in zip(map_, inside) if not own]
         if not kept:
             return value
         rank = len(self.base.shape) - len(self.axes)

@@ -50,7 +50,7 @@ def fliplr(xp: Any, m: Any) -> Any:
 
 @composed("view", np.rollaxis, dtypes=ALL)
 def rollaxis(xp: Any, a: Any, axis: int, start: int = 0) -> Any:
-    """An axis moved in front of another."""
+    """An axis moved before another."""
     a = xp.asarray(a)
     (old,) = normalized_axes("rollaxis", a.shape, axis)
     (new,) = normalized_axes("rollaxis", (1,) * (a.ndim + 1), start + a.ndim if start < 0 else start)
@@ -59,7 +59,7 @@ def rollaxis(xp: Any, a: Any, axis: int, start: int = 0) -> Any:
 
 @composed("view", np.atleast_3d, dtypes=ALL)
 def atleast_3d(xp: Any, *arys: Any) -> Any:
-    """At least 3 dimensions: new ones around a vector, behind a matrix."""
+    """At least 3 dimensions: new ones around a vector, after those of a matrix."""
     results = []
     for x in map(xp.asarray, arys):
         shape = {0: (1, 1, 1), 1: (1, x.size, 1), 2: (*x.shape, 1)}.get(x.ndim)
@@ -121,7 +121,7 @@ def meshgrid(xp: Any, *xi: Any, copy: bool = True, sparse: bool = False, indexin
 
 @composed("join", np.append, dtypes=ALL)
 def append(xp: Any, arr: Any, values: Any, axis: Any = None) -> Any:
-    """Values behind an array along an axis; both flattened without one."""
+    """Values appended to an array along an axis; both flattened without one."""
     arr, values = xp.asarray(arr), xp.asarray(values)
     if axis is None:
         return xp.concatenate([arr.reshape(-1), values.reshape(-1)])
@@ -137,5 +137,5 @@ def column_stack(xp: Any, tup: Any) -> Any:
 
 @composed("join", np.dstack, dtypes=ALL, arrays=-1)
 def dstack(xp: Any, tup: Any) -> Any:
-    """Arrays one behind the other, along axis 2."""
+    """Arrays joined along axis 2."""
     return xp.concatenate([atleast_3d.build(xp, x) for x in tup], axis=2)

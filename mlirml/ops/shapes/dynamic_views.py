@@ -1,4 +1,4 @@
-"""Views of loops: positions and slices that begin at numbers of the program, each one step from the array itself."""
+"""Dynamic views: elements and slices at dynamic offsets, each one step from the base array."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ Start = int | str
 
 @dataclass(frozen=True)
 class Moving(ViewOp):
-    """For each dimension of the base a start, which may be the name of an `index`, a length and a positive step.
+    """Dynamic slice: for each dimension of the base a start, which may be the name of an `index`, a length and a
+    positive step.
 
-    The dimensions in `drop` are not in the view. `sources` tell windows apart: the numbers that the starts come from.
+    The dimensions in `drop` are not in the view. `sources` identify the starts, so that equal slices are equal.
     """
 
     sizes: tuple[int, ...]
@@ -35,7 +36,7 @@ class Moving(ViewOp):
         return b.insert_slice(new, base, self.starts, self.sizes, self.steps)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        raise NotImplementedError("the place is not known")
+        raise NotImplementedError("the offsets are dynamic")
 
     def like(self, array: np.ndarray) -> np.ndarray:
         kept = [slice(0, n * s, s) for n, s in zip(self.sizes, self.steps)]
@@ -56,14 +57,14 @@ def moving(
     sources: Sequence[object],
     region: Region,
 ) -> Moving:
-    """A window of an array of this shape."""
+    """A dynamic slice of an array of this shape."""
     kept = tuple(n for d, n in enumerate(sizes) if d not in drop)
     assert len(starts) == len(shape)
     return Moving(kept, tuple(sizes), tuple(steps), tuple(drop), tuple(sources), tuple(starts), region)
 
 
 def placed(b: Builder, views: tuple[ViewOp, ...], new: Moving) -> tuple[ViewOp, ...]:
-    """The views that lead to a window of a view: one window of the array itself where that can be said."""
+    """The views that compose a slice of a view: one slice of the base array where the two can be merged."""
     rest = list(views)
     after: list[ViewOp] = []
     while rest:
@@ -80,7 +81,7 @@ def placed(b: Builder, views: tuple[ViewOp, ...], new: Moving) -> tuple[ViewOp, 
 
 
 def _under_transpose(last: Transpose, new: Moving) -> tuple[Moving, list[ViewOp]]:
-    """A window of transposed dimensions as a window of the base, whose dimensions are transposed then."""
+    """A slice of a transposed array as a transposed slice of the base."""
     order = last.permutation
     place = [order.index(d) for d in range(len(order))]
     drop = tuple(sorted(order[d] for d in new.drop))
@@ -106,7 +107,7 @@ def _ascends(last: Slice | Moving, new: Moving) -> bool:
 
 
 def _under_slice(b: Builder, last: Slice | Moving, new: Moving) -> Moving:
-    """A window of a slice as a window of the base."""
+    """A slice of a slice as one slice of the base."""
     starts: list[Start] = []
     sizes, steps, drop, sources = [], [], [], []
     inner = 0

@@ -16,9 +16,9 @@ from mlirml.ops.shapes.views import ViewOp
 
 @dataclass(frozen=True)
 class Subscripts(ViewOp):
-    """Dimension d of the base is indexed by dimension `places[d]` of the view; several may be by one, a diagonal."""
+    """Dimension d of the base is indexed by dimension `dims[d]` of the view; several may be by one, a diagonal."""
 
-    places: tuple[int, ...]
+    dims: tuple[int, ...]
 
     def forward(self, b: Builder, base: Value) -> Value:
         if 0 in self.shape:
@@ -35,20 +35,20 @@ class Subscripts(ViewOp):
         return b.transpose(apart, [order.index(d) for d in range(len(order))])
 
     def apply(self, array: np.ndarray) -> np.ndarray:
-        view: np.ndarray = np.einsum(array, list(self.places), list(range(len(self.shape))))
+        view: np.ndarray = np.einsum(array, list(self.dims), list(range(len(self.shape))))
         return view
 
     def _order(self) -> list[int]:
         """The dimensions of the base, those of one dimension of the view next to each other."""
-        return sorted(range(len(self.places)), key=lambda d: self.places[d])
+        return sorted(range(len(self.dims)), key=lambda d: self.dims[d])
 
     def _flat(self, b: Builder, base: Value) -> Value:
         """The base with those dimensions made one: the elements of the diagonal are at equal distances in it."""
         together = b.transpose(base, self._order())
-        return b.reshape(together, tuple(n ** self.places.count(d) for d, n in enumerate(self.shape)))
+        return b.reshape(together, tuple(n ** self.dims.count(d) for d, n in enumerate(self.shape)))
 
     def _steps(self) -> list[int]:
-        counts = [self.places.count(d) for d in range(len(self.shape))]
+        counts = [self.dims.count(d) for d in range(len(self.shape))]
         return [sum(n**i for i in range(count)) if n > 1 else 1 for n, count in zip(self.shape, counts)]
 
 

@@ -20,20 +20,20 @@ def _joined(b: Builder, name: str, values: list[Value], axis: Any) -> Value:
         raise ShapeError(f"{name}: needs at least one array")
     if not values[0].shape:
         raise ShapeError(f"{name}: 0-d arrays cannot be joined", help="use `np.stack`")
-    (place,) = normalized_axes(name, values[0].shape, axis)
+    (dim,) = normalized_axes(name, values[0].shape, axis)
     first = values[0].shape
     for shape in {value.shape: None for value in values}:
         if len(shape) != len(first):
             message = f"{name}: numbers of dimensions differ, {_shown(values)}"
             raise ShapeError(message, help="add an axis with `x[None]`")
-        if any(m != n for i, (m, n) in enumerate(zip(shape, first)) if i != place):
-            raise ShapeError(f"{name}: sizes differ outside of axis {place}, {_shown(values)}")
-    shape = tuple(sum(v.shape[place] for v in values) if i == place else n for i, n in enumerate(first))
+        if any(m != n for i, (m, n) in enumerate(zip(shape, first)) if i != dim):
+            raise ShapeError(f"{name}: sizes differ outside of axis {dim}, {_shown(values)}")
+    shape = tuple(sum(v.shape[dim] for v in values) if i == dim else n for i, n in enumerate(first))
     result, start = b.empty(shape, values[0].dtype), 0
     for value in values:
-        offsets = [start if i == place else 0 for i in range(len(shape))]
+        offsets = [start if i == dim else 0 for i in range(len(shape))]
         result = b.insert_slice(value, result, offsets, value.shape, [1] * len(shape))
-        start += value.shape[place]
+        start += value.shape[dim]
     return result
 
 
@@ -55,7 +55,7 @@ def _promoted(b: Builder, arrays: Sequence[Operand], dtype: Any) -> list[Value]:
 
 @operation("join", np.concatenate, dtypes=ALL, arrays=-1)
 def concat(b: Builder, arrays: Sequence[Operand], axis: Any = 0, out: None = None, *, dtype: Any = None) -> Value:
-    """Arrays one after the other along an axis; None flattens them first."""
+    """Arrays joined along an axis; None flattens them first."""
     values = _promoted(b, arrays, dtype)
     if axis is None:
         values, axis = [b.reshape(v, (v.size,)) for v in values], 0
@@ -69,9 +69,9 @@ def stack(b: Builder, arrays: Sequence[Operand], axis: int = 0, out: None = None
     if values:
         if any(v.shape != values[0].shape for v in values):
             raise ShapeError(f"stack: shapes differ, {_shown(values)}")
-        (place,) = normalized_axes("stack", (1, *values[0].shape), axis)
-        values = [b.reshape(v, (*v.shape[:place], 1, *v.shape[place:])) for v in values]
-        axis = place
+        (dim,) = normalized_axes("stack", (1, *values[0].shape), axis)
+        values = [b.reshape(v, (*v.shape[:dim], 1, *v.shape[dim:])) for v in values]
+        axis = dim
     return _joined(b, "stack", values, axis)
 
 

@@ -1,4 +1,4 @@
-"""Rearranging: operations that put the elements of an array at other places of a new one, and leave some out."""
+"""Rearrangements: operations that permute, repeat or omit the elements of an array in a new one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mlirml.ops.shapes.views import ViewOp, integers
 
 
 def known(name: str, what: str, value: Any) -> np.ndarray:
-    """Numbers that decide a shape, as an array; an error for what is known only when the program runs."""
+    """Numbers that decide a shape, as an array; an error for dynamic values."""
     sizes: frozenset[str] = frozenset()
     try:
         if not isinstance(value, Value):
@@ -38,7 +38,7 @@ def known(name: str, what: str, value: Any) -> np.ndarray:
 
 
 def taken(b: Builder, value: Value, tables: Sequence[np.ndarray | None]) -> Value:
-    """`value[np.ix_(*tables)]` for known indices from 0 along each axis; None stands for all of an axis."""
+    """`value[np.ix_(*tables)]` for constant non-negative indices along each axis; None selects all of an axis."""
     shape = tuple(n if table is None else len(table) for n, table in zip(value.shape, tables))
     if 0 in shape:
         return b.empty(shape, value.dtype)
@@ -51,15 +51,15 @@ def taken(b: Builder, value: Value, tables: Sequence[np.ndarray | None]) -> Valu
     inputs = [b.constant(np.asarray(tables[i], np.int64)) for i in moved]
 
     def body(block: Body, xs: list[str], accumulator: str) -> str:
-        place = [block.op(f"linalg.index {i}", "index") for i in range(len(shape))]
+        indices = [block.op(f"linalg.index {i}", "index") for i in range(len(shape))]
         for axis, run in enumerate(runs):
             if run is None:
-                place[axis] = block.op(f"arith.index_cast {xs[moved.index(axis)]}", "i64 to index")
+                indices[axis] = block.op(f"arith.index_cast {xs[moved.index(axis)]}", "i64 to index")
             elif run[0] or run[2] != 1:
                 start, step = (block.op(f"arith.constant {k}", "index") for k in (run[0], run[2]))
-                scaled = block.op(f"arith.muli {place[axis]}, {step}", "index")
-                place[axis] = block.op(f"arith.addi {scaled}, {start}", "index")
-        return block.op(f"tensor.extract {value.name}[{', '.join(place)}]", value.type)
+                scaled = block.op(f"arith.muli {indices[axis]}, {step}", "index")
+                indices[axis] = block.op(f"arith.addi {scaled}, {start}", "index")
+        return block.op(f"tensor.extract {value.name}[{', '.join(indices)}]", value.type)
 
     iterators = ["parallel"] * len(shape)
     return b.generic(inputs, [[i] for i in moved], b.empty(shape, value.dtype), range(len(shape)), iterators, body)
@@ -95,13 +95,13 @@ def roll(b: Builder, a: Operand, shift: Any, axis: Any = None) -> Value:
     except ValueError:
         raise ShapeError(f"roll: {np.size(shift)} shifts do not fit {len(places)} axes") from None
     moves: dict[int, int] = {}
-    for place, distance in zip(repeated.tolist(), integers("roll", "shifts", shifts)):
-        moves[place] = moves.get(place, 0) + distance
+    for dim, distance in zip(repeated.tolist(), integers("roll", "shifts", shifts)):
+        moves[dim] = moves.get(dim, 0) + distance
     return _rolled(b, value, moves)
 
 
 def _rolled(b: Builder, value: Value, shifts: dict[int, int]) -> Value:
-    """Cut along each axis into two parts and write them the other way round."""
+    """Split along each axis in two, and join the halves in reverse order."""
     if value.size == 0:
         return value
     parts = []
@@ -133,7 +133,7 @@ def tile(b: Builder, A: Operand, reps: Any) -> Value:
 
 
 def _spread(b: Builder, value: Value, narrow: list[int], wide: list[int], shape: list[int]) -> Value:
-    """Reshape, broadcast, and reshape again."""
+    """Repeat by a reshape, a broadcast and a reshape."""
     if 0 in shape:
         return b.empty(shape, value.dtype)
     spread = b.broadcast(b.reshape(value, tuple(narrow)), tuple(wide), value.dtype)
@@ -150,18 +150,18 @@ def repeat(b: Builder, a: Operand, repeats: Any, axis: Any = None) -> Value:
     if axis is None:
         value, axis = b.reshape(value, (value.size,)), 0
     value = with_axis(b, value)
-    (place,) = normalized_axes("repeat", value.shape, axis)
-    n = value.shape[place]
+    (dim,) = normalized_axes("repeat", value.shape, axis)
+    n = value.shape[dim]
     if (counts < 0).any():
         raise ShapeError("repeat: repeats cannot be negative")
     if len(counts) == 1:
-        before, after = value.shape[:place], value.shape[place + 1 :]
+        before, after = value.shape[:dim], value.shape[dim + 1 :]
         count = int(counts[0])
         return _spread(b, value, [*before, n, 1, *after], [*before, n, count, *after], [*before, n * count, *after])
     if len(counts) != n:
-        raise ShapeError(f"repeat: {len(counts)} repeats for {n} elements along axis {place} of {value}")
+        raise ShapeError(f"repeat: {len(counts)} repeats for {n} elements along axis {dim} of {value}")
     table = np.repeat(np.arange(n), counts)
-    return taken(b, value, [table if i == place else None for i in range(len(value.shape))])
+    return taken(b, value, [table if i == dim else None for i in range(len(value.shape))])
 
 
 _TABLES = ("edge", "reflect", "symmetric", "wrap")
@@ -206,7 +206,8 @@ def pad(
             raise ShapeError(f"pad: {value} has no elements to take for mode {mode!r}")
         tables = [np.pad(np.arange(n), pair, mode) for n, pair in zip(value.shape, widths)]  # type: ignore[call-overload]
     for axis, pair in enumerate(widths):
-        # All of the axes before, this axis's margin, the inner part of the axes behind: no element is written twice.
+        # The whole of the earlier axes, this axis's margin, the inner range of the later axes: each element is written
+        # once.
         for side, width in enumerate(pair):
             offsets = [*[0] * axis, 0 if side == 0 else shape[axis] - width, *inner[axis + 1 :]]
             sizes = (*shape[:axis], width, *value.shape[axis + 1 :])
@@ -222,7 +223,7 @@ def pad(
 
 
 def _fills(b: Builder, given: Any, rank: int, dtype: np.dtype) -> list[tuple[Operand, ...]]:
-    """The constants of each axis, cast as a store does; a traced scalar stands for all of them."""
+    """The constants of each axis, cast as a store does; a traced scalar applies to all axes."""
     if isinstance(given, Value):
         if given.size != 1:
             raise ShapeError(f"pad: traced constant_values must be one scalar, not {given}")
@@ -279,11 +280,11 @@ def diagonal(b: Builder, a: Operand, offset: Any = 0, axis1: int = 0, axis2: int
         return b.extract_slice(b.reshape(value, (m * n,)), [k if k > 0 else -k * n], [size], [n + 1])
 
     def index(block: Body, loops: list[str]) -> list[str]:
-        place = dict(zip(rest, loops))
+        indices = dict(zip(rest, loops))
         for axis, start in ((row, max(-k, 0)), (column, max(k, 0))):
             first = block.op(f"arith.constant {start}", "index")
-            place[axis] = block.op(f"arith.addi {loops[-1]}, {first}", "index")
-        return [place[i] for i in range(len(value.shape))]
+            indices[axis] = block.op(f"arith.addi {loops[-1]}, {first}", "index")
+        return [indices[i] for i in range(len(value.shape))]
 
     return b.gather(value, shape, index)
 
@@ -359,37 +360,37 @@ def delete(b: Builder, arr: Operand, obj: Any, axis: Any = None) -> Value:
     value = as_value(b, arr)
     if axis is None:
         value, axis = b.reshape(value, (value.size,)), 0
-    (place,) = normalized_axes("delete", value.shape, axis)
-    kept = _edited(lambda places: np.delete(places, _index("delete", obj)), value.shape[place])
-    return taken(b, value, [kept if i == place else None for i in range(len(value.shape))])
+    (dim,) = normalized_axes("delete", value.shape, axis)
+    kept = _edited(lambda positions: np.delete(positions, _index("delete", obj)), value.shape[dim])
+    return taken(b, value, [kept if i == dim else None for i in range(len(value.shape))])
 
 
 @operation("rearrangement", np.insert, dtypes=ALL, array_options=("values",))
 def insert(b: Builder, arr: Operand, obj: Any, values: Any, axis: Any = None) -> Value:
-    """The array with values put in front of known indices along an axis; flattened without one."""
+    """The array with values inserted before constant indices along an axis; flattened without one."""
     value, new = as_value(b, arr), as_value(b, values if isinstance(values, (Value, Scalar)) else Scalar(values))
     new = b.cast(new, value.dtype)
     if axis is None:
         value, axis = b.reshape(value, (value.size,)), 0
-    (place,) = normalized_axes("insert", value.shape, axis)
+    (dim,) = normalized_axes("insert", value.shape, axis)
     index = _index("insert", obj)
     new = b.reshape(new, (1,) * (len(value.shape) - len(new.shape)) + new.shape)
-    if not isinstance(index, slice) and index.ndim == 0 and index.dtype.kind != "b":  # one place takes all the values
+    if not isinstance(index, slice) and index.ndim == 0 and index.dtype.kind != "b":  # one position for all values
         order = list(range(1, len(new.shape)))
-        order.insert(place, 0)
+        order.insert(dim, 0)
         new = b.transpose(new, order)
-        count = new.shape[place]
+        count = new.shape[dim]
     elif isinstance(index, slice):
-        count = len(range(*index.indices(value.shape[place])))
+        count = len(range(*index.indices(value.shape[dim])))
     else:
         count = int(np.count_nonzero(index)) if index.dtype.kind == "b" else index.size
-    n = value.shape[place]
-    wanted = tuple(count if i == place else size for i, size in enumerate(value.shape))
+    n = value.shape[dim]
+    wanted = tuple(count if i == dim else size for i, size in enumerate(value.shape))
     if ew.broadcast_shapes("insert", (new, Value("", wanted, value.dtype))) != wanted:
         raise ShapeError(f"insert: values {new} do not broadcast to shape {list(wanted)}")
-    joined = concat.build(b, [value, b.broadcast(new, wanted, value.dtype)], place)
-    table = _edited(lambda places: np.insert(places, index, np.arange(n, n + count)), n)
-    return taken(b, joined, [table if i == place else None for i in range(len(value.shape))])
+    joined = concat.build(b, [value, b.broadcast(new, wanted, value.dtype)], dim)
+    table = _edited(lambda positions: np.insert(positions, index, np.arange(n, n + count)), n)
+    return taken(b, joined, [table if i == dim else None for i in range(len(value.shape))])
 
 
 def _index(name: str, obj: Any) -> Any:
@@ -397,7 +398,7 @@ def _index(name: str, obj: Any) -> Any:
 
 
 def _edited(edit: Any, size: int) -> np.ndarray:
-    """Which elements an edit keeps, by letting NumPy edit their numbers."""
+    """The original indices of the elements after an edit that NumPy applies to the range of indices."""
     try:
         result: np.ndarray = edit(np.arange(size))
     except (IndexError, ValueError) as error:

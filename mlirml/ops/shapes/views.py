@@ -38,12 +38,12 @@ class ViewOp:
         raise NotImplementedError
 
     def like(self, array: np.ndarray) -> np.ndarray:
-        """A view of a real array with the strides of this one, if not at the same place."""
+        """A view of a real array with the strides of this one; its offset may differ."""
         return self.apply(array)
 
     @property
     def known(self) -> bool:
-        """True if the place in the base is known when tracing."""
+        """True if the offsets in the base are known at trace time."""
         return True
 
     @property
@@ -98,7 +98,7 @@ class Slice(ViewOp):
 
 @dataclass(frozen=True)
 class Select(ViewOp):
-    """One position, known only when the program runs, along each of some axes, which the view lacks.
+    """Integer indexing along some axes, which the view lacks, at one dynamic position each.
 
     `sources` are the index values that the `positions` (values of type `index`) come from: equal ones, equal views.
     Both may be used while `region` is open.
@@ -110,10 +110,10 @@ class Select(ViewOp):
     region: Region = field(compare=False)
 
     def forward(self, b: Builder, base: Value) -> Value:
-        return b.extract_slice(base, *self._place(base.shape), self.axes)
+        return b.extract_slice(base, *self._slice(base.shape), self.axes)
 
     def backward(self, b: Builder, base: Value, new: Value) -> Value:
-        return b.insert_slice(new, base, *self._place(base.shape))
+        return b.insert_slice(new, base, *self._slice(base.shape))
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         raise NotImplementedError("the positions are not known")
@@ -126,7 +126,7 @@ class Select(ViewOp):
     def known(self) -> bool:
         return False
 
-    def _place(self, shape: tuple[int, ...]) -> tuple[list[int | str], list[int], list[int]]:
+    def _slice(self, shape: tuple[int, ...]) -> tuple[list[int | str], list[int], list[int]]:
         found = dict(zip(self.axes, self.positions))
         offsets = [found.get(d, 0) for d in range(len(shape))]
         return offsets, [1 if d in found else n for d, n in enumerate(shape)], [1] * len(shape)
@@ -216,8 +216,9 @@ class Part(ViewOp):
 
 @dataclass(frozen=True)
 class Window(ViewOp):
-    """Elements of a one-dimensional base at `start` and any steps from there along each dimension, also the same ones
-    again; only read."""
+    """Windows of a one-dimensional base: elements at `start` and steps from it along each dimension, which may overlap;
+    read-only.
+    """
 
     start: int
     steps: tuple[int, ...]
@@ -321,7 +322,7 @@ def swapaxes(shape: Shape, axis1: int, axis2: int) -> ViewOp:
 
 @operation("view", np.moveaxis, dtypes=ALL)
 def moveaxis(shape: Shape, source: Any, destination: Any) -> ViewOp:
-    """Dimensions moved to new places, the others keep their order."""
+    """Dimensions moved to new positions; the others keep their order."""
     lists = [list(x) if isinstance(x, (tuple, list)) else [x] for x in (source, destination)]
     if len(lists[0]) != len(lists[1]):
         raise ShapeError("moveaxis: source and destination differ in length")
@@ -334,7 +335,7 @@ def moveaxis(shape: Shape, source: Any, destination: Any) -> ViewOp:
 
 @operation("view", np.expand_dims, dtypes=ALL)
 def expand_dims(shape: Shape, axis: Any) -> ViewOp:
-    """New dimensions of size 1 at the given places of the result."""
+    """New dimensions of size 1 at the given positions of the result."""
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     places = normalized_axes("expand_dims", (1,) * (len(shape) + count), axis)
     rest = iter(shape)

@@ -1,1 +1,1 @@
-"""From tensors to memrefs: what is decided before and after upstream's one-shot bufferization."""
+"""From tensors to memrefs: preparations for upstream's one-shot bufferization, and cleanups after it."""

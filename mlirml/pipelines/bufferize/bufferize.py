@@ -12,11 +12,11 @@ After:
       linalg.generic {...} ins(%a) outs(%out) {...}
       return
     }
-
-The out-parameters are made before upstream's analysis runs, by `bufferization.materialize_in_destination`: empty-tensor
-elimination then computes every result where it belongs, and a returned argument, or one value returned twice, is
-copied. Inputs are never written: for a result that goes back into the memory of an argument (`mlirml.writebacks`) the
-out-parameter holds that argument when the program starts, and what is read of the argument is read there
+The out-parameters are created before upstream's analysis runs, by `bufferization.materialize_in_destination`:
+empty-tensor elimination then computes every result in its out-parameter, and a returned argument, or one value returned
+twice, is copied. Inputs are never written: the out-parameter of a result that replaces an argument
+(`mlirml.writebacks`) contains that argument when the program starts, and the program reads the argument from there
+(`mlirml.in_place`).
 (`mlirml.in_place`).
 """  # fmt: skip
 
@@ -28,7 +28,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations
 from mlirml.ir.location import is_unknown
 from mlirml.passes import Pass, register, run_upstream
-from mlirml.pipelines.bufferize.destinations import BRANCHES, LOOPS, place_results
+from mlirml.pipelines.bufferize.destinations import BRANCHES, LOOPS, materialize_results
 from mlirml.pipelines.bufferize.inits import (
     compute_apart,
     copied,
@@ -40,7 +40,7 @@ from mlirml.pipelines.bufferize.inits import (
     reuse_dying_inputs,
     tensor_blocks,
 )
-from mlirml.pipelines.bufferize.kernel_proxies import call_launches, stand_in_for_calls
+from mlirml.pipelines.bufferize.kernel_proxies import replace_calls_by_proxies, replace_proxies_by_launches
 from mlirml.pipelines.bufferize.known_types import drop_calls, state_types
 from mlirml.pipelines.bufferize.out_parameters import add_out_parameters, memref_type, stores_of, written_arguments
 from mlirml.pipelines.tensor.buffer_stores import subview
@@ -62,7 +62,7 @@ class BufferizePass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        stand_in_for_calls(main)
+        replace_calls_by_proxies(main)
         written = written_arguments(main)
         locate_constants(main)
         drop_barriers(main)
@@ -76,7 +76,7 @@ class BufferizePass(Pass):
         copy_views_out_of_branches(main)
         separate_yields(main)
         for block in tensor_blocks(main):
-            place_results(block, copied)
+            materialize_results(block, copied)
         add_out_parameters(main, written)
         bufferize_library_calls(main)
         pass_buffers(main)
@@ -86,7 +86,7 @@ class BufferizePass(Pass):
         state_types(main)
         run_upstream(module, UPSTREAM)
         drop_calls(module)
-        call_launches(main)
+        replace_proxies_by_launches(main)
         run_upstream(module, TIDY, verify=False)
 
 
@@ -94,9 +94,9 @@ _MANY_SLICES = 64
 
 
 def view_arguments(function: mlir.Operation) -> None:
-    """Many slices of one argument that is only read become tensors of their own.
+    """If a read-only argument has many slices, replace them by tensors of separate views of the memory.
 
-    Upstream's analysis takes the square of the tensors that may share memory in time.
+    The time of upstream's analysis is quadratic in the number of tensors that may alias.
     """
     for op in named_operations(function, ("bufferization.to_tensor",)):
         slices = [use.owner.operation for use in op.results[0].uses]
@@ -114,14 +114,14 @@ def view_arguments(function: mlir.Operation) -> None:
 
 
 def drop_barriers(function: mlir.Operation) -> None:
-    """Take away what kept equal operations apart while they could still be merged."""
+    """Remove the barriers that kept equal operations from being merged by CSE."""
     for op in named_operations(function, ("mlirml.barrier",)):
         op.results[0].replace_all_uses_with(op.operands[0])
         op.erase()
 
 
 def locate_constants(function: mlir.Operation) -> None:
-    """Give dense constants, which the folder shares and leaves without a place, that of a user: globals inherit it."""
+    """Set the location of dense constants, which the folder drops, to that of a user: globals inherit it."""
     for block in tensor_blocks(function):
         for op in block_ops(block):
             if op.name == "arith.constant" and is_unknown(op.location):
@@ -131,7 +131,7 @@ def locate_constants(function: mlir.Operation) -> None:
 
 
 def expand_pads(function: mlir.Operation) -> None:
-    """A `tensor.pad` by one value becomes a fill and a store into the middle, so that its source may be computed there.
+    """Replace a `tensor.pad` by a constant with a fill and an `insert_slice`, so that its source is computed in place.
 
     Upstream bufferizes any other `tensor.pad`.
     """
@@ -140,7 +140,7 @@ def expand_pads(function: mlir.Operation) -> None:
 
 
 def expand_pad(op: mlir.Operation) -> None:
-    """Replace one `tensor.pad`, if its region gives one value from outside and its sizes are static."""
+    """Expand a `tensor.pad` that pads by one value defined outside of its region and has static sizes."""
     filler = block_ops(op.regions[0].blocks[0])[-1].operands[0]
     outside = defining_op(filler)
     if len(op.operands) > 1 or (outside is not None and outside.block == op.regions[0].blocks[0]):
@@ -163,9 +163,9 @@ def expand_pad(op: mlir.Operation) -> None:
 
 
 def copy_views_out_of_branches(main: mlir.Operation) -> None:
-    """Let every branch give whole tensors: views of different strides would meet in a memref of unknown ones.
+    """Make every branch yield whole tensors: views of different strides would be joined in a memref of dynamic strides.
 
-    Branches that compute nothing have become `arith.select`, which becomes one of elements.
+    Branches without side computations have become `arith.select`, which is replaced by a select of the elements.
     """
     for op in named_operations(main, ("arith.select",)):
         if isinstance(op.results[0].type, mlir.RankedTensorType):
@@ -179,7 +179,7 @@ def copy_views_out_of_branches(main: mlir.Operation) -> None:
 
 
 def separate_yields(main: mlir.Operation) -> None:
-    """Copy what a loop carries on twice: upstream's analysis takes the first of two stores of it for another value."""
+    """Copy a tensor that a loop yields twice: upstream's analysis takes two stores of it for different values."""
     bodies = [block for op in named_operations(main, LOOPS) for region in op.regions for block in region.blocks]
     for end in [block_ops(block)[-1] for block in bodies]:
         seen: set[mlir.Value] = set()
@@ -192,7 +192,7 @@ def separate_yields(main: mlir.Operation) -> None:
 
 
 def choose_by_elements(op: mlir.Operation) -> None:
-    """Replace an `arith.select` of tensors by that of their elements."""
+    """Replace an `arith.select` of tensors by a select of their elements."""
     condition, *sides = op.operands
     kind = op.results[0].type
     identity = mlir.AffineMap.get_identity(len(kind.shape))
@@ -209,9 +209,9 @@ def choose_by_elements(op: mlir.Operation) -> None:
 
 
 def bufferize_library_calls(main: mlir.Operation) -> None:
-    """Let sorts and factorizations work on memrefs: upstream's analysis does not know them.
+    """Bufferize sorts and factorizations, which upstream's analysis does not know.
 
-    Each fills a buffer of its own.
+    Each writes to a new buffer.
     """
     for op in named_operations(main, (*SORTS, *FACTORIZATIONS)):
         *sources, out = op.operands
@@ -235,7 +235,7 @@ def bufferize_library_calls(main: mlir.Operation) -> None:
 
 
 def pass_buffers(main: mlir.Operation) -> None:
-    """Let calls of Python functions work on memrefs, as sorts do."""
+    """Bufferize the operands and results of calls of Python functions."""
     for op in named_operations(main, HOST_CALLS):
         if not len(op.operands) or not isinstance(op.operands[0].type, mlir.RankedTensorType):
             continue
@@ -244,7 +244,7 @@ def pass_buffers(main: mlir.Operation) -> None:
         kind = memref_type(value.type)
         with op.location, mlir.InsertionPoint(op):
             if not len(op.results):
-                # A copy lies in one piece: what is given may be a view, also one of a view.
+                # A copy is contiguous: the operand may be a view, or a view of a view.
                 buffer = emit.value("bufferization.to_buffer", [copied(value)], kind, read_only=mlir.UnitAttr.get())
                 emit.create(op.name, [buffer], (), attributes)
             else:

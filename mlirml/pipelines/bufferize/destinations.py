@@ -1,4 +1,4 @@
-"""Say before bufferization where loops and branches put their tensors: where it can be in the buffer that is carried.
+"""State the destinations of loop and branch results before bufferization: the loop-carried buffer, if it can be used.
 
 Before:
     %r = scf.for ... iter_args(%x = %init) -> (tensor<8xf32>) {
@@ -15,8 +15,8 @@ After:
       scf.yield %b
     }
 
-Bufferization refuses to yield other buffers than came in, and gives the branches of one operation buffers of different
-layouts. A value that lives already where it should needs nothing.
+Bufferization rejects a loop that yields a buffer other than the one it was given, and gives the branches of one
+operation buffers of different layouts. A value that is already in its destination is left alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mlirml.analysis.distances import Distances, box_of
-from mlirml.analysis.values import place_in
+from mlirml.analysis.values import ancestor_in
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -42,30 +42,30 @@ def is_loop_body(block: mlir.Block) -> bool:
 
 
 def carried_values(block: mlir.Block) -> Iterator[tuple[int, mlir.Value, mlir.Value]]:
-    """What the end of a loop body passes on: operand number, the argument that it replaces, the value."""
+    """The yields of a loop body: operand number of the yield, the block argument that it replaces, the value."""
     final = block_ops(block)[-1]
-    # scf.for has its loop variable in front of the carried values, scf.condition its condition. The arrays of scf.while
-    # are aligned; numbers are not.
+    # scf.for has its loop variable before the carried values, scf.condition its condition. The arrays of scf.while are
+    # aligned (`mlirml-align-while`); scalars are not.
     shift = {"scf.for": 1, "scf.while": 0}[block.owner.operation.name] - (final.name == "scf.condition")
     for position, value in enumerate(list(final.operands)):
         if 0 <= position + shift < len(block.arguments) and block.arguments[position + shift].type == value.type:
             yield position, block.arguments[position + shift], value
 
 
-def place_results(block: mlir.Block, copied: Copy) -> None:
-    """Say where the values live that a block passes on, if it is the body of a loop, and those of its branches.
+def materialize_results(block: mlir.Block, copied: Copy) -> None:
+    """Materialize the values that a block yields, if it is a loop body, and those of the branches in it.
 
-    Blocks outside come before blocks inside of them. `copied` builds a copy of a tensor.
+    Call it for outer blocks before inner ones. `copied` builds a copy of a tensor.
     """
     if is_loop_body(block):
         carry_in_place(block, copied)
     for op in block_ops(block):
         if op.name in BRANCHES:
-            place_branches(op, copied)
+            materialize_branch_results(op, copied)
 
 
 def carry_in_place(block: mlir.Block, copied: Copy) -> None:
-    """Store what a loop carries into the buffer that it came in. What lies in the buffer of another is copied first."""
+    """Store yielded tensors into the buffers of the arguments they replace, copying those in another's buffer first."""
     final = block_ops(block)[-1]
     changed = []
     with final.location, mlir.InsertionPoint(final):
@@ -73,14 +73,14 @@ def carry_in_place(block: mlir.Block, copied: Copy) -> None:
             if not isinstance(value.type, mlir.RankedTensorType) or is_grown_from(value, target):
                 continue
             if not lives_in(value, target, block, copied):
-                apart = lies_elsewhere(value, target) or is_read_in_loop(target, value)
+                apart = is_in_other_buffer(value, target) or is_read_in_loop(target, value)
                 changed.append((position, target, copied(value) if apart else value))
         for position, target, value in changed:
             final.operands[position] = emit.value(_MATERIALIZE, [value, target], value.type)
 
 
 def is_grown_from(value: mlir.Value, target: mlir.Value) -> bool:
-    """True if `value` is `target` after stores into it, by loops and branches too: it lies in the same buffer."""
+    """True if `value` is `target` after stores into it, also in loops and branches: it is in the same buffer."""
     while value != target:
         owner = defining_op(value)
         grown = stored_over(owner, value) if owner is not None else None
@@ -93,7 +93,7 @@ def is_grown_from(value: mlir.Value, target: mlir.Value) -> bool:
 
 
 def stored_over(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
-    """The tensor that a result is after stores into it, if nobody reads it later; None for any other operation."""
+    """The tensor that `op` has stored into to give `value`, if it is not read later; None for any other operation."""
     if op.name in BRANCHES:
         return branch_root(op, list(op.results).index(value))
     if op.name not in ("tensor.insert", "tensor.insert_slice", *LOOPS):
@@ -101,23 +101,23 @@ def stored_over(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
     position = 1
     if op.name in LOOPS:
         position = (3 if op.name == "scf.for" else 0) + list(op.results).index(value)
-        if op.name == "scf.while" and not stays_in_place(op, position):
+        if op.name == "scf.while" and not is_passed_in_place(op, position):
             return None
     value = op.operands[position]
     return value if is_read_before(value, op, position) or is_moved_within(value, op) else None
 
 
-def stays_in_place(op: mlir.Operation, position: int) -> bool:
-    """True if an array that an aligned scf.while carries passes its condition in the place where it came in."""
+def is_passed_in_place(op: mlir.Operation, position: int) -> bool:
+    """True if an aligned scf.while passes a loop-carried array from its condition region in the buffer it came in."""
     before = op.regions[0].blocks[0]
     passed = block_ops(before)[-1].operands[1 + position]
     return position < len(before.arguments) and is_grown_from(passed, before.arguments[position])
 
 
 def is_moved_within(value: mlir.Value, store: mlir.Operation) -> bool:
-    """True if a slice of a tensor is stored into another one of it that has no element of it, and all else read before.
+    """True if a slice of a tensor is stored into a disjoint slice of it, and all other reads are before.
 
-    Such a slice is copied to its new offsets as it stands.
+    Such a slice is copied to its new offsets directly.
     """
     view = defining_op(store.operands[0]) if store.name == "tensor.insert_slice" else None
     if view is None or view.name != "tensor.extract_slice" or view.operands[0] != value:
@@ -130,16 +130,16 @@ def is_moved_within(value: mlir.Value, store: mlir.Operation) -> bool:
 
 
 def branch_root(op: mlir.Operation, number: int) -> mlir.Value | None:
-    """The tensor that result `number` of a branch is after stores into it, in all its regions; None where it is not."""
+    """The tensor that result `number` of a branch is after stores into it, in all regions; None if there is none."""
     roots = {grown_root(block_ops(region.blocks[0])[-1].operands[number], region.blocks[0]) for region in op.regions}
     root = roots.pop()
-    if root is None or roots or not is_near(root, op) or not is_read_before(root, op, inside=True):
+    if root is None or roots or not is_near(root, op) or not is_read_before(root, op, nested=True):
         return None
     return root
 
 
 def is_near(value: mlir.Value, op: mlir.Operation) -> bool:
-    """True if a value is from the same round of all loops as an operation: from its block, or around branches."""
+    """True if a value is defined in the same iteration of all loops as `op`: in its block, or around its branches."""
     owner = defining_op(value)
     home = value.owner if owner is None else owner.block
     block = op.block
@@ -152,7 +152,7 @@ def is_near(value: mlir.Value, op: mlir.Operation) -> bool:
 
 
 def grown_root(value: mlir.Value, block: mlir.Block) -> mlir.Value | None:
-    """The tensor from outside of a block that `value` is after stores into it; None where it is anything else."""
+    """The tensor from outside of a block that `value` is after stores into it; None for other values."""
     owner = defining_op(value)
     while owner is not None and owner.block == block:
         grown = stored_over(owner, value)
@@ -168,45 +168,45 @@ def is_read_before(
     op: mlir.Operation,
     position: int = -1,
     *,
-    inside: bool = False,
+    nested: bool = False,
     but: Sequence[mlir.Operation] = (),
 ) -> bool:
-    """True if every use of a value and of views of it comes before `op`, except as its operand `position`.
+    """True if every use of a value and of its views is before `op`, or is its operand `position`.
 
-    What `op` holds in its regions may use it too where `inside` is true, and so may the operations `but`. A region does
-    not see what others that are left out when it runs do.
+    Uses in the regions of `op` are allowed too if `nested`, and so are those by the operations `but`. Uses in other
+    branches of an operation around `op` do not count, as they do not run in the same execution.
     """
     for use in value.uses:
         user = use.owner.operation
         if user in but or (user == op and use.operand_number == position):
             continue
-        place = place_in(user, op.block)
+        place = ancestor_in(user, op.block)
         if place is None and may_follow(user, op):
             return False
-        if place is not None and not (place.is_before_in_block(op) if place != op else inside):
+        if place is not None and not (place.is_before_in_block(op) if place != op else nested):
             return False
-        if user.name in _VIEWS and not is_read_before(user.results[0], op, inside=inside):
+        if user.name in _VIEWS and not is_read_before(user.results[0], op, nested=nested):
             return False
     return True
 
 
 def may_follow(user: mlir.Operation, op: mlir.Operation) -> bool:
-    """True if an operation that stands in no region of the block of `op` may run after it."""
+    """True if `user`, which is in no region of the block of `op`, may run after `op`."""
     while op.name != "func.func":
         around = op.parent.operation
-        place = place_in(user, around.block) if around.name != "func.func" else None
+        place = ancestor_in(user, around.block) if around.name != "func.func" else None
         if around.name not in BRANCHES:
             return True
-        if place is not None:  # in another region of the branch, or in front of it
+        if place is not None:  # in another region of the branch, or before it
             return place != around and not place.is_before_in_block(around)
         op = around
     return True
 
 
 def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: Copy) -> bool:
-    """True if a loop inside of the block computes `value`, starting from `target`, in the same buffer.
+    """True if a loop in the block computes `value` in the buffer of its init `target`.
 
-    Where the inner loop's start is needed afterwards, it gets a copy to start from.
+    If the init of that loop is used afterwards, the loop starts from a copy.
     """
     op = defining_op(value)
     if op is None or op.name not in LOOPS or op.block != block:
@@ -226,12 +226,12 @@ def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: C
 
 
 def writes_outs(op: mlir.Operation) -> bool:
-    """True if an operation writes its results over its last operands."""
+    """True if an operation overwrites its last operands, the inits."""
     return (op.name.startswith("linalg.") or op.name in (*SORTS, *FACTORIZATIONS)) and bool(op.results)
 
 
 def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
-    """The operand of an operation that the result takes the place of; None where there is none."""
+    """The operand whose buffer a result takes over; None if there is none."""
     if op.name in ("tensor.insert_slice", "tensor.insert", _MATERIALIZE):
         return op.operands[1]
     if writes_outs(op):
@@ -239,10 +239,10 @@ def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
     return region_start(op, result)
 
 
-def lies_elsewhere(value: mlir.Value, target: mlir.Value) -> bool:
-    """True if a value may lie in the buffer of another block argument than `target`, or in a part of some buffer.
+def is_in_other_buffer(value: mlir.Value, target: mlir.Value) -> bool:
+    """True if a value may be in the buffer of another block argument than `target`, or in a slice of some buffer.
 
-    Folding may show later that such a part is one of an argument.
+    Folding may show later that such a slice is one of an argument.
     """
     op = defining_op(value)
     while op is not None:
@@ -263,7 +263,7 @@ def is_read_in_loop(target: mlir.Value, value: mlir.Value) -> bool:
     """
     op = defining_op(value)
     while op is not None:
-        if op.name in LOOPS and any(place_in(use.owner.operation, op.block) == op for use in target.uses):
+        if op.name in LOOPS and any(ancestor_in(use.owner.operation, op.block) == op for use in target.uses):
             return True
         grown = grows_from(op, value)
         if grown is None:
@@ -273,7 +273,7 @@ def is_read_in_loop(target: mlir.Value, value: mlir.Value) -> bool:
 
 
 def memories_of(value: mlir.Value) -> set[mlir.Value]:
-    """The tensors in whose memory a value may lie: stores into them made it."""
+    """The tensors in whose buffer a value may be: those that stores have turned into it."""
     op = defining_op(value)
     if op is None:
         return {value}
@@ -285,7 +285,7 @@ def memories_of(value: mlir.Value) -> set[mlir.Value]:
 
 
 def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
-    """The tensor from outside whose buffer a loop or a branch leaves its result in; None for another operation."""
+    """The init, from outside, whose buffer contains the result of a loop or a branch; None for other operations."""
     number = list(op.results).index(result)
     if op.name in LOOPS:
         return op.operands[number + (3 if op.name == "scf.for" else 0)]
@@ -299,13 +299,13 @@ def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
 
 
 def is_before(user: mlir.Operation, op: mlir.Operation, block: mlir.Block) -> bool:
-    """True if a user, or what it stands in, comes before `op` in the block."""
-    place = place_in(user, block)
+    """True if a user, or its ancestor in the block, comes before `op`."""
+    place = ancestor_in(user, block)
     return place is not None and place != op and place.is_before_in_block(op)
 
 
-def place_branches(op: mlir.Operation, copied: Copy) -> None:
-    """Let all branches of an operation put each of their results into the same buffer."""
+def materialize_branch_results(op: mlir.Operation, copied: Copy) -> None:
+    """Make all branches of an operation write each of their results to the same buffer."""
     targets: dict[int, mlir.Value] = {}
     for number, result in enumerate(op.results):
         if not isinstance(result.type, mlir.RankedTensorType) or branch_root(op, number) is not None:
@@ -320,11 +320,11 @@ def place_branches(op: mlir.Operation, copied: Copy) -> None:
             user.erase()
         targets[number] = target
     for region in op.regions if targets else ():  # a branch without results may have no block
-        place_branch(region.blocks[0], targets, copied)
+        materialize_branch(region.blocks[0], targets, copied)
 
 
-def place_branch(block: mlir.Block, targets: dict[int, mlir.Value], copied: Copy) -> None:
-    """Put what a branch ends with into these buffers. What comes from outside is copied before any is written."""
+def materialize_branch(block: mlir.Block, targets: dict[int, mlir.Value], copied: Copy) -> None:
+    """Write the results of a branch to these buffers. Values from outside are copied before any buffer is written."""
     final = block_ops(block)[-1]
     changed = []
     with final.location, mlir.InsertionPoint(final):
@@ -333,14 +333,14 @@ def place_branch(block: mlir.Block, targets: dict[int, mlir.Value], copied: Copy
             if value == target or lives_in(value, target, block, copied):
                 continue
             owner = defining_op(value)
-            moved = owner is None or owner.block != block or lies_elsewhere(value, target)
+            moved = owner is None or owner.block != block or is_in_other_buffer(value, target)
             changed.append((number, target, copied(value) if moved else value))
         for number, target, value in changed:
             final.operands[number] = emit.value(_MATERIALIZE, [value, target], value.type)
 
 
 def destination(op: mlir.Operation, result: mlir.Value) -> tuple[mlir.Value | None, mlir.Operation | None]:
-    """Where a result is put in the end, if that is there before `op` and not read after it, and what puts it there."""
+    """The tensor that a result is stored into, if it is defined before `op` and not read later; and the store."""
     for use in result.uses:
         user = use.owner.operation
         if user.name != _MATERIALIZE or use.operand_number or user.block != op.block or not user.results:
@@ -349,7 +349,7 @@ def destination(op: mlir.Operation, result: mlir.Value) -> tuple[mlir.Value | No
         owner = defining_op(target)
         if owner is not None and not (owner.block == op.block and owner.is_before_in_block(op)):
             continue
-        others = [place_in(other.owner.operation, op.block) for other in target.uses]
+        others = [ancestor_in(other.owner.operation, op.block) for other in target.uses]
         if all(o is None or o in (op, user) or o.is_before_in_block(op) for o in others):
-            return target, user  # other branches, whose uses are in no operation of this block, do not run as well
+            return target, user  # uses in other branches do not run in the same execution
     return None, None

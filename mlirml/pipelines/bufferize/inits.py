@@ -1,7 +1,7 @@
-"""Where operations on tensors may write: which buffers their outs begin in, before upstream's analysis runs.
+"""Inits of operations on tensors: the buffers that they may write to, prepared for upstream's analysis.
 
-Outs that would share one empty tensor get one each, slices are inserted where they were taken from, and an elementwise
-operation takes over an input that dies with it.
+Inits that would share one empty tensor get one each, slices are inserted where they were extracted, and an elementwise
+operation reuses the buffer of an input whose last use it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.distances import Distances, box_of
-from mlirml.analysis.values import place_in, used_values
+from mlirml.analysis.values import ancestor_in, used_values
 from mlirml.dialects.mlirml import KERNEL
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, seen_through
@@ -27,11 +27,11 @@ from mlirml.pipelines.bufferize.destinations import (
 _STORES = ("tensor.insert", "tensor.insert_slice")
 _READS = ("tensor.extract", "tensor.extract_slice")
 TENSOR_VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape")
-"""Operations whose result is part of their first operand, or its elements in another shape."""
+"""Operations whose result is a slice of their first operand, or its elements in another shape."""
 
 
 def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
-    """The blocks that hold operations on tensors: the function's and those of its scf regions."""
+    """The blocks that may contain operations on tensors: those of the function and of its scf regions."""
     found, todo = [], [block for region in function.regions for block in region.blocks]
     while todo:
         block = todo.pop(0)
@@ -43,10 +43,11 @@ def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
 
 
 def order_stores(function: mlir.Operation) -> None:
-    """Let stores and reads be of the last tensor that has the elements, so that none before it is used any more.
+    """Make stores and reads use the last tensor that has the elements, so that no earlier one is live after a store.
 
-    Canonicalization lets a store over all that an earlier one has stored begin from the tensor before that one, which
-    would be copied whole if the earlier one is read. What is read of other elements than a store's is read after it.
+    Canonicalization makes a store that overwrites an earlier one start from the tensor before the earlier one, which
+    would be copied as a whole if the earlier one is read. Reads of elements that a store leaves unchanged are moved to
+    the tensor after it.
     """
     distances = Distances()
     for op in named_operations(function, _STORES):
@@ -59,9 +60,11 @@ def order_stores(function: mlir.Operation) -> None:
 
 
 def advance_reads(store: mlir.Operation, distances: Distances) -> None:
-    """Read the tensor after a store instead of the one before, where a later read is of other elements."""
+    """Make later reads of elements that a store leaves alone read the tensor after the store."""
     uses = [use.owner.operation for use in store.operands[1].uses if use.owner.name in _READS]
-    late = [op for op in uses if (place := place_in(op, store.block)) is not None and store.is_before_in_block(place)]
+    late = [
+        op for op in uses if (place := ancestor_in(op, store.block)) is not None and store.is_before_in_block(place)
+    ]
     box = box_of(store, distances) if late else None
     for op in late:
         other = box_of(op, distances)
@@ -70,17 +73,17 @@ def advance_reads(store: mlir.Operation, distances: Distances) -> None:
 
 
 def is_overwritten(earlier: mlir.Operation, op: mlir.Operation) -> bool:
-    """True if an operation is a store into the tensor that `op` stores into, before it and at the same offsets."""
+    """True if `earlier` is a store to the same tensor and offsets as `op`, before it."""
     if earlier == op or earlier.name != "tensor.insert_slice" or earlier.operands[1] != op.operands[1]:
         return False
     if not is_same_slice(earlier, op):
         return False
-    around = place_in(op, earlier.block)
+    around = ancestor_in(op, earlier.block)
     return around is not None and earlier.is_before_in_block(around)
 
 
 def is_same_slice(op: mlir.Operation, store: mlir.Operation) -> bool:
-    """True if a slice that is read or stored is at the offsets of another store."""
+    """True if an extracted or inserted slice has the offsets, sizes and strides of another store."""
     names = ("static_offsets", "static_sizes", "static_strides")
     first = 1 if op.name == "tensor.extract_slice" else 2
     same = all(op.attributes[name] == store.attributes[name] for name in names)
@@ -88,17 +91,17 @@ def is_same_slice(op: mlir.Operation, store: mlir.Operation) -> bool:
 
 
 def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
-    """Prepare stores into slices, so that bufferization adds no copies of its own.
+    """Prepare insert_slice operations, so that bufferization adds no copies.
 
-    What cannot be written (an argument, unless it is one of its own `stores`, or a constant) is copied into an empty
-    tensor first, which may become an out-parameter; a source that only gained unit dimensions is stored without them.
-    A slice of the tensor that it is stored into is copied, instead of that whole tensor.
+    A tensor that cannot be written (a constant, or an argument of which no store is in `stores`) is copied into an
+    empty tensor first, which may become an out-parameter; a source with added unit dimensions is stored without them. A
+    slice that is stored into the tensor it comes from is copied, instead of that whole tensor.
     """
     for block in tensor_blocks(function):
         ops = block_ops(block)
         for op in ops:
             if _is_free(op) and op != ops[0]:
-                op.move_before(ops[0])  # in front of what may be computed into a slice of it
+                op.move_before(ops[0])  # before operations that may be computed into a slice of it
             if op.name == "tensor.insert_slice":
                 source = defining_op(op.operands[0])
                 if source is not None and source.name == "tensor.expand_shape" and only_gains_units(op.operands[0]):
@@ -113,7 +116,7 @@ def insert_in_place(function: mlir.Operation, stores: Sequence[mlir.Operation] =
 
 
 def is_read_only(value: mlir.Value) -> bool:
-    """True if a tensor is an argument of @main (and not of a loop's body) or a constant, which cannot be written."""
+    """True if a tensor is an argument of @main (not of a loop body) or a constant, which cannot be written."""
     owner = defining_op(value)
     if owner is None:
         return bool(value.owner.owner.operation.name == "func.func")
@@ -121,7 +124,7 @@ def is_read_only(value: mlir.Value) -> bool:
 
 
 def only_gains_units(value: mlir.Value) -> bool:
-    """True if an expanded tensor, read once, is its source with more dimensions of size 1."""
+    """True if an expanded tensor, which has one use, is its source with added dimensions of size 1."""
     owner = defining_op(value)
     return (
         owner is not None
@@ -139,12 +142,12 @@ def has_one_use(value: mlir.Value) -> bool:
 
 
 def out_positions(op: mlir.Operation) -> range:
-    """Which operands of a linalg operation are its outs."""
+    """The operand positions of the inits of a linalg operation."""
     return range(len(op.operands) - len(op.results), len(op.operands))
 
 
 def init_positions(op: mlir.Operation) -> range:
-    """Which operands of an operation it writes over."""
+    """The positions of the operands that an operation overwrites."""
     if op.name in _STORES:
         return range(1, 2)
     if op.name in LOOPS:
@@ -153,10 +156,10 @@ def init_positions(op: mlir.Operation) -> range:
 
 
 def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
-    """Give every init its own `tensor.empty`, or fill of one; loops among the `stores` start from their argument.
+    """Give every init its own `tensor.empty` or fill; loops among the `stores` start from their argument.
 
-    CSE merges equal fills, and a fill that two operations accumulate into would be copied. A splat constant as init
-    becomes a fill, since constants cannot be written.
+    CSE merges equal fills, and a fill that two operations accumulate into would be copied. A splat constant as init is
+    replaced by a fill, since constants cannot be written.
     """
     for block in tensor_blocks(function):
         ops = block_ops(block)
@@ -179,7 +182,7 @@ def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = (
 def copy_late_slices(store: mlir.Operation, position: int) -> None:
     """Copy slices of the tensor before a store, or a loop, that are read in it or after it.
 
-    The whole tensor would be copied else.
+    Otherwise the whole tensor would be copied.
     """
     value = store.operands[position]
     if not isinstance(value.type, mlir.RankedTensorType) or not value.type.has_static_shape:
@@ -207,24 +210,24 @@ def copy_late_slices(store: mlir.Operation, position: int) -> None:
 
 
 def is_before(op: mlir.Operation, store: mlir.Operation) -> bool:
-    """True if an operation runs before another one, in whose block it is or is nested."""
-    around = place_in(op, store.block)
+    """True if `op` runs before `store`, in whose block it is or is nested."""
+    around = ancestor_in(op, store.block)
     return around is not None and around != store and around.is_before_in_block(store)
 
 
 def is_known_before(value: mlir.Value, op: mlir.Operation) -> bool:
-    """True if a value that is used in the block of an operation is there before the operation."""
+    """True if a value that is used in the block of `op` is defined before `op`."""
     owner = defining_op(value)
     return owner is None or owner.block != op.block or owner.is_before_in_block(op)
 
 
 def _is_free(op: mlir.Operation) -> bool:
-    """True if an operation is an empty tensor that may stand anywhere: its sizes are not computed."""
+    """True if an operation is an empty tensor without dynamic sizes, which can be moved anywhere."""
     return op.name == "tensor.empty" and not len(op.operands)
 
 
 def emptied(value: mlir.Value) -> mlir.Value | None:
-    """An empty tensor of the type of a value; None where its sizes are not at hand."""
+    """An empty tensor of the type of a value; None if its dynamic sizes are not known."""
     owner = defining_op(value)
     if value.type.has_static_shape:
         return emit.empty(value.type)
@@ -232,9 +235,9 @@ def emptied(value: mlir.Value) -> mlir.Value | None:
 
 
 def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
-    """What operand `position` of `op`, which writes over it, should be, built before `op`; None where it may stay.
+    """The init that should replace operand `position` of `op`, built before `op`; None if the operand can stay.
 
-    Empty tensors and fills are made again, and what is still read in `op` or behind it is copied.
+    Empty tensors and fills are cloned, and a tensor that is still read in `op` or after it is copied.
     """
     value = op.operands[position]
     owner = defining_op(value)
@@ -250,7 +253,7 @@ def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
     with op.location, mlir.InsertionPoint(op):
         if owner.name == "tensor.empty" and shared:
             return owner.clone().operation.results[0]
-        # One in front of a loop that stores into it would have to be copied in each round.
+        # A fill before a loop that stores into it would have to be copied in each iteration.
         if owner.name == "linalg.fill" and (shared or owner.block != op.block):
             empty = emptied(owner.operands[1])
             if empty is None:
@@ -263,15 +266,15 @@ def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
             if isinstance(attribute, mlir.DenseElementsAttr) and mlir.DenseElementsAttr(attribute).is_splat:
                 return splat_fill(value, mlir.DenseElementsAttr(attribute))
             return copied(value)
-        # Upstream's elimination computes a value in the out-parameter of what is stored over it, and does not see that
-        # the value is read once more after that has been written.
+        # Upstream's elimination computes a value in the out-parameter of a later store, and misses that the value is
+        # read after the store has overwritten it.
         if shared and not is_read_before(value, op, position) and not is_moved_within(value, op):
             return copied(value)
     return None
 
 
 def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Value:
-    """A `linalg.fill` that makes the same tensor as a splat constant."""
+    """A `linalg.fill` equal to a splat constant."""
     scalar = emit.constant(attribute.get_splat_value())
     return emit.fill(scalar, emit.empty(value.type)).results[0]
 
@@ -290,17 +293,17 @@ def is_slice(value: mlir.Value) -> bool:
 
 
 def copied(value: mlir.Value) -> mlir.Value:
-    """A tensor copied into an empty one, which empty-tensor elimination may place in an out-parameter."""
+    """A copy of a tensor in an empty one, which empty-tensor elimination may replace by an out-parameter."""
     identity = mlir.AffineMap.get_identity(mlir.ShapedType(value.type).rank)
     iterators = ["parallel"] * identity.n_dims
     return emit.generic([value], [emit.empty(value.type)], [identity] * 2, iterators, lambda b: b[:1]).results[0]
 
 
 def compute_apart(function: mlir.Operation) -> None:
-    """Compute what is stored over an earlier store in a buffer of its own, if it reads other slices of that tensor.
+    """Compute the source of a store that overwrites an earlier one in a separate buffer, if it reads that tensor.
 
-    Upstream's empty-tensor elimination would compute it in the slice. Its analysis then finds the slice written while
-    the tensor is read, and copies the whole tensor for the earlier store.
+    Upstream's empty-tensor elimination would compute it in the slice. Its analysis then finds that the slice is written
+    while the tensor is read, and copies the whole tensor for the earlier store.
     """
     distances = Distances()
     for block in tensor_blocks(function):
@@ -312,7 +315,7 @@ def compute_apart(function: mlir.Operation) -> None:
 
 
 def make_buffer(op: mlir.Operation, position: int) -> None:
-    """Let an init that is an empty tensor of static sizes be a buffer that no elimination replaces."""
+    """Replace an empty tensor of static sizes as init by an allocation that no elimination replaces."""
     owner, kind = defining_op(op.operands[position]), op.operands[position].type
     if owner is not None and owner.name == "tensor.empty" and kind.has_static_shape:
         with op.location, mlir.InsertionPoint(op):
@@ -320,7 +323,7 @@ def make_buffer(op: mlir.Operation, position: int) -> None:
 
 
 def reads_target(op: mlir.Operation, result: mlir.Value, distances: Distances) -> bool:
-    """True if an operation may read elements of the tensor its result is stored into, which is a stored one, too."""
+    """True if `op` may read the tensor that its result is stored into, which is the result of a store, too."""
     stores = [use.owner.operation for use in result.uses]
     if len(stores) != 1 or stores[0].name != "tensor.insert_slice" or stores[0].operands[0] != result:
         return False
@@ -346,7 +349,7 @@ def reads_target(op: mlir.Operation, result: mlir.Value, distances: Distances) -
 
 
 def reuse_dying_inputs(function: mlir.Operation, written: dict[int, int]) -> None:
-    """Let an elementwise operation write over an input that nobody reads afterwards."""
+    """Make an elementwise operation overwrite an input of which it is the last use."""
     body = function.regions[0].blocks[0]
     results = block_ops(body)[-1].operands
     new = {body.arguments[argument]: results[number] for number, argument in written.items()}
@@ -357,7 +360,7 @@ def reuse_dying_inputs(function: mlir.Operation, written: dict[int, int]) -> Non
 
 
 def reuse_dying_input(op: mlir.Operation, block: mlir.Block, new: dict[mlir.Value, mlir.Value]) -> None:
-    """`new` are the values that go into the memory of arguments."""
+    """Reuse an input of one operation; `new` are the values that are written to the memory of arguments."""
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
     if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
         return
@@ -381,9 +384,9 @@ def reuse_dying_input(op: mlir.Operation, block: mlir.Block, new: dict[mlir.Valu
 
 
 def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
-    """True for a value of this block that is used only by linalg operations up to `op`.
+    """True for a value defined in this block whose last user is `op`, and whose users are all linalg operations.
 
-    It must be the result of a linalg operation, or be carried by a loop that goes on with the result of `op` instead.
+    It must be the result of a linalg operation, or be loop-carried with a result of `op` as its next value.
     """
     owner = defining_op(value)
     if owner is None and not (value.owner == block and is_loop_body(block) and replaces_carried(value, op, block)):
@@ -400,9 +403,9 @@ def dies_at(value: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
 
 
 def takes_over_from_source(value: mlir.Value, result: mlir.Value) -> bool:
-    """True if `result` is stored into a slice of a tensor that `value`, whose memory it would have, is computed from.
+    """True if `result` is stored into a slice of a tensor from which `value`, whose memory it would take, is computed.
 
-    `value` would be computed into the slice then, and all that is read of the tensor meanwhile would be copied first.
+    `value` would then be computed in the slice, and reads of the tensor in between would need a copy of it.
     """
     inserts = [use.owner.operation for use in result.uses]
     if len(inserts) != 1 or inserts[0].name != "tensor.insert_slice" or inserts[0].operands[0] != result:
@@ -417,7 +420,7 @@ def takes_over_from_source(value: mlir.Value, result: mlir.Value) -> bool:
 
 
 def is_read_last(value: mlir.Value, op: mlir.Operation) -> bool:
-    """True if a value and views of it are read by operations of this block up to `op` only."""
+    """True if the last use of a value and of its views is `op`, and all are in this block."""
     for use in value.uses:
         user = use.owner.operation
         if user == op:
@@ -432,12 +435,12 @@ def is_read_last(value: mlir.Value, op: mlir.Operation) -> bool:
 
 
 def replaces_carried(argument: mlir.Value, op: mlir.Operation, block: mlir.Block) -> bool:
-    """True if a result of `op` is what a loop carries on in place of `argument`."""
+    """True if a result of `op` is the next value of the loop-carried `argument`."""
     return any(target == argument and value in list(op.results) for _, target, value in carried_values(block))
 
 
 def is_updated_slice(value: mlir.Value, op: mlir.Operation) -> bool:
-    """True for a slice that `op` reads, and whose place its result takes: `x[2:4] += 1`."""
+    """True for a slice that `op` reads and overwrites with its result: `x[2:4] += 1`."""
     extract = defining_op(value)
     if extract is None or extract.name != "tensor.extract_slice" or not has_one_use(value) or len(op.results) != 1:
         return False

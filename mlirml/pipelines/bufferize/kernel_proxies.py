@@ -1,7 +1,7 @@
-"""Stand-ins: calls of kernel functions look like structured operations to bufferization, and like launches after it.
+"""Kernel proxies: calls of kernel functions become structured operations for bufferization, and launches after it.
 
-A `linalg.generic` of no loops reads its inputs and writes its outs, whatever their shapes are: so what computes
-results in place, and what upstream's analysis knows, holds for kernels too.
+A `linalg.generic` without loops reads its inputs and writes its inits, whatever their shapes: so in-place results, and
+upstream's alias analysis, work for kernels too.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from mlirml.ir.bindings import block_ops, callee_of, has_function, mlir, named_f
 from mlirml.ir.location import source_location
 
 
-def stand_in_for_calls(main: mlir.Operation) -> None:
-    """Replace the calls of kernel functions, and erase the functions: bufferization has nothing to do in them."""
+def replace_calls_by_proxies(main: mlir.Operation) -> None:
+    """Replace the calls of kernel functions by proxies, and erase the functions, which need no bufferization."""
     module = main.parent.operation
     for call in [op for op in named_operations(main, ("func.call",)) if KERNEL in op.attributes]:
         if not has_function(module, callee_of(call) + LAUNCH):
             raise PreconditionError(
-                f"nothing launches the kernel @{callee_of(call)}: mlirml-schedule-kernels stands before this pass",
+                f"nothing launches the kernel @{callee_of(call)}: mlirml-schedule-kernels must run before this pass",
                 location=source_location(call.location),
             )
         stand_in(call, named_function(module, callee_of(call)))
@@ -44,20 +44,20 @@ def stand_in(call: mlir.Operation, function: mlir.Operation) -> None:
         "operandSegmentSizes": emit.segments(count, len(operands) - count),
         KERNEL: call.attributes["callee"],
     }
-    kinds = [operand.type.element_type if flag else operand.type for operand, flag in zip(operands, tensors)]
+    types = [operand.type.element_type if flag else operand.type for operand, flag in zip(operands, tensors)]
     with call.location, mlir.InsertionPoint(call):
         new = emit.create("linalg.generic", operands, [r.type for r in call.results], attributes, regions=1)
-        body = emit.block(new, kinds)
+        body = emit.block(new, types)
         with mlir.InsertionPoint(body):
-            inputs, outs = list(body.arguments)[:count], list(body.arguments)[count:]
-            emit.create("linalg.yield", [made_of(inputs, out, flag) for out, flag in zip(outs, read)])
+            inputs, inits = list(body.arguments)[:count], list(body.arguments)[count:]
+            emit.create("linalg.yield", [combined(inputs, out, flag) for out, flag in zip(inits, read)])
     for old, result in zip(call.results, new.results):
         old.replace_all_uses_with(result)
     call.erase()
 
 
-def made_of(inputs: list[mlir.Value], out: mlir.Value, is_read: bool) -> mlir.Value:
-    """A value that uses all inputs: upstream takes an input for read only where the body uses it."""
+def combined(inputs: list[mlir.Value], out: mlir.Value, is_read: bool) -> mlir.Value:
+    """A value that depends on all inputs: upstream considers an input as read only if the body uses it."""
     sources = [*inputs, out] if is_read else inputs
     if not sources:
         return emit.zero(out.type)
@@ -65,12 +65,12 @@ def made_of(inputs: list[mlir.Value], out: mlir.Value, is_read: bool) -> mlir.Va
 
 
 def is_read(argument: mlir.Value) -> bool:
-    """True if a kernel reads what is in the memory of a result before it writes there."""
+    """True if a kernel reads the init of a result before it writes there."""
     return any(not writes_over(use.owner.operation, use.operand_number) for use in argument.uses)
 
 
 def writes_over(op: mlir.Operation, position: int) -> bool:
-    """True if an operation writes a whole tensor, its operand at a position, without reading it."""
+    """True if an operation overwrites its operand at `position` as a whole, without reading it."""
     if op.name == "func.return":
         return True
     if not op.name.startswith("linalg.") or position < len(op.operands) - len(op.results):
@@ -78,11 +78,11 @@ def writes_over(op: mlir.Operation, position: int) -> bool:
     return not any(True for _ in op.regions[0].blocks[0].arguments[position].uses)
 
 
-def call_launches(main: mlir.Operation) -> None:
-    """Replace the stand-ins, on memrefs now, by calls of the functions that launch the kernels."""
+def replace_proxies_by_launches(main: mlir.Operation) -> None:
+    """Replace the proxies, now on memrefs, by calls of the functions that launch the kernels."""
     for op in [op for op in named_operations(main, ("linalg.generic",)) if KERNEL in op.attributes]:
-        outs = list(op.attributes["operandSegmentSizes"])[1]
-        first_out = len(op.operands) - outs
+        _, init_count = op.attributes["operandSegmentSizes"]
+        first_out = len(op.operands) - init_count
         with op.location, mlir.InsertionPoint(op):
             operands, back = [], []
             for position, operand in enumerate(op.operands):
@@ -99,7 +99,7 @@ def call_launches(main: mlir.Operation) -> None:
 
 
 def contiguous(operand: mlir.Value) -> mlir.Value | None:
-    """A buffer for the elements of a memref that lie apart; None where they do not, and for scalars."""
+    """A contiguous buffer for a strided memref; None for a contiguous memref, and for scalars."""
     kind = operand.type
     if not isinstance(kind, mlir.MemRefType):
         return None

@@ -1,8 +1,8 @@
-"""Known types: tensors whose memref type upstream's bufferization need not work out from all that came before.
+"""Known types: spare upstream's bufferization the inference of memref types through long chains of loops and branches.
 
-For the type of what a loop carries upstream asks both the init and the yielded value, which lead to the loop or branch
-before: in a loop whose body has n of them one after the other, that takes exponential time. A call is asked for no more
-than the signature of its function.
+For the type of a loop-carried value upstream asks both the init and the yielded value, which lead to the previous loop
+or branch: in a loop whose body has n of them in sequence, that takes exponential time. For the result of a call it
+needs only the signature of the function.
 
 Before:
     %1 = scf.for ... iter_args(%a = %0) -> (tensor<9xf32>) {...}
@@ -11,7 +11,7 @@ After:
     %same = func.call @mlirml_known_type_0(%1) : (tensor<9xf32>) -> tensor<9xf32>
     %2 = scf.for ... iter_args(%a = %same) -> (tensor<9xf32>) {...}
 
-where the function returns its argument. After bufferization the calls are gone again.
+where the function returns its argument. The calls are erased after bufferization.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from mlirml.ir.bindings import block_ops, callee_of, defining_op, mlir, named_op
 from mlirml.pipelines.bufferize.destinations import BRANCHES, LOOPS
 
 FEW = 3
-"""So many loops and branches in a body are asked for the types of the others in no time."""
+"""The number of loops and branches in a body up to which the inference is fast."""
 _NAME = "mlirml_known_type_"
 _FRESH = ("tensor.empty", "bufferization.alloc_tensor", "arith.constant")
 
 
 def state_types(main: mlir.Operation) -> None:
-    """Pass the inits of loops, and tensors that branches take, through calls where many are in a body of a loop."""
+    """Pass inits of loops, and tensors that branches capture, through calls in loop bodies with many of them."""
     functions: dict[mlir.Type, str] = {}
     contiguous = Contiguous()
     for members in _crowded(main):
@@ -43,7 +43,7 @@ def state_types(main: mlir.Operation) -> None:
 
 
 def _crowded(main: mlir.Operation) -> Iterator[list[mlir.Operation]]:
-    """The loops and branches that give tensors, of each block in a loop that has many of them."""
+    """The loops and branches with tensor results, for each block in a loop that has many of them."""
     found: dict[mlir.Block, list[mlir.Operation]] = {}
     for op in named_operations(main, (*LOOPS, *BRANCHES)):
         if any(isinstance(result.type, mlir.RankedTensorType) for result in op.results):
@@ -61,15 +61,15 @@ def _is_in_loop(block: mlir.Block) -> bool:
 
 
 def _captured(branch: mlir.Operation) -> list[mlir.Value]:
-    """The tensors from outside of a branch that are of a type which it gives."""
-    kinds = {result.type for result in branch.results}
-    inside = set(operations(branch))
+    """The captured tensors of a branch that have the type of one of its results."""
+    result_types = {result.type for result in branch.results}
+    nested = set(operations(branch))
     found = []
-    for op in inside:
+    for op in nested:
         for value in op.operands:
             owner = defining_op(value)
             owner = value.owner.owner.operation if owner is None else owner
-            if value.type in kinds and owner not in inside:
+            if value.type in result_types and owner not in nested:
                 found.append(value)
     return found
 
@@ -87,9 +87,9 @@ def _pass_through_call(
                 user.operands[number] = same
 
 
-def _add_identity(main: mlir.Operation, kind: mlir.Type, name: str) -> None:
+def _add_identity(main: mlir.Operation, type_: mlir.Type, name: str) -> None:
     """Add a function that returns its argument."""
-    signature = mlir.FunctionType.get([kind], [kind])
+    signature = mlir.FunctionType.get([type_], [type_])
     attributes = {
         "sym_name": mlir.StringAttr.get(name),
         "sym_visibility": mlir.StringAttr.get("private"),
@@ -97,13 +97,13 @@ def _add_identity(main: mlir.Operation, kind: mlir.Type, name: str) -> None:
     }
     with main.location, mlir.InsertionPoint(main):
         function = emit.create("func.func", (), (), attributes, regions=1)
-        block = emit.block(function, [kind])
+        block = emit.block(function, [type_])
         with mlir.InsertionPoint(block):
             emit.create("func.return", list(block.arguments))
 
 
 def drop_calls(module: mlir.Operation) -> None:
-    """Take away the calls, and the functions."""
+    """Erase the calls and the functions."""
     for call in named_operations(module, ("func.call",)):
         if callee_of(call).startswith(_NAME):
             call.results[0].replace_all_uses_with(call.operands[0])
@@ -114,13 +114,13 @@ def drop_calls(module: mlir.Operation) -> None:
 
 
 class Contiguous:
-    """Which tensors get memrefs whose elements lie one after the other, as arguments of functions do."""
+    """The tensors that become memrefs with contiguous elements, as arguments of functions do."""
 
     def __init__(self) -> None:
         self.known: set[mlir.Value] = set()
 
     def holds(self, value: mlir.Value) -> bool:
-        """True if the memory of a value is that of an argument, or memory of its own."""
+        """True if the buffer of a value is that of an argument, or allocated for it."""
         seen, waiting = set(), [value]
         while waiting:
             value = waiting.pop()
@@ -136,7 +136,7 @@ class Contiguous:
 
 
 def sources_of(value: mlir.Value) -> list[mlir.Value] | None:
-    """The values whose memory a value may have, none for an argument or memory of its own; None where that is open."""
+    """The values whose buffer a value may share; none for an argument or an allocation; None if unknown."""
     op = defining_op(value)
     if op is None:
         block = value.owner

@@ -1,7 +1,7 @@
-"""The results of @main become out-parameters: each is computed where it belongs, or copied there at the end.
+"""The results of @main become out-parameters: each result is computed in its out-parameter, or copied there at the end.
 
-A result that goes back into the memory of an argument has an out-parameter that holds the argument when the program
-starts; what is read of the argument is read there.
+The out-parameter of a result that replaces an argument contains that argument when the program starts; the argument is
+read from there.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from mlirml.pipelines.bufferize.destinations import ALLOC, BRANCHES, branch_root
 from mlirml.pipelines.bufferize.inits import TENSOR_VIEWS, copied, has_one_use, init_positions
 
 _UNSPLIT = 256
-"""Programs of more operations may be split into functions, and a check returns from its own one only."""
+"""Programs of more operations may be split into functions, and a failed check returns only from its own function."""
 
 
 def written_arguments(main: mlir.Operation) -> dict[int, int]:
-    """The argument of @main into whose memory a result goes, by the result's number.
+    """For each result that replaces an argument of @main: the argument, by the index of the result.
 
-    None where a check may fail after something is stored, as one in a loop: a call that fails leaves its arguments as
-    they were, but for donated ones.
+    Empty if a check may fail after a store, such as a check in a loop: a call that fails must leave its arguments
+    unchanged, except for donated ones.
     """
     if "mlirml.writebacks" not in main.attributes:
         return {}
@@ -40,12 +40,12 @@ def written_arguments(main: mlir.Operation) -> dict[int, int]:
     final = block_ops(main.regions[0].blocks[0])[-1]
     computed = {op for op in move_to_front(main, checks) if computes_tensor(op)}
     if computed and computed & slice_of([final.operands[number] for number in written]):
-        return donated  # what is checked may be computed in the memory of the argument
+        return donated  # the checked value may be computed in the argument's memory
     return written
 
 
 def move_to_front(main: mlir.Operation, checks: Sequence[mlir.Operation]) -> set[mlir.Operation]:
-    """Move top-level checks and what they need before all else in @main; what they need."""
+    """Move top-level checks, and the operations they depend on, to the start of @main; returns these operations."""
     needed = slice_of([check.operands[0] for check in checks])
     moved = needed.union(checks)
     ops = block_ops(main.regions[0].blocks[0])
@@ -57,7 +57,7 @@ def move_to_front(main: mlir.Operation, checks: Sequence[mlir.Operation]) -> set
 
 
 def slice_of(values: Sequence[mlir.Value]) -> set[mlir.Operation]:
-    """The top-level operations of @main that values depend on, those in whose regions they are captured too."""
+    """The backward slice: top-level operations of @main that values depend on, also by captures of their regions."""
     found: set[mlir.Operation] = set()
     todo = [op for value in values if (op := defining_op(value)) is not None]
     while todo:
@@ -73,7 +73,7 @@ def slice_of(values: Sequence[mlir.Value]) -> set[mlir.Operation]:
 
 
 def is_in(op: mlir.Operation, outer: mlir.Operation) -> bool:
-    """True if an operation is in a region of another one."""
+    """True if `op` is nested in `outer`."""
     parent = op.parent
     while parent is not None and parent.operation != outer:
         parent = parent.operation.parent
@@ -87,7 +87,7 @@ def computes_tensor(op: mlir.Operation) -> bool:
 
 
 def stores_of(main: mlir.Operation, written: dict[int, int]) -> list[mlir.Operation]:
-    """The stores into slices that lead from a written argument to its new value."""
+    """The insert_slice operations between a written argument and its new value."""
     body = main.regions[0].blocks[0]
     final, stores = block_ops(body)[-1], []
     for number, argument in written.items():
@@ -96,7 +96,7 @@ def stores_of(main: mlir.Operation, written: dict[int, int]) -> list[mlir.Operat
 
 
 def stores_between(start: mlir.Value, value: mlir.Value) -> list[mlir.Operation] | None:
-    """The stores that make `value` of `start`, those in branches too; None where anything else does."""
+    """The stores that lead from `start` to `value`, those in branches too; None if there are other operations."""
     chain: list[mlir.Operation] = []
     while value != start:
         op = defining_op(value)
@@ -113,7 +113,7 @@ def stores_between(start: mlir.Value, value: mlir.Value) -> list[mlir.Operation]
 
 
 def stored_tensor(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
-    """The tensor that a result is after a store into it, or a reshape of it; None for any other operation."""
+    """The tensor that `op` has stored into, or reshaped, to give `value`; None for any other operation."""
     if op.name == "scf.for":
         number, body = list(op.results).index(value), op.regions[0].blocks[0]
         stored = is_grown_from(block_ops(body)[-1].operands[number], body.arguments[1 + number])
@@ -127,7 +127,7 @@ def stored_tensor(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
 
 
 def add_out_parameters(main: mlir.Operation, written: dict[int, int]) -> None:
-    """Make the inputs read-only memrefs, and the results memrefs that the function writes."""
+    """Turn the inputs into read-only memrefs, and the results into memrefs that the function writes."""
     body = main.regions[0].blocks[0]
     inputs, final = [a.type for a in body.arguments], block_ops(body)[-1]
     outputs = [v.type for v in final.operands]
@@ -148,7 +148,7 @@ def add_out_parameters(main: mlir.Operation, written: dict[int, int]) -> None:
     with final.location:
         for number, (result, destination) in enumerate(zip(results, destinations, strict=True)):
             if number not in written:
-                # What is returned as it came is copied first, in case that it is written over.
+                # A returned argument is copied first, because its memory may be overwritten.
                 early = last_view(result, tensors)
                 with mlir.InsertionPoint.after(early) if early else mlir.InsertionPoint(final):
                     store_result(result, destination, body)
@@ -160,25 +160,25 @@ def add_out_parameters(main: mlir.Operation, written: dict[int, int]) -> None:
     final.erase()
     set_function_type(main)
     with main.context:
-        for name, kinds in (("mlirml.inputs", inputs), ("mlirml.outputs", outputs)):
-            main.attributes[name] = mlir.ArrayAttr.get([mlir.TypeAttr.get(kind) for kind in kinds])
+        for name, types in (("mlirml.inputs", inputs), ("mlirml.outputs", outputs)):
+            main.attributes[name] = mlir.ArrayAttr.get([mlir.TypeAttr.get(type_) for type_ in types])
         if written:
             main.attributes["mlirml.in_place"] = mlir.DenseI64ArrayAttr.get(sorted(written))
 
 
 def store_result(result: mlir.Value, destination: mlir.Value, body: mlir.Block) -> None:
-    """Put a result into an out-parameter."""
+    """Materialize a result in its out-parameter."""
     parts = disjoint_parts(result)
     for insert in parts:
         store_part(insert, destination, body)
     if parts:
         return
     result, destination = without_reshapes(result, destination, body)
-    materialize(result, destination, alone=not compute_in(result, destination))
+    materialize(result, destination, alone=not grow_from_destination(result, destination))
 
 
 def disjoint_parts(result: mlir.Value) -> list[mlir.Operation]:
-    """The two stores that put a complex result together from its real and imaginary parts; none for another result."""
+    """The two stores that combine a complex result from its real and imaginary parts; none for another result."""
     second = defining_op(result)
     first = defining_op(second.operands[1]) if second is not None and second.name == "tensor.insert_slice" else None
     if second is None or first is None or first.name != "tensor.insert_slice" or not has_one_use(first.results[0]):
@@ -196,7 +196,7 @@ def disjoint_parts(result: mlir.Value) -> list[mlir.Operation]:
 
 
 def store_part(insert: mlir.Operation, destination: mlir.Value, body: mlir.Block) -> None:
-    """Put one part of a complex result where it belongs, so that one loop can compute both there."""
+    """Materialize one part of a complex result in its slice, so that one loop can compute both there."""
     source = insert.operands[0]
     shape = list(source.type.shape)
     strides, _ = destination.type.get_strides_and_offset()
@@ -210,11 +210,11 @@ def store_part(insert: mlir.Operation, destination: mlir.Value, body: mlir.Block
     attributes["operandSegmentSizes"] = emit.segments(1, 0, 0, 0)
     with mlir.InsertionPoint.at_block_begin(body):
         part = emit.create("memref.subview", [destination], [kind], attributes).results[0]
-    materialize(source, part, alone=not compute_in(source, part))
+    materialize(source, part, alone=not grow_from_destination(source, part))
 
 
 def last_view(result: mlir.Value, tensors: Sequence[mlir.Value]) -> mlir.Operation | None:
-    """Where a result is known that is an argument or a view of one."""
+    """The operation that defines a result that is an argument or a view of one; None for other results."""
     op = made = defining_op(result)
     while op is not None and op.name in TENSOR_VIEWS:
         op = defining_op(op.operands[0])
@@ -224,9 +224,9 @@ def last_view(result: mlir.Value, tensors: Sequence[mlir.Value]) -> mlir.Operati
 
 
 def store_into_argument(result: mlir.Value, argument: mlir.Value, tensors: Sequence[mlir.Value]) -> mlir.Value:
-    """The tensor whose memory is the argument's, unless somebody still reads there what it held before.
+    """The tensor that is computed in the argument's memory, unless the old contents are still read.
 
-    What may lie in the memory of another argument is copied as soon as it is known, in case that it is written over.
+    Results in the memory of another argument are copied as soon as they are defined, before they may be overwritten.
     """
     if result == argument or 0 in result.type.shape:
         return result
@@ -247,7 +247,7 @@ def store_into_argument(result: mlir.Value, argument: mlir.Value, tensors: Seque
 
 
 def is_written(value: mlir.Value) -> bool:
-    """True if an operation writes over a value or a view of it."""
+    """True if an operation overwrites a value or a view of it."""
     for use in value.uses:
         user = use.owner.operation
         if use.operand_number in init_positions(user) or (user.regions and not user.name.startswith("linalg.")):
@@ -258,18 +258,18 @@ def is_written(value: mlir.Value) -> bool:
 
 
 def materialize(value: mlir.Value, memory: mlir.Value, *, alone: bool = False) -> None:
-    """Make sure that a tensor is in a buffer; `alone` says that no other tensor stands for the buffer."""
+    """Materialize a tensor in a buffer; `alone` states that no other tensor is in the buffer."""
     flags = {"writable": mlir.UnitAttr.get()}
     if alone:
         flags["restrict"] = mlir.UnitAttr.get()
     emit.create("bufferization.materialize_in_destination", [value, memory], (), flags)
 
 
-def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
-    """Let the empty tensor that a result grows from be the destination; False where there is none.
+def grow_from_destination(result: mlir.Value, destination: mlir.Value) -> bool:
+    """Replace the empty tensor that a result grows from by the destination; False if there is none.
 
-    Upstream's elimination does the same, but leaves behind slices that it took of the empty tensor before. A buffer
-    that stores were collected in (`mlirml-buffer-stores`) becomes the destination too.
+    Upstream's elimination does the same, but keeps slices that were extracted from the empty tensor before. The buffer
+    of `mlirml-buffer-stores` is replaced by the destination too.
     """
     op = defining_op(result)
     if op is not None and op.name == "bufferization.to_tensor":
@@ -282,7 +282,7 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
         return True
     while op is not None and op.name not in ("tensor.empty", ALLOC):
         grown = grows_from(op, result)
-        # A result that comes later may be that very value: the destination would be written over before it is copied.
+        # A later result may be this value: the destination would be overwritten before the value is copied.
         if grown is None or is_returned(grown):
             return False
         result = grown
@@ -301,9 +301,9 @@ def compute_in(result: mlir.Value, destination: mlir.Value) -> bool:
 
 
 def is_returned(value: mlir.Value, *, is_whole: bool = False) -> bool:
-    """True if a value, a view of it, or what it is a part of, is a result of @main.
+    """True if a value, a view of it, or a tensor that contains it, is a result of @main.
 
-    Complex results are put together from their parts. `is_whole`: stores into the value itself lead there, too.
+    Complex results are combined from their parts. With `is_whole` only stores into the value itself count.
     """
     for use in value.uses:
         user = use.owner.operation
@@ -318,7 +318,7 @@ def is_returned(value: mlir.Value, *, is_whole: bool = False) -> bool:
 
 
 def without_reshapes(result: mlir.Value, destination: mlir.Value, body: mlir.Block) -> tuple[mlir.Value, mlir.Value]:
-    """Reshape the destination instead of the result, so that what computes the result can write into it."""
+    """Reshape the destination instead of the result, so that the result's producer can write to it."""
     op = defining_op(result)
     while op is not None and op.name in ("tensor.expand_shape", "tensor.collapse_shape") and has_one_use(result):
         source = op.operands[0]
@@ -338,6 +338,6 @@ def without_reshapes(result: mlir.Value, destination: mlir.Value, body: mlir.Blo
 
 
 def memref_type(tensor: mlir.Type) -> mlir.Type:
-    """The identity-layout memref of a tensor type."""
+    """The memref type, with identity layout, of a tensor type."""
     shaped = mlir.ShapedType(tensor)
     return mlir.MemRefType.get(shaped.shape, shaped.element_type)

@@ -1,1 +1,1 @@
-"""Checks of indices and assertions: where they are made, left out, collected, and how they fail."""
+"""Checks of indices and assertions: hoisting, removal, deferral to the end of a function, and failure reports."""

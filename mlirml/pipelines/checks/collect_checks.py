@@ -1,4 +1,4 @@
-"""Collect checks: in functions that cannot return at once, loops go on after a failed check, which their end reports.
+"""Collect checks: in functions that cannot return early, loops continue after a failed check, which fails at their end.
 
 Before:
     func.func private @main.part0(%keys: memref<8xi64>) {
@@ -25,8 +25,8 @@ After:
       return
     }
 
-Such a program must be safe without the check: capture clamps the indices that it asserts. What it computes is wrong,
-and a `while` might never end: each one ends once a check of its function has failed.
+Such a program must be memory-safe without the check: capture clamps the indices that it asserts. After a failure its
+results are wrong, and a `while` might never end: each one ends once a check of its function has failed.
 
     scf.while : () -> () {
       ...
@@ -36,9 +36,9 @@ and a `while` might never end: each one ends once a check of its function has fa
       scf.condition(%both)
     } do { ... }
 
-The cell of a check that is not about a number keeps whether it has failed. A check outside of all loops and branches
-needs no cell, unless its function has a `while`. @main returns at once where a check fails (`mlirml-lower-asserts`),
-and is left as it is.
+The cell of a check that is not about an integer records if it has failed. A check outside of all loops and branches
+needs no cell, unless its function has a `while`. @main returns at once if a check fails (`mlirml-lower-asserts`), and
+is unchanged.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ from mlirml.pipelines.checks.lower_asserts import function_name, function_of, re
 @register
 @dataclass(frozen=True)
 class CollectChecksPass(Pass):
-    """Let functions that cannot return at once note what their checks find, and assert it after loops and branches."""
+    """Record the failures of checks in functions that cannot return early, and assert them after loops and branches."""
 
     name = "mlirml-collect-checks"
 
@@ -87,24 +87,25 @@ def is_in_parallel(op: mlir.Operation) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Cell:
-    """Memory for what a check has found so far: the largest number that it is about, or whether it has failed."""
+    """Memory for the state of a check: the largest checked integer so far, or whether the check has failed."""
 
     memory: mlir.Value
     limit: int
 
     def passed(self) -> mlir.Value:
-        """True if there was no failure so far."""
-        kind = self.memory.type.element_type
-        return emit.compare("ult", emit.value("memref.load", [self.memory], kind), emit.number(kind, self.limit))
+        """True if the check has not failed so far."""
+        element_type = self.memory.type.element_type
+        state = emit.value("memref.load", [self.memory], element_type)
+        return emit.compare("ult", state, emit.number(element_type, self.limit))
 
-    def note(self, number: mlir.Value) -> None:
-        """Keep a number if it is the largest so far."""
+    def record(self, number: mlir.Value) -> None:
+        """Keep the maximum of an integer and the recorded ones."""
         old = emit.value("memref.load", [self.memory], number.type)
         emit.create("memref.store", [emit.same_type("arith.maxui", old, number), self.memory])
 
 
 def collect(asserts: Sequence[mlir.Operation], whiles: Sequence[mlir.Operation]) -> None:
-    """Let checks note what they find, and end `while`s; each is made after the loop or branch that it was in."""
+    """Record checks in cells, end `while`s after a failure, and assert after the loop or branch that had the check."""
     cells: dict[mlir.Operation, list[Cell]] = {}
     last: dict[mlir.Operation, mlir.Operation] = {}
     asked: set[tuple[mlir.Block, mlir.Value]] = set()
@@ -114,8 +115,8 @@ def collect(asserts: Sequence[mlir.Operation], whiles: Sequence[mlir.Operation])
             asked.add((op.block, op.operands[0]))
             statement = statement_of(op)
             if statement == op and function_of(op) not in ending:
-                continue  # it runs once at most, and no `while` asks for what it has found
-            cell = noted(op)
+                continue  # runs at most once, and no `while` depends on it
+            cell = record_check(op)
             cells.setdefault(function_of(op), []).append(cell)
             with op.location, mlir.InsertionPoint.after(last.get(statement, statement)):
                 kept = {name: op.attributes[name] for name in (CHECK, CHECK_BASE) if name in op.attributes}
@@ -125,35 +126,35 @@ def collect(asserts: Sequence[mlir.Operation], whiles: Sequence[mlir.Operation])
         end_after_failure(loop, cells.get(function_of(loop), ()))
 
 
-def noted(op: mlir.Operation) -> Cell:
-    """The cell of a check, which it notes what it finds in."""
+def record_check(op: mlir.Operation) -> Cell:
+    """Record a check in a new cell, which is returned."""
     checked, comparison = checked_number(op), defining_op(op.operands[0])
     limit = constant_of(comparison.operands[1]) if checked is not None and comparison is not None else None
     with op.location:
         if checked is None or limit is None:
             cell = new_cell(op, op.operands[0].type, 1)
             with mlir.InsertionPoint(op):
-                cell.note(emit.same_type("arith.xori", op.operands[0], emit.number(op.operands[0].type, 1)))
+                cell.record(emit.same_type("arith.xori", op.operands[0], emit.number(op.operands[0].type, 1)))
             if CHECK_BASE in op.attributes:
                 del op.attributes[CHECK_BASE]
             return cell
         cell = new_cell(op, checked.moved.type, limit)
         with mlir.InsertionPoint(op):
-            cell.note(checked.moved)
+            cell.record(checked.moved)
         return cell
 
 
-def new_cell(op: mlir.Operation, kind: mlir.Type, limit: int) -> Cell:
-    """A cell at the beginning of the function around an operation."""
+def new_cell(op: mlir.Operation, element_type: mlir.Type, limit: int) -> Cell:
+    """A cell, allocated at the start of the function around `op`."""
     with mlir.InsertionPoint.at_block_begin(function_of(op).regions[0].blocks[0]):
         none = emit.segments(0, 0)
-        memory = emit.value("memref.alloca", (), mlir.MemRefType.get([], kind), operandSegmentSizes=none)
-        emit.create("memref.store", [emit.number(kind, 0), memory])
+        memory = emit.value("memref.alloca", (), mlir.MemRefType.get([], element_type), operandSegmentSizes=none)
+        emit.create("memref.store", [emit.number(element_type, 0), memory])
     return Cell(memory, limit)
 
 
 def end_after_failure(loop: mlir.Operation, cells: Sequence[Cell]) -> None:
-    """Let a `while` end once one of these cells tells of a failure."""
+    """End a `while` once the check of one of these cells has failed."""
     condition = block_ops(loop.regions[0].blocks[0])[-1]
     with condition.location, mlir.InsertionPoint(condition):
         for cell in cells:
@@ -161,7 +162,7 @@ def end_after_failure(loop: mlir.Operation, cells: Sequence[Cell]) -> None:
 
 
 def statement_of(op: mlir.Operation) -> mlir.Operation:
-    """The operation of a function's own block around an operation, or that itself."""
+    """The ancestor of an operation in its function's entry block, or the operation itself."""
     while op.parent.name != "func.func":
         op = op.parent.operation
     return op

@@ -1,4 +1,4 @@
-"""Fold clamps: an index that a check of @main has found to be in bounds is not clamped any more.
+"""Fold clamps: an index that a check of @main has proved to be in bounds is not clamped any more.
 
 Before:
     scf.for %i = ... {
@@ -22,11 +22,10 @@ After:
       %a = memref.load %x[%place] : memref<4xf32>
       ...
 
-Capture clamps each index that it asserts, since most functions go on after a failed check (`mlirml-collect-checks`).
-@main returns at once instead, so that a check bounds its number in all that follows it in its block, the regions of
-those operations included.
+Capture clamps each index that it asserts, since most functions continue after a failed check (`mlirml-collect-checks`).
+@main returns at once instead, so a check bounds its integer in all later operations of its block, nested ones included.
 
-The pass comes last before control flow becomes branches: a pass that moves a load before the check needs the clamp.
+The pass is the last before the conversion to a CFG: a pass that hoists a load above the check needs the clamp.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from mlirml.pipelines.checks.lower_asserts import returns_at_once
 @register
 @dataclass(frozen=True)
 class FoldClampsPass(Pass):
-    """Drop the `arith.minui` of indices that a check has found to be in bounds before."""
+    """Drop the `arith.minui` of indices that an earlier check bounds."""
 
     name = "mlirml-fold-clamps"
 
@@ -53,7 +52,7 @@ class FoldClampsPass(Pass):
 
 
 def fold_in(op: mlir.Operation, before: Ranges) -> None:
-    """Fold the clamps in the regions of an operation, given what is known before it."""
+    """Fold the clamps in the regions of an operation, given the integer ranges before it."""
     for region in op.regions:
         for block in region.blocks:
             ranges = before
@@ -67,7 +66,7 @@ def fold_in(op: mlir.Operation, before: Ranges) -> None:
 
 
 def fold(clamp: mlir.Operation, ranges: Ranges) -> None:
-    """Replace a clamp by its operand, if that is never greater than the limit."""
+    """Replace a clamp by its operand, if that never exceeds the limit."""
     number, limit = clamp.operands
     if ranges.within(number, 0, ranges.of(limit)[0]):
         clamp.results[0].replace_all_uses_with(number)

@@ -1,4 +1,4 @@
-"""Inspect indices: a chunk of iterations runs without checks after one vector loop has looked at its indices.
+"""Inspect indices: a chunk of iterations runs without checks after a vectorized loop has inspected its indices.
 
 Before, in @main:
     scf.for %i = %c0 to %n step %c1 {
@@ -21,16 +21,16 @@ After:
       }
     }
 
-So inspector and executor share what is in the first-level cache, and the executor is the loop that `checks = False`
-gives. The indices must not depend on what the loop stores or carries.
+So inspector and executor share the data in the first-level cache, and the executor is the same loop as with
+`checks = False`. The indices must not depend on values that the loop stores or carries.
 
-A loop over the rows of a sparse matrix, `for k in range(start[i], start[i + 1])` inside of a loop over `i`, has too
-few iterations for that. If `start` does not fall from row to row of a chunk, its rows are the range from the start of
-the first to the end of the last, and the inspector looks at that. A loop over `columns[start[i]:start[i + 1]]` becomes
-one over that range first: it goes from zero to the length of the slice, and adds the start to its variable.
+A loop over the rows of a sparse matrix, `for k in range(start[i], start[i + 1])` in a loop over `i`, has too few
+iterations for that. If `start` does not decrease from row to row of a chunk, its rows are the range from the start of
+the first to the end of the last, and the inspector checks that range. A loop over `columns[start[i]:start[i + 1]]`,
+which goes from zero to the length of the slice and adds the start to its variable, is first rewritten to that form.
 
-See J. Saltz, R. Mirchandaney and K. Crowley, Run-time parallelization and scheduling of loops, IEEE Transactions on
-Computers 40, 1991, for the words inspector and executor.
+The terms inspector and executor are those of J. Saltz, R. Mirchandaney and K. Crowley, Run-time parallelization and
+scheduling of loops, IEEE Transactions on Computers 40, 1991.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ from mlirml.pipelines.memref.split_loops import is_fixed
 Values = Sequence[mlir.Value]
 _FAR = 1 << 62
 _MOST_FOR_BOUND = 12
-"""Operations that make a bound of what is loaded, at most."""
+"""The maximum number of operations between a loaded row start and the loop bound."""
 
 
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class InspectIndicesPass(Pass):
-    """Look at the indices of `chunk` iterations, or of `rows` rows of a sparse matrix, before these run unchecked.
+    """Inspect the indices of `chunk` iterations, or of `rows` rows of a sparse matrix, and run these without checks.
 
     Loops of more than `longest` operations keep their checks.
     """
@@ -87,7 +87,7 @@ class InspectIndicesPass(Pass):
             while loops:
                 loop = loops.pop(0)
                 with suppress(NoMatch):
-                    rebase(loop)
+                    start_from_row(loop)
                 with suppress(NoMatch):
                     found = match_inspected(loop, self.longest)
                     rows = match_rows(found)
@@ -100,9 +100,9 @@ class InspectIndicesPass(Pass):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The loop over rows, and the array of where they start: row `i` is from `start[i]` to `start[i + 1]`.
+    """The loop over rows, and the array of their starts: row `i` is from `start[i]` to `start[i + 1]`.
 
-    `first` is how the loop makes a bound of `start[i]`.
+    `first` is the computation of the loop bound from `start[i]`.
     """
 
     loop: mlir.Operation
@@ -110,7 +110,7 @@ class Rows:
     first: Loaded
 
     def bound(self, row: mlir.Value) -> mlir.Value:
-        """Where a row starts."""
+        """The start of a row, as a loop bound."""
         load = self.first.load
         values = {load.results[0]: emit.value("memref.load", [self.start, row], load.results[0].type)}
         for op in self.first.ops:
@@ -121,8 +121,8 @@ class Rows:
         return values[self.first.value]
 
 
-def rebase(loop: mlir.Operation) -> None:
-    """Let a loop from zero to `end - start` run from `start` to `end`, if its variable is only added to `start`."""
+def start_from_row(loop: mlir.Operation) -> None:
+    """Make a loop from zero to `end - start` run from `start` to `end`, if its variable is only added to `start`."""
     if loop.name != "scf.for":
         raise NoMatch("it is no loop")
     lower, upper, step = list(loop.operands)[:3]
@@ -144,7 +144,7 @@ def rebase(loop: mlir.Operation) -> None:
 
 
 def match_inspected(loop: mlir.Operation, longest: int) -> Checked:
-    """A loop whose checked indices are loaded from memory that the loop leaves alone."""
+    """Match a loop whose checked indices are loaded from memory that the loop does not write."""
     found = match(loop, longest)
     if all(is_linear(check, found) for check in found.checks):
         raise NoMatch("the ends of a range tell of all indices")
@@ -158,19 +158,19 @@ def match_inspected(loop: mlir.Operation, longest: int) -> Checked:
 
 
 def is_linear(check: Check, found: Checked) -> bool:
-    """True if an index goes up or down by one, or not at all, from iteration to iteration."""
+    """True if an index increases or decreases by one, or is constant, from iteration to iteration."""
     return factor_of(check, found) in (-1, 0, 1)
 
 
 def loads_constant_memory(found: Checked, loop: mlir.Operation) -> bool:
-    """True if no operation in `loop` may store into memory that the indices are loaded from."""
+    """True if no operation in `loop` may store to the memory from which the indices are loaded."""
     done = body_effects(loop)
     loads = [op for op in found.computed if op.name == "memref.load"]
     return not any(done.writes_to(op.operands[0]) for op in loads)
 
 
 def match_rows(found: Checked) -> Rows | None:
-    """The loop around, if it runs over the rows of a sparse matrix whose columns are the indices."""
+    """The enclosing loop, if it iterates over the rows of a sparse matrix whose column indices are checked."""
     inner = found.loop
     outer = inner.parent.operation
     if outer.name != "scf.for" or constant_of(outer.operands[2]) != 1 or constant_of(inner.operands[2]) != 1:
@@ -181,8 +181,8 @@ def match_rows(found: Checked) -> Rows | None:
         return None
     if lower.load.operands[1] != row or not follows(upper.load.operands[1], row) or not are_alike(lower, upper):
         return None
-    inside = set(outer_values(inner))
-    values = {v for op in found.computed for v in op.operands if v in inside}
+    captured = set(outer_values(inner))
+    values = {v for op in found.computed for v in op.operands if v in captured}
     body = outer.regions[0].blocks[0]
     if not all(is_fixed(value, body) for value in values):
         return None
@@ -194,7 +194,7 @@ def match_rows(found: Checked) -> Rows | None:
 
 @dataclass(frozen=True, eq=False)
 class Loaded:
-    """A number that `ops` compute of an element of an array of one dimension and of constants."""
+    """A value computed by `ops` from an element of a one-dimensional array and constants."""
 
     value: mlir.Value
     load: mlir.Operation
@@ -202,7 +202,7 @@ class Loaded:
 
 
 def loaded_index(value: mlir.Value) -> Loaded | None:
-    """The element that a number is made of, and how."""
+    """The element from which a value is computed, and the operations."""
     ops: list[mlir.Operation] = []
     loads: list[mlir.Operation] = []
 
@@ -228,7 +228,7 @@ def constant_attribute(value: mlir.Value) -> mlir.Attribute:
 
 
 def are_alike(one: Loaded, other: Loaded) -> bool:
-    """True if two numbers are made of their elements in the same way."""
+    """True if two values are computed from their elements in the same way."""
     same = {one.load.results[0]: other.load.results[0]}
     for a, b in zip(one.ops, other.ops):
         if a.name != b.name or a.results[0].type != b.results[0].type or len(a.operands) != len(b.operands):
@@ -250,7 +250,7 @@ def follows(value: mlir.Value, row: mlir.Value) -> bool:
 
 
 def build_chunks(found: Checked, chunk: int) -> None:
-    """Put chunks in the place of a loop, each inspected and then executed."""
+    """Replace a loop by a loop over chunks, each inspected and then executed."""
     loop = found.loop
     body = block_ops(loop.regions[0].blocks[0])
     rest, ranges = without_checks(found)
@@ -262,11 +262,11 @@ def build_chunks(found: Checked, chunk: int) -> None:
         body_of = lambda arguments: clone_body(loop, body, arguments)  # noqa: E731
         return loop_like(loop, first, end, inits, body_of, inspected=True)
 
-    build(loop, chunk, lambda first, end: outside(found, first, end), executed, checked)
+    build_inspected(loop, chunk, lambda first, end: outside(found, first, end), executed, checked)
 
 
 def build_rows(found: Checked, rows: Rows, count: int) -> None:
-    """Put chunks of rows in the place of the loop over rows, each inspected and then executed."""
+    """Replace a loop over rows by a loop over chunks of rows, each inspected and then executed."""
     loop, inner = rows.loop, found.loop
     rest, ranges = without_checks(found)
 
@@ -293,7 +293,7 @@ def build_rows(found: Checked, rows: Rows, count: int) -> None:
                     clone_with(op, values)
                     continue
                 lower, upper, _, *carried = [values.get(value, value) for value in inner.operands]
-                columns = lambda inside: clone_body(inner, rest, inside, ranges, values)  # noqa: E731
+                columns = lambda arguments: clone_body(inner, rest, arguments, ranges, values)  # noqa: E731
                 values.update(zip(inner.results, loop_like(inner, lower, upper, carried, columns)))
             return [values.get(value, value) for value in final.operands]
 
@@ -304,18 +304,18 @@ def build_rows(found: Checked, rows: Rows, count: int) -> None:
         return loop_like(loop, first, end, inits, lambda arguments: clone_body(loop, body, arguments))
 
     inner.attributes[INSPECTED] = mlir.UnitAttr.get()
-    build(loop, count, inspected, executed, checked)
+    build_inspected(loop, count, inspected, executed, checked)
 
 
 Build = Callable[[mlir.Value, mlir.Value, Values], list[mlir.Value]]
-"""Builds the iterations from a first one to the end of a chunk."""
+"""Builds the iterations from a first one to the end of a chunk; returns the carried values."""
 
 
-def build(
+def build_inspected(
     loop: mlir.Operation, chunk: int, inspected: Callable[[mlir.Value, mlir.Value], mlir.Value], executed: Build,
     checked: Build,
 ) -> None:  # fmt: skip
-    """Put chunks in the place of a loop: `inspected` says whether an index of one is negative or out of bounds."""
+    """Replace a loop by a loop over chunks: `inspected` is true if an index is negative or out of bounds."""
     lower, upper, step, *inits = loop.operands
     with loop.location, mlir.InsertionPoint(loop):
         length = emit.same_type("arith.muli", step, emit.index(chunk))
@@ -324,9 +324,9 @@ def build(
             left = emit.same_type("arith.subi", upper, first)
             end = emit.same_type("arith.addi", first, emit.same_type("arith.minsi", left, length))
             some = inspected(first, end)
-            kinds = [value.type for value in carried]
+            types = [value.type for value in carried]
             return emit.conditional(
-                some, lambda: checked(first, end, carried), lambda: executed(first, end, carried), kinds
+                some, lambda: checked(first, end, carried), lambda: executed(first, end, carried), types
             )
 
         results = emit.for_loop(lower, upper, length, body, inits)
@@ -336,7 +336,7 @@ def build(
 
 
 def outside(found: Checked, first: mlir.Value, end: mlir.Value) -> mlir.Value:
-    """True if a checked index of an iteration is negative or out of bounds; the loads are in bounds in any case."""
+    """True if a checked index is negative or out of bounds in an iteration; the loads of indices are in bounds."""
     linear = [check for check in found.checks if is_linear(check, found)]
     loaded = [check for check in found.checks if check not in linear]
     last = emit.same_type("arith.subi", end, emit.index(1))
@@ -358,7 +358,7 @@ def outside(found: Checked, first: mlir.Value, end: mlir.Value) -> mlir.Value:
 def is_outside(
     found: Checked, checks: Sequence[Check], i: mlir.Value, ranges: Ranges | None = None
 ) -> mlir.Value:  # fmt: skip
-    """True if one of some indices is negative or out of bounds in iteration `i`, where `ranges` holds."""
+    """True if one of the indices is negative or out of bounds in iteration `i`, where `ranges` holds."""
     loop = found.loop
     ops = needed_by([check.key for check in checks], found.computed)
     values = clone_folded(loop, ops, [i], ranges)
@@ -379,9 +379,9 @@ def loop_like(
     attributes = {name: loop.attributes[name] for name in loop.attributes}
     if inspected:
         attributes[INSPECTED] = mlir.UnitAttr.get()
-    kinds = [value.type for value in inits]
-    new = emit.create("scf.for", [lower, upper, loop.operands[2], *inits], kinds, attributes, regions=1)
-    block = emit.block(new, [mlir.IndexType.get(), *kinds])
+    types = [value.type for value in inits]
+    new = emit.create("scf.for", [lower, upper, loop.operands[2], *inits], types, attributes, regions=1)
+    block = emit.block(new, [mlir.IndexType.get(), *types])
     with mlir.InsertionPoint(block):
         emit.create("scf.yield", body(list(block.arguments)))
     return list(new.results)

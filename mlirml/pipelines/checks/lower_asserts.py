@@ -1,4 +1,4 @@
-"""Lower asserts: a `cf.assert` becomes a branch to a block that reports the number of its check to the native runtime.
+"""Lower asserts: a `cf.assert` becomes a branch to a block that reports the index of its check to the native runtime.
 
 Before:
     func.func @main(%ok: i1) {
@@ -21,11 +21,11 @@ After:
     }
 
 @main returns at once, from loops too, so that nothing is read, written or computed after a failed check. Other
-functions go on at ^bb5: `mlirml-collect-checks` has made them safe.
+functions continue at ^bb5: `mlirml-collect-checks` has made them safe.
 
-A check about a number, `arith.cmpi ult, %moved, %limit`, reports that too, above the bits for the number of the check.
-The runtime, which raises after the call, keeps the number of the first failure for the thread that called the program,
-so that no check may stand in a loop that other threads run. A check without a number reports -1.
+A check about an integer, `arith.cmpi ult, %moved, %limit`, reports that too, in the bits above the index of the check.
+The runtime, which raises after the call, stores the code of the first failure in the thread that called the program, so
+a check must not be in a loop that other threads run. A check without an index reports -1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RUNTIME = "mlirml_check_failed"
 @register
 @dataclass(frozen=True)
 class LowerAssertsPass(Pass):
-    """Turn asserts into guarded calls of the native runtime."""
+    """Lower asserts to guarded calls of the native runtime."""
 
     name = "mlirml-lower-asserts"
 
@@ -60,7 +60,7 @@ class LowerAssertsPass(Pass):
 
 
 def declare(module: mlir.Operation, first: mlir.Operation) -> None:
-    """The runtime's function, in front of all others."""
+    """Declare the runtime's function, before all others."""
     kind = mlir.FunctionType.get([mlir.IntegerType.get_signless(64)], [])
     attributes = {
         "sym_name": mlir.StringAttr.get(RUNTIME),
@@ -72,31 +72,31 @@ def declare(module: mlir.Operation, first: mlir.Operation) -> None:
 
 
 def function_of(op: mlir.Operation) -> mlir.Operation:
-    """The function around an operation."""
+    """The function that contains an operation."""
     while op.name != "func.func":
         op = op.parent.operation
     return op
 
 
 def function_name(op: mlir.Operation) -> str:
-    """The name of the function around an operation."""
+    """The name of the function that contains an operation."""
     return str(mlir.StringAttr(function_of(op).attributes["sym_name"]).value)
 
 
 def returns_at_once(function: mlir.Operation) -> bool:
-    """True if a function may return where a check fails: it is @main, and has no results."""
+    """True if a function may return when a check fails: it is @main, and has no results."""
     if function_name(function) != "main":
         return False
     return not mlir.FunctionType(mlir.TypeAttr(function.attributes["function_type"]).value).results
 
 
 def number_of(op: mlir.Operation) -> int:
-    """The number of a check."""
+    """The index of a check in the table of checks; -1 if it has none."""
     return int(mlir.IntegerAttr(op.attributes[CHECK]).value) if CHECK in op.attributes else -1
 
 
 def report(op: mlir.Operation) -> None:
-    """Call the runtime with the number of a check, and the number that it is about."""
+    """Call the runtime with the index of a check, and the integer that it is about."""
     argument = emit.constant(emit.i64(number_of(op)))
     checked = checked_number(op)
     if checked is not None:
@@ -105,7 +105,7 @@ def report(op: mlir.Operation) -> None:
 
 
 def with_number(argument: mlir.Value, checked: Checked) -> mlir.Value:
-    """The code that `CheckFailed` takes apart."""
+    """The code of a failed check with its integer, which `CheckFailed` decodes."""
     long, number = mlir.IntegerType.get_signless(64), checked.moved
     if isinstance(number.type, mlir.IndexType):
         number = emit.value("arith.index_cast", [number], long)
@@ -125,7 +125,7 @@ def with_number(argument: mlir.Value, checked: Checked) -> mlir.Value:
 
 
 def branch_all(block: mlir.Block) -> None:
-    """Replace the asserts of a block, from its last one, so that each operation moves once."""
+    """Lower the asserts of a block, last first, so that each operation is moved once."""
     later: list[mlir.Operation] = []
     for op in reversed(block_ops(block)):
         if op.name == "cf.assert":

@@ -1,4 +1,4 @@
-"""Poll signals: loops that may be long or endless ask the native runtime now and then whether Ctrl-C was pressed.
+"""Poll signals: loops that may be long or endless call the native runtime now and then to check for Ctrl-C.
 
 Before:
     scf.while (%x = %x0) : (f64) -> f64 {
@@ -30,9 +30,9 @@ After:
       scf.for %i = %first to %end step %c1 iter_args(%s = %t) -> (f64) { ... }
     }
 
-The counter lives in a register. A `while` polls, an outermost `for` of unknown length, and one that takes more than
-about a hundredth of a second. A `for` whose iterations are known to be short is split into chunks, so that the
-vectoriser still sees it as it was. The runtime does not return from a poll where a signal handler raises, nor in other
+LLVM keeps the counter in a register. The loops that poll are `while`, an outermost `for` of unknown trip count, and one
+that takes more than about a hundredth of a second. A `for` with iterations of known short duration is split into
+chunks, so that the inner loop can still be vectorised. A poll does not return if a signal handler raises, nor in other
 threads that run the same parallel loop.
 """
 
@@ -41,7 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from mlirml.analysis.trip_counts import round_count
+from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import TILE
 from mlirml.ir import emit
@@ -52,22 +52,22 @@ from mlirml.passes.presence import ANY_LOOP
 RUNTIME = "mlirml_poll"
 _LOOPS = ("scf.for", "scf.while")
 _LONG = 1 << 26
-"""Operations that take so long that somebody may lose patience."""
+"""The number of operations above which a user may lose patience."""
 _BETWEEN_POLLS = 1 << 12
-"""Operations between two polls, each of which takes as long as some ten of them."""
+"""The number of operations between two polls, each of which takes as long as about ten of them."""
 _CHUNK = 1 << 20
 _USUAL_TRIPS = 8
-"""What is taken for the trip count of an inner loop that is not known."""
+"""The assumed trip count of an inner loop of unknown trip count."""
 _UNKNOWN = float("inf")
 
 LoopCost: TypeAlias = tuple[mlir.Operation, tuple[float, float]]
-"""A loop, and how many operations an iteration runs: at most, and usually."""
+"""A loop, and the number of operations of an iteration: an upper bound, and an estimate."""
 
 
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class PollSignalsPass(Pass):
-    """Let long loops poll signals."""
+    """Insert polls for signals into long loops."""
 
     name = "mlirml-poll-signals"
 
@@ -90,14 +90,14 @@ class PollSignalsPass(Pass):
 
 
 class Costs:
-    """About how many operations an operation runs, with the trip counts that are known; `inf` after unknown ones."""
+    """Estimates of the operations that an operation executes, from known trip counts; `inf` for unknown ones."""
 
     def __init__(self, functions: dict[str, mlir.Operation]) -> None:
         self._functions = functions
         self._known: dict[str, tuple[float, float]] = {}
 
     def of(self, op: mlir.Operation) -> tuple[float, float]:
-        """At most, and usually."""
+        """An upper bound, and an estimate."""
         if op.name == "func.call":
             return self._of_function(callee_of(op))
         if not op.regions:
@@ -106,12 +106,12 @@ class Costs:
         if op.name == "scf.while":
             return _UNKNOWN, _USUAL_TRIPS * usual
         if op.name == "scf.for":
-            count = round_count(op)
+            count = trip_count(op)
             return (_UNKNOWN, _USUAL_TRIPS * usual) if count is None else (count * most, count * usual)
         return most, usual
 
     def of_body(self, op: mlir.Operation) -> tuple[float, float]:
-        """The same for the operations inside of one."""
+        """The same for the regions of an operation."""
         both = [self.of(inner) for region in op.regions for block in region.blocks for inner in block_ops(block)]
         return sum(most for most, _ in both) or 1, sum(usual for _, usual in both) or 1
 
@@ -130,15 +130,15 @@ def top_level(module: mlir.Operation) -> list[mlir.Operation]:
 
 
 def loops_to_poll(op: mlir.Operation, costs: Costs) -> Iterable[LoopCost]:
-    """The loops in the regions of an operation that poll, and what an iteration costs."""
+    """The loops in the regions of an operation that poll, and the cost of an iteration."""
     for inner in (inner for region in op.regions for block in region.blocks for inner in block_ops(block)):
         if inner.name == "scf.parallel" or not inner.regions:
             continue
         polls = inner.name == "scf.while"
         if inner.name == "scf.for" and costs.of(inner)[0] >= _LONG:
-            # An inner loop of unknown length inside of one that polls is taken for a short one.
+            # An inner loop of unknown trip count in a loop that polls is assumed to be short.
             most = costs.of_body(inner)[0]
-            polls = round_count(inner) is None or most < _LONG or most == _UNKNOWN
+            polls = trip_count(inner) is None or most < _LONG or most == _UNKNOWN
         if polls:
             yield inner, costs.of_body(inner)
         if polls and inner.name == "scf.for":
@@ -148,14 +148,14 @@ def loops_to_poll(op: mlir.Operation, costs: Costs) -> Iterable[LoopCost]:
 
 
 def long_loops_in(op: mlir.Operation, costs: Costs) -> Iterable[LoopCost]:
-    """The loops inside of one that polls which poll themselves: a `while`, and a `for` that is known to be long."""
+    """The loops nested in a polling loop that poll themselves: `while`, and a `for` that is known to be long."""
     for loop, cost in loops_to_poll(op, costs):
-        if loop.name == "scf.while" or round_count(loop) is not None:
+        if loop.name == "scf.while" or trip_count(loop) is not None:
             yield loop, cost
 
 
 def declare(module: mlir.Operation, first: mlir.Operation) -> None:
-    """The runtime's function, before all others."""
+    """Declare the runtime's function, before all others."""
     attributes = {
         "sym_name": mlir.StringAttr.get(RUNTIME),
         "sym_visibility": mlir.StringAttr.get("private"),
@@ -170,7 +170,7 @@ def call_runtime() -> None:
 
 
 def poll_in_body(loop: mlir.Operation, cost: float) -> None:
-    """Poll at the beginning of every iteration, or of every 2^n-th where iterations are short."""
+    """Poll at the start of every iteration, or of every 2^n-th if iterations are short."""
     body = loop.regions[-1].blocks[0]
     interval = 1 << max(0, int(_BETWEEN_POLLS / cost).bit_length() - 1)
     if interval == 1:
@@ -190,7 +190,7 @@ def poll_in_body(loop: mlir.Operation, cost: float) -> None:
 
 
 def counter_of(loop: mlir.Operation) -> mlir.Value:
-    """A counter for a loop, at the beginning of its function."""
+    """A counter for a loop, allocated at the start of its function."""
     function = loop
     while function.name != "func.func":
         function = function.parent.operation
@@ -202,13 +202,13 @@ def counter_of(loop: mlir.Operation) -> mlir.Value:
 
 
 def split(loop: mlir.Operation, iterations: int) -> None:
-    """Make a loop over chunks of so many iterations, each of which polls and then runs the loop over the chunk."""
+    """Strip-mine a loop into chunks of `iterations` iterations, each of which polls first."""
     lower, upper, step, *inits = loop.operands
     kind = lower.type
     with loop.location, mlir.InsertionPoint(loop):
         size = emit.same_type("arith.muli", step, emit.number(kind, iterations))
         extent = emit.same_type("arith.subi", upper, lower)
-        whole = emit.same_type("arith.divsi", extent, size)  # to round up before it could overflow
+        whole = emit.same_type("arith.divsi", extent, size)  # rounds up without overflow
         some = emit.compare("sgt", emit.same_type("arith.remsi", extent, size), emit.zero(kind))
         one_more = emit.same_type("arith.select", some, emit.number(kind, 1), emit.zero(kind))
         chunks = emit.same_type("arith.addi", whole, one_more)

@@ -1,4 +1,4 @@
-"""Version checks: a loop that checks indices runs a version without, up to an index that is negative or out of bounds.
+"""Version checks: a loop that checks indices gets a version without checks, which runs up to the first special index.
 
 Before, in @main:
     scf.for %i = %c0 to %n step %c1 {
@@ -25,12 +25,12 @@ After:
       scf.for %i = %rest to %end step %c1 { /* as it was */ }
     }
 
-Where all indices are the loop variable plus or minus something, those of the first and the last iteration of a chunk
-tell of all of them, and the version without checks is an `scf.for`.
+If all indices are the loop variable plus or minus an invariant, the indices of the first and the last iteration of a
+chunk bound all others, and the version without checks is an `scf.for`.
 
-The comparison with the size alone serves as the check, and leaves out the arithmetic for negative indices, by which
-addresses of stores are known late: later loads wait for them. After the first index of another kind the loop goes on as
-it was to the end of the chunk, so that an array of mixed indices costs one misprediction in a chunk.
+The comparison with the size alone serves as the check, and saves the arithmetic for negative indices, which delays the
+addresses of stores: later loads wait for them. After the first negative or out-of-bounds index the original loop runs
+to the end of the chunk, so that an array of mixed indices costs one misprediction in a chunk.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.checks.lower_asserts import function_of, returns_at_once
 
 INSPECTED = "mlirml.inspected"
-"""Marks a loop that runs where indices are known to be negative or out of bounds: another version of it would not."""
+"""Marks a loop that runs only if an index is known to be negative or out of bounds: versioning it again is useless."""
 _LINEAR = ("arith.addi", "arith.subi", "arith.index_cast", "arith.constant")
 
 
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class VersionChecksPass(Pass):
-    """Give innermost loops of at most `longest` operations a version that runs while indices are plain.
+    """Give innermost loops of at most `longest` operations a version that runs while indices are in bounds.
 
-    After another index the loop goes on as it was to the end of a chunk of `chunk` iterations.
+    After another index the original loop runs to the end of a chunk of `chunk` iterations.
     """
 
     name = "mlirml-version-checks"
@@ -74,12 +74,12 @@ class VersionChecksPass(Pass):
                 with suppress(NoMatch):
                     found = match(loop, self.longest)
                     loops = outside_of(loop, loops)  # the others are replaced
-                    build(found, self.chunk)
+                    build_versions(found, self.chunk)
 
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """An assert that an index, `key`, is from `-base` to `size - 1`."""
+    """An assert that `key` is an index from `-base` to `size - 1`."""
 
     op: mlir.Operation
     key: mlir.Value
@@ -89,7 +89,7 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Checked:
-    """A loop with checks, and the operations of its body that their indices are computed by, in order."""
+    """A loop with checks, and the operations of its body that compute the checked indices, in order."""
 
     loop: mlir.Operation
     checks: tuple[Check, ...]
@@ -97,25 +97,25 @@ class Checked:
 
 
 def checked_loops(module: mlir.Operation) -> list[mlir.Operation]:
-    """The operations in whose bodies there are checks, loops among them."""
+    """The loops, and other operations, whose bodies contain checks."""
     return list(dict.fromkeys(check.parent.operation for check in named_operations(module, ("cf.assert",))))
 
 
 def outside_of(loop: mlir.Operation, others: Sequence[mlir.Operation]) -> list[mlir.Operation]:
-    """Those of some operations that are not in the body of a loop."""
-    inside = set(operations(loop))
-    return [other for other in others if other not in inside]
+    """The operations of `others` that are not nested in a loop."""
+    body = set(operations(loop))
+    return [other for other in others if other not in body]
 
 
 def match(loop: mlir.Operation, longest: int) -> Checked:
-    """A loop of @main, some of whose checked indices may be negative."""
+    """Match a loop of @main, some of whose checked indices may be negative."""
     if loop.name != "scf.for" or INSPECTED in loop.attributes or not returns_at_once(function_of(loop)):
         raise NoMatch("only a loop of @main returns at once")
-    inside = [op for op in operations(loop) if op != loop]
-    if len(inside) > longest or any(op.name in ("scf.for", "scf.while", "scf.parallel", "func.call") for op in inside):
+    nested = [op for op in operations(loop) if op != loop]
+    if len(nested) > longest or any(op.name in ("scf.for", "scf.while", "scf.parallel", "func.call") for op in nested):
         raise NoMatch("the body is long")
     ops = block_ops(loop.regions[0].blocks[0])
-    first: list[mlir.Operation] = []  # before anything is stored
+    first: list[mlir.Operation] = []  # before the first store
     for op in ops:
         if op.name != "cf.assert":
             done = effects(op)
@@ -124,7 +124,7 @@ def match(loop: mlir.Operation, longest: int) -> Checked:
         first.append(op)
     computed = {op.results[0]: op for op in first if len(op.results) == 1}
     inner = {result for op in ops for result in op.results}
-    checks = [check for op in first if op.name == "cf.assert" and (check := check_of(op)) is not None]
+    checks = [check for op in first if op.name == "cf.assert" and (check := match_check(op)) is not None]
     checks = [check for check in checks if check.key not in inner or check.key in computed]
     if not any(check.base for check in checks):
         raise NoMatch("no index may be negative")
@@ -132,7 +132,7 @@ def match(loop: mlir.Operation, longest: int) -> Checked:
 
 
 def needed_by(keys: Sequence[mlir.Value], ops: Sequence[mlir.Operation]) -> tuple[mlir.Operation, ...]:
-    """Those of some operations that values are computed by, in order."""
+    """The operations of `ops` that values depend on, in order."""
     computed = {op.results[0]: op for op in ops if len(op.results) == 1}
     needed, waiting = set(), list(keys)
     while waiting:
@@ -143,8 +143,8 @@ def needed_by(keys: Sequence[mlir.Value], ops: Sequence[mlir.Operation]) -> tupl
     return tuple(op for op in ops if op in needed)
 
 
-def check_of(op: mlir.Operation) -> Check | None:
-    """What an assert checks, if that is an index."""
+def match_check(op: mlir.Operation) -> Check | None:
+    """The index that an assert checks; None if it checks something else."""
     number, comparison = checked_number(op), defining_op(op.operands[0])
     if number is None or comparison is None:
         return None
@@ -159,8 +159,8 @@ def check_of(op: mlir.Operation) -> Check | None:
     return Check(op, key, limit - number.base, number.base)
 
 
-def build(found: Checked, chunk: int) -> None:
-    """Put chunks in the place of a loop, with both versions in each."""
+def build_versions(found: Checked, chunk: int) -> None:
+    """Replace a loop by a loop over chunks, with both versions in each."""
     loop = found.loop
     lower, upper, step, *inits = loop.operands
     with loop.location, mlir.InsertionPoint(loop):
@@ -182,7 +182,7 @@ def build(found: Checked, chunk: int) -> None:
 
 
 def factor_of(check: Check, found: Checked) -> int | None:
-    """How much an index grows with the loop variable; None where it is no sum of that and of invariants."""
+    """The coefficient of the loop variable in an index; None if the index is not affine with invariant offset."""
     block = found.loop.regions[0].blocks[0]
     inner = {result for op in block_ops(block) for result in op.results}
     factors: dict[mlir.Value, int | None] = dict.fromkeys(block.arguments)
@@ -222,11 +222,11 @@ def build_linear(found: Checked, first: mlir.Value, end: mlir.Value, inits: Sequ
 def build_plain(
     found: Checked, first: mlir.Value, end: mlir.Value, inits: Sequence[mlir.Value]
 ) -> Sequence[mlir.Value]:
-    """The version without checks, up to the first index that is negative or out of bounds; returns where that is."""
+    """The version without checks, up to the first index that is negative or out of bounds; returns its iteration."""
     loop = found.loop
-    kinds = [mlir.IndexType.get(), *[value.type for value in inits]]
-    plain_loop = emit.create("scf.while", [first, *inits], kinds, regions=2)
-    before, after = (emit.block(plain_loop, kinds, region) for region in (0, 1))
+    types = [mlir.IndexType.get(), *[value.type for value in inits]]
+    plain_loop = emit.create("scf.while", [first, *inits], types, regions=2)
+    before, after = (emit.block(plain_loop, types, region) for region in (0, 1))
     flag = mlir.IntegerType.get_signless(1)
     with mlir.InsertionPoint(before):
         more = emit.compare("slt", before.arguments[0], end)
@@ -243,7 +243,7 @@ def build_plain(
 
 
 def without_checks(found: Checked) -> tuple[list[mlir.Operation], Ranges]:
-    """The operations of the body but those checks that the ones of `found` imply, and what these have made sure of."""
+    """The body without the checks that `found` implies, and the integer ranges that `found` establishes."""
     known = {check.op.operands[0] for check in found.checks}
     rest = []
     for op in block_ops(found.loop.regions[0].blocks[0]):
@@ -275,9 +275,9 @@ def clone_body(
     ranges: Ranges | None = None,
     outer: Mapping[mlir.Value, mlir.Value] | None = None,
 ) -> list[mlir.Value]:
-    """Clone operations of the body of a loop, and fold what ranges of integers decide; returns what is yielded.
+    """Clone operations of a loop body, folding by integer range analysis; returns the yielded values.
 
-    `outer` gives the clones of values from outside of the loop.
+    `outer` maps values from outside of the loop to their clones.
     """
     *inner, final = ops
     values = clone_folded(loop, inner, arguments, ranges, outer)
@@ -291,7 +291,7 @@ def clone_folded(
     ranges: Ranges | None = None,
     outer: Mapping[mlir.Value, mlir.Value] | None = None,
 ) -> dict[mlir.Value, mlir.Value]:
-    """Clone operations of the body of a loop, and fold what ranges of integers decide; returns the clones of values."""
+    """Clone operations of a loop body, folding by integer range analysis; returns the clones by the original values."""
     values: dict[mlir.Value, mlir.Value] = dict(outer or {})
     values.update(zip(loop.regions[0].blocks[0].arguments, arguments))
     for op in ops:
@@ -304,7 +304,7 @@ def clone_folded(
 
 
 def fold(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
-    """The operand that a minimum or a select gives, where ranges of integers tell which."""
+    """The operand that a minimum or a select returns, if integer ranges decide it."""
     if op.name == "arith.minui":
         number, limit = op.operands
         return number if ranges.within(number, 0, ranges.of(limit)[0]) else None

@@ -1,1 +1,1 @@
-"""Passes on kernels: from outlined functions on tensors to the dialects that drivers take."""
+"""Passes on kernels: from outlined functions on tensors to the dialects that drivers accept."""

@@ -1,4 +1,4 @@
-"""Embed SPIR-V: the kernels of a module are serialised, and stand in it as bytes.
+"""Embed SPIR-V: the kernels of a module are serialised, and replaced by their binary.
 
 Before:
     spirv.module @__spv__kernels Logical GLSL450 ... {...}
@@ -6,7 +6,7 @@ Before:
 After:
     gpu.binary @kernels [#gpu.object<#spirv.target_env<...>, bin = "...">]
 
-Upstream's `gpu-module-to-binary` looks for the spirv.module inside of the gpu.module.
+Upstream's `gpu-module-to-binary` expects the spirv.module inside of the gpu.module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mlirml.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class EmbedSpirvPass(Pass):
-    """Serialise each spirv.module in the place of the gpu.module that it was made of."""
+    """Serialise each spirv.module, and replace its gpu.module by a gpu.binary."""
 
     name = "mlirml-embed-spirv"
 

@@ -1,4 +1,4 @@
-"""Embed WGSL: the kernels of a module are written as WGSL, WebGPU's language, and stand in it as text.
+"""Embed WGSL: the kernels of a module are printed as WGSL, WebGPU's language, and replaced by this text.
 
 Before:
     gpu.module @kernels [#spirv.target_env<...>] {
@@ -7,8 +7,8 @@ Before:
 After:
     gpu.binary @kernels [#gpu.object<#spirv.target_env<...>, "@compute @workgroup_size(8, 1, 1) fn k(...) {...}">]
 
-It stands behind `mlirml-prepare-spirv`, whose forms are those that shaders in WGSL need too: no infinite constants, no
-comparisons that are true for NaNs, no vectors, half floats as bits.
+The pass runs after `mlirml-prepare-spirv`, whose forms are those that shaders in WGSL need too: no infinite constants,
+no comparisons that are true for NaNs, no vectors, half floats as bits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mlirml.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class EmbedWgslPass(Pass):
-    """Put the WGSL of each gpu.module in its place."""
+    """Replace each gpu.module by its WGSL."""
 
     name = "mlirml-embed-wgsl"
 

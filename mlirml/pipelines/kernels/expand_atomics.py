@@ -2,7 +2,7 @@
 
 Before:
     %old = memref.atomic_rmw addf %v, %m[%i] : (f32, memref<8xf32>) -> f32      // nobody reads %old
-After, with the memory as words:
+After, with the memory as 32-bit words:
     %none = arith.constant 0x80000000 : i32                     // -0.0, which changes no sum
     scf.while (%held = bits of %v) {
       %taken = memref.atomic_rmw assign %none, %m[%i] : (i32, memref<8xi32>) -> i32
@@ -12,12 +12,12 @@ After, with the memory as words:
       scf.condition(%more) %left
     } do { scf.yield }
 
-A thread takes what is there, and leaves what is neutral for others to find; then it puts the combination back. What it
-meets then, others have left there in between: it combines that too, until it meets nothing. So no update is lost, in
-whatever order threads come. A loop that compares and exchanges would do with one operation for two, but the compiler
-behind WebGPU (naga, up to its version 29) fails on the result of one in SPIR-V.
+A thread takes the stored value and leaves the neutral element instead; then it stores the combination. The value
+that this exchange returns was stored by other threads in between: the thread combines that too, until it gets the
+neutral element. So no update is lost, whatever the order of threads. A compare-and-swap loop would need one operation
+instead of two, but the compiler of WebGPU (naga, up to its version 29) fails on its result in SPIR-V.
 
-Elements below 32 bits share a word with others, which meet their neutral element.
+Elements below 32 bits share a word with others, which are combined with their neutral element.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _FORMATS = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 @register
 @dataclass(frozen=True)
 class ExpandAtomicsPass(Pass):
-    """Write atomic operations of kernels as loops of exchanges, but for those of a kind in `native`.
+    """Expand atomic operations of kernels into loops of exchanges, except for the operations in `native`.
 
-    Native ones are on elements of 32 or 64 bits alone, unless `small` says otherwise.
+    The native ones work on elements of 32 or 64 bits only, unless `small` is set.
     """
 
     name = "mlirml-expand-atomics"
@@ -56,67 +56,67 @@ class ExpandAtomicsPass(Pass):
                 memories = list(dict.fromkeys(op.operands[1] for op in found))
                 for op in found:
                     with op.location:
-                        exchange_in_loop(op)
+                        expand_to_exchanges(op)
                 for memory in memories:
                     view_as_words(memory)
                 if memories:
-                    kinds = [argument.type for argument in function.regions[0].blocks[0].arguments]
+                    types = [argument.type for argument in function.regions[0].blocks[0].arguments]
                     function.attributes["function_type"] = mlir.TypeAttr.get(
-                        mlir.FunctionType.get(kinds, [], module.context)
+                        mlir.FunctionType.get(types, [], module.context)
                     )
 
     def lacks(self, op: mlir.Operation) -> bool:
-        """True if an operation has to be written as a loop."""
-        kind = kind_of(op)
-        own = kind in self.native and (self.small or bits_of(op.operands[0].type) >= 32)
-        return not own and kind != "assign" and not any(True for _ in op.results[0].uses)
+        """True if an operation has to be expanded."""
+        operation = kind_of(op)
+        own = operation in self.native and (self.small or bits_of(op.operands[0].type) >= 32)
+        return not own and operation != "assign" and not any(True for _ in op.results[0].uses)
 
 
-def bits_of(kind: mlir.Type) -> int:
+def bits_of(element: mlir.Type) -> int:
     """The width of an element."""
-    return int(kind.width)
+    return int(element.width)
 
 
-def words_of(kind: mlir.Type) -> mlir.Type:
-    """The integers that memory of these elements is exchanged in."""
-    return mlir.IntegerType.get_signless(max(bits_of(kind), 32), kind.context)
+def words_of(element: mlir.Type) -> mlir.Type:
+    """The integer type by which memory of these elements is exchanged."""
+    return mlir.IntegerType.get_signless(max(bits_of(element), 32), element.context)
 
 
-def neutral(kind: str, element: mlir.Type) -> int:
-    """The bits of the element that changes no other."""
+def neutral(operation: str, element: mlir.Type) -> int:
+    """The bits of the neutral element of an operation."""
     bits = bits_of(element)
-    if kind in _NEUTRAL_FLOATS:
-        number = _NEUTRAL_FLOATS[kind]
+    if operation in _NEUTRAL_FLOATS:
+        number = _NEUTRAL_FLOATS[operation]
         if str(element) == "bf16":
             return int(struct.unpack("<I", struct.pack("<f", number))[0]) >> 16
         given, taken = _FORMATS[str(element)]
         return int(struct.unpack(taken, struct.pack(given, number))[0])
     ones = (1 << bits) - 1
-    return {"andi": ones, "minu": ones, "muli": 1, "maxs": 1 << bits - 1, "mins": ones >> 1}.get(kind, 0)
+    return {"andi": ones, "minu": ones, "muli": 1, "maxs": 1 << bits - 1, "mins": ones >> 1}.get(operation, 0)
 
 
 def signed(number: int, bits: int) -> int:
-    """The value of a constant with these bits."""
+    """The signed integer with these bits."""
     return number - (1 << bits) if number >> bits - 1 else number
 
 
-def exchange_in_loop(op: mlir.Operation) -> None:
-    """Build the loop in the place of an operation."""
-    kind, (value, memory, index) = kind_of(op), op.operands
+def expand_to_exchanges(op: mlir.Operation) -> None:
+    """Replace an operation by the loop."""
+    operation, (value, memory, index) = kind_of(op), op.operands
     element, word = value.type, words_of(value.type)
     bits, whole = bits_of(element), word.width
     lanes = whole // bits
-    one = neutral(kind, element)
+    one = neutral(operation, element)
     nothing = sum(one << bits * lane for lane in range(lanes))
     with mlir.InsertionPoint(op):
         none = emit.number(word, signed(nothing, whole))
         held = as_integer(value, word)
         if lanes > 1:
             count = emit.index(lanes)
-            place = emit.same_type("arith.remui", index, count)
+            lane = emit.same_type("arith.remui", index, count)
             index = emit.same_type("arith.divui", index, count)
             shift = emit.same_type(
-                "arith.muli", emit.value("arith.index_cast", [place], word), emit.number(word, bits)
+                "arith.muli", emit.value("arith.index_cast", [lane], word), emit.number(word, bits)
             )  # fmt: skip
             other = emit.same_type("arith.xori", held, emit.number(word, one))
             held = emit.same_type("arith.xori", none, emit.same_type("arith.shli", other, shift))
@@ -124,7 +124,7 @@ def exchange_in_loop(op: mlir.Operation) -> None:
         before = emit.block(loop, [word])
         with mlir.InsertionPoint(before):
             taken = exchange(none, memory, index)
-            new = combined_words(kind, element, taken, before.arguments[0])
+            new = combined_words(operation, element, taken, before.arguments[0])
             left = exchange(new, memory, index)
             emit.create("scf.condition", [emit.compare("ne", left, none), left])
         after = emit.block(loop, [word], 1)
@@ -134,19 +134,19 @@ def exchange_in_loop(op: mlir.Operation) -> None:
 
 
 def exchange(value: mlir.Value, memory: mlir.Value, index: mlir.Value) -> mlir.Value:
-    """Store a word; what it replaces."""
+    """Store a word atomically; returns the old one."""
     return emit.value("memref.atomic_rmw", [value, memory, index], value.type, kind=emit.i64(KINDS.index("assign")))
 
 
-def combined_words(kind: str, element: mlir.Type, a: mlir.Value, b: mlir.Value) -> mlir.Value:
-    """Two words, whose elements are combined one by one."""
-    name = OPERATION_OF[kind]
+def combined_words(operation: str, element: mlir.Type, a: mlir.Value, b: mlir.Value) -> mlir.Value:
+    """Two words, combined element by element."""
+    name = OPERATION_OF[operation]
     word, bits = a.type, bits_of(element)
     if bits == word.width:
         return as_integer(emit.same_type(name, as_element(a, element), as_element(b, element)), word)
     result = None
     for lane in range(word.width // bits):
-        parts = [lane_of(x, lane, element, is_signed=kind in ("maxs", "mins")) for x in (a, b)]
+        parts = [lane_of(x, lane, element, is_signed=operation in ("maxs", "mins")) for x in (a, b)]
         new = as_integer(emit.same_type(name, *parts), word)
         if new.type == parts[0].type:  # an integer, computed in a word
             new = emit.same_type("arith.andi", new, emit.number(word, (1 << bits) - 1))
@@ -170,12 +170,12 @@ def lane_of(word: mlir.Value, lane: int, element: mlir.Type, is_signed: bool) ->
 
 
 def as_element(integer: mlir.Value, element: mlir.Type) -> mlir.Value:
-    """An integer as the element with its bits."""
+    """The element with the bits of an integer."""
     return integer if integer.type == element else emit.value("arith.bitcast", [integer], element)
 
 
 def as_integer(value: mlir.Value, word: mlir.Type) -> mlir.Value:
-    """The bits of an element, in the low ones of a word."""
+    """The bits of an element, in the low bits of a word."""
     bits = bits_of(value.type)
     if isinstance(value.type, mlir.FloatType):
         value = emit.value("arith.bitcast", [value], mlir.IntegerType.get_signless(bits))
@@ -183,7 +183,7 @@ def as_integer(value: mlir.Value, word: mlir.Type) -> mlir.Value:
 
 
 def view_as_words(memory: mlir.Value) -> None:
-    """Let an argument be memory of words: what it is passed has no type of its own."""
+    """Retype an argument as memory of words: the memref that is passed has no type at run time."""
     kind = mlir.MemRefType(memory.type)
     word = words_of(kind.element_type)
     if kind.element_type == word:

@@ -1,16 +1,16 @@
-"""Lower exchanges: `convert-gpu-to-spirv` takes no atomic exchange, so that another operation stands in for it there.
+"""Lower exchanges: `convert-gpu-to-spirv` has no atomic exchange, so the pass encodes it as another operation there.
 
 Before the conversion:
     %old = memref.atomic_rmw assign %v, %m[%i] : (i32, memref<8xi32>) -> i32
 becomes
     %old = memref.atomic_rmw maxs %v, %m[%i] : (i32, memref<8xi32>) -> i32
-and behind it, where the pass stands again:
+and after the conversion, where the pass runs a second time:
     %old = spirv.AtomicSMax <Device> <AcquireRelease> %p, %v : !spirv.ptr<i32, StorageBuffer>
 becomes
     %old = spirv.AtomicExchange <Device> <AcquireRelease> %p, %v : !spirv.ptr<i32, StorageBuffer>
 
-Kernels for SPIR-V have no other signed maximum: integers have no sign there, and `mlirml-expand-atomics` has written it
-as a loop.
+No other atomics become signed maxima in kernels for SPIR-V: integers are signless there, and `mlirml-expand-atomics`
+has expanded `maxs` into a loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mlirml.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class LowerExchangesPass(Pass):
-    """Carry atomic exchanges through the conversion to SPIR-V: it stands in front of it and behind it."""
+    """Carry atomic exchanges through the conversion to SPIR-V: the pass runs before it and after it."""
 
     name = "mlirml-lower-exchanges"
 

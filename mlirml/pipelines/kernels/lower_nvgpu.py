@@ -1,4 +1,4 @@
-"""Lower nvgpu operations on memory: asynchronous copies and `ldmatrix` become NVVM's, with 32-bit indices.
+"""Lower nvgpu operations on memory: asynchronous copies and `ldmatrix` are lowered to NVVM, with 32-bit indices.
 
 Before:
     %t = nvgpu.device_async_copy %x[%i], %s[%j], 8 {bypassL1} : memref<64xf16> to memref<64xf16, #workgroup>
@@ -7,9 +7,10 @@ After:
     nvvm.cp.async.shared.global %to, %from, 16, cache = cg : !llvm.ptr<3>, !llvm.ptr<1>
     %r = nvvm.ldmatrix %to {num = 4, ...} : (!llvm.ptr<3>) -> !llvm.struct<(i32, i32, i32, i32)>
 
-where the addresses are made by `llvm.getelementptr`, whose constant parts stay apart so that they become part of the
-instructions. Upstream's `convert-nvgpu-to-nvvm` computes them from descriptors of 64-bit numbers, which do not fit
-those of `convert-gpu-to-nvvm` with 32-bit indices. Memory is one-dimensional. What has no memory is left to upstream.
+where the addresses are computed by `llvm.getelementptr`, with constant offsets separate so that they are folded into
+the instructions. Upstream's `convert-nvgpu-to-nvvm` computes them from memref descriptors with 64-bit fields, which do
+not match those of `convert-gpu-to-nvvm` with 32-bit indices. Memory is one-dimensional. Other operations are left to
+upstream.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class LowerNvgpuPass(Pass):
 
 
 def lower_copy(op: mlir.Operation) -> None:
-    """`cp.async`; it fills with zeros what it does not copy."""
+    """Lower to `cp.async`, which fills the rest of the destination with zeros."""
     to, to_index, source, source_index, *count = op.operands
     element = mlir.MemRefType(source.type).element_type
     target = address(to, to_index, _SHARED)
@@ -57,7 +58,7 @@ def lower_copy(op: mlir.Operation) -> None:
 
 
 def lower_ldmatrix(op: mlir.Operation) -> None:
-    """`ldmatrix`, whose registers become the rows of a vector."""
+    """Lower to `ldmatrix`, whose registers become the rows of a vector."""
     memory, index = op.operands
     kind = mlir.VectorType(op.results[0].type)
     integer = mlir.IntegerType.get_signless(32)
@@ -90,7 +91,7 @@ def pointer(space: int) -> mlir.Type:
 
 
 def address(memory: mlir.Value, index: mlir.Value, space: int) -> mlir.Value:
-    """The address of an element of memory of one dimension."""
+    """The address of an element of one-dimensional memory."""
     integer = mlir.IntegerType.get_signless(32)
     kind = mlir.MemRefType(memory.type)
     text = str(pointer(space))
@@ -103,18 +104,18 @@ def address(memory: mlir.Value, index: mlir.Value, space: int) -> mlir.Value:
     return element(found, [], constant, kind.element_type) if constant else found
 
 
-def element(start: mlir.Value, dynamic: list[mlir.Value], constant: int, kind: mlir.Type) -> mlir.Value:
-    """`llvm.getelementptr`."""
+def element(start: mlir.Value, dynamic: list[mlir.Value], constant: int, element_type: mlir.Type) -> mlir.Value:
+    """Build an `llvm.getelementptr`."""
     attributes = {
         "rawConstantIndices": mlir.DenseI32ArrayAttr.get([constant]),
-        "elem_type": mlir.TypeAttr.get(kind),
+        "elem_type": mlir.TypeAttr.get(element_type),
         "noWrapFlags": emit.i32(0),
     }
     return emit.value("llvm.getelementptr", [start, *dynamic], start.type, **attributes)
 
 
 def split_constant(index: mlir.Value) -> tuple[mlir.Value, int]:
-    """An index as a sum with a constant."""
+    """Split an index into a value and an added constant."""
     op = defining_op(index)
     if op is not None and op.name == "arith.addi":
         number = defining_op(op.operands[1])

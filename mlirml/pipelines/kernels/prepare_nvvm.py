@@ -1,4 +1,4 @@
-"""Prepare NVVM: kernels are put into the form that `convert-gpu-to-nvvm` takes.
+"""Prepare NVVM: kernels are rewritten to the form that `convert-gpu-to-nvvm` accepts.
 
 Before:
     gpu.module @kernels {
@@ -10,7 +10,7 @@ After:
       gpu.func @k(%x: memref<8xf32>) kernel {
         %s = memref.get_global @k.shared0 : memref<8xf32, #gpu.address_space<workgroup>>
 
-Functions that are instructions become intrinsics: otherwise they would be calls of libdevice, and linking it takes a
+Functions with an instruction become intrinsics: otherwise they would be calls of libdevice, and linking it takes a
 second.
 """
 
@@ -32,7 +32,7 @@ _LARGE = 1 << 30
 @register
 @dataclass(frozen=True)
 class PrepareNvvmPass(Pass):
-    """Put gpu.modules into the form that converts to NVVM."""
+    """Rewrite gpu.modules to the form that converts to NVVM."""
 
     name = "mlirml-prepare-nvvm"
 
@@ -40,7 +40,7 @@ class PrepareNvvmPass(Pass):
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
             for function in block_ops(kernels.regions[0].blocks[0]):
                 if function.name not in ("gpu.func", "func.func") or not len(function.regions[0].blocks):
-                    continue  # lowered already, no function, or a declaration
+                    continue  # already lowered, not a function, or a declaration
                 with function.location:
                     size_arguments(function)
                     share_globals(function, kernels)
@@ -48,19 +48,19 @@ class PrepareNvvmPass(Pass):
 
 
 def size_arguments(function: mlir.Operation) -> None:
-    """Give memory of unknown size any size: only its address is passed."""
+    """Replace dynamic sizes of arguments by an arbitrary size: only the address is passed."""
     arguments = function.regions[0].blocks[0].arguments
     for argument in arguments:
         kind = argument.type
         if isinstance(kind, mlir.MemRefType) and not kind.has_static_shape:
             argument.set_type(mlir.MemRefType.get([_LARGE], kind.element_type))
     results = function.attributes["function_type"].value.results
-    kinds = mlir.FunctionType.get([argument.type for argument in arguments], results)
-    function.attributes["function_type"] = mlir.TypeAttr.get(kinds)
+    function_type = mlir.FunctionType.get([argument.type for argument in arguments], results)
+    function.attributes["function_type"] = mlir.TypeAttr.get(function_type)
 
 
 def share_globals(function: mlir.Operation, kernels: mlir.Operation) -> None:
-    """Arrays that a block shares are variables of the module."""
+    """Replace arrays in shared memory by globals of the module."""
     name = function.attributes["sym_name"].value
     for number, op in enumerate([op for op in operations(function) if op.name == "memref.alloc"]):
         symbol = f"{name}.shared{number}"
@@ -80,7 +80,7 @@ def share_globals(function: mlir.Operation, kernels: mlir.Operation) -> None:
 
 
 def use_intrinsics(function: mlir.Operation) -> None:
-    """Put LLVM's intrinsics in the place of functions that the processor has."""
+    """Replace functions that the processor has instructions for by LLVM intrinsics."""
     for op in [op for op in operations(function) if op.name in _INTRINSICS]:
         with op.location, mlir.InsertionPoint(op):
             kind = op.results[0].type

@@ -1,4 +1,4 @@
-"""Prepare SPIR-V: kernels are put into the forms that `convert-gpu-to-spirv` and shader compilers take.
+"""Prepare SPIR-V: kernels are rewritten to the forms that `convert-gpu-to-spirv` and shader compilers accept.
 
 Before:
     gpu.module @kernels {
@@ -14,8 +14,8 @@ After:
         %a = memref.load %x[%i] : memref<8xi16>
         %b = memref.load %x[%j] : memref<8xi16>
 
-It stands behind `mlirml-inline-library`: of f16 and bf16 only bits are left, which are read as i16. What a
-kernel uses, as f64 or subgroups, decides which capabilities the module declares.
+The pass runs after `mlirml-inline-library`: f16 and bf16 are left as bits only, which are loaded as i16. The types and
+operations of a kernel, such as f64 or subgroups, determine the capabilities that the module declares.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _CAPABILITIES = {
 _SMALL = ("f16", "bf16")
 _SUMS = frozenset(["arith.addf", "arith.subf", "arith.mulf"])
 _ROUNDED = {"arith.addf": _SUMS, "arith.subf": _SUMS, "arith.mulf": frozenset(["arith.mulf"])}
-"""Whose roundings are kept, in front of what."""
+"""The operations whose rounding must be preserved, with the users before which it must be."""
 
 
 @register
 @dataclass(frozen=True)
 class PrepareSpirvPass(Pass):
-    """Put gpu.modules into the form that converts to SPIR-V."""
+    """Rewrite gpu.modules to the form that converts to SPIR-V."""
 
     name = "mlirml-prepare-spirv"
 
@@ -53,17 +53,17 @@ class PrepareSpirvPass(Pass):
                 for op in [op for op in operations(kernels) if op.name in names]:
                     with op.location:
                         rewrite(op)
-            as_bits(kernels)
+            convert_small_floats(kernels)
             for function in kernel_functions(kernels):
                 with function.location:
                     keep_roundings(function)
             for op in operations(kernels):
-                storage(op)
+                set_storage_class(op)
             for op in kernel_functions(kernels):
-                entry_point(op)
+                set_entry_point(op)
             environment = target_environment(kernels)
             kernels.attributes["targets"] = mlir.ArrayAttr.get([environment])
-            kernels.attributes["spirv.target_env"] = environment  # where `convert-math-to-spirv` looks for it
+            kernels.attributes["spirv.target_env"] = environment  # read by `convert-math-to-spirv`
             cast_launches(module)
 
 
@@ -71,24 +71,24 @@ def kernel_functions(kernels: mlir.Operation) -> list[mlir.Operation]:
     return [op for op in block_ops(kernels.regions[0].blocks[0]) if op.name == "gpu.func"]
 
 
-def one_by_one(op: mlir.Operation) -> None:
-    """A load or store of a vector as those of its lanes: buffers have one element type in a shader."""
+def scalarize_access(op: mlir.Operation) -> None:
+    """Replace a load or store of a vector by those of its lanes: buffers have one element type in a shader."""
     with mlir.InsertionPoint(op):
         store = op.name == "vector.store"
         vector = op.operands[0] if store else op.results[0]
         memory, *outer, index = list(op.operands)[1:] if store else list(op.operands)
         kind = mlir.VectorType(vector.type).element_type
-        places = [index]
+        indices = [index]
         for lane in range(1, mlir.VectorType(vector.type).shape[0]):
-            places.append(emit.same_type("arith.addi", index, emit.index(lane)))
+            indices.append(emit.same_type("arith.addi", index, emit.index(lane)))
         if store:
-            for lane, place in enumerate(places):
-                emit.create("memref.store", [element(vector, lane), memory, *outer, place])
+            for lane, lane_index in enumerate(indices):
+                emit.create("memref.store", [element(vector, lane), memory, *outer, lane_index])
             op.erase()
             if vector.owner.name == "vector.from_elements" and not any(True for _ in vector.uses):
                 vector.owner.erase()
             return
-        values = [emit.value("memref.load", [memory, *outer, place], kind) for place in places]
+        values = [emit.value("memref.load", [memory, *outer, lane_index], kind) for lane_index in indices]
         for use in [use.owner.operation for use in vector.uses]:
             if use.name == "vector.extract":
                 use.results[0].replace_all_uses_with(values[use.attributes["static_position"][0]])
@@ -100,11 +100,11 @@ def one_by_one(op: mlir.Operation) -> None:
 
 
 _OPPOSITES = {8: 6, 9: 5, 10: 4, 11: 3, 12: 2, 13: 1, 14: 7}
-"""The ordered comparison that is false where an unordered one is true, and the other way round."""
+"""The ordered comparison that is false exactly if an unordered one is true."""
 
 
-def ordered(op: mlir.Operation) -> None:
-    """A comparison that is true for NaNs as the opposite of one that is not: shaders have no others."""
+def lower_unordered_comparison(op: mlir.Operation) -> None:
+    """Replace a comparison that is true for NaNs by the negation of an ordered one: shaders have only ordered ones."""
     opposite = _OPPOSITES.get(op.attributes["predicate"].value)
     if opposite is None:
         return
@@ -121,10 +121,10 @@ def ordered(op: mlir.Operation) -> None:
     op.erase()
 
 
-def extended(op: mlir.Operation) -> None:
-    """A 64-bit integer of a signed one of 32 bits, without an extension that drivers mistake for an unsigned one.
+def lower_extsi(op: mlir.Operation) -> None:
+    """Extend a signed 32-bit integer to 64 bits by a form that drivers do not mistake for a zero extension.
 
-    Mesa 22 compares what was extended by its sign with constants as if it were not.
+    Mesa 22 compares sign-extended values with constants as if they were zero-extended.
     """
     source, kind = op.operands[0], op.results[0].type
     if not isinstance(kind, mlir.IntegerType) or (source.type.width, kind.width) != (32, 64):
@@ -137,8 +137,8 @@ def extended(op: mlir.Operation) -> None:
     op.erase()
 
 
-def magnitude(op: mlir.Operation) -> None:
-    """The magnitude of an integer that shaders have no function for."""
+def lower_absi(op: mlir.Operation) -> None:
+    """Replace an absolute value of integers by arithmetic where shaders have no function."""
     number, kind = op.operands[0], op.results[0].type
     if not isinstance(kind, mlir.IntegerType) or kind.width == 32:
         return
@@ -150,8 +150,8 @@ def magnitude(op: mlir.Operation) -> None:
     op.erase()
 
 
-def counted(op: mlir.Operation) -> None:
-    """The bits that are set in a small integer, which shaders count in 32 bits."""
+def lower_ctpop(op: mlir.Operation) -> None:
+    """Count the set bits of a small integer in 32 bits, as shaders do."""
     number, kind = op.operands[0], op.results[0].type
     if not isinstance(kind, mlir.IntegerType) or kind.width >= 32:
         return
@@ -163,7 +163,7 @@ def counted(op: mlir.Operation) -> None:
 
 
 def element(vector: mlir.Value, lane: int) -> mlir.Value:
-    """A lane of a vector, without making the vector where it is made of elements."""
+    """A lane of a vector; the element itself if the vector is made of elements."""
     owner = vector.owner
     if not isinstance(owner, mlir.Block) and owner.name == "vector.from_elements":
         return owner.operands[lane]
@@ -171,8 +171,8 @@ def element(vector: mlir.Value, lane: int) -> mlir.Value:
     return emit.value("vector.extract", [vector], mlir.VectorType(vector.type).element_type, static_position=position)
 
 
-def finite(op: mlir.Operation) -> None:
-    """An infinite or NaN constant is made of bits; they come from a thread number, or they would be folded again."""
+def hide_non_finite(op: mlir.Operation) -> None:
+    """Replace an infinite or NaN constant by bits that depend on the thread index, so that they are not folded back."""
     kind = op.results[0].type
     if not isinstance(kind, (mlir.F32Type, mlir.F64Type)) or math.isfinite(op.attributes["value"].value):
         return
@@ -191,9 +191,9 @@ def finite(op: mlir.Operation) -> None:
 
 
 def keep_roundings(function: mlir.Operation) -> None:
-    """Hide sums that are summed again: drivers may take `(a + b) - b` for `a`, and shaders cannot forbid it.
+    """Hide sums that are operands of sums: drivers may replace `(a + b) - b` by `a`, and shaders cannot forbid it.
 
-    A sum goes through `bits | 0`, with a zero that nobody can know before the launch.
+    A sum goes through `bits | 0`, with a zero that the shader compiler cannot know.
     """
     zeros: dict[mlir.Type, mlir.Value] = {}
     start = mlir.InsertionPoint.at_block_begin(function.regions[0].blocks[0])
@@ -218,8 +218,8 @@ def keep_roundings(function: mlir.Operation) -> None:
             user.operands[number] = kept
 
 
-def by_bits(op: mlir.Operation) -> None:
-    """`absf` and `copysign` of f64, which do not convert, by the sign bit."""
+def lower_sign_operation(op: mlir.Operation) -> None:
+    """Lower `absf` and `copysign` of f64, which do not convert, to operations on the sign bit."""
     if not isinstance(op.results[0].type, mlir.F64Type):
         return
     integer, sign = mlir.IntegerType.get_signless(64), 1 << 63
@@ -233,18 +233,18 @@ def by_bits(op: mlir.Operation) -> None:
     op.erase()
 
 
-def by_adding(op: mlir.Operation) -> None:
-    """Roundings of f64 to whole numbers, which do not convert: 1.5 * 2^52 is added and taken away."""
+def lower_rounding(op: mlir.Operation) -> None:
+    """Lower roundings of f64 to integers, which do not convert: 1.5 * 2^52 is added and subtracted."""
     kind = op.results[0].type
     if not isinstance(kind, mlir.F64Type):
         return
     with mlir.InsertionPoint(op):
         (x,) = op.operands
         bits = emit.value("arith.bitcast", [x], mlir.IntegerType.get_signless(64))
-        magnitude = emit.same_type("arith.andi", bits, emit.number(bits.type, (1 << 63) - 1))
-        sign = emit.same_type("arith.xori", bits, magnitude)
-        magnitude = emit.value("arith.bitcast", [magnitude], kind)
-        start = magnitude if op.name in ("math.trunc", "math.roundeven") else x
+        lower_absi = emit.same_type("arith.andi", bits, emit.number(bits.type, (1 << 63) - 1))
+        sign = emit.same_type("arith.xori", bits, lower_absi)
+        lower_absi = emit.value("arith.bitcast", [lower_absi], kind)
+        start = lower_absi if op.name in ("math.trunc", "math.roundeven") else x
         large = emit.number(kind, 1.5 * 2.0**52)
         near = emit.same_type("arith.subf", emit.same_type("arith.addf", start, large), large)
         one = emit.number(kind, 1.0)
@@ -254,28 +254,28 @@ def by_adding(op: mlir.Operation) -> None:
         elif op.name == "math.ceil":
             beyond = emit.compare("olt", near, start)
             near = emit.same_type("arith.select", beyond, emit.same_type("arith.addf", near, one), near)
-        if start is magnitude:
+        if start is lower_absi:
             near = emit.value("arith.bitcast", [near], bits.type)
             near = emit.value("arith.bitcast", [emit.same_type("arith.ori", near, sign)], kind)
-        small = emit.compare("olt", magnitude, emit.number(kind, 2.0**51))
+        small = emit.compare("olt", lower_absi, emit.number(kind, 2.0**51))
         op.results[0].replace_all_uses_with(emit.same_type("arith.select", small, near, x))
     op.erase()
 
 
 _REWRITES = (
-    (("math.roundeven", "math.trunc", "math.floor", "math.ceil"), by_adding),
-    (("vector.load", "vector.store"), one_by_one),
-    (("arith.constant",), finite),
-    (("math.absf", "math.copysign"), by_bits),
-    (("arith.cmpf",), ordered),
-    (("arith.extsi",), extended),
-    (("math.absi",), magnitude),
-    (("math.ctpop",), counted),
+    (("math.roundeven", "math.trunc", "math.floor", "math.ceil"), lower_rounding),
+    (("vector.load", "vector.store"), scalarize_access),
+    (("arith.constant",), hide_non_finite),
+    (("math.absf", "math.copysign"), lower_sign_operation),
+    (("arith.cmpf",), lower_unordered_comparison),
+    (("arith.extsi",), lower_extsi),
+    (("math.absi",), lower_absi),
+    (("math.ctpop",), lower_ctpop),
 )
 
 
-def as_bits(kernels: mlir.Operation) -> None:
-    """f16 and bf16 become i16 everywhere."""
+def convert_small_floats(kernels: mlir.Operation) -> None:
+    """Replace the types f16 and bf16 by i16."""
     for op in list(operations(kernels)):
         for region in op.regions:
             for block in region.blocks:
@@ -294,32 +294,32 @@ def as_bits(kernels: mlir.Operation) -> None:
         for result in op.results:
             result.set_type(bits_type(result.type))
         if op.name == "gpu.func":
-            kinds = [argument.type for argument in op.regions[0].blocks[0].arguments]
-            op.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(kinds, []))
+            types = [argument.type for argument in op.regions[0].blocks[0].arguments]
+            op.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(types, []))
 
 
 def small_bits(attribute: mlir.Attribute) -> int:
-    """The bits of an f16 or bf16 constant, as a signed number."""
+    """The bits of an f16 or bf16 constant, as a signed integer."""
     number = attribute.value
     if str(attribute.type) == "f16":
         return int(struct.unpack("<h", struct.pack("<e", number))[0])
     return int(struct.unpack("<i", struct.pack("<f", number))[0]) >> 16
 
 
-def bits_type(kind: mlir.Type) -> mlir.Type:
-    """The type with i16 in the place of f16 and bf16."""
+def bits_type(value_type: mlir.Type) -> mlir.Type:
+    """The type with i16 instead of f16 and bf16."""
     integer = mlir.IntegerType.get_signless(16)
-    if str(kind) in _SMALL:
+    if str(value_type) in _SMALL:
         return integer
-    if isinstance(kind, mlir.MemRefType) and str(kind.element_type) in _SMALL:
-        return mlir.MemRefType.get(kind.shape, integer, kind.layout, kind.memory_space)
-    if isinstance(kind, mlir.VectorType) and str(kind.element_type) in _SMALL:
-        return mlir.VectorType.get(kind.shape, integer)
-    return kind
+    if isinstance(value_type, mlir.MemRefType) and str(value_type.element_type) in _SMALL:
+        return mlir.MemRefType.get(value_type.shape, integer, value_type.layout, value_type.memory_space)
+    if isinstance(value_type, mlir.VectorType) and str(value_type.element_type) in _SMALL:
+        return mlir.VectorType.get(value_type.shape, integer)
+    return value_type
 
 
-def storage(op: mlir.Operation) -> None:
-    """The storage classes of shared and of private arrays."""
+def set_storage_class(op: mlir.Operation) -> None:
+    """Set the storage classes of shared and of private arrays."""
     if op.name == "memref.alloc":
         set_space(op.results[0], "Workgroup")
     elif op.name == "memref.alloca":
@@ -332,8 +332,8 @@ def set_space(memory: mlir.Value, name: str) -> None:
     memory.set_type(mlir.MemRefType.get(kind.shape, kind.element_type, kind.layout, space))
 
 
-def entry_point(function: mlir.Operation) -> None:
-    """The size of a block stands in the shader."""
+def set_entry_point(function: mlir.Operation) -> None:
+    """Set the SPIR-V entry point attribute with the size of a block."""
     size = list(function.attributes["known_block_size"])
     function.attributes["spirv.entry_point_abi"] = mlir.Attribute.parse(
         f"#spirv.entry_point_abi<workgroup_size = {size}>"
@@ -354,13 +354,14 @@ def target_environment(kernels: mlir.Operation) -> mlir.Attribute:
     return mlir.Attribute.parse(f"#spirv.target_env<#spirv.vce<v1.3, {listed}>, #spirv.resource_limits<>>")
 
 
-def scalar_of(kind: mlir.Type) -> str:
+def scalar_of(value_type: mlir.Type) -> str:
     """The element type of a shaped type, as text."""
-    return str(kind.element_type) if isinstance(kind, (mlir.MemRefType, mlir.VectorType)) else str(kind)
+    is_shaped = isinstance(value_type, (mlir.MemRefType, mlir.VectorType))
+    return str(value_type.element_type if is_shaped else value_type)
 
 
 def cast_launches(module: mlir.Operation) -> None:
-    """Launches give buffers of the types that the kernels have now."""
+    """Cast the operands of launches to the new argument types of the kernels."""
     functions = {}
     for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
         for op in kernel_functions(kernels):

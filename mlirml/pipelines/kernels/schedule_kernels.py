@@ -5,7 +5,7 @@ Before:
       %y = linalg.generic {...} ins(%x : tensor<64xf32>) outs(%out : tensor<64xf32>) {...} -> tensor<64xf32>
       return %y : tensor<64xf32>
     }
-After: that function as it is (bufferization asks it what is read and written), and
+After: that function unchanged (bufferization needs it to know what is read and written), and
     gpu.module @kernels {
       gpu.func @k0_tanh_elementwise(%x: memref<64xf32>, %out: memref<64xf32>) kernel {...}
     }
@@ -14,16 +14,16 @@ After: that function as it is (bufferization asks it what is read and written), 
       return
     }
 
-The last arguments of a kernel function are what its results are written into, in order. Kernels use gpu, scf, memref,
-arith, math and vector operations, memory of one dimension, and nothing that one kind of device has alone; what a device
-can do comes as options.
+The last arguments of a kernel function are the inits of its results, in order. Kernels use gpu, scf, memref, arith,
+math and vector operations and one-dimensional memory, and nothing that only one backend has; the features of the device
+are options.
 """
 
 from __future__ import annotations
 
 from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.codegen.gpu.general import lower_general, try_fused
-from mlirml.codegen.gpu.kernel import Facts, Host
+from mlirml.codegen.gpu.kernel import Device, Host
 from mlirml.codegen.gpu.outs import body_of, carried_outs, is_used, returned
 from mlirml.codegen.gpu.sizes import has_dynamic_sizes
 from mlirml.codegen.gpu.slices import chain_of
@@ -39,15 +39,15 @@ MODULE = "kernels"
 @register
 @dataclass(frozen=True)
 class ScheduleKernelsPass(Pass):
-    """Write the kernels of functions with the attribute `mlirml.kernel`.
+    """Generate kernels for the functions with the attribute `mlirml.kernel`.
 
     `threads` is the size of a block, `subgroup` the number of threads that can shuffle (0: none), `shared_bytes` the
     shared memory of a block. With `tensor_cores` products of half floats use them, and with `tf32` those of f32
-    too, rounded to its 10 bits. With `async_copies` other products of f32 get their tiles by copies that
-    the device makes by itself, rounds ahead. `naive` gives each element of a result a thread and shares nothing.
+    too, rounded to its 10 bits. With `async_copies` other products of f32 load their tiles by asynchronous copies,
+    iterations ahead. `naive` computes each element of a result in its own thread without shared memory.
     `atomics` are the element types that the device has atomic operations on; sums and products of floats use them only
-    where results need not be `deterministic`. Products of fewer blocks than `fill` are
-    cut along their depth.
+    if results need not be `deterministic`. Products with fewer blocks than `fill` are split along the reduction
+    dimension.
     """
 
     name = "mlirml-schedule-kernels"
@@ -68,7 +68,7 @@ class ScheduleKernelsPass(Pass):
         if not functions:
             return
         module.attributes["gpu.container_module"] = mlir.UnitAttr.get(module.context)
-        facts = Facts(
+        device = Device(
             self.threads, self.subgroup, self.shared_bytes, self.tensor_cores, self.async_copies, self.naive, self.tf32,
             self.atomics, self.deterministic, self.fill,
         )  # fmt: skip
@@ -77,12 +77,12 @@ class ScheduleKernelsPass(Pass):
         block = kernels.regions[0].blocks.append()
         for function in functions:
             with function.location, mlir.InsertionPoint(body):
-                host = Host(function, block, facts)
+                host = Host(function, block, device)
                 schedule(host, function)
 
 
 def schedule(host: Host, function: mlir.Operation) -> None:
-    """Write the launches of one kernel function by the first schedule that takes it."""
+    """Generate the launches of one kernel function by the first schedule that matches."""
     reductions = [op for op in body_of(function) if carried_outs(op) and any(map(is_used, op.results))]
     stores = returned(function)
     whole = not has_dynamic_sizes(function) and not any(chain_of(*store) for store in stores)

@@ -1,4 +1,4 @@
-"""Sign SPIR-V: operations on signed integers get integers that are signed.
+"""Sign SPIR-V: signed operations get operands of signed integer types.
 
 Before:
     %q = spirv.SDiv %a, %b : i32
@@ -8,8 +8,8 @@ After:
     %z = spirv.SDiv %x, %y : si32
     %q = spirv.Bitcast %z : si32 to i32
 
-MLIR's integers have no sign and are written as unsigned ones. SPIR-V does not care: the operation decides. The compiler
-behind WebGPU (naga) does, and divides, extends and converts what is unsigned as such.
+MLIR's integers are signless, and are serialised as unsigned ones. SPIR-V does not care: the operation decides. But the
+compiler of WebGPU (naga) divides, extends and converts unsigned operands as unsigned integers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SignSpirvPass(Pass):
 
 
 def give_sign(op: mlir.Operation) -> None:
-    """Cast the operands and the result of one operation."""
+    """Cast the operands and the result of one operation to signed types and back."""
     operands = list(op.operands)[:1] if op.name in _FIRST_ONLY else list(op.operands)
     with mlir.InsertionPoint(op):
         for position, operand in enumerate(operands):
@@ -61,6 +61,6 @@ def give_sign(op: mlir.Operation) -> None:
     result.replace_all_uses_except(cast, [cast.owner.operation])
 
 
-def is_signless(kind: mlir.Type) -> bool:
-    """True if a type is an integer that is no truth value."""
-    return isinstance(kind, mlir.IntegerType) and kind.is_signless and kind.width > 1
+def is_signless(value_type: mlir.Type) -> bool:
+    """True for a signless integer type other than i1."""
+    return isinstance(value_type, mlir.IntegerType) and value_type.is_signless and value_type.width > 1

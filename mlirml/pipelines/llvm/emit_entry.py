@@ -12,7 +12,7 @@ After:
       llvm.return
     }
 
-`noalias` is true of all of them: outputs and the workspace are their own memory by the contract of `Artifact`, and
+`noalias` holds for all of them: by the contract of `Artifact` outputs and the workspace do not overlap anything, and
 inputs, which may be the same array twice, are only read. A module of kernels without @main gets no entry.
 """
 
@@ -50,7 +50,7 @@ class EmitEntryPass(Pass):
 
 
 def check_arguments(main: mlir.Operation) -> None:
-    """Refuse arrays of unknown size, which are no single pointers."""
+    """Reject arrays of dynamic size, which are not passed as single pointers."""
     if any(str(argument.type) != "!llvm.ptr" for argument in main.regions[0].blocks[0].arguments):
         raise LoweringError(
             "an argument or a result of @main has a size that is not known, and the entry takes a pointer for each",
@@ -65,7 +65,7 @@ def entry_function(module: mlir.Operation) -> mlir.Operation:
 
 
 def keep_apart(module: mlir.Operation) -> None:
-    """Tell LLVM which functions must not be inlined; `func.func` has no word for it that lowering keeps."""
+    """Mark functions that LLVM must not inline; `func.func` has no attribute for it that lowering preserves."""
     for function in block_ops(module.regions[0].blocks[0]):
         if TILE in function.attributes:
             del function.attributes[TILE]
@@ -75,7 +75,7 @@ def keep_apart(module: mlir.Operation) -> None:
 
 
 def mark_private(main: mlir.Operation, count: int) -> None:
-    """Internal linkage, `noalias` on every argument."""
+    """Set internal linkage, and `noalias` on every argument."""
     main.attributes["linkage"] = mlir.Attribute.parse("#llvm.linkage<internal>")
     flag = mlir.DictAttr.get({"llvm.noalias": mlir.UnitAttr.get()})
     if count:

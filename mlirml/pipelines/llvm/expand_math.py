@@ -13,13 +13,13 @@ After:
       ...
     }
 
-The functions are straight lines of arithmetic, fma, select and shifts on scalars or vectors, one for each function
-and type in the module. LLVM inlines all of them before it vectorises loops. `polynomials/` holds their bodies; a math
-op without one there is left to `convert-math-to-llvm`, `convert-math-to-funcs` and `convert-math-to-libm`.
+The functions are straight-line code of arithmetic, fma, select and shifts on scalars or vectors, one for each function
+and type in the module. LLVM inlines all of them before it vectorises loops. Their bodies are in `codegen/math/`;
+a math op without one there is left to `convert-math-to-llvm`, `convert-math-to-funcs` and `convert-math-to-libm`.
 
-sin, cos and tan call libm where the argument is large, and the float remainder where the quotient is, so they branch.
-They stay calls until LLVM vectorises the loop, when it takes the vector functions that the attribute
-`vector-function-abi-variant` names.
+sin, cos and tan call libm for large arguments, and the float remainder for large quotients, so they branch. They stay
+calls until LLVM vectorises the loop, when it takes the vector functions that the attribute
+`vector-function-abi-variant` lists.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ INTEGER_DIVISIONS = frozenset(["arith.divsi", "arith.divui"])
 @register
 @dataclass(frozen=True)
 class ExpandMathPass(Pass):
-    """Expand elementary functions into arithmetic, and f16 and bf16 arithmetic into f32 that is rounded each time.
+    """Expand elementary functions into arithmetic, and f16 and bf16 arithmetic into f32 with a rounding each time.
 
-    `fma`, `scalef` and `f16c` say what the CPU does in one instruction: fused multiply-add, x * 2^n (AVX-512), and
+    `fma`, `scalef` and `f16c` state which instructions the CPU has: fused multiply-add, x * 2^n (AVX-512), and
     conversions between f16 and f32. `vector_bits` is the width of its vectors. With `libmvec`, vectorised loops call
-    the vector functions of glibc where there are any. Without `f64` no function of f32 is computed in f64, and integers
-    are divided by their own instructions.
+    the vector functions of glibc if they exist. Without `f64` no function of f32 is computed in f64, and integers are
+    divided by their own instructions.
     """
 
     name = "mlirml-expand-math"
@@ -88,7 +88,7 @@ class ExpandMathPass(Pass):
 
 @dataclass(frozen=True)
 class Function:
-    """What a library function computes: an op on kinds of operands. `shape` is empty, or `4x16x` for vectors."""
+    """A library function: an op and its operand and result types. `shape` is empty, or `4x16x` for vectors."""
 
     op: str
     operands: tuple[str, ...]
@@ -99,19 +99,19 @@ class Function:
     @property
     def symbol(self) -> str:
         """`mlirml.exp.f32`, `mlirml.cmpf.2.v16xbf16`, `mlirml.truncf.f64.f16`."""
-        kinds = list(dict.fromkeys(self.operands))
-        if self.result not in (*kinds, "i1"):
-            kinds.append(self.result)
+        types = list(dict.fromkeys(self.operands))
+        if self.result not in (*types, "i1"):
+            types.append(self.result)
         name = self.op.partition(".")[2] + (f".{self.predicate}" if self.predicate >= 0 else "")
-        return PREFIX + ".".join([name, *(f"v{self.shape}{kind}" if self.shape else kind for kind in kinds)])
+        return PREFIX + ".".join([name, *(f"v{self.shape}{t}" if self.shape else t for t in types)])
 
 
 def expand(container: mlir.Operation, features: Features) -> None:
-    """Expand the ops of one module; the functions go to its end."""
+    """Expand the ops of one module; the library functions are appended to it."""
     symbols: dict[str, Function] = {}
-    kinds: dict[mlir.Type, tuple[str, str]] = {}
+    known: dict[mlir.Type, tuple[str, str]] = {}
     for op in candidates(container):
-        function = match_function(op, kinds, features)
+        function = match_function(op, known, features)
         if function is not None:
             symbols[function.symbol] = function
             replace_by_call(op, function.symbol)
@@ -131,9 +131,9 @@ def expand(container: mlir.Operation, features: Features) -> None:
 
 
 def candidates(container: mlir.Operation) -> list[mlir.Operation]:
-    """The ops of a module that may be expandable, by name only."""
-    inside = block_ops(container.regions[0].blocks[0])
-    if not any(op.name == "gpu.module" or (op.name == "func.func" and is_library_function(op)) for op in inside):
+    """The ops of a module that may be expandable, judged by name only."""
+    ops = block_ops(container.regions[0].blocks[0])
+    if not any(op.name == "gpu.module" or (op.name == "func.func" and is_library_function(op)) for op in ops):
         return named_operations(container, (*PROMOTED, *MATH))
     found: list[mlir.Operation] = []
 
@@ -155,13 +155,13 @@ def is_library_function(op: mlir.Operation) -> bool:
     return name.startswith(PREFIX)
 
 
-def match_function(op: mlir.Operation, kinds: dict[mlir.Type, tuple[str, str]], features: Features) -> Function | None:
-    """The function that stands for `op`, or None where LLVM or libm does it well."""
+def match_function(op: mlir.Operation, known: dict[mlir.Type, tuple[str, str]], features: Features) -> Function | None:
+    """The library function that replaces `op`, or None if LLVM or libm handle it well."""
     if len(op.results) != 1:
         return None
-    operands = [shaped_kind(v.type, kinds) for v in op.operands]
-    shape, result = shaped_kind(op.results[0].type, kinds)
-    names = tuple(kind for _, kind in operands)
+    operands = [shape_and_element(v.type, known) for v in op.operands]
+    shape, result = shape_and_element(op.results[0].type, known)
+    names = tuple(type_name for _, type_name in operands)
     if any(other != shape for other, _ in operands):
         return None
     key = op.name.partition(".")[2], names[0]
@@ -176,36 +176,36 @@ def match_function(op: mlir.Operation, kinds: dict[mlir.Type, tuple[str, str]], 
 
 
 def converts_in_one_instruction(name: str, operand: str, result: str) -> bool:
-    """Conversions between f16 and f32 that F16C does as they are."""
+    """True for conversions between f16 and f32, which are single F16C instructions."""
     return name in ("arith.extf", "arith.truncf") and {operand, result} == {"f16", "f32"}
 
 
-def llvm_divides_well(op: mlir.Operation, kind: str, features: Features) -> bool:
-    """Constant divisors: a multiplication or a shift. It has no vectors of long products, so i64 only if by a shift."""
+def llvm_divides_well(op: mlir.Operation, operand_type: str, features: Features) -> bool:
+    """True if LLVM has good code for a division: by a constant; of i64, without vector products, only by 2^n."""
     if not features.f64:
         return True
     divisor = op.operands[1].owner
     if isinstance(divisor, mlir.Block) or divisor.operation.name != "arith.constant":
-        return kind == "i64" and not features.scalef
+        return operand_type == "i64" and not features.scalef
     number = getattr(divisor.operation.attributes["value"], "value", None)
     is_power_of_two = isinstance(number, int) and number & (number - 1) == 0
-    return kind != "i64" or not features.scalef or is_power_of_two
+    return operand_type != "i64" or not features.scalef or is_power_of_two
 
 
-def shaped_kind(kind: mlir.Type, known: dict[mlir.Type, tuple[str, str]]) -> tuple[str, str]:
+def shape_and_element(value_type: mlir.Type, known: dict[mlir.Type, tuple[str, str]]) -> tuple[str, str]:
     """`vector<4x16xf32>` -> (`4x16x`, `f32`); a scalar has an empty shape."""
-    if kind not in known:
-        text = str(kind)
+    if value_type not in known:
+        text = str(value_type)
         if text.startswith("vector<") and "[" not in text:
             shape, _, scalar = text[7:-1].rpartition("x")
-            known[kind] = (f"{shape}x", scalar)
+            known[value_type] = (f"{shape}x", scalar)
         else:
-            known[kind] = ("", text)
-    return known[kind]
+            known[value_type] = ("", text)
+    return known[value_type]
 
 
 def replace_by_call(op: mlir.Operation, symbol: str) -> None:
-    """Put a call of `symbol` in the place of `op`."""
+    """Replace `op` by a call of `symbol`."""
     with op.location, mlir.InsertionPoint(op):
         callee = mlir.FlatSymbolRefAttr.get(symbol)
         result = emit.value("func.call", list(op.operands), op.results[0].type, callee=callee)
@@ -214,7 +214,7 @@ def replace_by_call(op: mlir.Operation, symbol: str) -> None:
 
 
 def requirements(function: Function, features: Features) -> list[Function]:
-    """The functions that `function` calls, or that stand for it in vectorised loops."""
+    """The functions that `function` calls, or that replace it in vectorised loops."""
     name = function.op.partition(".")[2]
     if function.result in SMALL and (name, "f32") in GUARDED:
         wide = Function(function.op, ("f32",) * len(function.operands), "f32", function.shape)
@@ -223,7 +223,7 @@ def requirements(function: Function, features: Features) -> list[Function]:
 
 
 def vector_variants(function: Function, features: Features) -> list[Function]:
-    """What LLVM calls in vectorised loops for a scalar function that it cannot inline: full and half vectors."""
+    """The vector functions that LLVM calls in vectorised loops for a scalar function that branches: two widths."""
     name = function.op.partition(".")[2]
     if function.shape or (name, function.result) not in GUARDED or from_libmvec(function, features):
         return []
@@ -241,7 +241,7 @@ def from_libmvec(function: Function, features: Features) -> list[tuple[int, str]
 
 
 def declarations(functions: list[Function], features: Features) -> str:
-    """The functions of glibc that stand for these."""
+    """The declarations of glibc's vector functions that replace these."""
     lines = []
     for function in functions:
         for lanes, symbol in from_libmvec(function, features):
@@ -253,7 +253,7 @@ def declarations(functions: list[Function], features: Features) -> str:
 
 @lru_cache(maxsize=1024)
 def function_text(function: Function, features: Features) -> str:
-    """The `func.func` that computes `function`."""
+    """The text of the `func.func` that computes `function`."""
     b = Builder(function.shape, features)
     arguments = [b.argument(kind) for kind in function.operands]
     name = function.op.partition(".")[2]
@@ -269,21 +269,21 @@ def function_text(function: Function, features: Features) -> str:
         return b.function(function.symbol, result, attributes('"alwaysinline"'))
     letters = "v" * len(arguments)
     variants = ",".join(f"_ZGV_LLVM_N{lanes}{letters}_{function.symbol}({symbol})" for lanes, symbol in vectors)
-    # LLVM's vectoriser maps calls, so the scalar function must not be inlined before.
+    # LLVM's vectoriser replaces calls, so the scalar function must not be inlined before.
     vectorise = f', ["vector-function-abi-variant", "{variants}"]' if variants else ""
     return b.function(function.symbol, result, attributes(f'"noinline"{vectorise}'))
 
 
 def attributes(listed: str) -> str:
-    """Internal linkage and these LLVM attributes."""
+    """The attributes for internal linkage and these LLVM attributes."""
     return f" attributes {{llvm.linkage = #llvm.linkage<internal>, llvm.passthrough = [{listed}]}}"
 
 
 def build(b: Builder, function: Function, arguments: list[Value]) -> Value:
     """The result of `function` on `arguments`; small floats are computed in f32 and rounded once."""
-    operands = [extend(b, x) if x.kind in SMALL else x for x in arguments]
+    operands = [extend(b, x) if x.dtype in SMALL else x for x in arguments]
     wide = "f32" if function.result in SMALL else function.result
-    key = function.op.partition(".")[2], operands[0].kind
+    key = function.op.partition(".")[2], operands[0].dtype
     if function.op == "arith.extf":
         result = operands[0] if wide == "f32" else b.cast("arith.extf", operands[0], wide)
     elif function.op == "arith.truncf":

@@ -1,4 +1,4 @@
-"""Flush denormals: programs with derivatives count numbers below the smallest normal one as zero.
+"""Flush denormals: programs with derivatives treat subnormal floats as zero.
 
 Before:
     llvm.func @entry(%pointers: !llvm.ptr) attributes {mlirml.flush_denormals} {
@@ -17,9 +17,9 @@ After:
       llvm.return
     }
 
-A product of two small derivatives (weights of a softmax, say) is often one of them, and each costs a processor a
-hundred times what another number does. The threads of the pool do the same in the functions that they call. A module
-of kernels, which has no entry, is marked itself.
+The product of two small derivatives (weights of a softmax, say) is often subnormal, and each subnormal costs the
+processor a hundred times what another float does. The threads of the pool set the same mode in the functions that they
+call. A module of kernels, which has no entry, is marked itself.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STORE, _LOAD = "llvm.x86.sse.stmxcsr", "llvm.x86.sse.ldmxcsr"
 @register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class FlushDenormalsPass(Pass):
-    """Set the processor's mode at the entry of a program that is marked, and of what its threads run."""
+    """Set the processor's floating-point mode in the entry of a marked program, and in the functions of its threads."""
 
     name = "mlirml-flush-denormals"
 
@@ -59,7 +59,7 @@ def _is_thunk(function: mlir.Operation) -> bool:
 
 
 def set_mode(function: mlir.Operation) -> None:
-    """Flush from the beginning of a function of one block to its end."""
+    """Set the mode at the start of a single-block function and restore it at the end."""
     (block,) = function.regions[0].blocks
     pointer, i32 = mlir.Type.parse("!llvm.ptr"), mlir.IntegerType.get_signless(32)
     with function.location:
@@ -78,10 +78,10 @@ def set_mode(function: mlir.Operation) -> None:
             _call(_LOAD, old)
 
 
-def _call(name: str, place: mlir.Value) -> None:
+def _call(name: str, pointer: mlir.Value) -> None:
     attributes = {
         "intrin": mlir.StringAttr.get(name),
         "operandSegmentSizes": emit.segments(1, 0),
         "op_bundle_sizes": mlir.DenseI32ArrayAttr.get([]),
     }
-    emit.create("llvm.call_intrinsic", [place], (), attributes)
+    emit.create("llvm.call_intrinsic", [pointer], (), attributes)

@@ -1,4 +1,4 @@
-"""Inline library: the functions that `mlirml-expand-math` made are put into the kernels that call them.
+"""Inline library: the functions that `mlirml-expand-math` made are inlined into the kernels that call them.
 
 Before:
     gpu.func @k(%x: memref<8xf32>) kernel {
@@ -15,7 +15,7 @@ After:
       gpu.return
     }
 
-The gpu dialect does not let upstream's inliner put anything into a gpu.func.
+The gpu dialect does not allow upstream's inliner to inline into a gpu.func.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mlirml.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class InlineLibraryPass(Pass):
-    """Inline every function of a gpu.module that is no kernel."""
+    """Inline every function of a gpu.module that is not a kernel."""
 
     name = "mlirml-inline-library"
 
@@ -48,7 +48,7 @@ class InlineLibraryPass(Pass):
 
 
 def inline_callees(name: str, library: dict[str, mlir.Operation], done: set[str]) -> None:
-    """Inline what a function of the library calls, innermost first."""
+    """Inline the callees of a library function, innermost first."""
     if name in done:
         return
     done.add(name)
@@ -64,13 +64,13 @@ def calls_of(function: mlir.Operation, library: dict[str, mlir.Operation]) -> li
 
 
 def inline_calls(function: mlir.Operation, library: dict[str, mlir.Operation]) -> None:
-    """Put the bodies of the callees in the place of calls."""
+    """Replace calls by the bodies of the callees."""
     for call in calls_of(function, library):
         block = library[callee_of(call)].regions[0].blocks[0]
         values = dict(zip(block.arguments, call.operands, strict=True))
-        *inside, end = block_ops(block)
+        *ops, end = block_ops(block)
         with mlir.InsertionPoint(call):
-            for op in inside:
+            for op in ops:
                 emit.body_op(op, values)
         for result, value in zip(call.results, end.operands, strict=True):
             result.replace_all_uses_with(values[value])

@@ -1,4 +1,4 @@
-"""Lower parallel calls: captures go to a record on the stack, and the native pool calls a thunk over it.
+"""Lower parallel calls: captures are stored to a struct on the stack, and the native pool calls a thunk with it.
 
 Before:
     llvm.call @main.parallel0(%lo, %hi, %x) {mlirml.parallel_for = 1024 : i64} : (i64, i64, !llvm.ptr) -> ()
@@ -16,7 +16,7 @@ After:
       llvm.return
     }
 
-The outlined function is not inlined, so that the `llvm.noalias` of its arguments stays.
+The outlined function is not inlined, to preserve the `llvm.noalias` of its arguments.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LONG = "mlirml_parallel_for_long"
 @register
 @dataclass(frozen=True)
 class LowerParallelPass(Pass):
-    """Turn calls over a range into calls of the native pool."""
+    """Lower calls over a range to calls of the native pool."""
 
     name = "mlirml-lower-parallel"
 
@@ -59,15 +59,15 @@ def symbol_of(function: mlir.Operation) -> str:
 
 
 def runtime_of(call: mlir.Operation) -> str:
-    """The function of the native pool that splits the range of a call."""
+    """The function of the native pool that partitions the range of a call."""
     return LONG if LONG_CHUNKS in call.attributes else RUNTIME
 
 
-def function_attributes(name: str, kind: str, linkage: str = "external") -> dict[str, mlir.Attribute]:
+def function_attributes(name: str, signature: str, linkage: str = "external") -> dict[str, mlir.Attribute]:
     """The attributes of an `llvm.func`."""
     return {
         "sym_name": mlir.StringAttr.get(name),
-        "function_type": mlir.TypeAttr.get(mlir.Type.parse(f"!llvm.func<{kind}>")),
+        "function_type": mlir.TypeAttr.get(mlir.Type.parse(f"!llvm.func<{signature}>")),
         "linkage": mlir.Attribute.parse(f"#llvm.linkage<{linkage}>"),
         "CConv": mlir.Attribute.parse("#llvm.cconv<ccc>"),
     }
@@ -95,14 +95,14 @@ def lower_call(function: mlir.Operation, call: mlir.Operation) -> None:
 
 
 def entry_block(op: mlir.Operation) -> mlir.Block:
-    """The first block of the function around an operation."""
+    """The entry block of the function that contains an operation."""
     while op.name != "llvm.func":
         op = op.parent.operation
     return op.regions[0].blocks[0]
 
 
 def fields(context: mlir.Value, record: mlir.Type, count: int) -> Iterator[mlir.Value]:
-    """Pointers to the fields of a record."""
+    """Pointers to the fields of a struct."""
     for number in range(count):
         indices = mlir.DenseI32ArrayAttr.get([0, number])
         yield emit.value(
@@ -123,8 +123,8 @@ def build_call(callee: str, operands: Sequence[mlir.Value]) -> None:
     emit.create("llvm.call", operands, (), attributes)
 
 
-def build_thunk(name: str, function: mlir.Operation, kinds: Sequence[mlir.Type], record: mlir.Type) -> None:
-    """The function that the pool calls; it unpacks the captures."""
+def build_thunk(name: str, function: mlir.Operation, types: Sequence[mlir.Type], record: mlir.Type) -> None:
+    """Build the function that the pool calls; it loads the captures."""
     with function.location, mlir.InsertionPoint(function):
         attributes = function_attributes(name, "void (i64, i64, ptr)", "internal")
         thunk = emit.create("llvm.func", (), (), attributes, regions=1)
@@ -132,7 +132,7 @@ def build_thunk(name: str, function: mlir.Operation, kinds: Sequence[mlir.Type],
     body = emit.block(thunk, [i64, i64, mlir.Type.parse("!llvm.ptr")])
     with mlir.InsertionPoint(body):
         lower, upper, context = body.arguments
-        places = fields(context, record, len(kinds))
-        captures = [emit.value("llvm.load", [place], kind) for place, kind in zip(places, kinds, strict=True)]
+        pointers = fields(context, record, len(types))
+        captures = [emit.value("llvm.load", [pointer], type_) for pointer, type_ in zip(pointers, types, strict=True)]
         build_call(symbol_of(function), [lower, upper, *captures])
         emit.create("llvm.return")

@@ -1,4 +1,4 @@
-"""Scope buffers: tell LLVM which slices of the workspace do not overlap, in loops that access them at computed places.
+"""Scope buffers: alias scopes tell LLVM which slices of the workspace do not overlap, in loops with dynamic offsets.
 
 Before:
     llvm.func @main(%x: !llvm.ptr, %workspace: !llvm.ptr) attributes {mlirml.places = array<i64: 1, 0, 64, 64, 64>} {
@@ -12,10 +12,10 @@ After:
       %e = llvm.load %q {alias_scopes = [#b], noalias_scopes = [#a]} : !llvm.ptr -> f64
       llvm.store %e, %r {alias_scopes = [#a], noalias_scopes = [#b]} : f64, !llvm.ptr
 
-Where all places are known, the vectorizer compares addresses; an element whose place is read from memory might be
-anywhere in the workspace, and where slices of tensors begin at places that loops around compute, it gives up, too, or
-compares all of them in each round of these. `mlirml.places` says which argument of @main is the workspace, and the
-offset and size of each slice; slices that take turns in the same memory do overlap.
+If all offsets are static, the vectorizer compares addresses; an element whose index is loaded might be anywhere in the
+workspace, and if slices of tensors start at offsets that outer loops compute, the vectorizer gives up, too, or compares
+all of them in each iteration of these loops. `mlirml.places` contains the index of the workspace argument of @main, and
+the offset and size of each slice; slices that reuse the same memory do overlap.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ _ARITHMETIC = (_GEP, "llvm.add", "llvm.sub", "llvm.mul", "llvm.shl")
 _DYNAMIC = -(1 << 31)
 
 Named = Sequence[tuple[str, mlir.Operation]]
-"""Operations with their names, which are asked for again and again."""
+"""Operations with their names, which would be slow to get repeatedly."""
 
 
 @register
 @dataclass(frozen=True)
 class ScopeBuffersPass(Pass):
-    """Give loads and stores of the workspace alias scopes."""
+    """Add alias scopes to loads and stores of the workspace."""
 
     name = "mlirml-scope-buffers"
 
@@ -57,13 +57,13 @@ class ScopeBuffersPass(Pass):
                 with module.context:
                     for function, workspace in with_workspace(module, main, number):
                         for block in function.regions[0].blocks:
-                            scope(block, workspace, sizes)
+                            add_scopes(block, workspace, sizes)
 
 
 def with_workspace(
     module: mlir.Operation, main: mlir.Operation, number: int
 ) -> Iterator[tuple[mlir.Operation, mlir.Value]]:
-    """The functions that get the workspace, and the argument that it is."""
+    """The functions that have the workspace as an argument, and the argument."""
     functions = {
         mlir.StringAttr(op.attributes["sym_name"]).value: op
         for op in block_ops(module.regions[0].blocks[0])
@@ -80,11 +80,11 @@ def with_workspace(
             yield functions[name], functions[name].regions[0].blocks[0].arguments[use.operand_number]
 
 
-def scope(block: mlir.Block, workspace: mlir.Value, sizes: Mapping[int, int]) -> None:
-    """Give the accesses of a block scopes, if it reads at places that it has read."""
+def add_scopes(block: mlir.Block, workspace: mlir.Value, sizes: Mapping[int, int]) -> None:
+    """Add alias scopes to the accesses of a block, if an address in it depends on a loaded or an outer value."""
     ops = [(op.name, op) for op in block_ops(block)]
     accesses = [(name, op) for name, op in ops if name in _ACCESSES]
-    if len(accesses) < 2 or not (gathers(ops) or moves(ops, block)):
+    if len(accesses) < 2 or not (loads_by_loaded_index(ops) or has_dynamic_offset(ops, block)):
         return
     found: list[tuple[mlir.Operation, int]] = []
     for name, op in accesses:
@@ -102,8 +102,8 @@ def scope(block: mlir.Block, workspace: mlir.Value, sizes: Mapping[int, int]) ->
             op.attributes["noalias_scopes"] = mlir.ArrayAttr.get([scopes[o] for o in apart])
 
 
-def gathers(ops: Named) -> bool:
-    """True if the address of a load is computed from what a load of the same block gives."""
+def loads_by_loaded_index(ops: Named) -> bool:
+    """True if the address of a load depends on the result of a load in the same block."""
     read: set[mlir.Value] = set()
     for name, op in ops:
         depends = bool(read) and any(operand in read for operand in op.operands)
@@ -114,8 +114,8 @@ def gathers(ops: Named) -> bool:
     return False
 
 
-def moves(ops: Named, block: mlir.Block) -> bool:
-    """True if an address depends on a number that is computed in front of the block, such as where a slice begins."""
+def has_dynamic_offset(ops: Named, block: mlir.Block) -> bool:
+    """True if an address depends on an integer that is computed outside of the block, such as the start of a slice."""
     moved: dict[mlir.Value, bool] = {}
     for name, op in ops:
         if name in _ACCESSES and moved.get(op.operands[_ACCESSES[name]]):
@@ -123,21 +123,21 @@ def moves(ops: Named, block: mlir.Block) -> bool:
         if name in _ARITHMETIC:
             for x in op.operands:
                 if x not in moved:
-                    moved[x] = _is_before(x, block)
+                    moved[x] = _is_computed_outside(x, block)
                 if moved[x]:
                     moved.update(dict.fromkeys(op.results, True))
                     break
     return False
 
 
-def _is_before(value: mlir.Value, block: mlir.Block) -> bool:
-    """True if a number is computed in another block, and no constant."""
+def _is_computed_outside(value: mlir.Value, block: mlir.Block) -> bool:
+    """True if an integer is computed in another block, and is not a constant."""
     op = defining_op(value)
     return isinstance(value.type, mlir.IntegerType) and op is not None and op.block != block and op.name != _CONSTANT
 
 
 def slice_of(pointer: mlir.Value, workspace: mlir.Value) -> int | None:
-    """The offset of the slice of the workspace that a pointer points into; None for one to other memory.
+    """The offset of the slice of the workspace that a pointer points into; None for other pointers.
 
     The slice at offset 0 is the workspace itself.
     """
@@ -145,15 +145,16 @@ def slice_of(pointer: mlir.Value, workspace: mlir.Value) -> int | None:
         op = defining_op(pointer)
         if op is None or op.name != _GEP:
             return None
-        places = list(mlir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"]))
+        indices = list(mlir.DenseI32ArrayAttr(op.attributes["rawConstantIndices"]))
         if op.operands[0] == workspace and str(op.attributes["elem_type"]) == "i8":
-            return places[0] if len(places) == 1 and places[0] != _DYNAMIC else None
+            return indices[0] if len(indices) == 1 and indices[0] != _DYNAMIC else None
         pointer = op.operands[0]
     return 0
 
 
 def new_scopes(count: int) -> list[mlir.Attribute]:
-    """Scopes of a domain of their own."""
+    """New scopes of a new domain."""
+
     domain = "#llvm.alias_scope_domain<id = distinct[0]<>>"
     text = (f"#llvm.alias_scope<id = distinct[{n + 1}]<>, domain = {domain}>" for n in range(count))
     return list(mlir.ArrayAttr(mlir.Attribute.parse(f"[{', '.join(text)}]")))

@@ -1,4 +1,4 @@
-"""Annotate loops: tell LLVM which innermost loops to unroll, as their iterations need each other or gather bytes.
+"""Annotate loops: loops that LLVM should unroll, because of recurrences or gathers of bytes, get an annotation.
 
 Before:
     scf.for %i = %c0 to %c512 step %c1 {
@@ -13,10 +13,10 @@ After:
       ...
     } {llvm.loop_annotation = #llvm.loop_annotation<unroll = <count = 8 : i32>>}
 
-LLVM unrolls no other loops: those that it vectorises do not need it. Where it cannot vectorise, unrolled iterations
-keep in registers what they store for each other, and stores to the same address are predicted better. Bytes and
-words at indices that are read from memory are not gathered either: a vector of them is put together one by one.
-Run again after the conversion to the llvm dialect, the pass makes the attribute the branch's own.
+LLVM unrolls no other loops: those that it vectorises do not need it. In a loop that is not vectorised, unrolled
+iterations forward stored values in registers, and stores to the same address are predicted better. There is no gather
+instruction for bytes and words at loaded indices either: a vector of them is assembled from scalar loads. The pass runs
+a second time after the conversion to the llvm dialect, to move the attribute to the loop's branch.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _REORDERED = ("reassoc", "fast>")
 @register
 @dataclass(frozen=True)
 class AnnotateLoopsPass(Pass):
-    """Have LLVM unroll small loops that it cannot vectorise, or that gather elements of less than 32 bits."""
+    """Make LLVM unroll small loops that it cannot vectorise, or that gather elements of less than 32 bits."""
 
     name = "mlirml-annotate-loops"
 
@@ -62,7 +62,7 @@ class AnnotateLoopsPass(Pass):
 
 
 def match_loop(loop: mlir.Operation) -> str:
-    """The annotation of a loop, as text; `NoMatch` for one that LLVM vectorises."""
+    """The annotation of a loop, as text; raises `NoMatch` for a loop that LLVM vectorises."""
     block = loop.regions[0].blocks[0]
     *ops, end = block_ops(block)
     if any(op.regions or not op.name.startswith(_PLAIN) for op in ops):
@@ -85,8 +85,8 @@ def match_loop(loop: mlir.Operation) -> str:
 
 def is_narrow(load: mlir.Operation) -> bool:
     """True if a load is of an integer of less than 32 bits, for which no processor has gathers."""
-    kind = load.results[0].type
-    return isinstance(kind, mlir.IntegerType) and mlir.IntegerType(kind).width < 32
+    loaded_type = load.results[0].type
+    return isinstance(loaded_type, mlir.IntegerType) and mlir.IntegerType(loaded_type).width < 32
 
 
 def is_computed(indices: Sequence[mlir.Value], block: mlir.Block) -> bool:
@@ -105,7 +105,7 @@ def is_computed(indices: Sequence[mlir.Value], block: mlir.Block) -> bool:
 
 
 def is_recurrent(ops: Sequence[mlir.Operation], end: mlir.Operation, block: mlir.Block) -> bool:
-    """True if a carried float is the result of operations whose order is fixed."""
+    """True if a loop-carried float is computed by an operation that must not be reassociated."""
     for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
         op = defining_op(value)
         if isinstance(carried.type, mlir.FloatType) and op is not None and op in ops and not is_reordered(op):
@@ -114,7 +114,7 @@ def is_recurrent(ops: Sequence[mlir.Operation], end: mlir.Operation, block: mlir
 
 
 def has_integer_recurrence(end: mlir.Operation, block: mlir.Block) -> bool:
-    """True if a carried integer becomes the next one by more than one operation in which the order does not count."""
+    """True if a loop-carried integer is not a plain reduction, which LLVM can vectorise."""
     for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
         users, op = [use.owner.operation for use in carried.uses], defining_op(value)
         simple = op is not None and op.name in _REDUCTIONS and users == [op]
@@ -124,23 +124,25 @@ def has_integer_recurrence(end: mlir.Operation, block: mlir.Block) -> bool:
 
 
 def is_reordered(op: mlir.Operation) -> bool:
-    """True if the operands of a sum of many may change places."""
+    """True if fast-math flags allow the operands of a sum to be reassociated."""
     return "fastmath" in op.attributes and any(flag in str(op.attributes["fastmath"]) for flag in _REORDERED)
 
 
 def stores_what_it_loads(ops: Sequence[mlir.Operation]) -> bool:
-    """True if a loop loads from an array that it stores into, at another index or at one that is loaded, too."""
+    """True if a loop loads from an array that it stores to, at another index or at a loaded one."""
     stores = [(array_of(op.operands[1]), list(op.operands)) for op in ops if op.name == "memref.store"]
     for load in (op for op in ops if op.name == "memref.load"):
         array, *indices = load.operands
-        for stored, (_, into, *places) in stores:
-            if stored == array_of(array) and ((array, indices) != (into, places) or is_computed(indices, load.block)):
+        for stored, (_, into, *stored_indices) in stores:
+            if stored == array_of(array) and (
+                (array, indices) != (into, stored_indices) or is_computed(indices, load.block)
+            ):
                 return True
     return False
 
 
 def array_of(value: mlir.Value) -> mlir.Value:
-    """The array that a value is a view of; slices of the workspace are arrays of their own."""
+    """The array that a value is a view of; a slice of the workspace counts as an array."""
     owner = defining_op(value)
     while owner is not None and owner.name in VIEWS and owner.name != "memref.view":
         value = owner.operands[0]

@@ -1,4 +1,4 @@
-"""Elide copies: what is copied into a part of a buffer is computed there, and what is copied from one is read there.
+"""Elide copies: copies into a slice of a buffer, and copies of a slice, are replaced by accesses of the slice.
 
 Before:
     %a = memref.alloc() : memref<4xf32>
@@ -9,9 +9,9 @@ After:
     %part = memref.subview %out[4] [4] [1] : memref<8xf32> to memref<4xf32, strided<[1], offset: 4>>
     linalg.generic {...} ins(%x) outs(%part) {...}
 
-Upstream's bufferization does so for one result of an operation. The parts of a concatenation come from one fused
-operation: all others are copied. A copy goes when the buffer is not used after it, and nothing touches the target
-between the first use of the buffer and the copy, except for other parts of it.
+Upstream's bufferization does so for one result of an operation. The slices of a concatenation are computed by one fused
+operation, so all but one are copied. A copy is removed if the buffer is not used after it, and no operation accesses
+the target between the first use of the buffer and the copy, except for disjoint slices of it.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from collections.abc import Sequence
 
 from mlirml.analysis.distances import Box, Distances, box_of
 from mlirml.analysis.memory import VIEWS, aliases, effects, is_known, may_overlap, written_by
-from mlirml.analysis.values import place_in
+from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
 _WRITERS = ("linalg.generic", "linalg.fill", "memref.copy")
-"""What may compute into a part of a buffer, whose rows are not contiguous."""
+"""Operations that may compute into a slice of a buffer, whose rows are not contiguous."""
 
 
-class Parts:
-    """Which views of one buffer have no element in common."""
+class DisjointViews:
+    """Views of one buffer that are known to be disjoint."""
 
     def __init__(self) -> None:
         self._distances = Distances()
         self._extents: dict[mlir.Operation, Sequence[tuple[int, int]]] = {}
         self._boxes: dict[mlir.Operation, Box | None] = {}
 
-    def apart(self, one: mlir.Operation, other: mlir.Operation) -> bool:
-        """True if two subviews of a buffer are known to have no element in common."""
+    def are_disjoint(self, one: mlir.Operation, other: mlir.Operation) -> bool:
+        """True if two subviews of a buffer are known to be disjoint."""
         if len(one.operands) == len(other.operands) == 1:
             pairs = zip(self._extent(one), self._extent(other), strict=True)
             return any(b[0] > a[1] or a[0] > b[1] for a, b in pairs)
@@ -60,19 +60,19 @@ class Parts:
 @register
 @dataclass(frozen=True)
 class ElideCopiesPass(Pass):
-    """Compute into parts of buffers instead of copying there."""
+    """Compute into slices of buffers instead of copying to them."""
 
     name = "mlirml-elide-copies"
 
     def run(self, module: mlir.Operation) -> None:
-        parts = Parts()
+        views = DisjointViews()
         for copy in named_operations(module, ("memref.copy",)):
-            if not compute_in_place(copy, parts):
-                read_in_place(copy, parts)
+            if not compute_in_place(copy, views):
+                read_in_place(copy, views)
 
 
-def compute_in_place(copy: mlir.Operation, parts: Parts) -> bool:
-    """Remove a copy into a part of a buffer, if its source can be computed there."""
+def compute_in_place(copy: mlir.Operation, views: DisjointViews) -> bool:
+    """Remove a copy into a slice of a buffer, if its source can be computed there."""
     source, target = copy.operands
     made, part = defining_op(source), defining_op(target)
     if made is None or made.name != "memref.alloc" or part is None or part.name != "memref.subview":
@@ -94,7 +94,7 @@ def compute_in_place(copy: mlir.Operation, parts: Parts) -> bool:
         first = user if user.is_before_in_block(first) else first
     if not all(is_before(offset, first) for offset in list(part.operands)[1:]):
         return False
-    if not is_free(whole, part, first, copy, parts):
+    if not is_free(whole, part, first, copy, views):
         return False
     part.move_before(first)
     if around is not None and around.block == copy.block and not around.is_before_in_block(part):
@@ -106,22 +106,24 @@ def compute_in_place(copy: mlir.Operation, parts: Parts) -> bool:
 
 
 def is_before(value: mlir.Value, op: mlir.Operation) -> bool:
-    """True if a value that is used in the block of an operation is there before it."""
+    """True if a value that is used in the block of `op` is defined before `op`."""
     maker = defining_op(value)
     return maker is None or maker.block != op.block or maker.is_before_in_block(op)
 
 
-def is_free(whole: mlir.Value, part: mlir.Operation, first: mlir.Operation, last: mlir.Operation, parts: Parts) -> bool:
-    """True if nothing touches a part of a buffer from operation `first` to `last`, the copy into it."""
+def is_free(
+    whole: mlir.Value, part: mlir.Operation, first: mlir.Operation, last: mlir.Operation, views: DisjointViews
+) -> bool:
+    """True if no operation from `first` to `last`, the copy into the slice `part`, accesses it."""
     for use in whole.uses:
         user = use.owner.operation
-        if user == part or (user.name == "memref.subview" and parts.apart(part, user)):
+        if user == part or (user.name == "memref.subview" and views.are_disjoint(part, user)):
             continue
         touching = accesses(user) if user.name in VIEWS else [user]
         if touching is None:
             return False
         for op in touching:
-            place = place_in(op, last.block)
+            place = ancestor_in(op, last.block)
             if place is None:
                 if any(True for _ in aliases(op)):
                     return False
@@ -131,8 +133,8 @@ def is_free(whole: mlir.Value, part: mlir.Operation, first: mlir.Operation, last
     return own is not None and all(op == last or (op.block == last.block and last.is_before_in_block(op)) for op in own)
 
 
-def read_in_place(copy: mlir.Operation, parts: Parts) -> None:
-    """Remove a copy of a part of a buffer, if those that read it find the same there."""
+def read_in_place(copy: mlir.Operation, views: DisjointViews) -> None:
+    """Remove a copy of a slice of a buffer, if its readers can read the slice itself."""
     source, target = copy.operands
     part, made = defining_op(source), defining_op(target)
     if made is None or made.name != "memref.alloc" or part is None or part.name != "memref.subview":
@@ -147,7 +149,7 @@ def read_in_place(copy: mlir.Operation, parts: Parts) -> None:
         last = reader if last.is_before_in_block(reader) else last
     ops = block_ops(copy.block)
     between = ops[ops.index(copy) + 1 : ops.index(last) + 1]
-    if any(stores_into(op, part, parts) for op in between):
+    if any(stores_into(op, part, views) for op in between):
         return
     copy.erase()
     target.replace_all_uses_with(source)
@@ -155,7 +157,7 @@ def read_in_place(copy: mlir.Operation, parts: Parts) -> None:
 
 
 def reads_elements(reader: mlir.Operation, copy: mlir.Operation) -> bool:
-    """True if an elementwise operation after a copy reads its target, each element once or lines of the source."""
+    """True if an elementwise operation reads the target of a copy, each element once, or a contiguous source."""
     source, target = copy.operands
     if reader.name != "linalg.generic" or reader.block != copy.block or not copy.is_before_in_block(reader):
         return False
@@ -169,21 +171,21 @@ def reads_elements(reader: mlir.Operation, copy: mlir.Operation) -> bool:
     return all(len(each.results) == each.n_dims for each in used)
 
 
-def stores_into(op: mlir.Operation, part: mlir.Operation, parts: Parts) -> bool:
-    """True if an operation may store into a part of a buffer."""
+def stores_into(op: mlir.Operation, part: mlir.Operation, views: DisjointViews) -> bool:
+    """True if an operation may write to a slice of a buffer."""
     view = part.results[0]
     if not (op.name.startswith("linalg.") and len(op.regions)):
         return effects(op).writes_to(view)
     for out in written_by(op):
         other = defining_op(out)
         is_part = other is not None and other.name == "memref.subview" and other.operands[0] == part.operands[0]
-        if may_overlap(out, view) and not (is_part and other is not None and parts.apart(part, other)):
+        if may_overlap(out, view) and not (is_part and other is not None and views.are_disjoint(part, other)):
             return True
     return False
 
 
 def accesses(view: mlir.Operation) -> list[mlir.Operation] | None:
-    """The operations that work on a view, also through other views."""
+    """The operations that access a view, directly or through other views."""
     found: list[mlir.Operation] = []
     for use in view.results[0].uses:
         user = use.owner.operation

@@ -1,4 +1,4 @@
-"""Exit loops: a loop that does nothing once a flag is set ends there.
+"""Exit loops: a loop whose body does nothing once a flag is set is ended by the flag.
 
 Before:
     %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%stop = %false, %x = %init) -> (i1, f64) {
@@ -21,8 +21,8 @@ After:
       scf.yield %next, %found, %y : index, i1, f64
     }
 
-A `for` loop that a `break` may end is captured like that where other loops are in it, since those can be raised, and
-derivatives go through a loop of a known count.
+A `for` loop with a `break` is captured with a flag if it has inner loops, since those can be raised, and a loop of
+known trip count can be differentiated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mlirml.passes.presence import ANY_LOOP
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class ExitLoopsPass(Pass):
-    """End loops where a flag says that their other iterations do nothing."""
+    """End loops when a flag is set that makes the remaining iterations do nothing."""
 
     name = "mlirml-exit-loops"
 
@@ -51,7 +51,7 @@ class ExitLoopsPass(Pass):
 
 
 def match_exit(loop: mlir.Operation) -> tuple[mlir.Operation, int]:
-    """The branch in a loop that does something unless a flag is set, and the number of the flag; or NoMatch."""
+    """The branch that skips the body of a loop if a flag is set, and the index of the flag; raises NoMatch."""
     block = loop.regions[0].blocks[0]
     *ops, final = block_ops(block)
     branches = [op for op in ops if op.name == "scf.if"]
@@ -81,14 +81,14 @@ def is_true(value: mlir.Value) -> bool:
 
 
 def build_while(loop: mlir.Operation, branch: mlir.Operation, flag: int) -> None:
-    """Replace a loop by one that ends where its flag is set."""
+    """Replace a loop by a `scf.while` that ends when its flag is set."""
     block = loop.regions[0].blocks[0]
     final = block_ops(block)[-1]
     lower, upper, step, *starts = loop.operands
-    kinds = [value.type for value in (lower, *starts)]
+    types = [value.type for value in (lower, *starts)]
     with loop.location, mlir.InsertionPoint(loop):
-        new = emit.create("scf.while", [lower, *starts], kinds, regions=2)
-    with loop.location, mlir.InsertionPoint(emit.block(new, kinds)):
+        new = emit.create("scf.while", [lower, *starts], types, regions=2)
+    with loop.location, mlir.InsertionPoint(emit.block(new, types)):
         before = new.regions[0].blocks[0]
         number, *passed = before.arguments
         more = emit.compare("slt", number, upper)

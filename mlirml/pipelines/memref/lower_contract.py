@@ -1,4 +1,4 @@
-"""Lower contractions: those on memrefs become calls of vector kernels, made for their shapes.
+"""Lower contractions: contractions on memrefs become calls of vector kernels, generated for their shapes.
 
 Before:
     linalg.fill ins(%zero : f32) outs(%c : memref<360x40xf32>)
@@ -12,10 +12,10 @@ After:
     }
 
 A fill with zero right before is dropped: the kernel overwrites instead. The elementwise consumer of a product runs on
-the register tile (`schedules/contract_consumer.py`), and its outs are written in place of the product. The elementwise
-producer of an operand that a kernel reads once runs as it is read (`schedules/contract_producer.py`). Contractions of
-equal shapes, layouts, schedules and consumers share a kernel, and others parts (`schedules/contract_shared.py`). Small
-ones are written out where they are (`schedules/contract_small.py`).
+the register tile (`consumer.py`), and its inits are written instead of the product. The elementwise producer of an
+operand that a kernel reads once is computed as it is read (`producer.py`). Contractions of equal shapes, layouts,
+schedules and consumers share a kernel, and others parts of kernels (`shared.py`). Small ones are emitted inline
+(`small.py`).
 Packing buffers are allocated at the top level of the calling function, for mlirml-plan-buffers. A contraction with the
 schedule "loops", or that no kernel fits, is left to mlirml-lower-loops.
 """
@@ -50,7 +50,7 @@ T = TypeVar("T")
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 _CONCURRENT = ("scf.parallel", "scf.forall")
 _SMALL_SHARE = 16
-"""Of the elements of the factors, one in so many is a small product."""
+"""A product is small if it has at most this fraction of the elements of its factors."""
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
@@ -73,7 +73,7 @@ class LowerContractPass(Pass):
         matches: list[tuple[mlir.Operation, CallMatch]] = []
         small: list[tuple[mlir.Operation, Contraction]] = []
         taken: list[mlir.Operation] = []
-        # All are looked at before one is changed: a consumer may stand behind several contractions.
+        # All are matched before one is changed: a consumer may come after several contractions.
         look = cache(effects)
         for op in named_operations(module, CONTRACTIONS):
             try:
@@ -93,7 +93,7 @@ class LowerContractPass(Pass):
 
 
 def match_small(op: mlir.Operation) -> Contraction:
-    """Read a contraction that is written out; raises `NoMatch`."""
+    """Match a contraction that is emitted inline; raises `NoMatch`."""
     if not all(isinstance(value.type, mlir.MemRefType) for value in op.operands):
         raise NoMatch("an operand is no memref")
     contraction = match_contraction(op)
@@ -103,15 +103,15 @@ def match_small(op: mlir.Operation) -> Contraction:
 
 @dataclass(frozen=True)
 class CallMatch:
-    """What a contraction is replaced by: a call of the kernel for `job` on `operands`, in the place of `at`.
+    """A contraction to replace by a call of the kernel for `job` on `operands`, inserted before `at`.
 
-    `gone` are operations that the kernel makes superfluous: the zero fill of out, and the consumer.
+    `replaced` are operations that the kernel includes: the zero fill of the init, and the consumer.
     """
 
     job: Job
     operands: tuple[mlir.Value, ...]
     at: mlir.Operation
-    gone: tuple[mlir.Operation, ...]
+    replaced: tuple[mlir.Operation, ...]
 
 
 def match_call(
@@ -120,10 +120,10 @@ def match_call(
     taken: list[mlir.Operation],
     look: Callable[[mlir.Operation], Effects] = effects,
 ) -> CallMatch:
-    """Look at a contraction; raises `NoMatch` when it is to be lowered to loops.
+    """Match a contraction; raises `NoMatch` if it must be lowered to loops.
 
-    `taken` are consumers that other contractions compute; it learns that of this one. `look` says what operations do to
-    memory.
+    `taken` are the consumers and producers that other contractions compute, to which its own are added. `look` returns
+    the memory effects of an operation.
     """
     if not all(isinstance(value.type, mlir.MemRefType) for value in op.operands):
         raise NoMatch("an operand is no memref")
@@ -139,10 +139,10 @@ def match_call(
         if schedule.tiles and not machine.bf16_tiles:
             raise NoMatch("this process has no tile registers")
     except NoMatch:
-        # The layouts, or the machine, are not those that the schedule was chosen for.
+        # The layouts, or the machine, differ from those for which the schedule was chosen.
         schedule = plan(problem, machine)
     if schedule.kernel == "symmetric" and _zero_fill(op) is None:
-        # What out holds before need not be symmetric.
+        # The old contents of the init need not be symmetric.
         schedule = plan(replace(problem, same=False), machine)
     if schedule.kernel in ("loops", "small"):
         raise NoMatch("no kernel fits")
@@ -151,7 +151,7 @@ def match_call(
         consumer = _consumer(form, schedule, taken, look)
     match = _call(form, schedule, consumer, {})
     producers: dict[int, Producer] = {}
-    # The symmetric kernel reads both operands as one.
+    # The symmetric kernel reads both operands as one array.
     for numbers in ((0, 1),) if schedule.kernel == "symmetric" else ((0,), (1,)):
         try:
             producer = match_producer(op, numbers[0], match.at, len(numbers))
@@ -168,7 +168,7 @@ def match_call(
 
 
 def _ordered(problem: Problem, operands: Sequence[T]) -> tuple[T, ...]:
-    """Operands of a contraction as its kernel has them."""
+    """Operands of a contraction in the order of its kernel."""
     first, second, *others = operands
     return (second, first, *others) if problem.swapped else (first, second, *others)
 
@@ -195,13 +195,13 @@ def _consumer(
 
 
 def is_long(problem: Problem, schedule: Schedule) -> bool:
-    """True if sums are of several blocks, and a product has few elements beside its factors."""
+    """True if sums span several blocks of the reduction dimension, and the product is much smaller than its factors."""
     m, n, k = problem.m.size, problem.n.size, problem.k_size
     return k > 2 * schedule.kc and _SMALL_SHARE * m * n <= k * (m + n)
 
 
 def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: Mapping[int, Producer]) -> CallMatch:
-    """The kernel that does what these consumers and producers of a contraction do, too; raises `NoMatch`."""
+    """The kernel that includes this consumer and these producers of a contraction; raises `NoMatch`."""
     contraction, fill = form.contraction, _zero_fill(form.op)
     operands, layouts = list(form.operands), list(form.layouts)
     extra: list[mlir.Value] = []
@@ -250,16 +250,16 @@ def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: 
     if prologues:
         check(problem, schedule)
         check_prologues(job)
-    gone = [op for op in (fill, consumer.op if consumer else None) if op is not None]
+    replaced = [op for op in (fill, consumer.op if consumer else None) if op is not None]
     for producer in producers.values():
-        if producer.op not in gone:
-            gone.append(producer.op)
+        if producer.op not in replaced:
+            replaced.append(producer.op)
     at = consumer.op if consumer is not None else form.op
-    return CallMatch(job, _ordered(problem, [*operands, *extra]), at, tuple(gone))
+    return CallMatch(job, _ordered(problem, [*operands, *extra]), at, tuple(replaced))
 
 
 def _steps(value: mlir.Value, dims: Sequence[int | None], loops: Sequence[int]) -> dict[int, int]:
-    """How far each loop of a contraction moves in an operand of its consumer or producer."""
+    """The stride, in an operand of the consumer or producer, of each loop of the contraction."""
     strides, _ = _layout(value.type)
     steps: dict[int, int] = {}
     for dim, stride in zip(dims, strides, strict=True):
@@ -268,26 +268,26 @@ def _steps(value: mlir.Value, dims: Sequence[int | None], loops: Sequence[int]) 
     return steps
 
 
-def _layout(kind: mlir.MemRefType) -> tuple[list[int], int | None]:
+def _layout(memref_type: mlir.MemRefType) -> tuple[list[int], int | None]:
     """Strides, and the offset or None when it is dynamic."""
-    if kind.memory_space is not None:
+    if memref_type.memory_space is not None:
         raise NoMatch("a memref is in a memory space of its own")
     try:
-        strides, offset = kind.get_strides_and_offset()
+        strides, offset = memref_type.get_strides_and_offset()
     except RuntimeError as error:
-        raise NoMatch(f"{kind} has no strides") from error
+        raise NoMatch(f"{memref_type} has no strides") from error
     if _DYNAMIC in strides:
-        raise NoMatch(f"{kind} has dynamic strides")
+        raise NoMatch(f"{memref_type} has dynamic strides")
     return strides, None if offset == _DYNAMIC else offset
 
 
-def _argument(kind: mlir.MemRefType, strides: Sequence[int], offset: int | None) -> Argument:
-    """What a kernel knows of an operand. Slices of one array, as queries and keys, differ in where they start only:
-    that is passed, so that they share a kernel."""
+def _argument(memref_type: mlir.MemRefType, strides: Sequence[int], offset: int | None) -> Argument:
+    """The kernel's static knowledge of an operand. Slices of one array, such as queries and keys, differ only in their
+    offset, which is passed as an argument, so that they share a kernel."""
     offset = None if offset else offset
-    element = str(kind.element_type)
-    span = 1 + sum((size - 1) * stride for size, stride in zip(kind.shape, strides, strict=True))
-    return Argument(f"memref<{element}>" if offset is None else str(kind), element, offset, span)
+    element = str(memref_type.element_type)
+    span = 1 + sum((size - 1) * stride for size, stride in zip(memref_type.shape, strides, strict=True))
+    return Argument(f"memref<{element}>" if offset is None else str(memref_type), element, offset, span)
 
 
 def _zero_fill(op: mlir.Operation) -> mlir.Operation | None:
@@ -300,7 +300,7 @@ def _zero_fill(op: mlir.Operation) -> mlir.Operation | None:
 
 
 def _build_kernel(job: Job, name: str) -> Kernel:
-    """The function that does `job`. Its schedule's module is imported here: few programs have contractions of all."""
+    """The kernel for `job`. Its schedule's module is imported here: few programs use all schedules."""
     schedule = "panels" if job.panels else job.schedule.kernel
     if job.panels and job.schedule.tiles:
         from mlirml.codegen.cpu.contract.amx import AmxKernel
@@ -339,7 +339,7 @@ class Library:
         self._texts: list[tuple[str, mlir.Location]] = []
 
     def kernel(self, job: Job, location: mlir.Location) -> tuple[str, tuple[Buffer, ...]]:
-        """The name and the buffers of the kernel that does `job`; it is built on first use."""
+        """The name and the buffers of the kernel for `job`; it is built on first use."""
         if job not in self._kernels:
             name = self._fresh(job)
             kernel = _build_kernel(job, name)
@@ -358,7 +358,7 @@ class Library:
         return name
 
     def finish(self) -> None:
-        """Put all functions into the module."""
+        """Append all functions to the module."""
         if not self._texts:
             return
         parsed = parse("\n".join(text for text, _ in self._texts), self._texts[0][1].context)
@@ -369,8 +369,8 @@ class Library:
             self.block.append(function)
 
 
-def told(job: Job, name: str) -> str:
-    """What a kernel does, in words."""
+def describe(job: Job, name: str) -> str:
+    """The remark that explains the kernel of a contraction."""
     chosen = job.schedule
     text = f"computed by @{name}, register tile {chosen.mr} x {chosen.nr}" + (" (AMX)" if chosen.tiles else "")
     if chosen.kernel == "packed":
@@ -387,17 +387,17 @@ def told(job: Job, name: str) -> str:
 def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
     """Replace `op` by a call of its kernel."""
     name, buffers = library.kernel(match.job, op.location)
-    remark(op, told(match.job, name))
+    remark(op, describe(match.job, name))
     pairs = [(v, a) for v, a in zip(match.operands, match.job.arguments, strict=True) if a is not None]
     with mlir.InsertionPoint(match.at):
         bases, offsets = _pass_operands(pairs)
         scratch = _allocate(match.at, buffers)
         emit.create("func.call", [*bases, *offsets, *scratch], (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
     factors = op.operands[:1] if op.operands[0] == op.operands[1] else op.operands[:2]
-    unread = [operand for operand in factors if operand not in match.operands]
-    for other in (*match.gone, op):
+    unused = [operand for operand in factors if operand not in match.operands]
+    for other in (*match.replaced, op):
         other.erase()
-    for buffer in unread:
+    for buffer in unused:
         erase_buffer(buffer)
 
 
@@ -408,8 +408,8 @@ def _pass_operands(pairs: Sequence[tuple[mlir.Value, Argument]]) -> tuple[list[m
         if argument.offset is not None:
             bases.append(value)
             continue
-        index, kind = mlir.IndexType.get(), mlir.MemRefType(value.type)
-        results = [mlir.MemRefType.get([], kind.element_type), *[index] * (1 + 2 * kind.rank)]
+        index, memref_type = mlir.IndexType.get(), mlir.MemRefType(value.type)
+        results = [mlir.MemRefType.get([], memref_type.element_type), *[index] * (1 + 2 * memref_type.rank)]
         metadata = emit.create("memref.extract_strided_metadata", [value], results).results
         bases.append(metadata[0])
         offsets.append(metadata[1])
@@ -417,9 +417,9 @@ def _pass_operands(pairs: Sequence[tuple[mlir.Value, Argument]]) -> tuple[list[m
 
 
 def _allocate(op: mlir.Operation, buffers: Sequence[Buffer]) -> list[mlir.Value]:
-    """Buffers for the call alone: slices of the workspace, in sequential loops the same ones each round.
+    """Buffers for one call: slices of the workspace, the same ones in each iteration of a sequential loop.
 
-    Inside of a concurrent loop every round needs its own.
+    In a concurrent loop every iteration needs its own.
     """
     if not buffers:
         return []
@@ -427,10 +427,10 @@ def _allocate(op: mlir.Operation, buffers: Sequence[Buffer]) -> list[mlir.Value]
     while function.name != "func.func":
         concurrent = concurrent or function.name in _CONCURRENT
         function = function.parent
-    kinds = [mlir.Type.parse(buffer.type) for buffer in buffers]
+    types = [mlir.Type.parse(buffer.type) for buffer in buffers]
     attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
     with mlir.InsertionPoint(op):
-        values = [emit.value("memref.alloc", (), kind, **attributes) for kind in kinds]
+        values = [emit.value("memref.alloc", (), buffer_type, **attributes) for buffer_type in types]
     if concurrent or mlir.StringAttr(function.attributes["sym_name"]).value != "main":
         following = mlir.InsertionPoint.after(op)
         with following:

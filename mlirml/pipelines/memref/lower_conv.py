@@ -1,4 +1,4 @@
-"""Lower convolutions: those on memrefs, and poolings, become calls of vector kernels, made for their shapes.
+"""Lower convolutions: convolutions and poolings on memrefs become calls of vector kernels, generated for their shapes.
 
 Before:
     linalg.fill ins(%zero : f32) outs(%p : memref<1x64x58x58xf32>)
@@ -8,10 +8,9 @@ Before:
 After:
     call @conv_filters_f32_64x56x56x64x3x3(%x, %w, %y, %bias, %buffer0, %buffer1)
 
-What the sums start from (a constant, or the bias of each filter), padding by a constant, and one elementwise operation
-on the result are folded into the kernel.
-Kernels are shared by convolutions of equal shapes, layouts and forms. A convolution that adds to what its out holds, or
-that no kernel fits, is left to mlirml-lower-loops.
+The initial value of the sums (a constant, or the bias of each filter), padding by a constant, and one elementwise
+operation on the result are fused into the kernel. Kernels are shared by convolutions of equal shapes, layouts and
+forms. A convolution that accumulates into its init, or that no kernel fits, is left to mlirml-lower-loops.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from mlirml.passes.presence import ANY_WINDOW
 
 _CONCURRENT = ("scf.parallel", "scf.forall")
 FEW_FILTERS = 8
-"""From so many filters on, kernels whose vectors hold filters are taken whatever the width of vectors."""
+"""From this number of filters on, the lanes of vectors are filters, whatever the vector width."""
 
 
 @register(when=ANY_WINDOW)
@@ -48,29 +47,29 @@ class LowerConvPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         library = Library(module)
         ops = [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]
-        gone: set[int] = set()
+        skipped: set[int] = set()
         for number, op in enumerate(ops):
-            if number in gone:
+            if number in skipped:
                 continue
             try:
                 match_form(op)
-                check_place(op)
+                check_scratch_allowed(op)
                 with op.location:
-                    straighten(op)
+                    copy_unsupported_layouts(op)
                 match = match_call(op, self.vector_bits)
             except NoMatch:
                 continue
             erased = (op, match.start.op, *match.dead)
-            gone.update(i for i, other in enumerate(ops) if i not in gone and other in erased)
+            skipped.update(i for i, other in enumerate(ops) if i not in skipped and other in erased)
             with op.location:
                 build_call(op, match, library)
 
 
-def straighten(op: mlir.Operation) -> None:
-    """Copy operands whose layout no kernel takes: those at dynamic places, and outs whose rows are not in one piece.
+def copy_unsupported_layouts(op: mlir.Operation) -> None:
+    """Copy operands whose layout no kernel accepts: dynamic offsets or strides, and inits without contiguous rows.
 
-    The rows of an out are along the last dimension that a window slides along, which need not be its last one: channels
-    are in layouts such as NHWC.
+    The rows of an init are along the last dimension that a window slides along, which need not be the last one: layouts
+    such as NHWC end with the channels.
     """
     out = op.operands[2]
     writer = last_writer(op, out)
@@ -79,7 +78,7 @@ def straighten(op: mlir.Operation) -> None:
     for position, value in enumerate(list(op.operands)):
         kind = value.type
         rows = row_axes(op) if position == 2 else []
-        if is_straight(kind, rows):
+        if has_supported_layout(kind, rows):
             continue
         order = [d for d in range(len(kind.shape)) if d not in rows] + rows
         (copy,) = allocate(writer, [mlir.MemRefType.get([kind.shape[d] for d in order], kind.element_type)])
@@ -96,9 +95,9 @@ def straighten(op: mlir.Operation) -> None:
 
 
 def row_axes(op: mlir.Operation) -> list[int]:
-    """The innermost dimensions of the out: the elements of the last one must lie in one piece.
+    """The innermost dimensions of the init: the elements along the last one must be contiguous.
 
-    Where vectors hold filters, they are those that windows are placed along; where they hold pixels, copying the out
+    If vectors hold filters, they are the dimensions that windows slide along; if vectors hold pixels, copying the init
     alone would not help.
     """
     maps, _, product = match_form(op)
@@ -112,21 +111,21 @@ def row_axes(op: mlir.Operation) -> list[int]:
     return [len(out) - 1]
 
 
-def is_straight(kind: mlir.MemRefType, rows: Sequence[int]) -> bool:
-    """True if a layout is static and the last one of the dimensions `rows` in one piece."""
+def has_supported_layout(memref_type: mlir.MemRefType, rows: Sequence[int]) -> bool:
+    """True if a layout is static and the last one of the dimensions `rows` is contiguous."""
     try:
-        strides = static_strides(kind)
+        strides = static_strides(memref_type)
     except NoMatch:
         return False
     return not rows or strides[rows[-1]] == 1
 
 
 def in_order(buffer: mlir.Value, order: Sequence[int]) -> mlir.Value:
-    """A view of a new buffer, dimension d of which is dimension `order[d]` of the view."""
+    """A transposed view of a new buffer: dimension d of the buffer is dimension `order[d]` of the view."""
     shape = list(buffer.type.shape)
-    strides = [math.prod(shape[place + 1 :]) for place in range(len(shape))]
-    places = [order.index(d) for d in range(len(order))]
-    sizes, steps = [shape[place] for place in places], [strides[place] for place in places]
+    strides = [math.prod(shape[position + 1 :]) for position in range(len(shape))]
+    positions = [order.index(d) for d in range(len(order))]
+    sizes, steps = [shape[position] for position in positions], [strides[position] for position in positions]
     layout = mlir.StridedLayoutAttr.get(0, steps)
     attributes = {
         "static_offsets": mlir.DenseI64ArrayAttr.get([0]),
@@ -141,7 +140,7 @@ def in_order(buffer: mlir.Value, order: Sequence[int]) -> mlir.Value:
 
 @dataclass(frozen=True)
 class CallMatch:
-    """What a convolution is replaced by."""
+    """A convolution to replace by a kernel call, with its folded neighbours."""
 
     problem: Problem
     plan: Plan
@@ -150,13 +149,13 @@ class CallMatch:
     filler: str
     dead: tuple[mlir.Operation, ...]
     epilogue: Epilogue | None
-    place: mlir.Operation
+    insertion: mlir.Operation
 
 
 def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
-    """Look at an operation; raises `NoMatch` when it is to be lowered to loops."""
+    """Match an operation; raises `NoMatch` if it must be lowered to loops."""
     problem = match_convolution(op)
-    check_place(op)
+    check_scratch_allowed(op)
     start = match_start(op, problem)
     x, w, out = op.operands
     padding = match_padding(op, x)
@@ -175,19 +174,19 @@ def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
     if following is not None:
         operands += [(f"input{number}", value) for number, value in enumerate(following.inputs)]
         epilogue = following.epilogue
-    place = following.op if following is not None and following.late else op
-    return CallMatch(problem, plan(problem, vector_bits), tuple(operands), start, filler, dead, epilogue, place)
+    insertion = following.op if following is not None and following.late else op
+    return CallMatch(problem, plan(problem, vector_bits), tuple(operands), start, filler, dead, epilogue, insertion)
 
 
-def check_place(op: mlir.Operation) -> None:
-    """`NoMatch` where there is no room for scratch buffers: outside of @main, or in a parallel loop."""
+def check_scratch_allowed(op: mlir.Operation) -> None:
+    """Raise `NoMatch` if scratch buffers cannot be allocated: outside of @main, or in a parallel loop."""
     around = op.parent.operation
     while around.name != "func.func":
         if around.name in _CONCURRENT:
-            raise NoMatch("it stands in a parallel loop")
+            raise NoMatch("it is in a parallel loop")
         around = around.parent.operation
     if mlir.StringAttr(around.attributes["sym_name"]).value != "main":
-        raise NoMatch("it stands outside of @main")
+        raise NoMatch("it is outside of @main")
 
 
 class Library:
@@ -200,7 +199,7 @@ class Library:
         self._kernels: dict[object, tuple[str, tuple[str, ...]]] = {}
 
     def kernel(self, match: CallMatch, location: mlir.Location) -> tuple[str, tuple[str, ...]]:
-        """The name and the types of the buffers of the kernel that does what `match` asks."""
+        """The name of the kernel for `match`, and the types of its buffers."""
         arguments = {name: argument(value) for name, value in match.operands}
         key = (match.problem, match.plan, tuple(arguments.items()), match.filler, match.start.scalar, match.epilogue)
         if key not in self._kernels:
@@ -232,18 +231,18 @@ class Library:
 
 
 def argument(value: mlir.Value) -> Argument:
-    """How a kernel takes a memref."""
-    kind = value.type
-    strides, offset = kind.get_strides_and_offset()
-    span = 1 + sum((size - 1) * stride for size, stride in zip(kind.shape, strides, strict=True))
-    return Argument(str(kind), str(kind.element_type), offset, span)
+    """The kernel argument for a memref: its type, element type, offset and extent."""
+    memref_type = value.type
+    strides, offset = memref_type.get_strides_and_offset()
+    span = 1 + sum((size - 1) * stride for size, stride in zip(memref_type.shape, strides, strict=True))
+    return Argument(str(memref_type), str(memref_type.element_type), offset, span)
 
 
 def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
     """Replace `op` by a call of its kernel."""
     name, buffers = library.kernel(match, op.location)
-    scratch = allocate(op, [mlir.Type.parse(kind) for kind in buffers])
-    with mlir.InsertionPoint(match.place):
+    scratch = allocate(op, [mlir.Type.parse(buffer_type) for buffer_type in buffers])
+    with mlir.InsertionPoint(match.insertion):
         operands = [value for _, value in match.operands]
         emit.create("func.call", [*operands, *scratch], (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
     op.erase()
@@ -252,11 +251,11 @@ def build_call(op: mlir.Operation, match: CallMatch, library: Library) -> None:
         dead.erase()
 
 
-def allocate(op: mlir.Operation, kinds: Sequence[mlir.Type]) -> list[mlir.Value]:
-    """Scratch buffers at the top level of the function, for mlirml-plan-buffers."""
-    place = op
-    while place.parent.operation.name != "func.func":
-        place = place.parent.operation
+def allocate(op: mlir.Operation, types: Sequence[mlir.Type]) -> list[mlir.Value]:
+    """Allocate scratch buffers at the top level of the function, for mlirml-plan-buffers."""
+    statement = op
+    while statement.parent.operation.name != "func.func":
+        statement = statement.parent.operation
     attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
-    with mlir.InsertionPoint(place):
-        return [emit.value("memref.alloc", (), kind, **attributes) for kind in kinds]
+    with mlir.InsertionPoint(statement):
+        return [emit.value("memref.alloc", (), buffer_type, **attributes) for buffer_type in types]

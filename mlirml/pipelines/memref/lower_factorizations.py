@@ -1,4 +1,4 @@
-"""Lower factorizations: those of stacks of matrices in memrefs become calls of the native runtime, which calls LAPACK.
+"""Lower factorizations: factorizations of stacks of matrices become calls of the native runtime, which calls LAPACK.
 
 Before:
     "mlirml.solve"(%a, %b, %x) {kind = "f64"} : (memref<2x40x40xf64>, memref<2x40x3xf64>, memref<2x40x3xf64>) -> ()
@@ -7,8 +7,8 @@ After:
     %in, %right, %out = arith.index_cast ... : index to i64
     call @mlirml_solve(%in, %right, %out, %c2, %c40, %c3, %kind) : (i64, i64, i64, i64, i64, i64, i64) -> ()
 
-The numbers are those of the matrices, their rows and, of a solution, its columns. The kind of the elements is NumPy's
-letter with the size in bytes above it, as `runtime/native/lapack.h` reads it.
+The integers are the number of matrices, their rows and, for a solution, its columns. The dtype is encoded as NumPy's
+letter with the size in bytes above it, as `runtime/native/lapack.h` decodes it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mlirml.pipelines.memref.lower_sort import address, declare
 @register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class LowerFactorizationsPass(Pass):
-    """Turn factorizations of matrices into calls of the native runtime."""
+    """Lower factorizations of matrices to calls of the native runtime."""
 
     name = "mlirml-lower-factorizations"
 
@@ -46,7 +46,7 @@ class LowerFactorizationsPass(Pass):
 
 
 def numbers_of(op: mlir.Operation) -> list[int]:
-    """The sizes of the matrices and the kind of their elements, which the function of the runtime takes last."""
+    """The sizes of the matrices and the code of their dtype, which are the last arguments of the runtime function."""
     dtype = from_short_name(mlir.StringAttr(op.attributes["kind"]).value)
     count, size, *_ = op.operands[0].type.shape
     columns = [op.operands[1].type.shape[2]] if op.name == "mlirml.solve" else []

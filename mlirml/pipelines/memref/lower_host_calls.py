@@ -1,4 +1,4 @@
-"""Lower host calls: values that are passed to Python functions become words, which the native runtime collects.
+"""Lower host calls: operands of Python functions become 64-bit words, which the native runtime collects.
 
 Before:
     "mlirml.host_value"(%x) {kind = "f64"} : (f64) -> ()
@@ -15,7 +15,7 @@ After:
     ...
     call @mlirml_host_call(%c769) : (i64) -> ()
 
-`runtime/host.py` takes the words apart.
+`runtime/host.py` decodes the words.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ WORD, BYTES, CALL = "mlirml_host_word", "mlirml_host_bytes", "mlirml_host_call"
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class LowerHostCallsPass(Pass):
-    """Turn calls of Python functions into calls of the native runtime."""
+    """Lower calls of Python functions to calls of the native runtime."""
 
     name = "mlirml-lower-host-calls"
 
@@ -60,13 +60,13 @@ class LowerHostCallsPass(Pass):
             op.erase()
 
 
-def call(name: str, *words: mlir.Value) -> None:
+def call(name: str, *operands: mlir.Value) -> None:
     """Call a function of the runtime."""
-    emit.create("func.call", words, (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
+    emit.create("func.call", operands, (), {"callee": mlir.FlatSymbolRefAttr.get(name)})
 
 
 def pass_value(op: mlir.Operation, value: mlir.Value) -> None:
-    """Pass a value, or the place for a result. A later operation may take its memory before the function is called."""
+    """Pass a value, or the buffer for a result. A value is copied, as its memory may be reused before the call."""
     kind = value.type
     sizes = list(kind.shape) if isinstance(kind, mlir.MemRefType) else []
     dtype = mlir.StringAttr(op.attributes["kind"]).value
@@ -85,7 +85,7 @@ def pass_value(op: mlir.Operation, value: mlir.Value) -> None:
 
 
 def bits(value: mlir.Value) -> mlir.Value:
-    """A scalar as a word."""
+    """The bits of a scalar as a 64-bit word."""
     kind = value.type
     if isinstance(kind, mlir.IndexType):
         return emit.value("arith.index_cast", [value], mlir.IntegerType.get_signless(64))

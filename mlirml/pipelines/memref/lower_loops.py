@@ -1,4 +1,4 @@
-"""Lower loops: linalg operations and copies on memrefs become loop nests made for LLVM's vectoriser.
+"""Lower loops: linalg operations and copies on memrefs become loop nests suited to LLVM's vectoriser.
 
 Before:
     linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, j)], ["parallel", "parallel"]}
@@ -16,13 +16,13 @@ After:
       memref.store %n, %flat_y[%i] : memref<32xf32>
     }
 
-Loops are ordered by stride, neighbours that all operands walk as one are merged, and an outermost parallel loop with
-enough work becomes `scf.parallel` with the attribute `mlirml.grain`. How reductions are cut is told in
-`schedules/reduction.py`. A fill of an out in front of a reduction is folded into it. Neighbours that work on the same
-rows share the loop over the rows (`schedules/rows.py`).
+Loops are ordered by stride, adjacent loops that are contiguous in all operands are collapsed, and an outermost parallel
+loop with enough work becomes `scf.parallel` with the attribute `mlirml.grain`. `codegen/cpu/reduce` describes how
+reductions are split. A fill of an init before a reduction is folded into it. Adjacent operations on the same rows are
+fused along the loop over the rows (`codegen/cpu/reduce/rows.py`).
 
-A copy of a few bytes from one stretch of memory to another, with no neighbour to share a loop with, stays a
-`memref.copy`, which becomes LLVM's `memcpy`: LLVM would make that of a loop, too, in ten times the time.
+A copy of a few bytes between contiguous memory, with no adjacent operation to fuse with, stays a `memref.copy`, which
+becomes LLVM's `memcpy`: LLVM would recognize that in a loop, too, in ten times the time.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def is_structured(op: mlir.Operation) -> bool:
 
 
 def blocks_with_loops(module: mlir.Operation) -> list[mlir.Block]:
-    """Every block that holds structured operations."""
+    """Every block that contains structured operations."""
     found, todo = [], [block for region in module.regions for block in region.blocks]
     while todo:
         block = todo.pop(0)
@@ -92,7 +92,7 @@ def blocks_with_loops(module: mlir.Operation) -> list[mlir.Block]:
 
 
 def runs(block: mlir.Block) -> list[list[Structured]]:
-    """The structured operations of a block, cut where another operation may touch memory."""
+    """Runs of consecutive structured operations of a block, ended by operations that may access memory."""
     matched = iter([read(op) for op in block_ops(block) if is_structured(op) and op.name != "linalg.fill"])
     found: list[list[Structured]] = [[]]
     for op in block_ops(block):
@@ -104,7 +104,7 @@ def runs(block: mlir.Block) -> list[list[Structured]]:
 
 
 def read(op: mlir.Operation) -> Structured:
-    """The operation as the schedules see it."""
+    """The operation in the form of the loop schedules; raises LoweringError."""
     try:
         return match_structured(op)
     except NoMatch as reason:
@@ -114,7 +114,7 @@ def read(op: mlir.Operation) -> Structured:
 
 
 def is_short_copy(item: Structured, most: int) -> bool:
-    """True if an operation copies at most so many bytes from one contiguous piece of memory to another."""
+    """True if an operation copies at most `most` bytes between contiguous memory."""
     op, (final, *others) = item.op, block_ops(item.op.regions[0].blocks[0])
     if op.name != "linalg.generic" or others or len(op.operands) != 2 or len(final.operands) != 1:
         return False
@@ -131,15 +131,15 @@ def is_short_copy(item: Structured, most: int) -> bool:
     )
 
 
-def is_contiguous(kind: mlir.MemRefType) -> bool:
-    """True if the elements of a memref of some rank are one after the other, the last dimension first."""
-    if not kind.rank or kind.memory_space is not None:
+def is_contiguous(memref_type: mlir.MemRefType) -> bool:
+    """True if a memref with dimensions is contiguous in row-major order."""
+    if not memref_type.rank or memref_type.memory_space is not None:
         return False
-    return tuple(kind.get_strides_and_offset()[0]) == row_major(kind.shape)
+    return tuple(memref_type.get_strides_and_offset()[0]) == row_major(memref_type.shape)
 
 
 def as_generic(copy: mlir.Operation) -> None:
-    """A copy as a structured operation; nothing for a copy of a buffer onto itself."""
+    """Replace a copy by a structured operation; erase a copy of a buffer onto itself."""
     source, target = copy.operands
     if source == target:
         copy.erase()

@@ -8,7 +8,7 @@ After:
     %in, %out = arith.index_cast ... : index to i64
     call @mlirml_argsort(%in, %out, %c4, %c8, %c3, %kind, %false) : (i64, i64, i64, i64, i64, i64, i64) -> ()
 
-The kind of the elements is NumPy's letter with the size in bytes above it, as `runtime/native/sort.h` reads it.
+The dtype is encoded as NumPy's letter with the size in bytes above it, as `runtime/native/sort.h` decodes it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mlirml.passes.presence import ANY_LOOP
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class LowerSortPass(Pass):
-    """Turn sorts of rows into calls of the native runtime."""
+    """Lower sorts of rows to calls of the native runtime."""
 
     name = "mlirml-lower-sort"
 
@@ -44,7 +44,7 @@ class LowerSortPass(Pass):
 
 
 def declare(module: mlir.Operation, name: str, count: int) -> None:
-    """A private function that takes `count` integers."""
+    """Declare a private function of `count` integers."""
     kind = mlir.FunctionType.get([mlir.IntegerType.get_signless(64)] * count, [])
     attributes = {
         "sym_name": mlir.StringAttr.get(name),
@@ -56,7 +56,7 @@ def declare(module: mlir.Operation, name: str, count: int) -> None:
 
 
 def call(op: mlir.Operation, callee: str) -> None:
-    """The call that does what `op` does."""
+    """Call `callee` for a sort."""
     source, out = op.operands
     (rows, size), count = source.type.shape, out.type.shape[1]
     dtype = from_short_name(mlir.StringAttr(op.attributes["kind"]).value)

@@ -17,9 +17,9 @@ After:
       call @main.parallel0(%c0, %c4096, %x) {mlirml.parallel_for = 1024 : i64}
     }
 
-Constants and views are built again inside, so that only buffers and loop variables are captured. Buffers from different
-roots (arguments of @main, slices of the workspace) do not overlap, which `llvm.noalias` tells LLVM. Parallel loops
-inside of parallel loops become `scf.for`, and stack buffers move out of the loop.
+Constants and views are cloned into the function, so that only buffers and loop variables are captured. Buffers with
+different roots (arguments of @main, slices of the workspace) do not overlap, which `llvm.noalias` tells LLVM. Nested
+parallel loops become `scf.for`, and stack buffers are hoisted out of the loop.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ROOTS = ("memref.view", "memref.alloc", "memref.alloca")
 @register
 @dataclass(frozen=True)
 class OutlineParallelPass(Pass):
-    """Turn parallel loops into calls that the native pool can split."""
+    """Outline parallel loops into functions that the native pool calls for chunks of the range."""
 
     name = "mlirml-outline-parallel"
 
@@ -53,7 +53,7 @@ class OutlineParallelPass(Pass):
 
 
 def is_nested(op: mlir.Operation) -> bool:
-    """True if a parallel loop stands inside another."""
+    """True if a parallel loop is nested in another."""
     parent = op.parent
     while parent is not None:
         if parent.name == "scf.parallel":
@@ -71,7 +71,7 @@ def bounds(op: mlir.Operation) -> list[mlir.Value]:
 
 
 def serialize(op: mlir.Operation) -> mlir.Operation:
-    """Make a sequential loop of it."""
+    """Replace a parallel loop by a sequential one."""
     with op.location, mlir.InsertionPoint(op):
         lower, upper, step = bounds(op)
         loop = build_for(lower, upper, step)
@@ -98,7 +98,7 @@ def move_body(source: mlir.Operation, loop: mlir.Operation) -> None:
 
 
 def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
-    """Replace a parallel loop by a call of a new function in front of `function`."""
+    """Replace a parallel loop by a call of a new function, inserted before `function`."""
     name = f"{mlir.StringAttr(function.attributes['sym_name']).value}.parallel{number}"
     lower, upper, step = bounds(op)
     grain = mlir.IntegerAttr(op.attributes["mlirml.grain"]).value if "mlirml.grain" in op.attributes else 1
@@ -140,11 +140,11 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
 
 
 def set_spans(loop: mlir.Operation, variable: mlir.Value, lower: mlir.Value, upper: mlir.Value) -> None:
-    """Put the bounds of the function's part in the place of those of the whole loop, where its body asks for them.
+    """Replace queries of the loop's bounds in its body by the bounds of the function's chunk.
 
-    `arith.minsi %i, %c0 {mlirml.span = "start"}` is where the loop of %i starts, `arith.maxsi %i, %c64 {mlirml.span =
-    "end"}` where it ends: a body may hand things on from round to round inside of a part. A part has at least as many
-    rounds as the grain says.
+    `arith.minsi %i, %c0 {mlirml.span = "start"}` is the start of the loop of %i, `arith.maxsi %i, %c64 {mlirml.span =
+    "end"}` its end: a body may pass values from iteration to iteration within a chunk. A chunk has at least as many
+    iterations as the grain.
     """
     for op in named_operations(loop, ("arith.minsi", "arith.maxsi")):
         if "mlirml.span" not in op.attributes or op.operands[0] != variable:
@@ -163,7 +163,7 @@ def constant_of(value: mlir.Value) -> int | None:
 
 
 def noalias(captured: list[mlir.Value], function: mlir.Operation) -> list[bool]:
-    """Which captured buffers overlap with no other captured one."""
+    """For each captured value: True if it is a buffer that overlaps no other captured one."""
     is_main = mlir.StringAttr(function.attributes["sym_name"]).value == "main"
     flags = []
     for value in captured:
@@ -181,14 +181,14 @@ def noalias(captured: list[mlir.Value], function: mlir.Operation) -> list[bool]:
 
 
 def is_workspace(argument: mlir.Value) -> bool:
-    """True if views are taken of an argument."""
+    """True if an argument has views, which only the workspace has."""
     return any(use.owner.operation.name == "memref.view" for use in argument.uses)
 
 
-def build_function(name: str, before: mlir.Operation, kinds: list[mlir.Type], separate: list[bool]) -> mlir.Block:
-    """A private function `(index, index, captures...)`; returns its entry block."""
+def build_function(name: str, before: mlir.Operation, types: list[mlir.Type], separate: list[bool]) -> mlir.Block:
+    """Create a private function `(index, index, captures...)`; returns its entry block."""
     index = mlir.IndexType.get()
-    arguments = [index, index, *kinds]
+    arguments = [index, index, *types]
     flag, none = mlir.DictAttr.get({"llvm.noalias": mlir.UnitAttr.get()}), mlir.DictAttr.get({})
     attributes = {
         "sym_name": mlir.StringAttr.get(name),

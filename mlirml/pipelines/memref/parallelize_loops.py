@@ -1,4 +1,4 @@
-"""Parallelize loops: outer loops over elements whose rounds do not depend on each other run on the pool.
+"""Parallelize loops: outer loops over elements with independent iterations run on the thread pool.
 
 Before:
     scf.for %i = %c0 to %c4096 step %c1 {
@@ -12,9 +12,9 @@ After:
       scf.reduce
     } {mlirml.grain = 64 : i64}
 
-The loop must say that its rounds are independent (`mlirml.parallel`): the user or raising has said so, or
-`mlirml-prove-parallel`. Structured operations have become loops already. A loop that holds parallel ones stays: those
-are big enough. So does one with buffers of its own that are too big for the stack, or too little work.
+The loop must be marked as independent (`mlirml.parallel`): by the user, by raising, or by `mlirml-prove-parallel`.
+Structured operations have been lowered to loops already. A loop that contains parallel ones stays sequential, as those
+are big enough. So does a loop with local buffers that are too big for the stack, or with too little work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mlirml.analysis.trip_counts import round_count
+from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.cost import GRAIN_NS, PARALLEL_NS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -39,20 +39,20 @@ _EXPENSIVE_NS, _CHEAP_NS = 6.0, 0.4
 @register
 @dataclass(frozen=True)
 class ParallelizeLoopsPass(Pass):
-    """Turn sequential loops over elements into parallel ones."""
+    """Replace sequential loops over elements by parallel ones."""
 
     name = "mlirml-parallelize-loops"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in outermost(module):
             each = body_ns(loop.regions[0].blocks[0])
-            count = round_count(loop)
+            count = trip_count(loop)
             if count is None or count * each >= PARALLEL_NS:
                 parallelize(loop, min(max(1, math.ceil(GRAIN_NS / each)), count or 1 << 30))
 
 
 def outermost(root: mlir.Operation) -> Iterator[mlir.Operation]:
-    """The loops to parallelize, none inside of another."""
+    """The outermost loops to parallelize."""
     for region in root.regions:
         for block in region.blocks:
             for op in block_ops(block):
@@ -63,18 +63,18 @@ def outermost(root: mlir.Operation) -> Iterator[mlir.Operation]:
 
 
 def may_run_in_parallel(loop: mlir.Operation) -> bool:
-    """True if the rounds of a loop are independent, and nothing in it has to stay on one thread."""
+    """True if the iterations of a loop are independent, and all of its operations may run on any thread."""
     if loop.results or INDEPENDENT not in loop.attributes:
         return False
-    inside = list(operations(loop))[1:]
-    if not all(op.name.startswith(_ALLOWED) for op in inside) or any(op.name == "scf.parallel" for op in inside):
+    ops = list(operations(loop))[1:]
+    if not all(op.name.startswith(_ALLOWED) for op in ops) or any(op.name == "scf.parallel" for op in ops):
         return False
-    buffers = [op for op in inside if op.name == "memref.alloc"]
+    buffers = [op for op in ops if op.name == "memref.alloc"]
     if any(not op.results[0].type.has_static_shape for op in buffers):
         return False
     if sum(map(buffer_bytes, buffers)) > _STACK_BYTES:
         return False
-    return not any(is_scratch(value, loop) for value in stored_into(inside))
+    return not any(is_scratch(value, loop) for value in stored_into(ops))
 
 
 def buffer_bytes(allocation: mlir.Operation) -> int:
@@ -85,7 +85,7 @@ def buffer_bytes(allocation: mlir.Operation) -> int:
 
 
 def stored_into(ops: list[mlir.Operation]) -> Iterator[mlir.Value]:
-    """The buffers that operations store into."""
+    """The buffers that operations write to."""
     for op in ops:
         if op.name in ("memref.store", "vector.store", "vector.maskedstore", "vector.transfer_write"):
             for value in op.operands:
@@ -94,7 +94,7 @@ def stored_into(ops: list[mlir.Operation]) -> Iterator[mlir.Value]:
 
 
 def is_scratch(buffer: mlir.Value, loop: mlir.Operation) -> bool:
-    """True if a buffer from outside is used in a loop only: all rounds would work in it at the same time."""
+    """True if a buffer from outside is used in a loop only: concurrent iterations would overwrite each other's data."""
     op = defining_op(buffer)
     if op is None or op.name != "memref.alloc" or is_inside(op, loop):
         return False
@@ -102,7 +102,7 @@ def is_scratch(buffer: mlir.Value, loop: mlir.Operation) -> bool:
 
 
 def is_view_inside(user: mlir.Operation, loop: mlir.Operation) -> bool:
-    """True if a user of a buffer stands in a loop, or is a view whose users do."""
+    """True if a user of a buffer is in a loop, or is a view whose users are."""
     if is_inside(user, loop):
         return True
     views = [result for result in user.results if isinstance(result.type, mlir.MemRefType)]
@@ -110,7 +110,7 @@ def is_view_inside(user: mlir.Operation, loop: mlir.Operation) -> bool:
 
 
 def is_inside(op: mlir.Operation, loop: mlir.Operation) -> bool:
-    """True if an operation stands in a loop."""
+    """True if `op` is nested in `loop`."""
     parent = op.parent
     while parent is not None:
         if parent.operation == loop:
@@ -120,12 +120,12 @@ def is_inside(op: mlir.Operation, loop: mlir.Operation) -> bool:
 
 
 def body_ns(block: mlir.Block) -> float:
-    """Nanoseconds that a loop body takes, roughly."""
+    """Estimate of the time of a loop body in nanoseconds."""
     total = 0.0
     for op in block_ops(block):
         inner = sum(body_ns(b) for region in op.regions for b in region.blocks)
         if op.name == "scf.for":
-            count = round_count(op)
+            count = trip_count(op)
             inner *= _UNKNOWN_ROUNDS if count is None else count
         elif op.name == "scf.while":
             inner *= _UNKNOWN_ROUNDS
@@ -135,7 +135,7 @@ def body_ns(block: mlir.Block) -> float:
 
 
 def parallelize(loop: mlir.Operation, grain: int) -> None:
-    """Replace a loop by a parallel one; its buffers go to the stack."""
+    """Replace a loop by a parallel one; its buffers are moved to the stack."""
     block = loop.regions[0].blocks[0]
     lower, upper, step = loop.operands
     for op in [op for op in operations(loop) if op.name == "memref.alloc"]:

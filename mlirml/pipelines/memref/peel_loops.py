@@ -1,4 +1,4 @@
-"""Peel loops: the first and last iterations of a serial loop, in which conditions are different, get their own code.
+"""Peel loops: the first and last iterations of a serial loop, for which conditions differ, are peeled.
 
 Before:
     scf.for %i = %c0 to %c100 step %c1 {
@@ -22,8 +22,8 @@ After:
     }
 
 This is index set splitting (M. Wolfe, High performance compilers for parallel computing, 1996, chapter 9) at
-comparisons of the loop variable with numbers near its bounds. What loads what the iteration before has stored is then
-seen, and nothing is chosen in the body of the long part.
+comparisons of the loop variable with constants near its bounds. It exposes loads of values that the previous iteration
+has stored, and leaves no selects in the body of the main loop.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
 
 _PREDICATES = {0: (0, 1), 1: (0, 1), 2: (0,), 3: (1,), 4: (1,), 5: (0,)}
-"""Where a comparison with a number changes, from that number on: eq, ne, slt, sle, sgt, sge."""
+"""The offsets from the constant at which a comparison changes, by predicate: eq, ne, slt, sle, sgt, sge."""
 _CLAMPS: dict[str, Callable[[Range, Range], int | None]] = {
     "arith.maxsi": lambda a, b: 0 if a[0] >= b[1] else 1 if b[0] >= a[1] else None,
     "arith.minsi": lambda a, b: 0 if a[1] <= b[0] else 1 if b[1] <= a[0] else None,
     "arith.minui": lambda a, b: 0 if a[0] >= 0 and a[1] <= b[0] else None,
 }
-"""Which operand an operation gives, by the ranges of both."""
+"""For each operation the operand that it returns, given the ranges of both; None if the ranges do not decide it."""
 
 
 @register(when=ANY_LOOP)
@@ -68,22 +68,22 @@ class PeelLoopsPass(Pass):
 
 
 def match(loop: mlir.Operation, most: int, longest: int) -> list[int]:
-    """The bounds of the parts; `NoMatch` where nothing depends on being near an end."""
+    """The bounds at which to split; raises `NoMatch` if no comparison depends on being near an end."""
     lower, upper, step = map(constant_of, list(loop.operands)[:3])
     if lower is None or upper is None or step != 1 or upper - lower <= 4 * most:
         raise NoMatch("not a long loop of known bounds")
-    inside = [op for op in operations(loop) if op != loop]
-    if len(inside) > longest or any(op.name in ("scf.for", "scf.while", "scf.parallel") for op in inside):
+    ops = [op for op in operations(loop) if op != loop]
+    if len(ops) > longest or any(op.name in ("scf.for", "scf.while", "scf.parallel") for op in ops):
         raise NoMatch("not a small innermost loop")
-    places = {place for op in inside if op.name == "arith.cmpi" for place in changes_of(op, loop)}
-    found = sorted(p for p in places if lower < p <= lower + most or upper - most <= p < upper)
+    changes = {change for op in ops if op.name == "arith.cmpi" for change in changes_of(op, loop)}
+    found = sorted(p for p in changes if lower < p <= lower + most or upper - most <= p < upper)
     if not found:
         raise NoMatch("no condition that changes near an end")
     return [lower, *found, upper]
 
 
 def changes_of(op: mlir.Operation, loop: mlir.Operation) -> list[int]:
-    """The values of the loop variable from which on a comparison gives something else."""
+    """The values of the loop variable at which the result of a comparison changes."""
     variable, (a, b) = loop.regions[0].blocks[0].arguments[0], op.operands
     predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
     number, offset = constant_of(b), offset_of(a, variable)
@@ -93,7 +93,7 @@ def changes_of(op: mlir.Operation, loop: mlir.Operation) -> list[int]:
 
 
 def offset_of(value: mlir.Value, variable: mlir.Value) -> int | None:
-    """How much a value is greater than the loop variable in each iteration, if that is a number."""
+    """The constant difference between a value and the loop variable; None if it is not constant."""
     reader = Reader(lambda _: True)
     found, base = reader.read(value), reader.read(variable)
     if found is None or base is None or not (found - base).is_constant:
@@ -102,15 +102,15 @@ def offset_of(value: mlir.Value, variable: mlir.Value) -> int | None:
 
 
 def build(loop: mlir.Operation, bounds: list[int]) -> None:
-    """Replace a loop by a loop for each part."""
+    """Replace a loop by consecutive loops between the bounds."""
     attributes = {name: loop.attributes[name] for name in loop.attributes}
     step, *values = list(loop.operands)[2:]
     with loop.location, mlir.InsertionPoint(loop):
         for first, end in pairwise(bounds):
-            kinds = [value.type for value in values]
+            types = [value.type for value in values]
             operands = [emit.index(first), emit.index(end), step, *values]
-            part = emit.create("scf.for", operands, kinds, attributes, regions=1)
-            block = emit.block(part, [mlir.IndexType.get(), *kinds])
+            part = emit.create("scf.for", operands, types, attributes, regions=1)
+            block = emit.block(part, [mlir.IndexType.get(), *types])
             with mlir.InsertionPoint(block):
                 known = dict(zip(loop.regions[0].blocks[0].arguments, block.arguments))
                 for op in block_ops(loop.regions[0].blocks[0]):
@@ -123,19 +123,19 @@ def build(loop: mlir.Operation, bounds: list[int]) -> None:
 
 
 def fold_in(loop: mlir.Operation, ranges: Ranges) -> None:
-    """Fold the comparisons, choices and clamps that the ranges of integers decide."""
+    """Fold the comparisons, selects and clamps that integer ranges decide."""
     folded = []
     for op in list(operations(loop)):
         value = decided_value(op, ranges)
         if value is not None:
             op.results[0].replace_all_uses_with(value)
             folded.append(op)
-    for op in reversed(folded):  # not before, as `ranges` knows their results by where these are
+    for op in reversed(folded):  # not earlier, as `ranges` looks up their results
         op.erase()
 
 
 def decided_value(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
-    """What an operation gives, if that is known and another value."""
+    """The operand that an operation returns, if integer ranges decide it."""
     if not op.results or isinstance(op.results[0].type, mlir.ShapedType):
         return None
     if op.name == "arith.select":

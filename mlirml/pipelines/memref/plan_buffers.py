@@ -13,10 +13,10 @@ After:
       ...
     }
 
-A buffer lives from its first to its last use, views of it included. One that is made inside of a loop is the same in
-each round and lives for a part of the loop only; one from outside that a loop uses lives until the loop ends. Big
-buffers are placed first, each at the lowest offset where nothing that lives at the same time lies (greedy by size,
-Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.2).
+A buffer lives from its first to its last use, views of it included. One that is allocated in a loop is the same in each
+iteration and lives for a part of the body only; one from outside that a loop uses lives until the loop ends. Buffers
+get offsets in order of decreasing size, each the lowest at which it overlaps no buffer that is live at the same time
+(greedy by size, Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.2).
 """  # fmt: skip
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlirml.analysis.memory import users_of
-from mlirml.analysis.values import place_in
+from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import HOST
 from mlirml.errors import InternalError
@@ -39,19 +39,20 @@ from mlirml.pipelines.bufferize.destinations import LOOPS
 
 ALIGNMENT = 64
 _PAGE, _BIG, _SPREAD = 4096, 256 << 10, 17 * 64
-"""Big buffers whole pages apart would meet in the same places of the first cache, and loads wait for stores there."""
+"""Big buffers at distances of whole pages would compete for the same sets of the first-level cache, and loads would
+wait for stores to equal addresses modulo a page."""
 PLACES = "mlirml.places"
-"""Attribute of @main: which argument the workspace is, and the offset and size of each slice."""
+"""Attribute of @main: the index of the workspace argument, and the offset and size of each slice."""
 _DEALLOCATIONS = ("memref.dealloc",)
 
 
 @register
 @dataclass(frozen=True)
 class PlanBuffersPass(Pass):
-    """Replace @main's allocations by slices of a workspace argument, each at a multiple of `alignment` bytes.
+    """Replace allocations in @main by slices of a workspace argument, each at a multiple of `alignment` bytes.
 
     Those with the attribute `mlirml.host` share a second one, `mlirml.host_workspace`. With `places`, an attribute
-    notes the number of the argument, and the offset and size of each slice.
+    contains the index of the argument, and the offset and size of each slice.
     """
 
     name = "mlirml-plan-buffers"
@@ -69,16 +70,20 @@ class PlanBuffersPass(Pass):
 
 
 def plan(
-    main: mlir.Operation, allocations: Sequence[mlir.Operation], attribute: str, alignment: int, places: bool = False
+    main: mlir.Operation,
+    allocations: Sequence[mlir.Operation],
+    attribute: str,
+    alignment: int,
+    note_slices: bool = False,
 ) -> None:
-    """Make one argument of some allocations; its size becomes an attribute of @main, and with `places`, the slices."""
+    """Replace allocations by slices of one argument; its size, and optionally its slices, become attributes."""
     lifetimes = find_lifetimes(main, allocations, alignment)
-    if places:
+    if note_slices:
         lifetimes = list(map(spread, lifetimes))
-    offsets, size = place(lifetimes)
+    offsets, size = assign_offsets(lifetimes)
     with main.context:
         main.attributes[attribute] = emit.i64(size)
-        if places and len(allocations) > 1 and not starts_with_bytes(allocations, offsets):
+        if note_slices and len(allocations) > 1 and not starts_with_bytes(allocations, offsets):
             slices = [number for offset, life in zip(offsets, lifetimes) for number in (offset, life.size)]
             number = len(main.regions[0].blocks[0].arguments)
             main.attributes[PLACES] = mlir.DenseI64ArrayAttr.get([number, *slices])
@@ -87,14 +92,14 @@ def plan(
 
 
 def starts_with_bytes(allocations: Sequence[mlir.Operation], offsets: Sequence[int]) -> bool:
-    """True if bytes lie at the beginning: a place among them, counted from there, looks like the offset of a slice."""
-    kinds = (mlir.MemRefType(op.results[0].type).element_type for op, at in zip(allocations, offsets) if not at)
-    return any(isinstance(kind, mlir.IntegerType) and kind.width <= 8 for kind in kinds)
+    """True if the first slice has byte elements: addresses of its elements would look like offsets of slices."""
+    element_types = (mlir.MemRefType(op.results[0].type).element_type for op, at in zip(allocations, offsets) if not at)
+    return any(isinstance(element_type, mlir.IntegerType) and element_type.width <= 8 for element_type in element_types)
 
 
 @dataclass(frozen=True)
 class Lifetime:
-    """Numbers of the first and last operation that may use a buffer, and its size in bytes."""
+    """The indices of the first and last operation that may use a buffer, and its size in bytes."""
 
     first: int
     last: int
@@ -102,30 +107,30 @@ class Lifetime:
 
 
 def replace_empty_arguments(main: mlir.Operation) -> None:
-    """Arguments without elements get a type that the bare-pointer convention takes; nothing is ever read of them."""
+    """Replace arguments without elements, which are never read, by types that the bare-pointer convention accepts."""
     body = main.regions[0].blocks[0]
     for argument in body.arguments:
-        kind = argument.type
-        if isinstance(kind, mlir.MemRefType) and 0 in kind.shape:
+        argument_type = argument.type
+        if isinstance(argument_type, mlir.MemRefType) and 0 in argument_type.shape:
             with main.location, mlir.InsertionPoint.at_block_begin(body):
-                argument.set_type(mlir.MemRefType.get([1], kind.element_type))
+                argument.set_type(mlir.MemRefType.get([1], argument_type.element_type))
                 attributes = {"operandSegmentSizes": emit.segments(0, 0)}
-                nothing = emit.create("memref.alloca", (), [kind], attributes)
+                nothing = emit.create("memref.alloca", (), [argument_type], attributes)
             argument.replace_all_uses_with(nothing.results[0])
     set_function_type(main)
 
 
 def erase_unused(allocation: mlir.Operation) -> bool:
-    """Erase an allocation that nothing uses."""
+    """Erase an allocation without uses; returns True if it was erased."""
     unused = not any(True for _ in allocation.results[0].uses)
     if unused:
         allocation.erase()
     return unused
 
 
-def byte_size(kind: mlir.Type, alignment: int = ALIGNMENT) -> int:
-    """The bytes of a static memref, rounded up to the alignment."""
-    memref = mlir.MemRefType(kind)
+def byte_size(memref_type: mlir.Type, alignment: int = ALIGNMENT) -> int:
+    """The size of a static memref in bytes, rounded up to the alignment."""
+    memref = mlir.MemRefType(memref_type)
     element = memref.element_type
     if isinstance(element, mlir.VectorType):
         vector = mlir.VectorType(element)
@@ -137,7 +142,7 @@ def byte_size(kind: mlir.Type, alignment: int = ALIGNMENT) -> int:
 
 
 def spread(life: Lifetime) -> Lifetime:
-    """A big buffer of whole pages ends a little behind them, so that the next does not begin at a page."""
+    """Extend a big buffer of whole pages by a few lines, so that the next one does not start at a page boundary."""
     return replace(life, size=life.size + _SPREAD) if life.size >= _BIG and not life.size % _PAGE else life
 
 
@@ -155,15 +160,15 @@ def find_lifetimes(
         if is_in_parallel(allocation):
             raise InternalError(f"a buffer is allocated inside a parallel loop: {allocation}")
         if any(is_carried(user, allocation) for user in touching):
-            raise InternalError(f"a buffer of one round of a loop is carried to the next: {allocation}")
-        places = [spans[place] for place in places_in_one_block(allocation, touching)]
-        first, last = min(start for start, _ in places), max(end for _, end in places)
+            raise InternalError(f"a buffer of one iteration of a loop is carried to the next: {allocation}")
+        accesses = [spans[op] for op in ancestors_in_one_block(allocation, touching)]
+        first, last = min(start for start, _ in accesses), max(end for _, end in accesses)
         lifetimes.append(Lifetime(first, last, byte_size(allocation.results[0].type, alignment)))
     return lifetimes
 
 
 def number_operations(block: mlir.Block, spans: dict[mlir.Operation, tuple[int, int]], number: int) -> int:
-    """Number operations in their order, those in regions after the one that holds them; the next number."""
+    """Number operations in program order, nested ones after their parent; returns the next number."""
     for op in block_ops(block):
         start = number
         number += 1
@@ -175,26 +180,26 @@ def number_operations(block: mlir.Block, spans: dict[mlir.Operation, tuple[int, 
     return number
 
 
-def places_in_one_block(allocation: mlir.Operation, touching: Sequence[mlir.Operation]) -> list[mlir.Operation]:
-    """The operations that use a buffer, or hold those that do, in the innermost block that holds them all."""
+def ancestors_in_one_block(allocation: mlir.Operation, touching: Sequence[mlir.Operation]) -> list[mlir.Operation]:
+    """The users of a buffer, or their ancestors, in the innermost block that contains them all."""
     block = allocation.block
     while True:
-        places = [place_in(op, block) for op in touching or (allocation,)]
-        found = [place for place in places if place is not None]
-        if len(found) == len(places):
+        ancestors = [ancestor_in(op, block) for op in touching or (allocation,)]
+        found = [ancestor for ancestor in ancestors if ancestor is not None]
+        if len(found) == len(ancestors):
             return found
         block = block.owner.operation.block
 
 
 def is_carried(user: mlir.Operation, allocation: mlir.Operation) -> bool:
-    """True if an operation ends the round of a loop in which a buffer is allocated, and passes the buffer on."""
+    """True if an operation yields a buffer from the loop iteration in which it is allocated."""
     if user.name not in ("scf.yield", "scf.condition") or user.parent.operation.name not in LOOPS:
         return False
-    return place_in(allocation, user.block) is not None
+    return ancestor_in(allocation, user.block) is not None
 
 
 def users(op: mlir.Operation) -> list[mlir.Operation]:
-    """Every operation that touches a buffer, also through views; deallocations are removed on the way."""
+    """Every operation that accesses a buffer, also through views; deallocations are erased."""
     found: tuple[list[mlir.Operation], list[mlir.Operation]] = [], []
     for user in users_of(op.results):
         found[user.name in _DEALLOCATIONS].append(user)
@@ -211,8 +216,8 @@ def is_in_parallel(op: mlir.Operation) -> bool:
     return parent is not None
 
 
-def place(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
-    """An offset for each lifetime, and the size of the whole: the largest first, each into the first gap for it."""
+def assign_offsets(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
+    """An offset for each lifetime, and the total size: the largest first, each in the first gap that is big enough."""
     sizes, firsts, lasts = (np.array([getattr(life, name) for life in lifetimes]) for name in ("size", "first", "last"))
     offsets = np.zeros(len(lifetimes), np.int64)
     order = np.lexsort((np.arange(len(lifetimes)), -sizes))
@@ -221,9 +226,9 @@ def place(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
         taken = placed[(firsts[placed] <= lasts[number]) & (lasts[placed] >= firsts[number])]
         taken = taken[np.argsort(offsets[taken], kind="stable")]
         ends = np.maximum.accumulate(offsets[taken] + sizes[taken])
-        before = np.concatenate([[0], ends])  # where the memory before each of them, and behind the last one, begins
-        gaps = np.flatnonzero(offsets[taken] - before[:-1] >= sizes[number])
-        offsets[number] = before[gaps[0] if len(gaps) else -1]
+        starts = np.concatenate([[0], ends])  # the start of the gap before each of them, and after the last one
+        gaps = np.flatnonzero(offsets[taken] - starts[:-1] >= sizes[number])
+        offsets[number] = starts[gaps[0] if len(gaps) else -1]
     return [int(offset) for offset in offsets], int(max(offsets + sizes, default=0))
 
 

@@ -1,4 +1,4 @@
-"""Prove parallel: mark loops over elements whose rounds do not depend on each other.
+"""Prove parallel: mark loops over elements whose iterations are independent.
 
 Before:
     scf.for %i = %c0 to %c4096 step %c1 {
@@ -11,8 +11,9 @@ After:
       memref.store %x, %b[%i] : memref<4096xf32>
     } {mlirml.parallel}
 
-Every array that is stored into must be indexed by the loop variable plus one number, in the same dimension wherever it
-is read or stored. Buffers of different roots do not overlap. `mlirml-parallelize-loops` decides what runs on the pool.
+Every array that is stored to must be indexed by the loop variable plus one constant, in the same dimension of all its
+loads and stores. Buffers of different roots do not overlap. `mlirml-parallelize-loops` decides which loops run on the
+pool.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ from mlirml.ir.bindings import defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
 
 INDEPENDENT = "mlirml.parallel"
-"""Marks loops whose rounds may run at the same time."""
+"""Marks loops whose iterations may run concurrently."""
 
 
 @register
 @dataclass(frozen=True)
 class ProveParallelPass(Pass):
-    """Find loops without dependences between their rounds."""
+    """Mark loops without loop-carried dependences."""
 
     name = "mlirml-prove-parallel"
 
@@ -41,7 +42,7 @@ class ProveParallelPass(Pass):
 
 
 def root_of(value: mlir.Value) -> mlir.Value:
-    """The buffer that a view is one of."""
+    """The buffer that a value is a view of."""
     op = defining_op(value)
     while op is not None and op.operands and isinstance(op.operands[0].type, mlir.MemRefType):
         value = op.operands[0]
@@ -49,12 +50,12 @@ def root_of(value: mlir.Value) -> mlir.Value:
     return value
 
 
-def is_independent(loop: mlir.Operation, inside: list[mlir.Operation]) -> bool:
-    """True if every array that is stored into is indexed by the loop variable in one dimension, always equally."""
+def is_independent(loop: mlir.Operation, ops: list[mlir.Operation]) -> bool:
+    """True if each stored array is always indexed by the loop variable plus one constant in one dimension."""
     variable = loop.regions[0].blocks[0].arguments[0]
-    places: dict[mlir.Value, set[tuple[int, int]]] = {}
+    dimensions: dict[mlir.Value, set[tuple[int, int]]] = {}
     stored: set[mlir.Value] = set()
-    for op in inside:
+    for op in ops:
         if op.name not in ("memref.load", "memref.store"):
             if any(isinstance(value.type, mlir.MemRefType) for value in (*op.operands, *op.results)):
                 return False
@@ -67,12 +68,12 @@ def is_independent(loop: mlir.Operation, inside: list[mlir.Operation]) -> bool:
             stored.add(array)
         distances = ((d, distance(index, variable)) for d, index in enumerate(indices))
         found = {(d, steps) for d, steps in distances if steps is not None}
-        places[array] = places[array] & found if array in places else found
-    return bool(stored) and all(places[array] for array in stored)
+        dimensions[array] = dimensions[array] & found if array in dimensions else found
+    return bool(stored) and all(dimensions[array] for array in stored)
 
 
 def distance(index: mlir.Value, variable: mlir.Value) -> int | None:
-    """How far an index is from the loop variable; None where that is not a constant."""
+    """The constant difference between an index and the loop variable; None if it is not constant."""
     if index == variable:
         return 0
     op = defining_op(index)

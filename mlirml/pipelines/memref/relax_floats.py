@@ -1,4 +1,4 @@
-"""Relax floats: in loops over elements, products and sums may be fused, and running sums added up in another order.
+"""Relax floats: in loops over elements, products and sums may be contracted, and running sums reassociated.
 
 Before:
     %s = scf.for %i = %c0 to %n step %c1 iter_args(%total = %zero) -> (f32) {
@@ -15,8 +15,8 @@ After:
       scf.yield %sum : f32
     }
 
-LLVM then uses fused multiply-adds, and vectorises the sum, as is done for the sums of array functions. A running sum or
-product is carried by the loop, or kept in an element that the loop does not move.
+LLVM then uses fused multiply-adds, and vectorises the sum, as for the sums of array functions. A running sum or product
+is loop-carried, or is in an element with loop-invariant index.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _WIDTHS = ("f32", "f64")
 @register
 @dataclass(frozen=True)
 class RelaxFloatsPass(Pass):
-    """Mark float arithmetic in the bodies of loops; operations on whole arrays have their own rules."""
+    """Set fast-math flags on float arithmetic in loop bodies; operations on whole arrays have their own rules."""
 
     name = "mlirml-relax-floats"
 
@@ -57,7 +57,7 @@ class RelaxFloatsPass(Pass):
 
 
 def arithmetic(block: mlir.Block) -> Iterator[mlir.Operation]:
-    """The float operations of a loop body and of branches in it, those of inner loops left out."""
+    """The float operations of a loop body and of branches in it, without those of inner loops."""
     for op in block_ops(block):
         if op.name in _CONTRACTED and str(op.results[0].type) in _WIDTHS:
             yield op
@@ -68,7 +68,7 @@ def arithmetic(block: mlir.Block) -> Iterator[mlir.Operation]:
 
 
 def accumulations(loop: mlir.Operation) -> Iterator[mlir.Operation]:
-    """The additions and multiplications that a running sum or product of a loop consists of."""
+    """The additions and multiplications of running sums and products of a loop."""
     block = loop.regions[0].blocks[0]
     *ops, final = block_ops(block)
     for argument, value in zip(list(block.arguments)[1:], final.operands, strict=True):
@@ -86,14 +86,14 @@ def accumulations(loop: mlir.Operation) -> Iterator[mlir.Operation]:
 
 
 def is_running(op: mlir.Operation, total: mlir.Value) -> bool:
-    """True if an operation adds something to a running total, or multiplies it, and nothing else reads either."""
+    """True if an operation accumulates into `total`, and both values have no other use."""
     if op.name not in _SUMS or str(total.type) not in _WIDTHS or (op.name == "arith.subf" and op.operands[0] != total):
         return False
     return [use.owner.operation for use in total.uses] == [op] and sum(1 for _ in op.results[0].uses) == 1
 
 
 def is_fixed(operands: list[mlir.Value], block: mlir.Block) -> bool:
-    """True if a store goes to the same place in every round: its buffer and indices are from outside of the body."""
+    """True if a store has a loop-invariant buffer and indices."""
     return all(owner_block(value) != block for value in list(operands)[1:])
 
 
@@ -104,7 +104,7 @@ def owner_block(value: mlir.Value) -> mlir.Block:
 
 
 def is_load_of(load: mlir.Operation, store: mlir.Operation) -> bool:
-    """True if an operation loads the element that a later one of its block stores into."""
+    """True if `load` reads the element that `store`, later in its block, writes."""
     if load.name != "memref.load" or load.block != store.block:
         return False
     return list(load.operands) == list(store.operands)[1:]

@@ -1,4 +1,4 @@
-"""Share buffers: what loops compute of the last elements that they read of a buffer goes into that buffer.
+"""Share buffers: a loop nest that contains the last reads of a buffer writes its result into that buffer.
 
 Before:
     %a = memref.alloc() : memref<8x9xf64>
@@ -20,8 +20,8 @@ After:
       }
     }
 
-Each element is read before it is stored, in the same round, and no other round touches it. Bufferization does so for
-operations that are elementwise alone; fused ones may sum up as well.
+Each element is read before it is stored, in the same iteration, and no other iteration accesses it. Bufferization does
+so for elementwise operations only; fused ones may contain reductions as well.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 
 from mlirml.analysis.trip_counts import constant_of
-from mlirml.analysis.values import place_in
+from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
 from mlirml.passes import NoMatch, Pass, register
@@ -43,7 +43,7 @@ _LOOPS = ("scf.for", "scf.parallel")
 @register
 @dataclass(frozen=True)
 class ShareBuffersPass(Pass):
-    """Let buffers of at least `least` bytes begin where others end."""
+    """Reuse buffers of at least `least` bytes after their last reads."""
 
     name = "mlirml-share-buffers"
     least: int = 256
@@ -55,7 +55,7 @@ class ShareBuffersPass(Pass):
 
     def _share(self, block: mlir.Block) -> None:
         ops = block_ops(block)
-        numbers = {op: number for number, op in enumerate(ops)}  # before anything is changed: hashes change with it
+        numbers = {op: number for number, op in enumerate(ops)}  # before any change, as it changes hashes
         found: list[Buffer] = []
         for op in ops:
             if op.name == "memref.alloc" and bytes_of(op) >= self.least:
@@ -78,10 +78,10 @@ class ShareBuffersPass(Pass):
 
 @dataclass(frozen=True, eq=False)
 class Buffer:
-    """An allocation, and the operations that use it, in the last place that does all of them.
+    """An allocation, and the last top-level operation that contains all of its users.
 
-    The numbers are those of operations of its block: itself, the first that uses it or a view of it, the first and the
-    last that access it.
+    The numbers are the positions of operations in its block: the allocation, the first use of it or of a view, the
+    first and the last access.
     """
 
     alloc: mlir.Operation
@@ -100,18 +100,18 @@ def bytes_of(alloc: mlir.Operation) -> int:
 
 
 def match_buffer(alloc: mlir.Operation, numbers: dict[mlir.Operation, int]) -> Buffer:
-    """When a buffer is accessed; raises `NoMatch` where that cannot be told."""
+    """The lifetime of a buffer; raises `NoMatch` if it is not known."""
     touching = users(alloc)
-    places = []
+    positions = []
     for user in touching:
-        place = place_in(user, alloc.block)
-        if place is None or user.name in ("scf.yield", "scf.condition", "func.return"):
+        position = ancestor_in(user, alloc.block)
+        if position is None or user.name in ("scf.yield", "scf.condition", "func.return"):
             raise NoMatch("it is passed on")
-        places.append(numbers[place])
-    accessed = [place for place, user in zip(places, touching) if not is_view(user)]
+        positions.append(numbers[position])
+    accessed = [position for position, user in zip(positions, touching) if not is_view(user)]
     if not accessed:
         raise NoMatch("it is not used")
-    return Buffer(alloc, numbers[alloc], min(places), min(accessed), max(accessed), tuple(touching))
+    return Buffer(alloc, numbers[alloc], min(positions), min(accessed), max(accessed), tuple(touching))
 
 
 def is_view(op: mlir.Operation) -> bool:
@@ -119,7 +119,7 @@ def is_view(op: mlir.Operation) -> bool:
 
 
 def may_follow(old: Buffer, new: Buffer, nest: mlir.Operation) -> bool:
-    """True if each element of `new` is stored behind the only time that loops read the one of `old`."""
+    """True if each element of `new` is stored after the only iteration that reads the element of `old`."""
     if nest.name not in _LOOPS or old.alloc.results[0].type != new.alloc.results[0].type:
         return False
     if old.place > new.first or old.begin == old.end:
@@ -130,20 +130,23 @@ def may_follow(old: Buffer, new: Buffer, nest: mlir.Operation) -> bool:
         return False
     if any(op.name != "memref.store" for op in stores):
         return False
-    inner, places = loads[0].block, [list(op.operands)[1:] for op in loads] + [list(op.operands)[2:] for op in stores]
+    inner, index_lists = (
+        loads[0].block,
+        [list(op.operands)[1:] for op in loads] + [list(op.operands)[2:] for op in stores],
+    )
     views = [op.operands[0] for op in loads] + [op.operands[1] for op in stores]
-    if any(op.block != inner for op in (*loads, *stores)) or any(place != places[0] for place in places):
+    if any(op.block != inner for op in (*loads, *stores)) or any(indices != index_lists[0] for indices in index_lists):
         return False
     if any(view.type != views[0].type or not is_whole(view) for view in views):
         return False
     if not all(load.is_before_in_block(store) for load in loads for store in stores):
         return False
-    return is_once(places[0], views[0].type, inner, nest)
+    return visits_each_element_once(index_lists[0], views[0].type, inner, nest)
 
 
 def is_within(op: mlir.Operation, nest: mlir.Operation) -> bool:
-    """True if an operation stands somewhere in loops."""
-    return place_in(op, nest.regions[0].blocks[0]) is not None
+    """True if `op` is nested in the loops of `nest`."""
+    return ancestor_in(op, nest.regions[0].blocks[0]) is not None
 
 
 def is_whole(value: mlir.Value) -> bool:
@@ -154,29 +157,31 @@ def is_whole(value: mlir.Value) -> bool:
     return op is not None and op.name == "memref.alloc"
 
 
-def is_once(indices: list[mlir.Value], kind: mlir.MemRefType, block: mlir.Block, nest: mlir.Operation) -> bool:
-    """True if every round of loops is at another element."""
+def visits_each_element_once(
+    indices: list[mlir.Value], memref_type: mlir.MemRefType, block: mlir.Block, nest: mlir.Operation
+) -> bool:
+    """True if every iteration of the nest accesses another element."""
     try:
-        rounds = rounds_of(block, nest)
+        loops = steps_and_trip_counts(block, nest)
         steps: dict[mlir.Value, int] = {}
         stride = 1
-        for index, size in zip(reversed(indices), reversed(mlir.MemRefType(kind).shape), strict=True):
+        for index, size in zip(reversed(indices), reversed(mlir.MemRefType(memref_type).shape), strict=True):
             for variable, factor in linear(index).items():
                 steps[variable] = steps.get(variable, 0) + factor * stride
             stride *= size
     except NoMatch:
         return False
     reached = 0
-    moved = sorted((abs(steps.get(v, 0)) * step, count) for v, (step, count) in rounds.items() if count > 1)
+    moved = sorted((abs(steps.get(v, 0)) * step, count) for v, (step, count) in loops.items() if count > 1)
     for step, count in moved:
         if step <= reached:
             return False
         reached += step * (count - 1)
-    return all(variable in rounds for variable in steps)
+    return all(variable in loops for variable in steps)
 
 
-def rounds_of(block: mlir.Block, nest: mlir.Operation) -> dict[mlir.Value, tuple[int, int]]:
-    """The variables of the loops around a block up to `nest`, with their steps and how many rounds they go."""
+def steps_and_trip_counts(block: mlir.Block, nest: mlir.Operation) -> dict[mlir.Value, tuple[int, int]]:
+    """The variables of the loops around a block up to `nest`, with their steps and trip counts."""
     found: dict[mlir.Value, tuple[int, int]] = {}
     while True:
         loop = block.owner.operation
@@ -192,7 +197,7 @@ def rounds_of(block: mlir.Block, nest: mlir.Operation) -> dict[mlir.Value, tuple
 
 
 def linear(index: mlir.Value) -> dict[mlir.Value, int]:
-    """The factors of variables that an index is a sum of, but for a constant."""
+    """The coefficients of the variables in an affine index, without its constant."""
     if constant_of(index) is not None:
         return {}
     op = defining_op(index)

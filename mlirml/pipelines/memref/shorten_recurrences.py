@@ -1,4 +1,4 @@
-"""Shorten recurrences: what the iteration before has stored is added last, as the rest of a sum need not wait for it.
+"""Shorten recurrences: float sums are reassociated so that the loop-carried value is added last.
 
 Before:
     scf.for %j = %c1 to %n step %c1 {
@@ -19,11 +19,10 @@ After:
       memref.store %2, %x[%j]
     }
 
-An iteration takes as long as the operations between the element that it reads and the one that it stores. Terms may be
-computed of the stored elements; what was stored longest ago comes first. Sums of floats are added up in another order,
-as those of arrays are. Of two products that are added, LLVM makes the first one a part of a fused multiply-add: where
-only the other one is computed of what the loop carries, the flag `contract` of the first is taken off, as the sum waits
-for the other one.
+The latency of an iteration is that of the operations between the load of a loop-carried element and the store. Terms
+may depend on stored elements; those stored the most iterations ago are added first. Float sums are reassociated, as in
+array functions. Of two products that are added, LLVM fuses the first one into a multiply-add: if only the second one
+depends on loop-carried values, the flag `contract` is removed from the first, as the sum waits for the second.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _NEVER = 1 << 62
 @register
 @dataclass(frozen=True)
 class ShortenRecurrencesPass(Pass):
-    """Reorder sums of floats in innermost loops, and fuse the products that the loop waits for."""
+    """Reassociate float sums in innermost loops, and fuse the products on the critical path."""
 
     name = "mlirml-shorten-recurrences"
 
@@ -57,14 +56,14 @@ class ShortenRecurrencesPass(Pass):
 
 @dataclass(frozen=True, eq=False)
 class Term:
-    """What a sum adds, or subtracts."""
+    """An operand of a sum, added or subtracted."""
 
     value: mlir.Value
     negative: bool
 
 
 def early_products(loop: mlir.Operation) -> list[mlir.Operation]:
-    """The products that do not depend on carried values, each added to one that does and used by nothing else."""
+    """The products that do not depend on loop-carried values, whose only use is an addition to one that does."""
     block = loop.regions[0].blocks[0]
     ops = block_ops(block)
     if any(op.regions for op in ops):
@@ -84,13 +83,13 @@ def early_products(loop: mlir.Operation) -> list[mlir.Operation]:
 
 
 def is_fusible(op: mlir.Operation) -> bool:
-    """True if an operation is a product that may be fused with the one addition that uses it."""
+    """True if an operation is a product that may be contracted with the one addition that uses it."""
     alone = len(list(op.results[0].uses)) == 1
     return op.name == "arith.mulf" and alone and str(op.attributes["fastmath"]) == "#arith.fastmath<contract>"
 
 
 def match_sum(loop: mlir.Operation) -> tuple[list[Term], list[mlir.Operation]]:
-    """The terms of a sum in the order in which they are there early enough, and its additions, the last one first."""
+    """The terms of a sum ordered by when they are available, and its additions, the root first."""
     block = loop.regions[0].blocks[0]
     ops = block_ops(block)
     stores = [op for op in ops if op.name == "memref.store"]
@@ -109,7 +108,7 @@ def match_sum(loop: mlir.Operation) -> tuple[list[Term], list[mlir.Operation]]:
 
 
 def lags_of(ops: list[mlir.Operation], store: mlir.Operation, loop: mlir.Operation) -> dict[mlir.Value, int]:
-    """How many iterations ago `store` has stored what a value is computed of, at least; nothing for other values."""
+    """For each value that depends on `store`: the least number of iterations since that store."""
     lags: dict[mlir.Value, int] = {}
     for op in ops:
         lag = lag_of(op, store, loop)
@@ -121,7 +120,7 @@ def lags_of(ops: list[mlir.Operation], store: mlir.Operation, loop: mlir.Operati
 
 
 def lag_of(op: mlir.Operation, store: mlir.Operation, loop: mlir.Operation) -> int | None:
-    """How many iterations ago `store` has stored what an operation loads; None if it does not load such."""
+    """The number of iterations between `store` and the load `op` of its element; None if `op` does not load it."""
     if op.name != "memref.load" or op.operands[0] != store.operands[1]:
         return None
     variable, step = loop.regions[0].blocks[0].arguments[0], constant_of(loop.operands[2])
@@ -140,13 +139,13 @@ def lag_of(op: mlir.Operation, store: mlir.Operation, loop: mlir.Operation) -> i
 
 
 def is_part(op: mlir.Operation) -> bool:
-    """True if an addition is a term of another one only."""
+    """True if the only use of an addition is as a term of another one."""
     users = [use.owner.operation for use in op.results[0].uses]
     return len(users) == 1 and users[0].name in _ADDITIONS and users[0].block == op.block
 
 
 def terms_of(root: mlir.Operation, block: mlir.Block) -> tuple[list[Term], list[mlir.Operation]]:
-    """What a tree of additions and subtractions adds up, from left to right, and these from the root on."""
+    """The terms of a tree of additions and subtractions, from left to right, and its operations from the root on."""
     terms: list[Term] = []
     sums: list[mlir.Operation] = []
     todo = [Term(root.results[0], negative=False)]
@@ -163,7 +162,7 @@ def terms_of(root: mlir.Operation, block: mlir.Block) -> tuple[list[Term], list[
 
 
 def reorder(terms: list[Term], sums: list[mlir.Operation]) -> None:
-    """Build a sum again in front of its last addition."""
+    """Rebuild a sum from its reordered terms before its last addition."""
     root = sums[0]
     attributes = {name: root.attributes[name] for name in root.attributes}
     first = next((term for term in terms[:-1] if not term.negative), terms[0])

@@ -1,4 +1,4 @@
-"""Sink operations: in loops that stay scalar, what takes long and only one side of a select needs is under a branch.
+"""Sink operations: in loops that are not vectorised, slow operations that only one side of a select needs get a branch.
 
 Before:
     %e = math.exp %x : f64
@@ -22,16 +22,15 @@ After:
       memref.store %y, %x[%i] : memref<8xf64>
     }
 
-`if` and `or` are captured as selects, since those can be raised and vectorised. Where an iteration waits for the one
-before it, they are computed one by one, and both sides of each. Selects by one condition share the branch, that of a
-store, too.
+`if` and `or` are captured as selects, since those can be raised and vectorised. In a loop with a recurrence selects are
+executed as scalars, and both of their sides. Selects by one condition share the branch, also with a store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mlirml.analysis.values import place_in, used_values
+from mlirml.analysis.values import ancestor_in, used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
@@ -54,7 +53,7 @@ _STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class SinkOperationsPass(Pass):
-    """Put operations that take at least `least` cycles under branches."""
+    """Sink operations that take at least `least` cycles into branches."""
 
     name = "mlirml-sink-operations"
     least: int = 12
@@ -63,8 +62,8 @@ class SinkOperationsPass(Pass):
         for loop in named_operations(module, ("scf.for", "scf.while")):
             if is_serial(loop):
                 for store in [op for block in _own_blocks(loop) for op in block_ops(block)[::-1] if op.name == _STORE]:
-                    while (kept := match_kept(store)) is not None:  # by a select of selects, once for each
-                        build_store(store, kept)
+                    while (found := match_conditional_store(store)) is not None:  # once for each of nested selects
+                        build_store(store, found)
                 for branch in [op for block in _own_blocks(loop) for op in block_ops(block) if op.name == "scf.if"]:
                     choice = match_joined(branch)
                     if choice is not None:
@@ -73,7 +72,7 @@ class SinkOperationsPass(Pass):
                     self.sink_in(block)
 
     def sink_in(self, block: mlir.Block) -> None:
-        """Make branches in a block, and in those branches."""
+        """Create branches in a block, and in those branches."""
         for op in block_ops(block)[::-1]:
             if op.name in _CHOICES and op.results:
                 choice = match_choice(op, self.least)
@@ -86,16 +85,16 @@ class SinkOperationsPass(Pass):
 
 @dataclass(frozen=True)
 class Choice:
-    """Selects by one condition, the last of which is at `place`, and the operations that only one side needs."""
+    """Selects by one condition, the last of which is `insertion`, and the operations that only one side needs."""
 
     condition: mlir.Value
-    place: mlir.Operation
+    insertion: mlir.Operation
     selects: tuple[mlir.Operation, ...]
     sides: tuple[list[mlir.Operation], list[mlir.Operation]]
 
 
 def _own_blocks(loop: mlir.Operation) -> Iterator[mlir.Block]:
-    """The blocks of a loop and of branches in it, without those of loops in it."""
+    """The blocks of a loop and of branches in it, without those of inner loops."""
     for region in loop.regions:
         for block in region.blocks:
             yield block
@@ -105,14 +104,14 @@ def _own_blocks(loop: mlir.Operation) -> Iterator[mlir.Block]:
 
 
 def is_serial(loop: mlir.Operation) -> bool:
-    """True if LLVM cannot vectorise a loop: it has no count, has loops in it, or its iterations wait for each other."""
+    """True if LLVM cannot vectorise a loop: it is a `while`, has inner loops, or has a recurrence."""
     if loop.name == "scf.while" or any(op.name in LOOPS for op in operations(loop) if op != loop):
         return True
     return _waits(loop) or _reads_other_elements(loop)
 
 
 def _waits(loop: mlir.Operation) -> bool:
-    """True if a comparison needs what is carried, other than that for a minimum or maximum."""
+    """True if a comparison depends on loop-carried values, other than that of a minimum or maximum."""
     block = loop.regions[0].blocks[0]
     known: set[mlir.Value] = set()
     for carried in list(block.arguments)[1:]:
@@ -131,7 +130,7 @@ def _waits(loop: mlir.Operation) -> bool:
 
 
 def _reads_other_elements(loop: mlir.Operation) -> bool:
-    """True if it loads elements of an array of which it stores others."""
+    """True if a loop loads other elements of an array that it stores to."""
     found = list(operations(loop))
     stores = [op for op in found if op.name == "memref.store"]
     for op in found:
@@ -143,7 +142,7 @@ def _reads_other_elements(loop: mlir.Operation) -> bool:
 
 
 def match_choice(last: mlir.Operation, least: int) -> Choice | None:
-    """The selects by the condition of `last`, if one side of them takes long; None else."""
+    """The selects by the condition of `last`, if one side of them is slow; else None."""
     if any(isinstance(value.type, (mlir.VectorType, mlir.ShapedType)) for value in last.results):
         return None
     for condition in list(last.operands)[: 1 if last.name == "arith.select" else 2]:
@@ -161,7 +160,7 @@ def match_choice(last: mlir.Operation, least: int) -> Choice | None:
 def match_joined(branch: mlir.Operation) -> Choice | None:
     """The selects after a branch by the same condition, or its negation, that may move into it; None if none may.
 
-    The branch is there in any case, and after it the processor need not wait for what only the other side computes.
+    The branch exists in any case, and after it the processor need not wait for operations of the other side.
     """
     if branch.name != "scf.if" or len(branch.results):
         return None
@@ -182,7 +181,7 @@ def match_joined(branch: mlir.Operation) -> Choice | None:
 
 
 def negated(condition: mlir.Value) -> mlir.Value | None:
-    """What a condition is the negation of; None for any other."""
+    """The operand of a negated condition; None for other conditions."""
     op = defining_op(condition)
     if op is None or op.name != "arith.xori" or not is_true(op.operands[1]):
         return None
@@ -196,15 +195,15 @@ def is_true(value: mlir.Value) -> bool:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A store of what `select` chooses: a new value, or what `load` has found there, if `side` is not its condition."""
+class ConditionalStore:
+    """A store of a `select` between a new value and the old element, which is the false value if `side`."""
 
     select: mlir.Operation
     side: bool
 
 
-def match_kept(store: mlir.Operation) -> Kept | None:
-    """True if an operation stores what is there already, or something new, by a select."""
+def match_conditional_store(store: mlir.Operation) -> ConditionalStore | None:
+    """Match a store that either stores a new value or the element that is in memory already."""
     select = defining_op(store.operands[0]) if store.name == _STORE else None
     if select is None or select.name != "arith.select" or select.block != store.block or not _is_used_once(select):
         return None
@@ -215,7 +214,7 @@ def match_kept(store: mlir.Operation) -> Kept | None:
         ops = block_ops(store.block)
         between = ops[ops.index(load) + 1 : ops.index(store)]
         if list(load.operands) == list(store.operands)[1:] and not any(o.name.startswith(_STORES) for o in between):
-            return Kept(select, side)
+            return ConditionalStore(select, side)
     return None
 
 
@@ -223,13 +222,13 @@ def _is_used_once(op: mlir.Operation) -> bool:
     return sum(1 for _ in op.results[0].uses) == 1
 
 
-def build_store(store: mlir.Operation, kept: Kept) -> None:
-    """Store only where something new is, and compute there what nothing else needs."""
-    select, block = kept.select, store.block
-    chosen, value = select.operands[0], select.operands[1 if kept.side else 2]
+def build_store(store: mlir.Operation, conditional: ConditionalStore) -> None:
+    """Store only if the value is new, and sink the operations that only the new value needs."""
+    select, block = conditional.select, store.block
+    chosen, value = select.operands[0], select.operands[1 if conditional.side else 2]
     condition = chosen
     with store.location, mlir.InsertionPoint(store):
-        if not kept.side:
+        if not conditional.side:
             condition = emit.same_type("arith.xori", condition, emit.number(condition.type, 1))
         branch = emit.create("scf.if", [condition], regions=2)
         with mlir.InsertionPoint(emit.block(branch, [])):
@@ -246,9 +245,9 @@ def build_store(store: mlir.Operation, kept: Kept) -> None:
         if _may_move(op, stored) and all(user in found for user in users):
             op.move_before(found[-1])
             found.append(op)
-    for op in found:  # a place that matters only there
+    for op in found:  # selects by the same condition are decided in the branch
         if op.name == "arith.select" and op.operands[0] == chosen:
-            op.results[0].replace_all_uses_with(op.operands[1 if kept.side else 2])
+            op.results[0].replace_all_uses_with(op.operands[1 if conditional.side else 2])
 
 
 def _is_bool(value: mlir.Value) -> bool:
@@ -256,7 +255,7 @@ def _is_bool(value: mlir.Value) -> bool:
 
 
 def likely_side(condition: mlir.Value) -> bool | None:
-    """True if a condition is true or false nearly always: floats are rarely equal, and rarely NaN. None if unknown."""
+    """True or False if a condition nearly always is: floats are rarely equal, and rarely NaN; None if unknown."""
     op = defining_op(condition)
     if op is None:
         return None
@@ -279,13 +278,13 @@ def _selects_by(condition: mlir.Value, last: mlir.Operation) -> Iterator[mlir.Op
 
 
 def _users_follow(op: mlir.Operation, last: mlir.Operation) -> bool:
-    """True if all that needs the result of a select comes after `last`."""
-    users = [place_in(use.owner.operation, last.block) for use in op.results[0].uses]
+    """True if all users of a select come after `last`."""
+    users = [ancestor_in(use.owner.operation, last.block) for use in op.results[0].uses]
     return op == last or all(user is not None and last.is_before_in_block(user) for user in users)
 
 
 def side_value(op: mlir.Operation, condition: mlir.Value, side: bool) -> mlir.Value | None:
-    """What a select gives where its condition is true or false; None for the condition itself."""
+    """The operand that a select returns if its condition is `side`; None for the condition itself."""
     if op.name == "arith.select":
         return op.operands[1 if side else 2]
     other = op.operands[1] if op.operands[0] == condition else op.operands[0]
@@ -315,14 +314,14 @@ def _needed_by_one(
 
 
 def _may_move(op: mlir.Operation, stored: bool) -> bool:
-    """True if an operation computes numbers of numbers, or loads one that nothing may have stored since."""
+    """True if an operation computes scalars, or loads an element that cannot have been overwritten since."""
     if op.name == "memref.load":
         return not stored
     return op.name.startswith(("arith.", "math.")) and op.name != "arith.constant" and len(op.results) == 1
 
 
 def cost(op: mlir.Operation) -> int:
-    """About how many cycles an operation takes more than an addition."""
+    """Estimate of the cycles that an operation takes, beyond those of an addition."""
     if op.name in _DIVISIONS:
         divisor = defining_op(op.operands[1])
         return 2 if divisor is not None and divisor.name == "arith.constant" else 8
@@ -333,9 +332,9 @@ def cost(op: mlir.Operation) -> int:
 
 def build_branch(choice: Choice) -> mlir.Operation:
     """Replace selects by a branch."""
-    place = choice.place
-    selects = sorted(choice.selects, key=block_ops(place.block).index)
-    with place.location, mlir.InsertionPoint(place):
+    insertion = choice.insertion
+    selects = sorted(choice.selects, key=block_ops(insertion.block).index)
+    with insertion.location, mlir.InsertionPoint(insertion):
         new = emit.create("scf.if", [choice.condition], [op.results[0].type for op in selects], regions=2)
         for number, (side, ops) in enumerate(zip((True, False), choice.sides)):
             with mlir.InsertionPoint(emit.block(new, [], number)):

@@ -1,8 +1,8 @@
-"""Split a function: a long @main becomes calls of functions that LLVM compiles in linear time.
+"""Split a function: a long @main is partitioned into functions that LLVM compiles in linear time.
 
 Before:
     func.func @main(%x: memref<8xf32>, %y: memref<8xf32>) {
-      scf.for ...   // 1000 loops over %x and %y, one after the other
+      scf.for ...   // 1000 loops over %x and %y in sequence
     }
 After:
     func.func private @main.part0(%x: memref<8xf32> {llvm.noalias}, %y: memref<8xf32> {llvm.noalias})
@@ -15,14 +15,14 @@ After:
       ...
     }
 
-What LLVM does for a loop (dominators, loop guards) costs as much as the function around it is long. Functions are cut
-where only buffers and constants are needed further on; views of them are built again in each part. The arguments of
-@main do not overlap where one of them is written, and no part gets two views of one workspace. The bodies of long loops
-are cut in the same way. Where a part stays long, as each of its operations needs the one before, its loops become
-functions: without them it is code that runs once, for which the few passes do that vector code gets.
+LLVM's time for a loop (dominators, loop guards) is proportional to the length of its function. Functions are split at
+points where only buffers and constants are live; views of buffers are cloned into each chunk. The arguments of @main do
+not overlap where one of them is written, and no chunk gets two views of one workspace. The bodies of long loops are
+split in the same way. If a chunk stays long, as each of its operations needs the previous one, its loops are outlined:
+the remaining code runs once, so the few passes for vector code are enough for it.
 
-Programs repeat themselves: layers, steps of time. They are cut where something comes that a part has begun with, so
-that parts are equal, and one function is made for all equal ones.
+Programs are repetitive: layers, time steps. A split is preferred where the next chunk starts like an earlier one, so
+that chunks are equal, and equal chunks share one function.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, oper
 from mlirml.passes import Pass, register
 
 NO_INLINE = "mlirml.no_inline"
-"""Marks functions that LLVM must not put together again."""
+"""Marks functions that LLVM must not inline."""
 
 _REBUILT = ("memref.view", *REBUILT)
 _STAY = ("memref.alloca", *_REBUILT)
 _ALIKE = 4
-"""So many segments that are similar let expect that a repetition begins."""
+"""The number of similar segments in sequence that indicate the start of a repetition."""
 _LONG = 4
-"""Times `max_ops`: a part of so many operations that cannot be cut has no loops in it."""
+"""A chunk of more than this times `max_ops` operations that cannot be split gets its loops outlined."""
 
 
 @register
 @dataclass(frozen=True)
 class SplitFunctionPass(Pass):
-    """Cut @main into functions of about `max_ops` operations, if it has more than twice as many and can be cut."""
+    """Split @main into functions of about `max_ops` operations, if it has more than twice as many."""
 
     name = "mlirml-split-function"
     max_ops: int = 512
@@ -63,7 +63,7 @@ class SplitFunctionPass(Pass):
         self._cut(main.regions[0].blocks[0], outlined)
 
     def _cut(self, body: mlir.Block, outlined: _Parts) -> None:
-        """Cut a block that is too long, after the loops in it."""
+        """Split a block that is too long, after the loops in it."""
         if count_ops(block_ops(body)) <= 2 * self.max_ops:
             return
         for op in block_ops(body):
@@ -75,7 +75,7 @@ class SplitFunctionPass(Pass):
         for part in runs:
             if len(part) > _LONG * self.max_ops:
                 part[:] = outlined.without_loops(part)
-        if len(runs) == 1 and body.owner.name == "func.func":  # all of it but its buffers
+        if len(runs) == 1 and body.owner.name == "func.func":  # the chunk is the whole body without its allocations
             return
         for part in runs:
             outlined.add(part)
@@ -85,7 +85,7 @@ class SplitFunctionPass(Pass):
 
 
 def _carries_buffers(loop: mlir.Operation) -> bool:
-    """True if a loop hands buffers from round to round, which may overlap with the arguments of @main."""
+    """True if a loop carries buffers, which may overlap with the arguments of @main."""
     return any(isinstance(result.type, mlir.MemRefType) for result in loop.results)
 
 
@@ -95,15 +95,15 @@ def count_ops(ops: Sequence[mlir.Operation]) -> int:
 
 @dataclass(frozen=True)
 class _Segment:
-    """Operations that stay together, as they use each other's results; similar ones are of the same `kind`."""
+    """Operations that stay together, as they use each other's results; similar ones have the same `shape`."""
 
     ops: list[mlir.Operation]
     size: int
-    kind: int
+    shape: int
 
 
 def parts(body: mlir.Block, max_ops: int) -> Iterator[list[mlir.Operation]]:
-    """Runs of operations whose results nobody uses after them."""
+    """Chunks: runs of operations whose results are not used after them."""
     segments = list(_segments(body))
     begun: set[tuple[int, ...]] = set()
     start = 0
@@ -115,16 +115,16 @@ def parts(body: mlir.Block, max_ops: int) -> Iterator[list[mlir.Operation]]:
 
 
 def _beginning(segments: Sequence[_Segment], start: int) -> tuple[int, ...]:
-    return tuple(segment.kind for segment in segments[start : start + _ALIKE])
+    return tuple(segment.shape for segment in segments[start : start + _ALIKE])
 
 
-def _end(segments: Sequence[_Segment], start: int, begun: Collection[tuple[int, ...]], max_ops: int) -> int:
-    """Where a part ends: about `max_ops` long, if it can be in front of what a part has begun with."""
+def _end(segments: Sequence[_Segment], start: int, beginnings: Collection[tuple[int, ...]], max_ops: int) -> int:
+    """End of a chunk of about `max_ops`, preferably where the next chunk starts like an earlier one."""
     size, first, best = 0, 0, (max_ops, 0)
     for end in range(start + 1, len(segments) + 1):
         size += segments[end - 1].size
         first = first or (end if size >= max_ops or end == len(segments) else 0)
-        if end < len(segments) and 2 * size >= max_ops and _beginning(segments, end) in begun:
+        if end < len(segments) and 2 * size >= max_ops and _beginning(segments, end) in beginnings:
             best = min(best, (abs(size - max_ops), end))
         if size >= 2 * max_ops:
             break
@@ -137,7 +137,7 @@ def _segments(body: mlir.Block) -> Iterator[_Segment]:
     segment: list[mlir.Operation] = []
     needed = 0
     moving: set[mlir.Value] = set()
-    kinds: dict[tuple[str, ...], int] = {}
+    shapes: dict[tuple[str, ...], int] = {}
     for number, op in enumerate(ops[:-1]):
         if _stays(op) and not any(operand in moving for operand in op.operands):
             continue
@@ -146,19 +146,19 @@ def _segments(body: mlir.Block) -> Iterator[_Segment]:
         needed = max(needed, last[number])
         if needed <= number:
             names = tuple(inner.name for op in segment for inner in operations(op))
-            yield _Segment(segment, len(names), kinds.setdefault(names, len(kinds)))
+            yield _Segment(segment, len(names), shapes.setdefault(names, len(shapes)))
             segment = []
 
 
 def _stays(op: mlir.Operation) -> bool:
-    """True if an operation is none of a part's: it makes a buffer or a view, or a number, which parts are given."""
+    """True if an operation stays outside of chunks: it creates a buffer, a view, or a scalar operand of chunks."""
     if op.name.startswith("arith."):
         return not any(isinstance(result.type, mlir.MemRefType) for result in op.results)
     return op.name in _STAY
 
 
 def last_uses(ops: Sequence[mlir.Operation]) -> list[int]:
-    """For each operation of a block the number of the last one that uses its results, or views of them."""
+    """For each operation of a block the index of the last one that uses its results, or views of them."""
     last = list(range(len(ops)))
     defined = {result: number for number, op in enumerate(ops) for result in op.results}
     for number, op in enumerate(ops):
@@ -174,21 +174,21 @@ def last_uses(ops: Sequence[mlir.Operation]) -> list[int]:
 
 
 class _Parts:
-    """The functions that parts of @main became."""
+    """The functions that chunks of @main were outlined into."""
 
     def __init__(self, main: mlir.Operation) -> None:
         self._main = main
         self._names: dict[str, str] = {}  # by text
 
     def without_loops(self, part: Sequence[mlir.Operation]) -> list[mlir.Operation]:
-        """The part with calls where its loops were, which have become functions."""
+        """The chunk with its loops replaced by calls of outlined functions."""
         return [self.add([op]) if op.name == "scf.for" and _can_be_outlined(op) else op for op in part]
 
     def add(self, part: Sequence[mlir.Operation]) -> mlir.Operation:
-        """Move operations into a function before @main, or drop them where there is one like it; its call."""
+        """Outline operations into a function before @main, unless there is an equal one; returns the call."""
         captures = Captures(part, names=_REBUILT)
         name = f"main.part{len(self._names)}"
-        last = part[-1]  # what the part needs stands in front of it
+        last = part[-1]  # all operands of the chunk are defined before it
         with last.location:
             body = build_function(name, self._main, list(captures.values))
             with mlir.InsertionPoint(body):
@@ -209,30 +209,30 @@ class _Parts:
 
 
 def _can_be_outlined(loop: mlir.Operation) -> bool:
-    """True if a loop has no results, and uses no cells of the stack, which would have to be in memory for it."""
+    """True if a loop has no results, and captures no stack cells, which it would force into memory."""
     owners = map(defining_op, Captures([loop], names=_REBUILT).values)
     return not len(loop.results) and not any(op is not None and op.name == "memref.alloca" for op in owners)
 
 
 def _text(function: mlir.Operation, name: str) -> str:
-    """The text of a function without its name: what is equal but for places in the user's program has the same one."""
+    """The text of a function without its name and locations: equal for functions with equal code."""
     text: str = function.get_asm(use_local_scope=True)
     return text.replace(f"@{name}(", "@(", 1)
 
 
 def build_function(name: str, main: mlir.Operation, captured: Sequence[mlir.Value]) -> mlir.Block:
-    """A private function of the captured values; returns its entry block."""
-    kinds = [value.type for value in captured]
+    """Create a private function of the captured values; returns its entry block."""
+    types = [value.type for value in captured]
     flag, none = mlir.DictAttr.get({"llvm.noalias": mlir.UnitAttr.get()}), mlir.DictAttr.get({})
     arguments = set(main.regions[0].blocks[0].arguments)
     flags = [flag if v in arguments and isinstance(v.type, mlir.MemRefType) else none for v in captured]
     attributes = {
         "sym_name": mlir.StringAttr.get(name),
         "sym_visibility": mlir.StringAttr.get("private"),
-        "function_type": mlir.TypeAttr.get(mlir.FunctionType.get(kinds, [])),
+        "function_type": mlir.TypeAttr.get(mlir.FunctionType.get(types, [])),
         "arg_attrs": mlir.ArrayAttr.get(flags),
         NO_INLINE: mlir.UnitAttr.get(),
     }
     with mlir.InsertionPoint(main):
         function = emit.create("func.func", (), (), attributes, regions=1)
-    return emit.block(function, kinds)
+    return emit.block(function, types)

@@ -1,4 +1,4 @@
-"""Split loops: an inner loop is cut at the element that its rounds read over and over, and that one of them stores.
+"""Split loops: an inner loop is split at the element that all of its iterations load and one of them stores.
 
 Before:
     scf.for %j = %c0 to %n step %c1 {
@@ -13,14 +13,14 @@ After:
       %b = memref.load %x[%i, %k]
       scf.for %j = %c0 to %k step %c1 { ... }
     }
-    scf.for %j = %k to %k1 step %c1 { ... }         // one round, as it was
+    scf.for %j = %k to %k1 step %c1 { ... }         // one iteration, unchanged
     scf.if ... {
       %b = memref.load %x[%i, %k]
       scf.for %j = %k1 to %n step %c1 { ... }
     }
 
-In the parts in front of and behind that element nothing stores into it, so that it is loaded once, and LLVM vectorises
-what is left. The bounds of the parts stay within those of the loop. Shortest paths between all pairs are such loops.
+Before and after that element no iteration stores to it, so that it is loaded once, and LLVM vectorises the loops. The
+bounds of the chunks are clamped to those of the loop. All-pairs shortest paths has such loops.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from mlirml.passes import NoMatch, Pass, register
 @register
 @dataclass(frozen=True)
 class SplitLoopsPass(Pass):
-    """Cut innermost loops where a fixed element meets the one that is stored."""
+    """Split innermost loops where the stored element is one that all iterations load."""
 
     name = "mlirml-split-loops"
 
@@ -50,14 +50,14 @@ class SplitLoopsPass(Pass):
 
 @dataclass(frozen=True)
 class Cut:
-    """Where a loop is cut, and the loads of the element there."""
+    """The index at which a loop is split, and the loads of the element at it."""
 
-    place: mlir.Value
+    index: mlir.Value
     loads: tuple[mlir.Operation, ...]
 
 
 def match_cut(loop: mlir.Operation) -> Cut:
-    """Look for loads of one element of the array that the loop walks along and stores into."""
+    """Match loads of one fixed element of the array row that the loop iterates over and stores to."""
     block = loop.regions[0].blocks[0]
     variable = block.arguments[0]
     *ops, _ = block_ops(block)
@@ -71,9 +71,9 @@ def match_cut(loop: mlir.Operation) -> Cut:
     array, *target = list(stores[0].operands)[1:]
     walked = [d for d, index in enumerate(target) if index == variable]
     if len(walked) != 1 or not all(is_fixed(index, block) for d, index in enumerate(target) if d != walked[0]):
-        raise NoMatch("the store does not walk along one dimension")
+        raise NoMatch("the store does not move along one dimension")
     (along,) = walked
-    loads, places = [], []
+    loads, fixed_indices = [], []
     for op in ops:
         if op.name != "memref.load" or op.operands[0] != array:
             continue
@@ -82,38 +82,38 @@ def match_cut(loop: mlir.Operation) -> Cut:
             raise NoMatch("a load moves along another dimension")
         if indices[along] != variable:
             if not is_fixed(indices[along], block):
-                raise NoMatch("a load of what an earlier round stored")
+                raise NoMatch("a load of an element that an earlier iteration stored")
             loads.append(op)
-            places.append(indices[along])
-    if not loads or any(place != places[0] for place in places):
+            fixed_indices.append(indices[along])
+    if not loads or any(index != fixed_indices[0] for index in fixed_indices):
         raise NoMatch("no element, or several")
     if all(list(op.operands)[1:] == target for op in loads):
         raise NoMatch("nothing to gain")
-    return Cut(places[0], tuple(loads))
+    return Cut(fixed_indices[0], tuple(loads))
 
 
 def is_fixed(value: mlir.Value, block: mlir.Block) -> bool:
-    """True if a value comes from outside of a loop body."""
+    """True if a value is defined outside of a loop body."""
     op = defining_op(value)
     return bool((value.owner if op is None else op.block) != block)
 
 
 def build_parts(loop: mlir.Operation, cut: Cut) -> None:
-    """Replace a loop by the three parts of it."""
+    """Replace a loop by the loops before, at, and after the fixed element."""
     lower, upper, step = loop.operands
     with loop.location, mlir.InsertionPoint(loop):
-        middle = emit.same_type("arith.minsi", emit.same_type("arith.maxsi", cut.place, lower), upper)
-        middle = emit.same_type("arith.maxsi", middle, lower)
-        behind = emit.same_type("arith.minsi", emit.same_type("arith.addi", middle, step), upper)
-        behind = emit.same_type("arith.maxsi", behind, middle)
-        build_part(loop, lower, middle, cut)
-        clone_loop(loop, middle, behind, {})
-        build_part(loop, behind, upper, cut)
+        start = emit.same_type("arith.minsi", emit.same_type("arith.maxsi", cut.index, lower), upper)
+        start = emit.same_type("arith.maxsi", start, lower)
+        end = emit.same_type("arith.minsi", emit.same_type("arith.addi", start, step), upper)
+        end = emit.same_type("arith.maxsi", end, start)
+        build_part(loop, lower, start, cut)
+        clone_loop(loop, start, end, {})
+        build_part(loop, end, upper, cut)
     loop.erase()
 
 
 def build_part(loop: mlir.Operation, lower: mlir.Value, upper: mlir.Value, cut: Cut) -> None:
-    """The rounds from `lower` on, which do not store what `cut.loads` read; nothing is loaded where there are none."""
+    """The iterations from `lower` to `upper`, which do not store to the element; it is loaded once."""
 
     def part() -> list[mlir.Value]:
         known = {op.results[0]: clone_with(op, {}).results[0] for op in cut.loads}
@@ -124,7 +124,7 @@ def build_part(loop: mlir.Operation, lower: mlir.Value, upper: mlir.Value, cut: 
 
 
 def clone_loop(loop: mlir.Operation, lower: mlir.Value, upper: mlir.Value, known: dict[mlir.Value, mlir.Value]) -> None:
-    """The loop over another range; what `known` holds is not computed again."""
+    """Clone a loop with another range; values in `known` are replaced."""
     block = loop.regions[0].blocks[0]
 
     def body(variable: mlir.Value, _: list[mlir.Value]) -> None:

@@ -1,4 +1,4 @@
-"""Stream stores: big results that nothing reads again are stored past the cache.
+"""Stream stores: big results that are not read later are stored with non-temporal stores.
 
 Before:
     scf.parallel (%i) = (%c0) to (%c4096) step (%c1) {
@@ -20,16 +20,16 @@ After:
         %line = vector.load %row_of_y[%j] : memref<1024xf32>, vector<16xf32>
         vector.store %line, %y[%k] {alignment = 64 : i64, nontemporal = true} : memref<4194304xf32>, vector<16xf32>
       }
-      ...                                                         // up to 15 elements behind the last whole line
+      ...                                                         // up to 15 elements after the last whole line
     } {mlirml.streams}
 
-A store into a line that is not in cache reads the line first: a third to a half of all traffic, for nothing. Rows are
-worked on in a buffer in the first cache, so that loops stay what LLVM's vectoriser takes, values that other loops read
-again are there, and whole lines follow each other when they are stored. Where lines begin is asked at run time, as
-arrays of others are not aligned. Rows of more than 16 KB are cut into tiles.
+A store into a line that is not in cache reads the line first: a third to a half of all traffic is wasted. Rows are
+staged in a buffer in the first-level cache, so that loops keep the form of LLVM's vectoriser, later loops over the row
+read them there, and whole lines are stored consecutively. Where lines start is computed at run time, as arrays of users
+are not aligned. Rows of more than 16 KB are tiled.
 
-Only arguments of @main of at least `least_bytes` are stored so, of which each element is written once and read by
-nothing but the loops over its row.
+Only arguments of @main of at least `least_bytes` are stored so, if each element is written once and read only by the
+loops over its row.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from mlirml.pipelines.memref.nontemporal.match import Stream, match_stream
 @register
 @dataclass(frozen=True)
 class StreamStoresPass(Pass):
-    """Store results of at least `least_bytes` past the cache."""
+    """Store results of at least `least_bytes` with non-temporal stores."""
 
     name = "mlirml-stream-stores"
     least_bytes: int = 8 << 20

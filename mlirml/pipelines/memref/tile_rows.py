@@ -1,4 +1,4 @@
-"""Tile rows: a loop over columns, whose operations work on all rows, goes over all columns of some rows at a time.
+"""Tile rows: a loop over columns, whose operations work on all rows, is tiled by rows outside of the column loop.
 
 Before:
     scf.for %j = %c1 to %c300 step %c1 {
@@ -16,9 +16,9 @@ After:
       }
     } {mlirml.parallel}
 
-A column has one element in each line of the cache: the lines of all rows are fetched again for each column, unless the
-rows are so few that their lines stay. Rows are independent where each operation stores into its own row, and reads
-no other row of an array that the loop writes: then the tiles may run in parallel, too.
+A column has one element in each cache line: the lines of all rows are loaded for each column, unless the rows are so
+few that their lines stay in cache. Rows are independent if each operation stores to its own row, and reads no other row
+of an array that the loop writes: then the tiles may run in parallel, too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.memory import buffer_of, is_known
-from mlirml.analysis.trip_counts import round_count
+from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, named_operations, operations
@@ -37,9 +37,9 @@ from mlirml.pipelines.memref.prove_parallel import INDEPENDENT
 
 _LINE = 64
 _L1_BYTES = 16 << 10
-"""The lines of a tile that one iteration touches: they stay in the first cache, and leave room for those to come."""
+"""The maximum size of the lines that one iteration of a tile accesses: they stay in the first-level cache."""
 _LANES = 8
-"""Rows of one element are vectors of so many elements."""
+"""The vector length of operations whose rows have one element."""
 _FEWEST_COLUMNS = 8
 _PURE = ("arith.", "math.")
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
@@ -47,7 +47,7 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 @dataclass(frozen=True)
 class Rows:
-    """How an operand goes over the rows: row `r` is index `offset + r` of dimension `dim` of `source`.
+    """The rows of an operand: row `r` is index `offset + r` of dimension `dim` of `source`.
 
     `operand_dim` is that dimension of the operand, a view of the source or the source itself.
     """
@@ -61,7 +61,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class ColumnLoop:
-    """A loop whose operations work on `count` rows each; those of `columns` start in lines of their own."""
+    """A loop whose operations work on `count` rows each; the rows of `columns` are in cache lines of their own."""
 
     loop: mlir.Operation
     count: int
@@ -72,7 +72,7 @@ class ColumnLoop:
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class TileRowsPass(Pass):
-    """Tile loops over columns for a cache of `l2_bytes`, where one column has lines of more than `least_bytes`."""
+    """Tile loops over columns for a cache of `l2_bytes`, if the lines of one column exceed `least_bytes`."""
 
     name = "mlirml-tile-rows"
     l2_bytes: int = 1 << 20
@@ -89,10 +89,10 @@ class TileRowsPass(Pass):
 
 
 def match_column_loop(loop: mlir.Operation) -> ColumnLoop:
-    """Read a loop of operations on rows that do not depend on each other."""
+    """Match a loop of operations on independent rows."""
     if loop.results:
         raise NoMatch("it carries values")
-    count = round_count(loop)
+    count = trip_count(loop)
     if count is not None and count < _FEWEST_COLUMNS:
         raise NoMatch("it has few columns")
     block = loop.regions[0].blocks[0]
@@ -129,7 +129,7 @@ def match_column_loop(loop: mlir.Operation) -> ColumnLoop:
 
 
 def is_harmless(op: mlir.Operation) -> bool:
-    """True for what computes scalars, views, and buffers that the loop fills anew for each column."""
+    """True for operations on scalars, views, and buffers that the loop fills in each iteration."""
     if op.name == "memref.alloc":
         users = (use.owner.operation for use in op.results[0].uses)
         return all(user.name.startswith("linalg.") or is_cell_store(user) for user in users)
@@ -139,7 +139,7 @@ def is_harmless(op: mlir.Operation) -> bool:
 
 
 def is_cell_store(op: mlir.Operation) -> bool:
-    """True for the store of a scalar into a buffer of one element that is made for it."""
+    """True for the store of a scalar to a buffer of one element that is allocated for it."""
     if op.name != "memref.store" or op.operands[1].type.rank:
         return False
     maker = defining_op(op.operands[1])
@@ -147,13 +147,13 @@ def is_cell_store(op: mlir.Operation) -> bool:
 
 
 def outs_of(op: mlir.Operation) -> list[mlir.Value]:
-    """The memory that a structured operation stores into."""
+    """The memrefs that a structured operation writes."""
     ins, _ = mlir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
     return list(op.operands)[ins:]
 
 
 def row_dims(op: mlir.Operation) -> list[tuple[mlir.Value, int | None]]:
-    """The operands of an operation in memory, with the dimension that its outermost loop goes over."""
+    """The memref operands of an operation, with the dimension that its outermost loop iterates over."""
     if op.name == "linalg.fill":
         if not op.operands[1].type.rank:
             raise NoMatch("no rows")
@@ -178,7 +178,7 @@ def row_dims(op: mlir.Operation) -> list[tuple[mlir.Value, int | None]]:
 
 
 def rows_of(operand: mlir.Value, dim: int, block: mlir.Block) -> Rows:
-    """How an operand of the loop body goes over rows with its dimension `dim`."""
+    """The rows of an operand of the loop body, along its dimension `dim`."""
     kind = operand.type
     if not kind.has_static_shape or kind.shape[dim] < 2:
         raise NoMatch("rows that are not known, or one")
@@ -204,7 +204,7 @@ def rows_of(operand: mlir.Value, dim: int, block: mlir.Block) -> Rows:
 
 
 def check_apart(rows: dict[mlir.Value, Rows], others: Sequence[mlir.Value], written: Sequence[mlir.Value]) -> None:
-    """NoMatch where one row may touch what another one stores."""
+    """Raise NoMatch if one row may access elements that another one stores."""
     buffers = {buffer_of(operand) for operand in (*rows, *others)}
     if not all(map(is_known, buffers)):
         raise NoMatch("a buffer that may be another one")
@@ -218,7 +218,7 @@ def check_apart(rows: dict[mlir.Value, Rows], others: Sequence[mlir.Value], writ
 
 
 def is_column(found: Rows, block: mlir.Block) -> bool:
-    """True if the loop goes along the lines of the cache in which rows start."""
+    """True if the loop iterates along the cache lines of the rows."""
     view = defining_op(found.operand)
     if view is None or view.block != block or view.name != "memref.subview":
         return False
@@ -238,7 +238,7 @@ def element_bytes(found: Rows) -> int:
 
 
 def plan_tile(columns: ColumnLoop, l2_bytes: int, least_bytes: int) -> int:
-    """The rows of a tile; NoMatch where nothing is to be won."""
+    """The number of rows of a tile; raises NoMatch if tiling does not pay."""
     each = sum(math.prod(c.operand.type.shape) // columns.count for c in columns.columns) * _LINE
     if not each or each * columns.count <= least_bytes:
         raise NoMatch("the lines of all rows stay in the cache")
@@ -259,7 +259,7 @@ def plan_tile(columns: ColumnLoop, l2_bytes: int, least_bytes: int) -> int:
 
 
 def build_tiles(columns: ColumnLoop, tile: int) -> None:
-    """Replace a loop over columns by one over tiles of rows around it, and one for the rows that are left over."""
+    """Replace a loop over columns by one over tiles of rows around it, and one for the remaining rows."""
     loop, count = columns.loop, columns.count
     whole = count - count % tile
     with loop.location, mlir.InsertionPoint(loop):
@@ -296,14 +296,14 @@ def build_columns(columns: ColumnLoop, first: mlir.Value, count: int) -> None:
                 elif op.name == "memref.alloc":
                     values[found.operand] = allocate(found, count)
                 else:
-                    values[found.operand] = part_of(op, found, starts[found.offset], count, values)
+                    values[found.operand] = rows_of_view(op, found, starts[found.offset], count, values)
 
     lower, upper, step = loop.operands
     emit.for_loop(lower, upper, step, body)
 
 
 def whole_view(found: Rows, first: mlir.Value, count: int) -> mlir.Value:
-    """Some rows of an operand from outside of the loop."""
+    """Rows of an operand from outside of the loop."""
     rank = found.operand.type.rank
     sizes = list(found.operand.type.shape)
     sizes[found.dim] = count
@@ -312,10 +312,10 @@ def whole_view(found: Rows, first: mlir.Value, count: int) -> mlir.Value:
     return subview(found, [found.operand, first], (offsets, sizes, [1] * rank), count)
 
 
-def part_of(
+def rows_of_view(
     view: mlir.Operation, found: Rows, start: mlir.Value, count: int, values: dict[mlir.Value, mlir.Value]
 ) -> mlir.Value:
-    """Some rows of a view that the loop takes."""
+    """Rows of a view that is taken in the loop."""
     offsets, sizes, steps = (list(view.attributes[f"static_{name}"]) for name in ("offsets", "sizes", "strides"))
     given = [values.get(operand, operand) for operand in view.operands]
     given.insert(1 + offsets[: found.dim].count(_DYNAMIC), start)
@@ -326,7 +326,7 @@ def part_of(
 def subview(
     found: Rows, operands: list[mlir.Value], numbers: tuple[list[int], list[int], list[int]], count: int
 ) -> mlir.Value:
-    """A view with `count` rows of what an operand is; `numbers` are its offsets, sizes and steps."""
+    """A view with `count` rows of an operand's source; `numbers` are its offsets, sizes and strides."""
     kind = found.operand.type
     shape = list(kind.shape)
     shape[found.operand_dim] = count
@@ -343,9 +343,9 @@ def subview(
 
 
 def allocate(found: Rows, count: int) -> mlir.Value:
-    """A buffer for some rows."""
+    """A buffer for `count` rows."""
     shape = list(found.operand.type.shape)
     shape[found.dim] = count
     attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
-    kind = mlir.MemRefType.get(shape, found.operand.type.element_type)
-    return emit.create("memref.alloc", (), [kind], attributes).results[0]
+    memref_type = mlir.MemRefType.get(shape, found.operand.type.element_type)
+    return emit.create("memref.alloc", (), [memref_type], attributes).results[0]

@@ -1,4 +1,4 @@
-"""Tile sweeps: a time loop over sweeps works on some rows for many rounds while they are in cache.
+"""Tile time loops: a loop over stencils is tiled in time and rows, so that rows stay in cache for several time steps.
 
 Before:
     scf.for %t = %c0 to %n step %c1 {
@@ -9,10 +9,10 @@ After:
     scf.for %start = %c0 to %n step %c16 {
       scf.for %phase = %c0 to %c2 step %c1 {
         scf.parallel (%chunk) = ... {
-          scf.for %place = ... {                              // a band of rows, in skewed places
-            scf.for %t = %c0 to %rounds step %c1 {
-              %p = %place - 2 * %t
-              func.call @main.sweep0.1(max(..., %p), min(..., %p + 4), ...)   // rows of the first sweep
+          scf.for %row = ... {                                // a band of rows, in skewed coordinates
+            scf.for %t = %c0 to %steps step %c1 {
+              %p = %row - 2 * %t
+              func.call @main.sweep0.1(max(..., %p), min(..., %p + 4), ...)   // rows of the first stencil
               func.call @main.sweep0.2(max(..., %p - 1), min(..., %p + 3), ...)
             }
           }
@@ -20,10 +20,10 @@ After:
       }
     }
 
-Each sweep lags behind the one before it by as many rows as it reads ahead, so that every element is computed from the
-same numbers as before. In the first phase the chunks shrink at both ends by what later rounds need of the neighbours;
-in the second, what is left around each end is done. The chunks of a phase do not depend on each other ("split tiling",
-Krishnamoorthy et al., "Effective Automatic Parallelization of Stencil Computations", PLDI 2007).
+Each stencil lags the previous one by as many rows as it reads ahead, so that every element is computed from the
+same values as before. In the first phase the chunks shrink at both ends by the rows that later time steps need of the
+neighbours; the second phase computes the remaining rows around each end. The chunks of a phase are independent ("split
+tiling", Krishnamoorthy et al., "Effective Automatic Parallelization of Stencil Computations", PLDI 2007).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from mlirml.pipelines.memref.time_tiles.plan import plan_tiles
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class TileSweepsPass(Pass):
-    """Tile time loops that touch at least `least_bytes`, for a cache of `l2_bytes`."""
+    """Tile time loops that access at least `least_bytes`, for a cache of `l2_bytes`."""
 
     name = "mlirml-tile-sweeps"
     l2_bytes: int = 1 << 20

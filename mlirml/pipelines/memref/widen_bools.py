@@ -31,7 +31,7 @@ from mlirml.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class WidenBoolsPass(Pass):
-    """Keep bools in memory as bytes."""
+    """Store bools in memory as bytes."""
 
     name = "mlirml-widen-bools"
 
@@ -51,21 +51,21 @@ class WidenBoolsPass(Pass):
 
 
 def converter(op: mlir.Operation) -> Callable[[mlir.Operation], None] | None:
-    """What to do with an operation besides its types."""
+    """The function that converts an operation, beyond its types; None if there is nothing to convert."""
     if op.name in _CONVERTERS:
         return _CONVERTERS[op.name]
     return widen_structured if op.name.startswith("linalg.") and op.regions else None
 
 
-def is_bool(kind: mlir.Type) -> bool:
-    return isinstance(kind, mlir.IntegerType) and mlir.IntegerType(kind).width == 1
+def is_bool(element: mlir.Type) -> bool:
+    return isinstance(element, mlir.IntegerType) and mlir.IntegerType(element).width == 1
 
 
-def widened(kind: mlir.Type) -> mlir.Type | None:
+def widened(value_type: mlir.Type) -> mlir.Type | None:
     """The memref of bytes for a memref of bools, else None."""
-    if not isinstance(kind, mlir.MemRefType):
+    if not isinstance(value_type, mlir.MemRefType):
         return None
-    memref = mlir.MemRefType(kind)
+    memref = mlir.MemRefType(value_type)
     if not is_bool(memref.element_type):
         return None
     return mlir.MemRefType.get(memref.shape, mlir.IntegerType.get_signless(8), memref.layout, memref.memory_space)
@@ -78,7 +78,7 @@ def widen(value: mlir.Value) -> None:
 
 
 def to_bool(byte: mlir.Value) -> mlir.Operation:
-    """The comparison that is true for a byte that is not 0."""
+    """The comparison that is true for a nonzero byte."""
     op = defining_op(emit.compare("ne", byte, emit.zero(byte.type)))
     assert op is not None
     return op
@@ -89,13 +89,13 @@ def to_byte(bit: mlir.Value) -> mlir.Value:
 
 
 def element_type(value: mlir.Value) -> mlir.Type:
-    """What a linalg body sees of an operand."""
-    kind = value.type
-    return mlir.ShapedType(kind).element_type if isinstance(kind, mlir.ShapedType) else kind
+    """The type of the body argument for an operand of a linalg operation."""
+    value_type = value.type
+    return mlir.ShapedType(value_type).element_type if isinstance(value_type, mlir.ShapedType) else value_type
 
 
 def widen_structured(op: mlir.Operation) -> None:
-    """Convert where a body's arguments enter and its values leave."""
+    """Convert the arguments of a body to bools, and its yielded values to bytes."""
     block = op.regions[0].blocks[0]
     for argument, operand in zip(block.arguments, op.operands, strict=True):
         kind = element_type(operand)
@@ -108,16 +108,16 @@ def widen_structured(op: mlir.Operation) -> None:
             argument.replace_all_uses_except(compare.results[0], compare)
     final = block_ops(block)[-1]
     with mlir.InsertionPoint(final):
-        outs = list(op.operands)[len(op.operands) - len(final.operands) :]
-        for position, (value, out) in enumerate(zip(final.operands, outs, strict=True)):
+        inits = list(op.operands)[len(op.operands) - len(final.operands) :]
+        for position, (value, out) in enumerate(zip(final.operands, inits, strict=True)):
             if value.type != element_type(out):
-                argument = block.arguments[len(block.arguments) - len(outs) + position]
+                argument = block.arguments[len(block.arguments) - len(inits) + position]
                 final.operands[position] = accumulated(value, argument) or to_byte(value)
                 erase_unused(value)
 
 
 def accumulated(value: mlir.Value, argument: mlir.Value) -> mlir.Value | None:
-    """`argument OP x` as one operation on bytes, so that it is seen to accumulate; None for any other value."""
+    """`argument OP x` as one operation on bytes, so that it matches as an accumulation; None for any other value."""
     op = defining_op(value)
     if op is None or op.name not in ("arith.ori", "arith.andi", "arith.xori") or not has_one_use(value):
         return None
@@ -130,7 +130,7 @@ def accumulated(value: mlir.Value, argument: mlir.Value) -> mlir.Value | None:
 
 
 def erase_unused(value: mlir.Value) -> None:
-    """Erase what a value was computed by, as far as nothing uses it."""
+    """Erase the operations that compute a value, as far as they are unused."""
     op = defining_op(value)
     if op is not None and op.name.startswith("arith.") and not any(True for _ in value.uses):
         operands = list(op.operands)
@@ -144,7 +144,7 @@ def has_one_use(value: mlir.Value) -> bool:
 
 
 def widen_fill(op: mlir.Operation) -> None:
-    """Fill with a byte."""
+    """Convert the scalar of a fill to a byte."""
     scalar, out = op.operands
     if scalar.type != element_type(out):
         emit.fill(to_byte(scalar), out)
@@ -166,7 +166,7 @@ def widen_access(op: mlir.Operation) -> None:
 
 
 def widen_global(op: mlir.Operation) -> None:
-    """A constant of bools becomes one of bytes."""
+    """Replace a constant of bools by one of bytes."""
     kind = widened(mlir.TypeAttr(op.attributes["type"]).value)
     if kind is None:
         return
@@ -188,15 +188,15 @@ def byte_constant(bits: mlir.DenseElementsAttr) -> mlir.DenseElementsAttr:
 
 
 def widen_function(op: mlir.Operation) -> None:
-    """A function's type agrees with its arguments."""
+    """Update a function's type to that of its arguments."""
     if len(op.regions[0].blocks):
         set_function_type(op)
 
 
 def widen_kernel(op: mlir.Operation) -> None:
-    """A kernel's type agrees with its arguments, and it has no results."""
-    kinds = [argument.type for argument in op.regions[0].blocks[0].arguments]
-    op.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(kinds, []))
+    """Update a kernel's type to that of its arguments; it has no results."""
+    types = [argument.type for argument in op.regions[0].blocks[0].arguments]
+    op.attributes["function_type"] = mlir.TypeAttr.get(mlir.FunctionType.get(types, []))
 
 
 _CONVERTERS = {

@@ -1,4 +1,4 @@
-"""Let the arrays of `scf.while` stand at the same places in front of both of its regions.
+"""Align `scf.while`: its arrays become the first arguments of both of its regions, in the same order.
 
 Before:
     %r:2 = scf.while (%i = %c0, %stop = %false, %x = %init) : (i64, i1, tensor<8xf32>) -> (i64, tensor<8xf32>) {
@@ -19,8 +19,8 @@ After:
       scf.yield %y, %j, %found : tensor<8xf32>, i64, i1
     }
 
-Bufferization compares what a place of `scf.condition` passes on with what came in at the same place. An array that only
-the condition reads is passed on too: it could not be stored into the buffer that it came in otherwise.
+Bufferization compares each operand of `scf.condition` with the argument at the same position. An array that only the
+condition reads is passed to the body too: otherwise it could not be stored into the buffer of its argument.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from mlirml.pipelines.bufferize.destinations import is_grown_from
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class AlignWhilePass(Pass):
-    """Put the arrays of each scf.while in front of its numbers, in one order for both regions."""
+    """Move the arrays of each scf.while before its scalars, in one order for both regions."""
 
     name = "mlirml-align-while"
 
@@ -48,7 +48,7 @@ class AlignWhilePass(Pass):
 
 
 def align(op: mlir.Operation) -> None:
-    """Reorder what one loop carries, if its arrays do not stand at the same places."""
+    """Reorder the loop-carried values of one loop, if its arrays are at different positions in the two regions."""
     before = op.regions[0].blocks[0]
     passed = list(block_ops(before)[-1].operands)[1:]
     arrays = [i for i, value in enumerate(passed) if isinstance(value.type, mlir.RankedTensorType)]
@@ -57,7 +57,7 @@ def align(op: mlir.Operation) -> None:
         return
     carried = [i for i, value in enumerate(before.arguments) if isinstance(value.type, mlir.RankedTensorType)]
     if len(carried) > len(sources):
-        align(passing_on(op, [i for i in carried if i not in sources]))
+        align(pass_to_body(op, [i for i in carried if i not in sources]))
         return
     if arrays == sources:
         return
@@ -67,21 +67,21 @@ def align(op: mlir.Operation) -> None:
     rebuild(op, entering, leaving)
 
 
-def passing_on(op: mlir.Operation, places: Sequence[int]) -> mlir.Operation:
-    """The loop with more of what its condition gets passed on, to a body that does not read it."""
-    kinds = [op.operands[i].type for i in places]
+def pass_to_body(op: mlir.Operation, positions: Sequence[int]) -> mlir.Operation:
+    """The loop with more arguments of its condition region passed to its body, which does not read them."""
+    types = [op.operands[i].type for i in positions]
     with op.location, mlir.InsertionPoint(op):
-        new = emit.create("scf.while", list(op.operands), [*(r.type for r in op.results), *kinds], regions=2)
+        new = emit.create("scf.while", list(op.operands), [*(r.type for r in op.results), *types], regions=2)
     for name in [named.name for named in op.attributes]:
         new.attributes[name] = op.attributes[name]
     for old, region in zip(op.regions, new.regions):
         old.blocks[0].append_to(region)
     before, after = (region.blocks[0] for region in new.regions)
-    for i in places:
+    for i in positions:
         after.add_argument(before.arguments[i].type, before.arguments[i].location)
     condition = block_ops(before)[-1]
     with condition.location, mlir.InsertionPoint(condition):
-        emit.create("scf.condition", [*condition.operands, *(before.arguments[i] for i in places)])
+        emit.create("scf.condition", [*condition.operands, *(before.arguments[i] for i in positions)])
     condition.erase()
     for old_result, result in zip(op.results, new.results):
         old_result.replace_all_uses_with(result)
@@ -90,7 +90,7 @@ def passing_on(op: mlir.Operation, places: Sequence[int]) -> mlir.Operation:
 
 
 def source_of(value: mlir.Value, block: mlir.Block) -> int | None:
-    """The number of the block's argument that a value is, stores into it included."""
+    """The index of the block argument that a value is, or is after stores into it; None for other values."""
     return next(
         (
             i
@@ -102,7 +102,7 @@ def source_of(value: mlir.Value, block: mlir.Block) -> int | None:
 
 
 def rebuild(op: mlir.Operation, entering: Sequence[int], leaving: Sequence[int]) -> None:
-    """The loop with what enters it and what it gives in another order."""
+    """The loop with permuted arguments and permuted results."""
     results = list(op.results)
     with op.location, mlir.InsertionPoint(op):
         new = emit.create(
@@ -114,20 +114,20 @@ def rebuild(op: mlir.Operation, entering: Sequence[int], leaving: Sequence[int])
         move_body(old.blocks[0], region, order)
     condition, final = (block_ops(region.blocks[0])[-1] for region in new.regions)
     passed, carried = list(condition.operands), list(final.operands)
-    for place, i in enumerate(leaving):
-        condition.operands[1 + place] = passed[1 + i]
-    for place, i in enumerate(entering):
-        final.operands[place] = carried[i]
-    for place, i in enumerate(leaving):
-        results[i].replace_all_uses_with(new.results[place])
+    for position, i in enumerate(leaving):
+        condition.operands[1 + position] = passed[1 + i]
+    for position, i in enumerate(entering):
+        final.operands[position] = carried[i]
+    for position, i in enumerate(leaving):
+        results[i].replace_all_uses_with(new.results[position])
     op.erase()
 
 
 def move_body(block: mlir.Block, region: mlir.Region, order: Sequence[int]) -> None:
-    """Move the operations of a block to a new one with its arguments in another order."""
+    """Move the operations of a block to a new one with permuted arguments."""
     old = list(block.arguments)
     new = mlir.Block.create_at_start(region, [old[i].type for i in order], [old[i].location for i in order])
     for inner in block_ops(block):
         new.append(inner)
-    for place, i in enumerate(order):
-        old[i].replace_all_uses_with(new.arguments[place])
+    for position, i in enumerate(order):
+        old[i].replace_all_uses_with(new.arguments[position])

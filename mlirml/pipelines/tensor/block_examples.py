@@ -1,4 +1,4 @@
-"""Block examples: what goes through one long dimension together does so block by block, in the cache.
+"""Block examples: programs with one long batch dimension are tiled along it, so that a tile stays in cache.
 
 Before:
     %c = linalg.generic ... ins(%x, %m) -> tensor<1000x25x10xf64>
@@ -14,10 +14,10 @@ After:
       scf.yield %s
     }
 
-Gradients of sums over examples are such programs: tensors with numbers for all examples are many times larger than what
-goes in and comes out. In a block the examples are the last dimension, so that vectors run along them whatever the other
-dimensions are. Contractions of a batch then go a matrix at a time (`blocking/batches.py`), so that what a matrix is
-multiplied by is there for a short while only.
+Gradients of sums over a batch are such programs: intermediate tensors with the batch dimension are many times larger
+than inputs and outputs. In a tile the batch is the last dimension, so that vectors run along it whatever the other
+dimensions are. Batched contractions in a tile are then computed a matrix at a time (`blocking/batches.py`), so that the
+intermediate results for a matrix are live only for a short time.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, Cluster, byte
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 
 _MANY = 24
-"""So many tensors of elementwise operations are too many for one loop."""
+"""More tensors of elementwise operations than this are too many for one loop."""
 
 _FAR = 8
-"""So many vectors of examples use a matrix often enough."""
+"""The number of vectors along the batch from which on a matrix is reused often enough."""
 
 _FEWEST = 4
-"""So few tensors are not worth a loop."""
+"""Fewer tensors than this are not worth a loop."""
 
 
 @register(when=(*ANY_LOOP, *ANY_CONTRACTION))
 @dataclass(frozen=True)
 class BlockExamplesPass(Pass):
-    """Cut dimensions along which programs keep more than the caches hold, twice `l2_bytes`.
+    """Tile batch dimensions along which intermediate tensors exceed the caches, twice `l2_bytes`.
 
-    Programs of contractions and sums are cut, and those of very many elementwise operations.
+    Programs of contractions and sums are tiled, and those of very many elementwise operations.
 
-    A block keeps about an eighth of `l2_bytes`, and has whole vectors of `vector_bits`.
+    A tile uses about an eighth of `l2_bytes`, and consists of whole vectors of `vector_bits`.
     """
 
     name = "mlirml-block-examples"
@@ -61,13 +61,13 @@ class BlockExamplesPass(Pass):
     def _cut(self, block: mlir.Block) -> None:
         results = _results(block)
         if len(results) < _FEWEST or sum(map(bytes_of, results)) < 2 * self.l2_bytes:
-            return  # as `_length` would say of each cluster
+            return  # as `_length` would reject each cluster
         refused: list[Cluster] = []
         for seed in _seeds(results, self.l2_bytes // 4):
             sizes = seed.type.shape
             for dim in sorted(range(len(sizes)), key=lambda d: -sizes[d]):
                 if sizes[dim] < self.vector_bits // 16 or any(c.carried.get(seed) == dim for c in refused):
-                    continue  # too short for two blocks of two vectors, or one of a cluster seen already
+                    continue  # too short for two tiles of two vectors, or of a known cluster
                 try:
                     cluster = grow(seed, dim)
                 except NoMatch:
@@ -97,7 +97,7 @@ class BlockExamplesPass(Pass):
         gathers.gather_sums(loops, self.l2_bytes // 8)
 
     def _length(self, cluster: Cluster) -> int:
-        """The length of a block; raises `NoMatch` where blocks do not pay."""
+        """The length of a tile; raises `NoMatch` if tiling does not pay."""
         members = cluster.members
         inner = cluster.inner()
         sums_up = cluster.reduced() and any(op.name in CONTRACTIONS for op in members)
@@ -116,7 +116,7 @@ class BlockExamplesPass(Pass):
 
 
 def _results(block: mlir.Block) -> list[mlir.Value]:
-    """What structured operations of a block compute."""
+    """The results of the structured operations of a block."""
     return [
         result
         for op in block_ops(block)
@@ -127,7 +127,7 @@ def _results(block: mlir.Block) -> list[mlir.Value]:
 
 
 def _seeds(results: list[mlir.Value], least: int) -> list[mlir.Value]:
-    """The largest of them, in order."""
+    """The largest results, in decreasing order."""
     return sorted((value for value in results if bytes_of(value) >= least), key=bytes_of, reverse=True)[:4]
 
 
@@ -139,7 +139,7 @@ def _count(value: mlir.Value) -> int:
 
 
 def _even(size: int, length: int, lanes: int) -> int:
-    """A length not much longer than the one that is wanted, of whole vectors, that divides the size if one does."""
+    """A length of whole vectors, not much longer than `length`, that divides the size if possible."""
     length = -(-length // lanes) * lanes
     even = [n for n in range(length, 3 * length // 2 + 1, lanes) if size % n == 0]
     return min(even, default=length)

@@ -1,4 +1,4 @@
-"""Buffer stores: a long chain of stores into one tensor becomes stores into a buffer.
+"""Buffer stores: a long chain of stores into one tensor is lowered to stores into a buffer.
 
 Before:
     %t1 = tensor.insert %a into %t0[%c0] : tensor<8xf32>
@@ -16,19 +16,18 @@ After:
     ...
     %tn = bufferization.to_tensor %m restrict writable : memref<8xf32> to tensor<8xf32>
 
-A loop that carries a tensor through a long chain has the buffer from its start to its end:
+A loop that carries a tensor through a long chain uses the buffer from its start to its end:
     %r = scf.for ... iter_args(%t = %t0) { stores and reads of %t }
 becomes
     bufferization.materialize_in_destination %t0 in restrict writable %m : ...
     scf.for ... { memref.store ... memref.load ... }
     %r = bufferization.to_tensor %m restrict writable : ...
 
-What computes a slice for the sake of such a store alone computes it in the buffer, where the stores fill an empty
-tensor in slices that do not overlap: `np.stack` and `np.concatenate` of many values.
+A structured operation whose only use is such a store computes its result in the buffer, if the stores fill an empty
+tensor with disjoint slices: `np.stack` and `np.concatenate` of many values.
 
-Upstream's analysis of such a chain takes cubic time. A tensor of the chain that is read by anything but extracts of
-elements and slices before the next store ends the chain; a slice that is read is copied, since what is stored next
-may lie where it was.
+Upstream's analysis of such a chain takes cubic time. The chain ends at a tensor with users other than element and slice
+extracts before the next store; an extracted slice is copied, since the next store may overwrite it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mlirml.analysis.values import place_in
+from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
@@ -44,14 +43,14 @@ from mlirml.passes import Pass, register, run_upstream
 from mlirml.pipelines.bufferize.inits import has_one_use
 
 _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
-"""Which operand a store stores into."""
+"""The operand that is the destination of a store."""
 _READS = ("tensor.extract", "tensor.extract_slice")
 
 
 @register
 @dataclass(frozen=True)
 class BufferStoresPass(Pass):
-    """Do chains of at least `shortest` stores in a buffer; in loops of `shortest_in_loop`."""
+    """Lower chains of at least `shortest` stores to stores into a buffer; in loops of `shortest_in_loop`."""
 
     name = "mlirml-buffer-stores"
     shortest: int = 16
@@ -87,7 +86,7 @@ class BufferStoresPass(Pass):
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """A tensor that loops carry from `start` on: their results that it is, what stores into it, and what reads it."""
+    """A tensor that loops carry from `start` on: the loop results that it becomes, its stores, and its reads."""
 
     loop: mlir.Operation
     start: mlir.Value
@@ -97,7 +96,7 @@ class Carried:
 
 
 def match_loop(loop: mlir.Operation, position: int) -> Carried | None:
-    """A tensor that a loop carries, if there is one of it at each place; None where there may be two."""
+    """A loop-carried tensor of which only one version is live at any time; None if several may be."""
     results: list[mlir.Value] = []
     stores: list[mlir.Operation] = []
     reads: list[mlir.Operation] = []
@@ -115,7 +114,7 @@ def follow(
     stores: list[mlir.Operation],
     reads: list[mlir.Operation],
 ) -> bool:
-    """Collect what becomes of a tensor in a loop; False where it is used in another way."""
+    """Collect the stores and reads of a loop-carried tensor; False if it has other uses."""
     body = loop.regions[0].blocks[0]
     order = {op: number for number, op in enumerate(block_ops(body))}
     current = body.arguments[1 + position]
@@ -133,7 +132,7 @@ def follow(
                 return False
         if consumer is None:
             return False
-        placed = [place_in(reader, body) for reader in readers]
+        placed = [ancestor_in(reader, body) for reader in readers]
         if any(place is None or order[place] > order[consumer] for place in placed):
             return False
         reads += readers
@@ -151,7 +150,7 @@ def follow(
 
 
 def buffer_loop(found: Carried) -> None:
-    """Do what loops store into a tensor that they carry in a buffer; they carry the first tensor on, for nothing."""
+    """Lower the stores into a loop-carried tensor to a buffer; the loops then carry the initial tensor, unused."""
     with found.loop.location, mlir.InsertionPoint(found.loop):
         buffer = new_buffer(found.start)
     for op in found.reads:
@@ -172,7 +171,7 @@ def buffer_loop(found: Carried) -> None:
 
 
 def chain(ops: Sequence[mlir.Operation], start: int, position: dict[mlir.Value, int]) -> list[int]:
-    """The numbers of the stores that follow each other from `start` on."""
+    """The indices of the stores of the chain from `start` on."""
     stores: list[int] = []
     number: int | None = start
     while number is not None and is_static(ops[number]):
@@ -182,7 +181,7 @@ def chain(ops: Sequence[mlir.Operation], start: int, position: dict[mlir.Value, 
 
 
 def is_static(op: mlir.Operation) -> bool:
-    """True if the place of a store or read is known, as far as it has to be."""
+    """True if the position of a store or read is static, or need not be."""
     if op.name in ("tensor.insert", "tensor.extract"):
         return True
     source = 1 if op.name == "tensor.extract_slice" else 2
@@ -190,7 +189,7 @@ def is_static(op: mlir.Operation) -> bool:
 
 
 def next_store(ops: Sequence[mlir.Operation], op: mlir.Operation, position: dict[mlir.Value, int]) -> int | None:
-    """The one store that goes on from the result of `op`, if everything else reads in front of it; else None."""
+    """The one store into the result of `op`, if all its other users are reads before it; else None."""
     following: int | None = None
     reads = []
     for use in op.results[0].uses:
@@ -212,7 +211,7 @@ def next_store(ops: Sequence[mlir.Operation], op: mlir.Operation, position: dict
 
 
 def buffer_stores(stores: Sequence[mlir.Operation], position: dict[mlir.Value, int]) -> None:
-    """Do one chain of stores in a buffer."""
+    """Lower one chain of stores to stores into a buffer."""
     first, last = stores[0], stores[-1]
     start = first.operands[1]
     sources = [computed(op) for op in stores] if are_apart(stores) else [None] * len(stores)
@@ -243,8 +242,8 @@ def buffer_stores(stores: Sequence[mlir.Operation], position: dict[mlir.Value, i
 
 
 def are_apart(stores: Sequence[mlir.Operation]) -> bool:
-    """True if stores fill an empty tensor with slices that have no element in common, one after the other along a
-    dimension, and nothing reads the tensor before all of them: they may be made in any order."""
+    """True if stores fill an empty tensor with disjoint slices in sequence along a dimension, and nothing reads the
+    tensor before all of them: they may be executed in any order."""
     start = defining_op(stores[0].operands[1])
     if start is None or start.name != "tensor.empty" or any(op.name != "tensor.insert_slice" for op in stores):
         return False
@@ -259,13 +258,13 @@ def are_apart(stores: Sequence[mlir.Operation]) -> bool:
 
 
 def box_of(op: mlir.Operation) -> list[tuple[int, int]]:
-    """For each dimension the first index that a store of a slice covers, and the one after the last."""
+    """For each dimension the first index that an insert_slice covers, and the one after the last."""
     offsets, sizes, steps = (list(op.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides"))
     return [(o, o + (n - 1) * s + 1) for o, n, s in zip(offsets, sizes, steps, strict=True)]
 
 
 def computed(op: mlir.Operation) -> mlir.Operation | None:
-    """The structured operation that computes nothing but the slice that is stored, of which it writes each element.
+    """The structured operation whose only result is the stored slice, of which it writes each element.
 
     Dimensions of size 1 may have been added to its result.
     """
@@ -282,7 +281,7 @@ def computed(op: mlir.Operation) -> mlir.Operation | None:
 
 
 def is_part(shape: Sequence[int], sizes: Sequence[int]) -> bool:
-    """True if a shape is one of a slice without dimensions of size 1."""
+    """True if a shape is that of a slice, some dimensions of size 1 dropped."""
     left = list(shape)
     for size in reversed(list(sizes)):
         if left and left[-1] == size:
@@ -293,7 +292,7 @@ def is_part(shape: Sequence[int], sizes: Sequence[int]) -> bool:
 
 
 def compute_in_place(op: mlir.Operation, source: mlir.Operation, buffer: mlir.Value) -> None:
-    """Let an operation compute a slice in the buffer that it would be stored into."""
+    """Make an operation compute its result directly in its slice of the buffer."""
     result = source.results[0]
     with op.location, mlir.InsertionPoint(source):
         part = subview(op, buffer, result.type.shape)
@@ -304,7 +303,7 @@ def compute_in_place(op: mlir.Operation, source: mlir.Operation, buffer: mlir.Va
 
 
 def new_buffer(start: mlir.Value) -> mlir.Value:
-    """A buffer that holds a tensor."""
+    """A buffer initialized with a tensor."""
     kind = mlir.MemRefType.get(start.type.shape, start.type.element_type)
     attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
     buffer = emit.create("memref.alloc", (), [kind], attributes).results[0]
@@ -315,14 +314,14 @@ def new_buffer(start: mlir.Value) -> mlir.Value:
     return buffer
 
 
-def as_tensor(buffer: mlir.Value, kind: mlir.Type) -> mlir.Value:
-    """What a buffer holds, which nothing stores into any more."""
+def as_tensor(buffer: mlir.Value, tensor_type: mlir.Type) -> mlir.Value:
+    """The contents of a buffer, to which nothing is stored any more, as a tensor."""
     flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}
-    return emit.create("bufferization.to_tensor", [buffer], [kind], flags).results[0]
+    return emit.create("bufferization.to_tensor", [buffer], [tensor_type], flags).results[0]
 
 
 def store(op: mlir.Operation, buffer: mlir.Value) -> None:
-    """Store an element or a slice."""
+    """Lower a store of an element or a slice to the buffer."""
     with op.location, mlir.InsertionPoint(op):
         if op.name == "tensor.insert":
             emit.create("memref.store", [op.operands[0], buffer, *list(op.operands)[2:]])
@@ -334,7 +333,7 @@ def store(op: mlir.Operation, buffer: mlir.Value) -> None:
 
 
 def read(op: mlir.Operation, buffer: mlir.Value) -> None:
-    """Read an element or a slice."""
+    """Lower a read of an element or a slice to the buffer."""
     result = op.results[0]
     with op.location, mlir.InsertionPoint(op):
         if op.name == "tensor.extract":
@@ -350,7 +349,7 @@ def read(op: mlir.Operation, buffer: mlir.Value) -> None:
 
 
 def subview(op: mlir.Operation, buffer: mlir.Value, shape: Sequence[int]) -> mlir.Value:
-    """The part of the buffer that a slice operation names, without the dimensions of size 1 that `shape` lacks."""
+    """The subview of the buffer for a slice operation, without the dimensions of size 1 that `shape` lacks."""
     offsets, sizes, steps = (list(op.attributes[name]) for name in ("static_offsets", "static_sizes", "static_strides"))
     strides, _ = buffer.type.get_strides_and_offset()
     offset = sum(a * b for a, b in zip(offsets, strides, strict=True))

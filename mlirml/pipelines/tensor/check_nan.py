@@ -1,16 +1,16 @@
-"""Check NaN: an operation that makes a NaN of operands without one fails the call, at its line (`config.check_nan`).
+"""Check NaN: an operation that computes a NaN from operands without one fails the call (`config.check_nan`).
 
 Before:
     %y = math.log %x : tensor<4xf64>                    // or any other operation on floats or tensors of them
 After:
     %y = math.log %x : tensor<4xf64>
-    %made = ...                                         // whether an element of %y is a NaN: a reduction
-    %had = ...                                          // the same for %x, asked once
+    %made = ...                                         // True if an element of %y is a NaN: a reduction
+    %had = ...                                          // the same for %x, computed once
     %ok = arith.ori (not %made), %had
-    cf.assert %ok, "..." {mlirml.check = 301234 : i64}  // that of the place
+    cf.assert %ok, "..." {mlirml.check = 301234 : i64}  // the index of the location
 
-It runs after derivatives are taken, so that those of gradients are found, too; the lines of theirs are of what they are
-derivatives of. The element operations of a structured operation are checked together, by its results.
+The pass runs after differentiation, so it checks derivatives too, whose locations are those of the differentiated
+operations. The scalar operations of a structured operation are checked together, by its results.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MESSAGE = "a NaN is made of numbers that are none"
 @register
 @dataclass(frozen=True)
 class CheckNanPass(Pass):
-    """Assert that operations make no NaN."""
+    """Assert that no operation computes a NaN."""
 
     name = "mlirml-check-nan"
 
@@ -47,7 +47,7 @@ class CheckNanPass(Pass):
 
 
 def check_block(block: mlir.Block, known: dict[mlir.Value, mlir.Value]) -> None:
-    """Check the operations of a block, and of the blocks in it. `known` tells of values whether they have a NaN."""
+    """Check the operations of a block and its nested blocks. `known` maps values to their NaN flags."""
     for op in block_ops(block):
         if op.name.startswith(_COMPUTES):
             if op.name not in _MOVES:
@@ -59,10 +59,10 @@ def check_block(block: mlir.Block, known: dict[mlir.Value, mlir.Value]) -> None:
 
 
 def check(op: mlir.Operation, known: dict[mlir.Value, mlir.Value]) -> None:
-    """Assert that an operation makes no NaN."""
+    """Assert that an operation does not compute a NaN."""
     made = [result for result in op.results if is_float(result.type)]
-    place = place_of(op)
-    if not made or place is None or has_nan_of_its_own(op):
+    location = location_of(op)
+    if not made or location is None or has_nan_of_its_own(op):
         return
     operands = list(dict.fromkeys(read_by(op)))
     with op.location, mlir.InsertionPoint.after(op):
@@ -76,26 +76,27 @@ def check(op: mlir.Operation, known: dict[mlir.Value, mlir.Value]) -> None:
                 known[value] = has_nan(value)
             had = emit.same_type("arith.ori", had, known[value])
         fine = emit.same_type("arith.ori", emit.same_type("arith.xori", found, emit.number(truth, 1)), had)
-        attributes = {"msg": mlir.StringAttr.get(_MESSAGE), CHECK: emit.i64(nan_check(place.line, place.column or 0))}
+        code = emit.i64(nan_check(location.line, location.column or 0))
+        attributes = {"msg": mlir.StringAttr.get(_MESSAGE), CHECK: code}
         emit.create("cf.assert", [fine], (), attributes)
 
 
-def place_of(op: mlir.Operation) -> SourceLocation | None:
-    """Where the user wrote an operation; of a loop that was raised, what it computes."""
+def location_of(op: mlir.Operation) -> SourceLocation | None:
+    """The user's location of an operation; for a raised loop, that of the computation in it."""
     whole = source_location(op.location)
-    inside = [source_location(inner.location) for inner in operations(op)]
-    others = [place for place in inside if place is not None and place != whole]
+    locations = [source_location(inner.location) for inner in operations(op)]
+    others = [location for location in locations if location is not None and location != whole]
     return others[-1] if others else whole
 
 
 def has_nan_of_its_own(op: mlir.Operation) -> bool:
-    """True if an operation computes with a NaN that the user wrote."""
+    """True if an operation has a NaN constant that the user wrote."""
     constants = [inner.attributes["value"] for inner in operations(op) if inner.name == "arith.constant"]
     return any(isinstance(value, mlir.FloatAttr) and math.isnan(value.value) for value in constants)
 
 
 def read_by(op: mlir.Operation) -> Iterator[mlir.Value]:
-    """The floats that an operation computes with. What structured operations only write into may hold anything."""
+    """The float values that an operation reads; inits that it only overwrites are arbitrary and left out."""
     operands = list(op.operands)
     if op.name in FACTORIZATIONS:
         operands.pop()
@@ -108,9 +109,9 @@ def read_by(op: mlir.Operation) -> Iterator[mlir.Value]:
     yield from (value for value in operands if is_float(value.type))
 
 
-def is_float(kind: mlir.Type) -> bool:
+def is_float(value_type: mlir.Type) -> bool:
     """True if a type is a float, or a tensor of floats."""
-    element = kind.element_type if isinstance(kind, mlir.RankedTensorType) else kind
+    element = value_type.element_type if isinstance(value_type, mlir.RankedTensorType) else value_type
     return isinstance(element, mlir.FloatType)
 
 

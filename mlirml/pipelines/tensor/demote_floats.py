@@ -1,4 +1,4 @@
-"""Demote floats: 32-bit floats take the place of 64-bit ones, for devices that have no others.
+"""Demote floats: 64-bit floats are replaced by 32-bit ones, for devices that lack 64-bit floats.
 
 Before:
     %c = arith.constant 0.5 : f64
@@ -8,7 +8,7 @@ After:
     %c = arith.constant 0.5 : f32
     %y = arith.mulf %x, %c : f32
 
-Constants are rounded, to infinity where they are too large. Only what reads the bits of a 64-bit float is refused.
+Constants are rounded, to infinity if they overflow. Only operations on the bits of 64-bit floats are rejected.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class DemoteFloatsPass(Pass):
 
 
 def check(op: mlir.Operation) -> None:
-    """Refuse what takes a float for its bits."""
+    """Reject an operation that accesses the bits of a 64-bit float."""
     if op.name != "arith.bitcast":
         return
     if any("f64" in str(value.type) for value in (*op.operands, *op.results)):
@@ -60,16 +60,16 @@ def check(op: mlir.Operation) -> None:
         )
 
 
-def demoted(kind: mlir.Type, known: dict[mlir.Type, mlir.Type]) -> mlir.Type:
-    """A type with f32 in the place of f64."""
-    if kind not in known:
-        text = str(kind)
-        known[kind] = mlir.Type.parse(text.replace("f64", "f32")) if "f64" in text else kind
-    return known[kind]
+def demoted(type_: mlir.Type, known: dict[mlir.Type, mlir.Type]) -> mlir.Type:
+    """A type with f64 replaced by f32."""
+    if type_ not in known:
+        text = str(type_)
+        known[type_] = mlir.Type.parse(text.replace("f64", "f32")) if "f64" in text else type_
+    return known[type_]
 
 
 def demote_attributes(op: mlir.Operation, types: dict[mlir.Type, mlir.Type]) -> None:
-    """Round the constants of an operation, and demote the types that it names."""
+    """Convert the constants of an operation, and demote the types in its attributes."""
     for name in [named.name if hasattr(named, "name") else named for named in op.attributes]:
         attribute = op.attributes[name]
         if isinstance(attribute, mlir.FloatAttr) and isinstance(attribute.type, mlir.F64Type):
@@ -82,9 +82,9 @@ def demote_attributes(op: mlir.Operation, types: dict[mlir.Type, mlir.Type]) -> 
             op.attributes[name] = mlir.StringAttr.get("f32")
 
 
-def rounded(attribute: mlir.Attribute, kind: mlir.Type) -> mlir.Attribute:
-    """The elements of a constant in f32."""
+def rounded(attribute: mlir.Attribute, type_: mlir.Type) -> mlir.Attribute:
+    """A constant with its elements rounded to f32."""
     if attribute.is_splat:
         number = float(np.float32(attribute.get_splat_value().value))
-        return mlir.DenseElementsAttr.get_splat(kind, mlir.FloatAttr.get(mlir.F32Type.get(), number))
-    return mlir.DenseElementsAttr.get(np.array(attribute).astype(np.float32), type=kind)
+        return mlir.DenseElementsAttr.get_splat(type_, mlir.FloatAttr.get(mlir.F32Type.get(), number))
+    return mlir.DenseElementsAttr.get(np.array(attribute).astype(np.float32), type=type_)

@@ -1,4 +1,4 @@
-"""Double buffer: an array that each round computes anew from its old contents is computed in a second buffer.
+"""Double buffer: an array that each iteration recomputes from its old contents is computed in a second buffer.
 
 Before:
     %r = scf.for ... iter_args(%u = %x) -> (tensor<8xf32>) {
@@ -19,16 +19,16 @@ After:
       scf.yield %new, %u
     }
 
-The old contents are read while the new ones are computed, so that these would go to a temporary and be copied. Outside
-of the slice the two buffers are equal. A second array into which the same values are stored, and that no round reads,
-gets them behind the loop. `mlirml-rotate-buffers` makes the swap cost nothing.
+The old contents are read while the new ones are computed, so that these would be computed in a temporary and copied.
+Outside of the slice the two buffers are equal. A second array into which the same values are stored, and that no
+iteration reads, is updated after the loop. `mlirml-rotate-buffers` removes the copies of the swap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.analysis.trip_counts import round_count
+from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
@@ -42,14 +42,14 @@ _PLACE = ("static_offsets", "static_sizes", "static_strides")
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class DoubleBufferPass(Pass):
-    """Give arrays a second buffer in loops of at least `fewest` rounds."""
+    """Allocate second buffers for arrays in loops of at least `fewest` iterations."""
 
     name = "mlirml-double-buffer"
     fewest: int = 4
 
     def run(self, module: mlir.Operation) -> None:
         for loop in [op for op in named_operations(module, ("scf.for",)) if op.results][::-1]:
-            count = round_count(loop)
+            count = trip_count(loop)
             if count is None or count >= self.fewest:
                 updates = list(find_updates(loop))
                 if updates:
@@ -58,15 +58,15 @@ class DoubleBufferPass(Pass):
 
 @dataclass(frozen=True)
 class Update:
-    """What happens to carried tensor `number`: `made` is stored by `insert`, or takes its place where that is None.
+    """The update of carried tensor `number`: `computed` is stored by `insert`, or replaces it if that is None.
 
-    What takes its place is computed by one operation, or put together of slices and by loops.
+    A replacement is computed by one operation, or composed of slices and by loops.
 
-    `copies` are other carried tensors that `made` is stored into.
+    `copies` are other carried tensors that `computed` is stored into.
     """
 
     number: int
-    made: mlir.Value
+    computed: mlir.Value
     insert: mlir.Operation | None
     copies: tuple[int, ...]
 
@@ -90,7 +90,7 @@ def find_updates(loop: mlir.Operation) -> list[Update]:
 
 
 def match_update(loop: mlir.Operation, number: int) -> Update:
-    """Look at one carried tensor; NoMatch where it may as well stay in its buffer."""
+    """Match the update of one carried tensor; raises NoMatch if it may as well stay in its buffer."""
     block = loop.regions[0].blocks[0]
     old, new = block.arguments[1 + number], block_ops(block)[-1].operands[number]
     if not isinstance(old.type, mlir.RankedTensorType) or new == old:
@@ -99,25 +99,25 @@ def match_update(loop: mlir.Operation, number: int) -> Update:
         if not only_read(old, None):
             raise NoMatch("something is stored into the old tensor")
         return Update(number, new, None, ())
-    made, insert = stored_into(new, old)
-    maker = defining_op(made)
+    computed, insert = stored_into(new, old)
+    maker = defining_op(computed)
     if maker is None or maker.block != block or maker.name != "linalg.generic":
         raise NoMatch("not computed by one operation of the loop")
-    out = maker.operands[len(maker.operands) - len(maker.results) + list(maker.results).index(made)]
+    out = maker.operands[len(maker.operands) - len(maker.results) + list(maker.results).index(computed)]
     start = defining_op(out)
     if start is None or start.name != "tensor.empty":
-        raise NoMatch("it has its place already")
+        raise NoMatch("it is in its buffer already")
     if any("parallel" not in str(kind) for kind in maker.attributes["iterator_types"]):
         raise NoMatch("a reduction")
-    if not reads_elsewhere(maker, made, old, insert):
+    if not reads_elsewhere(maker, computed, old, insert):
         raise NoMatch("computed in place")
     if not only_read(old, insert):
         raise NoMatch("something else is stored into the old tensor")
-    return Update(number, made, insert, tuple(copies_of(loop, number, made)))
+    return Update(number, computed, insert, tuple(copies_of(loop, number, computed)))
 
 
 def begins_empty(new: mlir.Value, block: mlir.Block) -> tuple[mlir.Operation, int] | None:
-    """Where a tensor begins empty that a block puts together of static slices and by loops: operation and operand."""
+    """The operation and operand with the empty tensor from which a block composes `new` by static slices and loops."""
     op = defining_op(new)
     while op is not None and op.block == block:
         position = init_position(op, new)
@@ -134,14 +134,14 @@ def begins_empty(new: mlir.Value, block: mlir.Block) -> tuple[mlir.Operation, in
 
 
 def init_position(op: mlir.Operation, result: mlir.Value) -> int | None:
-    """The operand of a store into a static slice, or of a loop, that `result` is after the stores."""
+    """The operand from which `result` is composed, by a store of a static slice or a loop; None for others."""
     if op.name == "tensor.insert_slice":
         return 1 if len(op.operands) == 2 else None
     return 3 + list(op.results).index(result) if op.name == "scf.for" else None
 
 
 def stored_into(new: mlir.Value, old: mlir.Value) -> tuple[mlir.Value, mlir.Operation | None]:
-    """What is stored into a static slice of `old` to give `new`, by which operation; `new` itself where nothing is."""
+    """The source of a store into a static slice of `old` that gives `new`, and the store; `new`, None without one."""
     op = defining_op(new)
     if op is not None and op.name == "tensor.insert_slice" and op.operands[1] == old:
         if len(op.operands) > 2:
@@ -150,13 +150,15 @@ def stored_into(new: mlir.Value, old: mlir.Value) -> tuple[mlir.Value, mlir.Oper
     return new, None
 
 
-def reads_elsewhere(maker: mlir.Operation, made: mlir.Value, old: mlir.Value, insert: mlir.Operation | None) -> bool:
-    """True if an operation reads other elements of `old` than the one that it computes."""
+def reads_elsewhere(
+    maker: mlir.Operation, computed: mlir.Value, old: mlir.Value, insert: mlir.Operation | None
+) -> bool:
+    """True if the producer of an element reads other elements of `old` than that one."""
     maps = list(maker.attributes["indexing_maps"])
     first_out = len(maker.operands) - len(maker.results)
-    own = maps[first_out + list(maker.results).index(made)]
+    own = maps[first_out + list(maker.results).index(computed)]
     for position, value in enumerate(list(maker.operands)[:first_out]):
-        if comes_from(value, old) and not (maps[position] == own and is_same_place(value, old, insert)):
+        if comes_from(value, old) and not (maps[position] == own and is_stored_slice(value, old, insert)):
             return True
     return False
 
@@ -171,8 +173,8 @@ def comes_from(value: mlir.Value, old: mlir.Value) -> bool:
     return True
 
 
-def is_same_place(value: mlir.Value, old: mlir.Value, insert: mlir.Operation | None) -> bool:
-    """True if a value is the slice of `old` that is stored."""
+def is_stored_slice(value: mlir.Value, old: mlir.Value, insert: mlir.Operation | None) -> bool:
+    """True if a value is the slice of `old` that is overwritten."""
     if insert is None:
         return bool(value == old)
     op = defining_op(value)
@@ -201,7 +203,7 @@ def only_read(value: mlir.Value, insert: mlir.Operation | None) -> bool:
     return True
 
 
-def copies_of(loop: mlir.Operation, number: int, made: mlir.Value) -> list[int]:
+def copies_of(loop: mlir.Operation, number: int, computed: mlir.Value) -> list[int]:
     """Other carried tensors whose only use is that the same values are stored into a slice of them."""
     block = loop.regions[0].blocks[0]
     final = block_ops(block)[-1]
@@ -210,7 +212,7 @@ def copies_of(loop: mlir.Operation, number: int, made: mlir.Value) -> list[int]:
         old, op = block.arguments[1 + other], defining_op(new)
         if other == number or op is None or op.name != "tensor.insert_slice" or len(op.operands) > 2:
             continue
-        if op.operands[0] == made and op.operands[1] == old and count_uses(old) == count_uses(new) == 1:
+        if op.operands[0] == computed and op.operands[1] == old and count_uses(old) == count_uses(new) == 1:
             found.append(other)
     return found
 
@@ -220,7 +222,7 @@ def count_uses(value: mlir.Value) -> int:
 
 
 def rebuild(loop: mlir.Operation, updates: Sequence[Update]) -> None:
-    """Replace a loop by one that carries second buffers, and no copies."""
+    """Replace a loop by one that carries second buffers, and does not copy."""
     block = loop.regions[0].blocks[0]
     final = block_ops(block)[-1]
     dropped = {copy: update for update in updates for copy in update.copies}
@@ -236,7 +238,7 @@ def rebuild(loop: mlir.Operation, updates: Sequence[Update]) -> None:
         bounds = list(loop.operands)[:3]
         new = emit.create("scf.for", [*bounds, *starts], [v.type for v in starts], attributes, regions=1)
     stored = {number: defining_op(final.operands[number]) for number in dropped}
-    place_of = {number: position for position, number in enumerate(kept)}
+    new_position = {number: position for position, number in enumerate(kept)}
     after_loop = dict(zip(kept, new.results))
     with loop.location, mlir.InsertionPoint(loop):
         for number, update in dropped.items():
@@ -250,13 +252,13 @@ def rebuild(loop: mlir.Operation, updates: Sequence[Update]) -> None:
         yields.append(block.arguments[1 + update.number])
         if update.insert is not None:
             update.insert.operands[1] = other
-        elif (first := begins_empty(update.made, block)) is not None:
+        elif (first := begins_empty(update.computed, block)) is not None:
             op, position = first
             op.operands[position] = other
         else:
-            maker = update.made.owner.operation
+            maker = update.computed.owner.operation
             first_out = len(maker.operands) - len(maker.results)
-            maker.operands[first_out + list(maker.results).index(update.made)] = other
+            maker.operands[first_out + list(maker.results).index(update.computed)] = other
     with final.location, mlir.InsertionPoint(final):
         emit.create("scf.yield", yields)
     final.erase()
@@ -265,7 +267,7 @@ def rebuild(loop: mlir.Operation, updates: Sequence[Update]) -> None:
         op.erase()
     for number in sorted(dropped, reverse=True):
         block.erase_argument(1 + number)
-    assert len(place_of) + len(updates) == len(block.arguments) - 1
+    assert len(new_position) + len(updates) == len(block.arguments) - 1
     for number, value in after_loop.items():
         loop.results[number].replace_all_uses_with(value)
     loop.erase()
@@ -274,22 +276,22 @@ def rebuild(loop: mlir.Operation, updates: Sequence[Update]) -> None:
 def store_last(
     loop: mlir.Operation, result: mlir.Value, update: Update, insert: mlir.Operation, start: mlir.Value
 ) -> mlir.Value:
-    """What a loop leaves in an array that got the values of each round: those of the last, if there was one."""
+    """Live-out of an array overwritten in every iteration: the last iteration's value, if the trip count is > 0."""
 
     def store(target: mlir.Value) -> mlir.Value:
         value = result
         if update.insert is not None:
             attributes = {name: update.insert.attributes[name] for name in _PLACE}
-            kind = update.made.type
+            type_ = update.computed.type
             value = emit.value(
-                "tensor.extract_slice", [result], kind, operandSegmentSizes=emit.segments(1, 0, 0, 0), **attributes
+                "tensor.extract_slice", [result], type_, operandSegmentSizes=emit.segments(1, 0, 0, 0), **attributes
             )
         attributes = {name: insert.attributes[name] for name in (*_PLACE, "operandSegmentSizes")}
         return emit.value("tensor.insert_slice", [value, target], target.type, **attributes)
 
-    if round_count(loop) is not None:
+    if trip_count(loop) is not None:
         return store(start)
     lower, upper, step = list(loop.operands)[:3]
-    # One round where the loop has any.
+    # One iteration if the loop has any.
     end = emit.same_type("arith.minsi", upper, emit.same_type("arith.addi", lower, step))
     return emit.for_loop(lower, end, step, lambda _, carried: [store(carried[0])], [start])[0]

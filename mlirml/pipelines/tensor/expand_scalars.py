@@ -1,4 +1,4 @@
-"""Expand scalars: what a serial loop computes of its index and of arrays that it only reads goes into vectorised loops.
+"""Expand scalars: the computations of a serial loop that do not depend on loop-carried values go into vectorised loops.
 
 Before, where %s is carried from one iteration to the next:
     %r = scf.for %i = %c0 to %c2048 step %c1 iter_args(%s = %s0) -> (f64) {
@@ -22,9 +22,8 @@ After:
     }
 
 This is loop distribution with scalar expansion, in strips that stay in the first-level cache (Padua and Wolfe, Advanced
-compiler optimizations for supercomputers, CACM 29, 1986). The iterations after the last whole strip stay as they were.
-
-What is the same in each iteration of the loop around is computed before that one, for all iterations of the inner loop.
+compiler optimizations for supercomputers, CACM 29, 1986). The iterations after the last whole strip are unchanged.
+Computations that are invariant in the enclosing loop are hoisted out of it, for all iterations of the inner loop.
 """
 
 from __future__ import annotations
@@ -45,21 +44,21 @@ _COST = {
     "arith.floordivsi": 14, "arith.ceildivsi": 14, "arith.index_cast": 0, "arith.constant": 0, "math.sqrt": 6,
     "math.absf": 1, "math.absi": 1, "math.copysign": 1, "math.fma": 1, "math.floor": 1, "math.ceil": 1,
 }  # fmt: skip
-"""Instructions of one iteration, where they are not one; other functions of `math` are some 15."""
+"""The instructions of one iteration of an operation, if not 1; other functions of `math` take about 15."""
 _LANES = 8
 _LEAST_IN_TABLE = 3
 _LEAST_IN_STRIP = 8
-"""Instructions that a value in a table saves, at least. In strips the store and the load of an element are near each
-other, and that of an index costs more than to compute it, as its address meets those of other stores."""
+"""The least number of instructions that a table saves for a value. In strips the store and the load of an element are
+close together, and tables of indices do not pay, as their addresses would conflict with those of other stores."""
 
 
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class ExpandScalarsPass(Pass):
-    """Compute what depends on no earlier iteration in strips of `strip` iterations.
+    """Compute values that depend on no earlier iteration in strips of `strip` iterations.
 
-    Loops of less than `shortest` iterations stay as they are. Tables that serve all iterations of the loop around have
-    at most `longest` elements. With `always` there are tables for nothing, too.
+    Loops of less than `shortest` iterations are unchanged. Tables for all iterations of the enclosing loop have at most
+    `longest` elements. With `always` tables are used even if they do not pay.
     """
 
     name = "mlirml-expand-scalars"
@@ -80,7 +79,7 @@ class ExpandScalarsPass(Pass):
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A loop body in two: the values of `tables` are computed ahead, for which `replaced` operations are not needed."""
+    """A split loop body: the values of `tables` are computed beforehand, so `replaced` operations are not needed."""
 
     loop: mlir.Operation
     tables: tuple[mlir.Value, ...]
@@ -98,7 +97,7 @@ class Split:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A loop whose tables are made before the loop around."""
+    """A loop whose tables are computed before the enclosing loop."""
 
     split: Split
     around: mlir.Operation
@@ -108,7 +107,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Strips:
-    """A loop in strips of `length` iterations; `trips` is None where the number of iterations is dynamic."""
+    """A loop in strips of `length` iterations; `trips` is None if the trip count is dynamic."""
 
     split: Split
     length: int
@@ -116,7 +115,7 @@ class Strips:
 
 
 def match_table(loop: mlir.Operation, longest: int, always: bool) -> Table:
-    """A loop of constant trip count, parts of whose body are the same in all iterations of the loop around."""
+    """Match a loop of constant trip count with computations that are invariant in the enclosing loop."""
     around = loop.parent.operation
     if around.name != "scf.for":
         raise NoMatch("there is no loop around")
@@ -134,18 +133,18 @@ def match_table(loop: mlir.Operation, longest: int, always: bool) -> Table:
 
 
 def match_strips(loop: mlir.Operation, strip: int, shortest: int, always: bool) -> Strips:
-    """An innermost loop that carries values, parts of whose body depend on none of them."""
+    """Match an innermost loop with computations that depend on no loop-carried value."""
     if not loop.results:
         raise NoMatch("no iteration depends on another one")
-    inside = [op for op in operations(loop) if op != loop]
-    if any(op.name in ("scf.for", "scf.while", "scf.parallel", "scf.forall") for op in inside):
+    body_ops = [op for op in operations(loop) if op != loop]
+    if any(op.name in ("scf.for", "scf.while", "scf.parallel", "scf.forall") for op in body_ops):
         raise NoMatch("there are loops in it")
     trips = trip_count(loop)
     if trips is not None and trips < shortest:
         raise NoMatch("there are few iterations")
     carried = set(list(loop.regions[0].blocks[0].arguments)[1:])
     found = match_split(loop, carried, 1 if always else _LEAST_IN_STRIP, _LANES)
-    if not found.tables or (found.gain < max(4, cost_of(inside) / 5) and not always):
+    if not found.tables or (found.gain < max(4, cost_of(body_ops) / 5) and not always):
         raise NoMatch("strips would save little")
     if trips is None and is_in_loop(loop) and found.gain < 16 and not always:
         raise NoMatch("there may be less iterations than a strip has")
@@ -161,7 +160,7 @@ def trip_count(loop: mlir.Operation) -> int | None:
 
 
 def is_in_loop(op: mlir.Operation) -> bool:
-    """True if there is a loop around."""
+    """True if an operation is nested in a loop."""
     while op.name != "func.func":
         op = op.parent.operation
         if op.name in ("scf.for", "scf.while", "scf.parallel"):
@@ -170,7 +169,7 @@ def is_in_loop(op: mlir.Operation) -> bool:
 
 
 def values_in(op: mlir.Operation) -> set[mlir.Value]:
-    """The results and block arguments in an operation."""
+    """The results and block arguments of an operation and its nested operations."""
     found: set[mlir.Value] = set()
     for inner in operations(op):
         if inner != op:
@@ -182,20 +181,20 @@ def values_in(op: mlir.Operation) -> set[mlir.Value]:
 
 
 def match_split(loop: mlir.Operation, dependent: set[mlir.Value], least: int, lanes: int) -> Split:
-    """What of a body uses none of the `dependent` values.
+    """The computations of a loop body that use none of the `dependent` values.
 
-    Tables hold values that take `least` instructions or more, computed in vectors of `lanes`; 0 if that is for nothing.
+    Tables are for values that take at least `least` instructions, computed in vectors of `lanes`; 0 without vectors.
     """
     ops = block_ops(loop.regions[0].blocks[0])
     inner = {result for op in ops for result in op.results}
-    ahead: dict[mlir.Value, mlir.Operation] = {}
+    independent: dict[mlir.Value, mlir.Operation] = {}
     for op in ops:
-        is_free = all(v not in dependent and (v not in inner or v in ahead) for v in used_values(op))
+        is_free = all(v not in dependent and (v not in inner or v in independent) for v in used_values(op))
         if is_free and is_scalar(op) and not (op.name == "tensor.extract" and op.operands[0] in inner):
-            ahead[op.results[0]] = op
-    rest = [op for op in ops if not (op.results and op.results[0] in ahead)]
-    needed = dict.fromkeys(value for op in rest for value in used_values(op) if value in ahead)
-    slices = {value: slice_of(value, ahead) for value in needed}
+            independent[op.results[0]] = op
+    rest = [op for op in ops if not (op.results and op.results[0] in independent)]
+    needed = dict.fromkeys(value for op in rest for value in used_values(op) if value in independent)
+    slices = {value: slice_of(value, independent) for value in needed}
     tables = tuple(value for value in needed if cost_of(slices[value]) >= least)
     made = {op for value in tables for op in slices[value]}
     kept = {op for value in needed if value not in tables for op in slices[value]}
@@ -204,7 +203,7 @@ def match_split(loop: mlir.Operation, dependent: set[mlir.Value], least: int, la
 
 
 def is_scalar(op: mlir.Operation) -> bool:
-    """True if an operation computes one number of others, or of elements of arrays."""
+    """True if an operation computes one scalar from scalars, or from an element of an array."""
     if len(op.results) != 1 or op.regions:
         return False
     if not isinstance(op.results[0].type, (mlir.FloatType, mlir.IntegerType, mlir.IndexType)):
@@ -212,12 +211,12 @@ def is_scalar(op: mlir.Operation) -> bool:
     return bool(op.name.startswith(("arith.", "math.")) or op.name == "tensor.extract")
 
 
-def slice_of(value: mlir.Value, ahead: Mapping[mlir.Value, mlir.Operation]) -> set[mlir.Operation]:
-    """The operations that compute a value."""
+def slice_of(value: mlir.Value, independent: Mapping[mlir.Value, mlir.Operation]) -> set[mlir.Operation]:
+    """The operations that compute a value, among the `independent` ones."""
     found: set[mlir.Operation] = set()
     waiting = [value]
     while waiting:
-        op = ahead.get(waiting.pop())
+        op = independent.get(waiting.pop())
         if op is not None and op not in found:
             found.add(op)
             waiting += op.operands
@@ -225,12 +224,12 @@ def slice_of(value: mlir.Value, ahead: Mapping[mlir.Value, mlir.Operation]) -> s
 
 
 def cost_of(ops: Iterable[mlir.Operation]) -> int:
-    """Instructions of an iteration."""
+    """The instructions of an iteration."""
     return sum(_COST.get(op.name, 15 if op.name.startswith("math.") else 1) for op in ops)
 
 
 def build_table(found: Table) -> None:
-    """Make the tables before the loop around, and use them."""
+    """Compute the tables before the enclosing loop, and read them in the loop."""
     loop = found.split.loop
     with loop.location, mlir.InsertionPoint(found.around):
         tables = build_tables(found.split, emit.index(found.first), found.trips)
@@ -241,7 +240,7 @@ def build_table(found: Table) -> None:
 
 
 def build_strips(found: Strips) -> None:
-    """Run whole strips with tables and without checks, and the iterations that are left as they were."""
+    """Run whole strips with tables and without checks, and the remaining iterations unchanged."""
     loop = found.split.loop
     lower, upper, step = list(loop.operands)[:3]
     inits = list(loop.operands)[3:]
@@ -261,7 +260,7 @@ def build_strips(found: Strips) -> None:
 
 
 def end_of_strips(found: Strips, lower: mlir.Value, upper: mlir.Value) -> mlir.Value:
-    """Where the last whole strip ends."""
+    """The end of the last whole strip."""
     first = constant_of(lower)
     if found.trips is not None and first is not None:
         return emit.index(first + found.trips // found.length * found.length)
@@ -284,7 +283,7 @@ def build_loop(
     length: int,
     inits: Sequence[mlir.Value],
 ) -> list[mlir.Value]:
-    """A strip of the loop, with elements of tables in place of what they hold."""
+    """A strip of the loop, with loads from tables instead of the computations."""
     ops = [op for op in block_ops(split.body) if op not in split.replaced]
 
     def iteration(k: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
@@ -304,7 +303,7 @@ def clone_body(
     arguments: Sequence[mlir.Value],
     known: Mapping[mlir.Value, mlir.Value],
 ) -> list[mlir.Value]:
-    """Clone operations of a body, where some values are known; returns what is yielded."""
+    """Clone operations of a body, with some values known; returns the yielded values."""
     values = {**dict(zip(body.arguments, arguments)), **known}
     *inner, final = ops
     for op in inner:
@@ -313,7 +312,7 @@ def clone_body(
 
 
 def replace(loop: mlir.Operation, results: Sequence[mlir.Value]) -> None:
-    """Put results in the place of those of a loop."""
+    """Replace a loop by results."""
     for old, new in zip(loop.results, results):
         old.replace_all_uses_with(new)
     loop.erase()
@@ -333,10 +332,10 @@ class Strip:
     length: int
 
     def tables(self) -> list[mlir.Value]:
-        """The values of the tables for each iteration."""
+        """The tables, with a value for each iteration."""
         wanted = self.split.tables
-        ahead = {op.results[0]: op for op in block_ops(self.split.body) if is_scalar(op)}
-        needed = set().union(*(slice_of(value, ahead) for value in wanted))
+        independent = {op.results[0]: op for op in block_ops(self.split.body) if is_scalar(op)}
+        needed = set().union(*(slice_of(value, independent) for value in wanted))
         slices = {
             op: rows
             for op in block_ops(self.split.body)
@@ -352,7 +351,7 @@ class Strip:
         return list(emit.generic(list(slices.values()), inits, maps, ["parallel"], body).results)
 
     def rows_of(self, extract: mlir.Operation) -> mlir.Value | None:
-        """The slice of an array that is read at consecutive indices; None where the indices are others."""
+        """The slice of an array that is read at consecutive indices; None if the indices are not consecutive."""
         array, *indices = list(extract.operands)
         offsets = [self.offset_of(index) for index in indices]
         if sum(offset is not None for offset in offsets) != 1:
@@ -360,14 +359,14 @@ class Strip:
         if any(offset is None and self.is_inside(index) for index, offset in zip(indices, offsets)):
             return None
         sizes = [1 if offset is None else self.length for offset in offsets]
-        kind = mlir.RankedTensorType(array.type)
-        if any(not kind.is_dynamic_dim(axis) and size > kind.shape[axis] for axis, size in enumerate(sizes)):
+        whole = mlir.RankedTensorType(array.type)
+        if any(not whole.is_dynamic_dim(axis) and size > whole.shape[axis] for axis, size in enumerate(sizes)):
             return None
-        places = [index if offset is None else offset for index, offset in zip(indices, offsets)]
-        return emit.extract_slice(array, places, sizes, [self.length])
+        starts = [index if offset is None else offset for index, offset in zip(indices, offsets)]
+        return emit.extract_slice(array, starts, sizes, [self.length])
 
     def offset_of(self, index: mlir.Value) -> mlir.Value | None:
-        """The first index of a strip, where indices are the loop's plus a value from outside; None for others."""
+        """The start index of a strip, for an index that is the loop's plus an invariant; None for others."""
         if index == self.split.variable:
             return self.first
         op = defining_op(index)
@@ -381,53 +380,54 @@ class Strip:
         return emit.same_type("arith.addi", self.first, other)
 
     def is_inside(self, value: mlir.Value) -> bool:
-        """True if a value is of the body of the loop."""
+        """True if a value is defined in the body of the loop."""
         owner = value.owner
         return bool((owner if isinstance(owner, mlir.Block) else owner.operation.block) == self.split.body)
 
     def value(self, value: mlir.Value, known: dict[mlir.Value, mlir.Value]) -> mlir.Value:
-        """A value of the body in a generic, with indices as 64-bit integers, which are vectorised."""
+        """A value of the body in a generic, with indices as 64-bit integers, which LLVM vectorises."""
         if value not in known:
             known[value] = self._built(value, known)
         return known[value]
 
     def _built(self, value: mlir.Value, known: dict[mlir.Value, mlir.Value]) -> mlir.Value:
-        kind = widened(value.type)
+        target_type = widened(value.type)
         if value == self.split.variable:
             index = emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(0))
-            return cast(emit.same_type("arith.addi", self.first, index), kind)
+            return cast(emit.same_type("arith.addi", self.first, index), target_type)
         if not self.is_inside(value):
-            return value if value.type == kind else cast(value, kind)
+            return value if value.type == target_type else cast(value, target_type)
         op = defining_op(value)
         assert op is not None
         if op.name == "tensor.extract":
             indices = [cast(self.value(index, known), mlir.IndexType.get()) for index in list(op.operands)[1:]]
             element = emit.value("tensor.extract", [op.operands[0], *indices], value.type)
-            return element if value.type == kind else cast(element, kind)
+            return element if value.type == target_type else cast(element, target_type)
         operands = [self.value(operand, known) for operand in op.operands]
         if op.name in ("arith.index_cast", "arith.index_castui"):
-            return resized(operands[0], kind, is_signed=op.name == "arith.index_cast")
+            return resized(operands[0], target_type, is_signed=op.name == "arith.index_cast")
         if op.name == "arith.constant":
-            return emit.number(kind, constant_of(value) or 0) if value.type != kind else op.clone().operation.results[0]
+            is_same = value.type == target_type
+            return op.clone().operation.results[0] if is_same else emit.number(target_type, constant_of(value) or 0)
         attributes = {name: op.attributes[name] for name in op.attributes}
         with op.location:
-            return emit.create(op.name, operands, [kind], attributes).results[0]
+            return emit.create(op.name, operands, [target_type], attributes).results[0]
 
 
-def widened(kind: mlir.Type) -> mlir.Type:
-    """The type of a value in a table: 64-bit integers for indices."""
-    return mlir.IntegerType.get_signless(64) if isinstance(kind, mlir.IndexType) else kind
+def widened(value_type: mlir.Type) -> mlir.Type:
+    """The element type of a table: 64-bit integers for indices."""
+    return mlir.IntegerType.get_signless(64) if isinstance(value_type, mlir.IndexType) else value_type
 
 
-def cast(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
+def cast(value: mlir.Value, target_type: mlir.Type) -> mlir.Value:
     """An index as an integer, or an integer as an index."""
-    return emit.value("arith.index_cast", [value], kind)
+    return emit.value("arith.index_cast", [value], target_type)
 
 
-def resized(value: mlir.Value, kind: mlir.Type, *, is_signed: bool) -> mlir.Value:
-    """An integer with the width of `kind`."""
-    if value.type == kind:
+def resized(value: mlir.Value, target_type: mlir.Type, *, is_signed: bool) -> mlir.Value:
+    """An integer with the width of `target_type`."""
+    if value.type == target_type:
         return value
-    if value.type.width > kind.width:
-        return emit.value("arith.trunci", [value], kind)
-    return emit.value("arith.extsi" if is_signed else "arith.extui", [value], kind)
+    if value.type.width > target_type.width:
+        return emit.value("arith.trunci", [value], target_type)
+    return emit.value("arith.extsi" if is_signed else "arith.extui", [value], target_type)

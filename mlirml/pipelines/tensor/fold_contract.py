@@ -10,8 +10,8 @@ After:
     %r = linalg.contract indexing_maps = [(m, n, k) -> (m, k), (m, n, k) -> (n, k), (m, n, k) -> (m, n)]
       ins(%a, %b : tensor<30x20xf32>, tensor<40x20xbf16>) outs(%zeros)
 
-Kernels of contractions walk their operands in any order and convert what they pack, so nothing is copied. An operand
-stays where that would leave its contiguous dim to a batch, and where something else reads its copy anyway.
+Kernels of contractions iterate over their operands in any order and convert the elements that they pack, so nothing is
+copied. An operand is not folded if its contiguous dim would become a batch dim, or if the copy has other users.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Dims = tuple[int, ...]
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
 @dataclass(frozen=True)
 class FoldContractPass(Pass):
-    """Let contractions read and write what transposes and conversions would copy."""
+    """Make contractions read and write the sources and targets of transposes and conversions."""
 
     name = "mlirml-fold-contract"
 
@@ -58,7 +58,7 @@ class Copy:
 
 
 def match_copy(op: mlir.Operation | None) -> Copy:
-    """Read a transpose or a conversion on tensors; raises `NoMatch`."""
+    """Match a transpose or a conversion on tensors; raises `NoMatch`."""
     if op is None or op.name not in _COPIES or len(op.results) != 1 or len(op.operands) != 2:
         raise NoMatch("no copy")
     maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
@@ -81,7 +81,7 @@ def match_copy(op: mlir.Operation | None) -> Copy:
 
 @dataclass
 class Form:
-    """A contraction on its way: dims by which its operands are indexed, its operands, and casts of a and b."""
+    """A contraction during folding: the dims by which its operands are indexed, its operands, and casts of a and b."""
 
     maps: list[Dims]
     operands: list[mlir.Value]
@@ -94,14 +94,14 @@ class Form:
 
 
 def read_form(op: mlir.Operation) -> Form:
-    """Raises `NoMatch` for a contraction that kernels do not compute, or that is not on tensors."""
+    """Match a contraction on tensors that kernels can compute; raises `NoMatch`."""
     if len(op.results) != 1:
         raise NoMatch("not on tensors")
     return Form(list(match_contraction(op).maps), list(op.operands), [(), ()], op.results[0])
 
 
 def fold(op: mlir.Operation) -> bool:
-    """Fold what can be folded into one contraction, and build it anew if anything was."""
+    """Fold copies into one contraction, and rebuild it if there were any; returns True if it was rebuilt."""
     try:
         form = read_form(op)
     except NoMatch:
@@ -113,7 +113,7 @@ def fold(op: mlir.Operation) -> bool:
 
 
 def fold_operand(form: Form, number: int) -> bool:
-    """Read what a chain of copies reads, instead of the last copy."""
+    """Replace an operand by the source of its chain of copies."""
     changed = False
     while True:
         value = form.operands[number]
@@ -132,7 +132,7 @@ def fold_operand(form: Form, number: int) -> bool:
 
 
 def feeds_contractions(value: mlir.Value) -> bool:
-    """True if only contractions read a value, or copies of it."""
+    """True if only contractions use a value, directly or through copies."""
     for use in value.uses:
         user = use.owner.operation
         copied = user.name in _COPIES and len(user.results) == 1 and feeds_contractions(user.results[0])
@@ -142,7 +142,7 @@ def feeds_contractions(value: mlir.Value) -> bool:
 
 
 def fold_result(form: Form) -> bool:
-    """Write what a transpose of the result writes."""
+    """Replace the result by that of its transpose."""
     changed = False
     while True:
         uses = list(form.result.uses)
@@ -164,7 +164,7 @@ def fold_result(form: Form) -> bool:
 
 
 def build(op: mlir.Operation, form: Form) -> None:
-    """`linalg.contract` in the place of `op`; copies that nobody reads any more go."""
+    """Replace `op` by a `linalg.contract`, and erase unused copies."""
     rank = 1 + max(d for dims in form.maps for d in dims)
     maps = [mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(d) for d in dims]) for dims in form.maps]
     kept = {name: op.attributes[name] for name in ("cast", "mlirml.schedule") if name in op.attributes}
@@ -188,5 +188,5 @@ def converted(casts: Sequence[mlir.Operation], value: mlir.Value) -> mlir.Value:
 
 
 def is_unused(op: mlir.Operation) -> bool:
-    """True if nobody uses the results of an operation on tensors."""
+    """True if the results of an operation on tensors are unused."""
     return bool(op.results) and not any(True for result in op.results for _ in result.uses)

@@ -1,4 +1,4 @@
-"""Forward stores: a store whose tensor is only read in parts goes, each part being of what was stored, or older.
+"""Forward stores: a store whose result is only read by slices is removed; they read its source or its destination.
 
 Before:
     %t = tensor.insert_slice %s into %d[%i, 0] [1, 8] [1, 1] : tensor<8xf32> into tensor<4x8xf32>
@@ -14,9 +14,9 @@ After:
     %r = linalg.generic ... ins(%s, %a, %b)
     %u = tensor.insert_slice %r into %d[%i, 0] [1, 8] [1, 1] : tensor<8xf32> into tensor<4x8xf32>
 
-Canonicalization lets a store over all that an earlier one has stored begin from the tensor before that one. Two tensors
-come from `%d` then, and bufferization would copy it whole in each iteration of a loop if the first one is read.
-`mlirml-bufferize` orders such stores again where a read cannot be forwarded.
+Canonicalization makes a store that overwrites an earlier one start from the tensor before the earlier one. Both then
+start from `%d`, and bufferization would copy it as a whole in each iteration of a loop if the first result is read.
+`mlirml-bufferize` restores the order of such stores if a read cannot be forwarded.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 @register(when=(*ANY_LOOP, "tensor.insert_slice"))
 @dataclass(frozen=True)
 class ForwardStoresPass(Pass):
-    """Remove stores of slices whose reads are all served by the source or by the tensor before."""
+    """Remove insert_slice operations whose reads can all be forwarded to the source or the destination."""
 
     name = "mlirml-forward-stores"
 
     def run(self, module: mlir.Operation) -> None:
         distances = Distances()
-        # The last ones first: a read of an earlier tensor may be served by one that is older still.
+        # Last stores first: a read that is forwarded to the destination may be forwarded again.
         for store in reversed(named_operations(module, ("tensor.insert_slice",))):
             reads = match_reads(store, distances)
             if reads:
@@ -54,14 +54,14 @@ class ForwardStoresPass(Pass):
 
 @dataclass(frozen=True)
 class Read:
-    """A read of a stored tensor: `offsets` are those in the source of the store, None for one of the tensor before."""
+    """A read of a stored tensor: `offsets` are those in the source of the store, None for one of the destination."""
 
     op: mlir.Operation
     offsets: tuple[int | mlir.Value, ...] | None
 
 
 def match_reads(store: mlir.Operation, distances: Distances) -> list[Read]:
-    """The reads of a stored tensor, if all of them are of other elements than the stored ones, or of those only."""
+    """The reads of a stored tensor, if each is either disjoint from the stored slice or contained in it."""
     box = box_of(store, distances)
     if box is None:
         return []
@@ -75,7 +75,7 @@ def match_reads(store: mlir.Operation, distances: Distances) -> list[Read]:
 
 
 def match_read(store: mlir.Operation, box: Box, op: mlir.Operation, distances: Distances) -> Read | None:
-    """One read; None for other uses, and where the slice is not known."""
+    """Match one read; None for other uses, and for slices of unknown position."""
     if op.name not in ("tensor.extract", "tensor.extract_slice"):
         return None
     other = box_of(op, distances)
@@ -98,7 +98,7 @@ def match_read(store: mlir.Operation, box: Box, op: mlir.Operation, distances: D
 
 
 def offset_in(store: mlir.Operation, op: mlir.Operation, box: Box, other: Box, dim: int) -> int | mlir.Value | None:
-    """Where a read begins in the source of a store, along a dimension of the tensor."""
+    """The offset of a read in the source of a store, along a dimension of the tensor; None if it is unknown."""
     difference = other.offsets[dim] - box.offsets[dim]
     if difference.is_constant:
         return difference.constant
@@ -107,7 +107,7 @@ def offset_in(store: mlir.Operation, op: mlir.Operation, box: Box, other: Box, d
 
 
 def kept_dims(op: mlir.Operation, shape: Sequence[int]) -> list[int]:
-    """The dimensions of a tensor that a slice of it has; others have size 1."""
+    """The dimensions of a tensor that a slice of it keeps; the others have size 1."""
     kept: list[int] = []
     for dim, size in enumerate(op.attributes["static_sizes"]):
         if len(kept) < len(shape) and shape[len(kept)] == size:
@@ -116,7 +116,7 @@ def kept_dims(op: mlir.Operation, shape: Sequence[int]) -> list[int]:
 
 
 def build_read(store: mlir.Operation, read: Read) -> None:
-    """Read the tensor before the store, or its source, instead of the stored tensor."""
+    """Replace a read of the stored tensor by one of the store's destination or source."""
     op = read.op
     if read.offsets is None:
         op.operands[0] = store.operands[1]
@@ -133,7 +133,7 @@ def build_read(store: mlir.Operation, read: Read) -> None:
 
 
 def slice_of(source: mlir.Value, op: mlir.Operation, offsets: Sequence[int | mlir.Value]) -> mlir.Value:
-    """A slice with the sizes and steps of `op`, from other offsets, of a tensor with the dimensions of its result."""
+    """A slice of `source` with the sizes and strides of `op`, and other offsets."""
     skipped = 1 + list(op.attributes["static_offsets"]).count(_DYNAMIC)
     kept = kept_dims(op, op.results[0].type.shape)
     sizes = [numbers_of(op, "static_sizes", skipped)[dim] for dim in kept]

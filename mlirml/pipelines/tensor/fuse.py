@@ -1,4 +1,4 @@
-"""Fuse: elementwise chains and the reductions behind them become one loop nest that reads every input once.
+"""Fuse: elementwise chains and the reductions that consume them become one loop nest that reads every input once.
 
 Before:
     %t = linalg.generic {...} ins(%a, %b) outs(%e0) { %0 = arith.mulf %x, %y  linalg.yield %0 }
@@ -12,10 +12,10 @@ After:
       linalg.yield %2
     }
 
-Nodes with one iteration space join one cluster: consumers join their producers, and operations that read the same
-tensor join each other, as long as nothing outside stands between them. A result that is used outside of its cluster
-becomes a result of the fused operation, so nothing expensive is computed twice. Cheap producers (broadcasts, casts, a
-few additions) with another iteration space, and constants, are computed again where they are read.
+Nodes with one iteration space are grouped into a cluster: consumers join their producers, and operations that read the
+same tensor join each other, if no operation outside depends on one and feeds the other. A result that is used outside
+of its cluster becomes a result of the fused operation, so nothing expensive is computed twice. Cheap producers
+(broadcasts, casts, a few additions) with another iteration space, and constants, are recomputed in each consumer.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from mlirml.pipelines.tensor.fusion.merge import rewrite
 class FusePass(Pass):
     """Fuse structured operations. `max_ops` limits the body of a result, `max_operands` its memory streams.
 
-    With `prologues`, what kernels of matrix-vector products compute on the way is left to them.
+    With `prologues`, producers that kernels of matrix-vector products can compute are left to them.
     """
 
     name = "mlirml-fuse"
@@ -47,7 +47,7 @@ class FusePass(Pass):
 
 
 def tensor_blocks(module: mlir.Operation) -> list[mlir.Block]:
-    """Every block that may hold structured operations."""
+    """Every block that may contain structured operations."""
     found, todo = [], [block for region in module.regions for block in region.blocks]
     while todo:
         block = todo.pop()

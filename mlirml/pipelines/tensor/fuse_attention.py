@@ -1,4 +1,4 @@
-"""Fuse attention: what stands between two products is computed for a block of rows at a time, and so are the products.
+"""Fuse attention: two products and the row-wise operations between them are tiled together by blocks of rows.
 
 Before:
     %s = linalg.batch_matmul ins(%q, %k : tensor<8x512x64xf32>, tensor<8x64x512xf32>) outs(...)
@@ -18,9 +18,9 @@ After:
       scf.yield %new
     }
 
-The scores of a block stay in cache from one product to the next. Nothing about softmax is assumed: every operation on
-the way must only keep the rows of the first product apart, as far as its indexing maps tell. What is read of it behind
-the last product is stored by blocks, too. The last block ends with the last row, so that some rows may be computed
+The scores of a block stay in cache from one product to the next. No form of softmax is assumed: by their indexing maps,
+the operations in between must only keep the rows of the first product separate. Intermediate results that are used
+after the last product are stored by blocks, too. The last block ends with the last row, so some rows may be computed
 twice. Small scores, which stay in cache anyway, are left alone.
 """
 
@@ -36,7 +36,7 @@ from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
 @dataclass(frozen=True)
 class FuseAttentionPass(Pass):
-    """Compute chains between products by blocks of rows, where the first product needs more than half of `l2_bytes`."""
+    """Tile chains between products by blocks of rows, if the first product needs more than half of `l2_bytes`."""
 
     name = "mlirml-fuse-attention"
     l2_bytes: int = 1 << 20
@@ -63,7 +63,7 @@ class FuseAttentionPass(Pass):
 
 
 def erase_unused(block: mlir.Block) -> None:
-    """Erase what has no use any more."""
+    """Erase unused operations."""
     for op in reversed(block_ops(block)):
         pure = op.name.startswith(("linalg.", "tensor."))
         if pure and not any(True for result in op.results for _ in result.uses):

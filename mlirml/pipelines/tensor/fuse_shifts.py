@@ -1,4 +1,4 @@
-"""Fuse shifts: elementwise operations that read what slices were put into become one loop nest, but for the border.
+"""Fuse shifts: elementwise operations connected by inserted slices become one loop nest, with separate borders.
 
 Before:
     %f = linalg.generic ... ins(%x) -> tensor<99xf32>
@@ -12,10 +12,10 @@ After:
     %left = tensor.extract_slice %x[0] [98] [1]
     %inner = linalg.generic ... ins(%here, %left) -> tensor<98xf32>
     %last = linalg.generic ... ins(%x98) -> tensor<1xf32>
-    %r = tensor.insert_slice ...                                                 // all three beside each other
+    %r = tensor.insert_slice ...                                                 // all three
 
-Concatenations, rolls and the gradients of slices are such programs: each would be a pass over memory. What is read at
-several places is computed again at each of them, unless it takes less time to keep it.
+Concatenations, rolls and the gradients of slices are such programs: each would be a pass over memory. A value that is
+read at several offsets is recomputed for each of them, unless storing it takes less time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 from mlirml.pipelines.tensor.stencils.build import build_groups
 from mlirml.pipelines.tensor.stencils.chains import cut_chains
-from mlirml.pipelines.tensor.stencils.graph import ShiftGraph
+from mlirml.pipelines.tensor.stencils.graph import StencilGraph
 from mlirml.pipelines.tensor.stencils.plan import Plan
 
 _PUTS = ("tensor.insert_slice", "tensor.pad")
@@ -46,7 +46,7 @@ class FuseShiftsPass(Pass):
             for block in tensor_blocks(module):
                 if not any(op.name in _PUTS for op in block_ops(block)):
                     continue
-                plan = Plan(ShiftGraph(block), self.least)
+                plan = Plan(StencilGraph(block), self.least)
                 if not plan.wanted:
                     continue
                 try:

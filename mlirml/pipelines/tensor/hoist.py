@@ -1,4 +1,4 @@
-"""Hoist: what is the same in every round of a loop, and costs something, is computed once in front of it.
+"""Hoist: expensive loop-invariant tensor operations are hoisted out of the loop.
 
 Before:
     %r = scf.for %i = %c0 to %n step %c1 iter_args(%x = %init) -> (tensor<8xf32>) {
@@ -15,7 +15,7 @@ After:
       scf.yield %y
     }
 
-Cheap elementwise operations stay where they fuse with what reads them. A loop that runs no round computes for nothing.
+Cheap elementwise operations are not hoisted, as they fuse with their consumers. Hoisting is wasted for zero-trip loops.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXPENSIVE = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.r
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class HoistPass(Pass):
-    """Move loop-invariant structured operations out of loops."""
+    """Hoist loop-invariant structured operations out of loops."""
 
     name = "mlirml-hoist"
 
@@ -46,22 +46,22 @@ class HoistPass(Pass):
 
 
 def hoist_from(block: mlir.Block, loop: mlir.Operation) -> None:
-    """Hoist from the body of a loop."""
-    inside: set[mlir.Value] = {argument for region in loop.regions for b in region.blocks for argument in b.arguments}
+    """Hoist from a block of the body of a loop."""
+    variant: set[mlir.Value] = {argument for region in loop.regions for b in region.blocks for argument in b.arguments}
     invariant: list[mlir.Operation] = []
     for op in block_ops(block):
-        if is_movable(op) and not any(value in inside for value in outer_values(op)):
+        if is_movable(op) and not any(value in variant for value in outer_values(op)):
             invariant.append(op)
         else:
             for inner in operations(op):
-                inside.update(inner.results)
+                variant.update(inner.results)
     for op in invariant:
         if op.block == block and is_expensive(op):
             move(op, block, loop)
 
 
 def is_movable(op: mlir.Operation) -> bool:
-    """True if an operation may run where the loop's checks have not been made: it reads no computed place."""
+    """True if an operation may run without the loop's checks: it does not access dynamic indices."""
     if op.name in _FREE:
         return op.name != "tensor.extract_slice" or len(op.operands) == 1
     if not op.name.startswith("linalg.") or not op.results:
@@ -70,7 +70,7 @@ def is_movable(op: mlir.Operation) -> bool:
 
 
 def is_expensive(op: mlir.Operation) -> bool:
-    """True if it is worth a tensor to compute an operation once: a contraction, a reduction, or costly functions."""
+    """True if computing an operation once is worth a tensor: a contraction, a reduction, or costly functions."""
     if op.name in _FREE or op.name in ("linalg.transpose", "linalg.broadcast", "linalg.copy"):
         return False
     if op.name != "linalg.generic":
@@ -82,7 +82,7 @@ def is_expensive(op: mlir.Operation) -> bool:
 
 
 def move(op: mlir.Operation, block: mlir.Block, loop: mlir.Operation) -> None:
-    """Move an operation in front of the loop, after what it needs; empty tensors and fills are copied."""
+    """Hoist an operation before the loop, after its operands; empty tensors and fills are cloned."""
     for inner in list(operations(op)):
         for position, operand in enumerate(list(inner.operands)):
             owner = defining_op(operand)
@@ -91,15 +91,15 @@ def move(op: mlir.Operation, block: mlir.Block, loop: mlir.Operation) -> None:
             if owner.name in _STARTS:
                 with mlir.InsertionPoint(loop):
                     copy = owner.clone().operation
-                move_needs(copy, block, loop)
+                hoist_operands(copy, block, loop)
                 inner.operands[position] = copy.results[0]
             else:
                 move(owner, block, loop)
     op.move_before(loop)
 
 
-def move_needs(start: mlir.Operation, block: mlir.Block, loop: mlir.Operation) -> None:
-    """What the copy of an empty tensor or of a fill, in front of the loop already, needs from inside."""
+def hoist_operands(start: mlir.Operation, block: mlir.Block, loop: mlir.Operation) -> None:
+    """Hoist the operands of the clone, before the loop, of an empty tensor or of a fill."""
     for position, operand in enumerate(list(start.operands)):
         owner = defining_op(operand)
         if owner is None or owner.block != block:

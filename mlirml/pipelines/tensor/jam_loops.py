@@ -1,4 +1,4 @@
-"""Jam loops: several iterations of a loop read a large array together, where each of them reduces all of it.
+"""Jam loops: several iterations of a loop that each reduce all of a large array read the array together.
 
 Before:
     %r = scf.for %i = %c0 to %c1000 step %c1 iter_args(%out = %out0) -> (tensor<1000xf64>) {
@@ -13,10 +13,10 @@ After:
       /* the body for %i, %i + 1, %i + 2 and %i + 3 */
     }
 
-`mlirml-fuse` then makes one reduction of the four, as they have the same extents and read the same array. This is
+`mlirml-fuse` then fuses the four reductions into one, as they have the same extents and read the same array. This is
 unroll-and-jam (Callahan, Cocke and Kennedy, Estimating interlock and improving balance for pipelined machines, Journal
-of Parallel and Distributed Computing 5, 1988). The iterations that are left over follow in a loop of their own. The
-loop may carry only tensors that each iteration stores into and does not read.
+of Parallel and Distributed Computing 5, 1988). The remaining iterations follow in a separate loop. The loop may carry
+only tensors that each iteration stores into and does not read.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from __future__ import annotations
 from contextlib import suppress
 from math import prod
 
-from mlirml.analysis.trip_counts import constant_of, round_count
+from mlirml.analysis.trip_counts import constant_of, trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
@@ -33,7 +33,7 @@ from mlirml.passes.presence import ANY_LOOP
 
 _STORES = ("tensor.insert", "tensor.insert_slice")
 _MOST = 64
-"""Bytes that an iteration stores at once, at most."""
+"""The maximum number of bytes that an iteration stores at once."""
 _PURE = (
     "arith.", "math.", "complex.", "tensor.extract", "tensor.from_elements", "tensor.empty", "tensor.collapse_shape",
     "tensor.expand_shape", "linalg.generic", "linalg.fill", *_STORES,
@@ -45,7 +45,7 @@ _PURE = (
 class JamLoopsPass(Pass):
     """Unroll loops `factor` times whose iterations reduce the same array of at least `least` bytes.
 
-    Bodies of more than `longest` operations stay.
+    Bodies of more than `longest` operations are not unrolled.
     """
 
     name = "mlirml-jam-loops"
@@ -62,8 +62,8 @@ class JamLoopsPass(Pass):
 
 
 def match(loop: mlir.Operation, options: JamLoopsPass) -> None:
-    """Raises `NoMatch` for anything but independent iterations that reduce one large array."""
-    count = round_count(loop)
+    """Raise `NoMatch` unless the iterations are independent and reduce one large array."""
+    count = trip_count(loop)
     if count is None or count < 2 * options.factor or constant_of(loop.operands[2]) != 1:
         raise NoMatch("not a loop of many iterations")
     block = loop.regions[0].blocks[0]
@@ -77,7 +77,7 @@ def match(loop: mlir.Operation, options: JamLoopsPass) -> None:
 
 
 def check_stored(carried: mlir.Value, value: mlir.Value, block: mlir.Block) -> None:
-    """Raises `NoMatch` for a carried value that is more than stored into, by operations whose results are, too."""
+    """Raise `NoMatch` unless the only use of a carried value is stores into it, whose results are used so, too."""
     while value != carried:
         op = defining_op(value)
         if op is None or op.block != block or op.name not in _STORES or len(list(value.uses)) != 1:
@@ -90,7 +90,7 @@ def check_stored(carried: mlir.Value, value: mlir.Value, block: mlir.Block) -> N
 
 
 def reads_invariant(op: mlir.Operation, block: mlir.Block, least: int) -> bool:
-    """True if a structured operation reads a large tensor from outside of the loop."""
+    """True if a structured operation reads a large loop-invariant tensor."""
     if op.name != "linalg.generic":
         return False
     for operand in list(op.operands)[: len(op.operands) - len(op.results)]:
@@ -107,17 +107,17 @@ def reduces_to_one(op: mlir.Operation) -> bool:
     return all(result.type.has_static_shape and prod(result.type.shape) == 1 for result in op.results)
 
 
-def bytes_of(kind: mlir.Type) -> int:
-    """The bytes of a tensor of static shape; zero for anything else."""
-    if not isinstance(kind, mlir.RankedTensorType) or not kind.has_static_shape:
+def bytes_of(value_type: mlir.Type) -> int:
+    """The size of a tensor of static shape in bytes; zero for anything else."""
+    if not isinstance(value_type, mlir.RankedTensorType) or not value_type.has_static_shape:
         return 0
-    element = kind.element_type
+    element = value_type.element_type
     width = element.width if isinstance(element, (mlir.IntegerType, mlir.FloatType)) else 64
-    return int(prod(kind.shape)) * width // 8
+    return int(prod(value_type.shape)) * width // 8
 
 
 def build(loop: mlir.Operation, factor: int) -> None:
-    """Replace a loop by one that does `factor` iterations at once, and one for those that are left over."""
+    """Replace a loop by one that executes `factor` iterations at once, and one for the remaining iterations."""
     lower, upper = (constant_of(value) for value in list(loop.operands)[:2])
     assert lower is not None and upper is not None
     middle = lower + (upper - lower) // factor * factor

@@ -1,12 +1,12 @@
-"""Lower affine: index arithmetic by affine maps becomes that of `arith`, which all later passes read and lower.
+"""Lower affine: index arithmetic by affine maps is lowered to `arith`, which all later passes read and lower.
 
 Before:
     %0 = affine.apply affine_map<(d0, d1) -> (d0 + d1)>(%i, %j)
 After:
     %0 = arith.addi %i, %j : index
 
-It runs once loops are raised and derivatives taken: both read and write affine maps. Without it, an `affine.apply` that
-no later pass happens to fold would be left when kernels are built.
+The pass runs after raising and differentiation, which both read and write affine maps. Without it, an `affine.apply`
+that no later pass happens to fold would be left when kernels are built.
 """
 
 from __future__ import annotations
@@ -24,5 +24,5 @@ class LowerAffinePass(Pass):
     name = "mlirml-lower-affine"
 
     def run(self, module: mlir.Operation) -> None:
-        if any(op.name.startswith("affine.") for op in operations(module)):  # it folds operations of others, too
+        if any(op.name.startswith("affine.") for op in operations(module)):  # it folds others, too
             run_upstream(module, "lower-affine")

@@ -9,11 +9,11 @@ After:
     %b = linalg.generic {maps = [(i, j) -> (i, j), ...], ["parallel", "parallel"]} ins(%y : tensor<4x8xf32>) ...
     %c = linalg.generic {maps = [(i, j) -> (i, j), ...], ["parallel", "parallel"]} ins(%b) ...
 
-Both kinds of reshape lead to the space with more loops: an expansion moves in front of the operation that computes its
-operand, a collapse behind the operation that reads its result. In memory they are views, and loops that all operands
-walk as one are merged again later. Nothing moves between a contraction and the elementwise operation behind it. A
-slice, where nothing else reads the operation that computes its operand, moves in front of that too: what is left out is
-not computed at all.
+Both reshapes are moved so that the space has more loops: an expansion before the operation that computes its operand, a
+collapse after the operation that reads its result. In memory they are views, and loops that are contiguous in all
+operands are collapsed again later. Nothing moves between a contraction and the elementwise operation after it. A slice
+is moved before the operation that computes its operand too, if it is the only user: the other elements are then not
+computed at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from mlirml.pipelines.tensor.fusion.nodes import may_fuse
 
 _FREE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice", "arith.constant", "tensor.empty")
 
-_PLACE = ("static_offsets", "static_sizes", "static_strides")
+_SLICE_FIELDS = ("static_offsets", "static_sizes", "static_strides")
 
 Groups = list[list[int]]
 
@@ -46,7 +46,7 @@ class MoveReshapesPass(Pass):
             for block in tensor_blocks(module):
                 for op in block_ops(block):
                     if is_elementwise(op):
-                        move_collapse_behind(op)
+                        move_collapse_after(op)
                 todo = [op for op in block_ops(block) if op.name in _MOVE]
                 while todo:
                     op = todo.pop()
@@ -56,7 +56,7 @@ class MoveReshapesPass(Pass):
 
 
 def is_elementwise(op: mlir.Operation) -> bool:
-    """True if it is a generic of parallel loops with one result in their order, and without `linalg.index`."""
+    """True for a generic of parallel loops with one result in their order, and without `linalg.index`."""
     if op.name != "linalg.generic" or len(op.results) != 1:
         return False
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
@@ -68,13 +68,13 @@ def is_elementwise(op: mlir.Operation) -> bool:
 
 
 def only_picks(map_: mlir.AffineMap) -> bool:
-    """True if every result of a map is a loop of its own."""
+    """True if every result of a map is a different loop."""
     found = [e.position for e in map_.results if isinstance(e, mlir.AffineDimExpr)]
     return len(found) == len(map_.results) == len(set(found))
 
 
 def groups_of(op: mlir.Operation) -> Groups:
-    """The dimensions of the expanded shape, for each of the collapsed one."""
+    """For each collapsed dimension the expanded dimensions."""
     return [[dim.value for dim in group] for group in op.attributes["reassociation"]]
 
 
@@ -82,8 +82,8 @@ def has_one_use(value: mlir.Value) -> bool:
     return sum(1 for _ in value.uses) == 1
 
 
-def move_collapse_behind(op: mlir.Operation) -> None:
-    """Compute on the shape from before a collapse of an operand, and collapse the result."""
+def move_collapse_after(op: mlir.Operation) -> None:
+    """Compute on the shape before the collapse of an operand, and collapse the result."""
     first_out = len(op.operands) - 1
     if is_read(op, first_out):
         return
@@ -91,7 +91,7 @@ def move_collapse_behind(op: mlir.Operation) -> None:
         owner = defining_op(operand)
         if owner is None or owner.name != "tensor.collapse_shape" or not has_one_use(operand):
             continue
-        if not operand.type.rank:  # no loop of the operation becomes those of the source
+        if not operand.type.rank:  # there is no loop to expand
             continue
         source = defining_op(owner.operands[0])
         if source is None or not is_elementwise(source) or not has_one_use(owner.operands[0]):
@@ -102,16 +102,16 @@ def move_collapse_behind(op: mlir.Operation) -> None:
         groups, shape = groups_of(owner), list(owner.operands[0].type.shape)
         with op.location, mlir.InsertionPoint(op):
             new = expanded(op, groups, shape, {position: owner.operands[0]})
-            kind, attributes = op.results[0].type, {"reassociation": owner.attributes["reassociation"]}
-            result = emit.value("tensor.collapse_shape", [new], kind, **attributes)
+            result_type, attributes = op.results[0].type, {"reassociation": owner.attributes["reassociation"]}
+            result = emit.value("tensor.collapse_shape", [new], result_type, **attributes)
         op.results[0].replace_all_uses_with(result)
         op.erase()
         owner.erase()
         return
 
 
-def move_expand_in_front(op: mlir.Operation) -> mlir.Operation | None:
-    """Expand the operands of the operation that computes what is expanded; the new operation, if there is one."""
+def move_expand_before(op: mlir.Operation) -> mlir.Operation | None:
+    """Expand the operands of the operation that computes the expanded value; returns the new operation, or None."""
     producer = defining_op(op.operands[0])
     if producer is None or not has_one_use(op.operands[0]) or not is_elementwise(producer):
         return None
@@ -127,46 +127,49 @@ def move_expand_in_front(op: mlir.Operation) -> mlir.Operation | None:
     return defining_op(new)
 
 
-def move_slice_in_front(op: mlir.Operation) -> mlir.Operation | None:
-    """Take the slice of the operands of the operation that computes what is sliced; the new one, if there is one."""
-    producer, kind = defining_op(op.operands[0]), op.results[0].type
+def move_slice_before(op: mlir.Operation) -> mlir.Operation | None:
+    """Slice the operands of the operation that computes the sliced value; returns the new operation, or None."""
+    producer, slice_type = defining_op(op.operands[0]), op.results[0].type
     if producer is None or not has_one_use(op.operands[0]) or not is_elementwise(producer):
         return None
-    places = [list(op.attributes[name]) for name in _PLACE]
-    if len(op.operands) > 1 or kind.rank != op.operands[0].type.rank or is_read(producer, len(producer.operands) - 1):
+    fields = [list(op.attributes[name]) for name in _SLICE_FIELDS]
+    same_rank = slice_type.rank == op.operands[0].type.rank
+    if len(op.operands) > 1 or not same_rank or is_read(producer, len(producer.operands) - 1):
         return None
     if not all(map(may_reshape, list(producer.operands)[:-1])):
         return None
     maps = [attribute.value for attribute in producer.attributes["indexing_maps"]]
     with producer.location, mlir.InsertionPoint(producer):
         operands = [
-            sliced(operand, [[place[e.position] for e in map_.results] for place in places])
+            sliced(operand, [[field[e.position] for e in map_.results] for field in fields])
             for operand, map_ in zip(list(producer.operands)[:-1], maps, strict=False)
         ]
-        new = again(producer, operands, maps[:-1], list(kind.shape))
+        new = rebuilt(producer, operands, maps[:-1], list(slice_type.shape))
     op.results[0].replace_all_uses_with(new)
     op.erase()
     producer.erase()
     return defining_op(new)
 
 
-def sliced(operand: mlir.Value, places: Sequence[Sequence[int]]) -> mlir.Value:
-    """A slice of an operand; `places` are its offsets, sizes and strides."""
+def sliced(operand: mlir.Value, fields: Sequence[Sequence[int]]) -> mlir.Value:
+    """A slice of an operand; `fields` are its offsets, sizes and strides."""
     if not isinstance(operand.type, mlir.RankedTensorType) or not operand.type.shape:
         return operand
-    attributes = {name: mlir.DenseI64ArrayAttr.get(list(place)) for name, place in zip(_PLACE, places, strict=True)}
-    kind = mlir.RankedTensorType.get(list(places[1]), operand.type.element_type)
+    attributes = {
+        name: mlir.DenseI64ArrayAttr.get(list(field)) for name, field in zip(_SLICE_FIELDS, fields, strict=True)
+    }
+    slice_type = mlir.RankedTensorType.get(list(fields[1]), operand.type.element_type)
     return emit.value(
-        "tensor.extract_slice", [operand], kind, operandSegmentSizes=emit.segments(1, 0, 0, 0), **attributes
+        "tensor.extract_slice", [operand], slice_type, operandSegmentSizes=emit.segments(1, 0, 0, 0), **attributes
     )
 
 
-_MOVE = {"tensor.expand_shape": move_expand_in_front, "tensor.extract_slice": move_slice_in_front}
-"""What moves in front of the operation that computes its operand."""
+_MOVE = {"tensor.expand_shape": move_expand_before, "tensor.extract_slice": move_slice_before}
+"""The operations that are moved before the producer of their operand."""
 
 
 def may_reshape(value: mlir.Value) -> bool:
-    """True if a reshape of a value costs nothing, and keeps no operation from being fused."""
+    """True if a reshape of a value is free, and does not prevent fusion."""
     owner = defining_op(value)
     return owner is None or owner.name in _FREE or is_elementwise(owner)
 
@@ -185,15 +188,15 @@ def expanded(op: mlir.Operation, groups: Groups, shape: Sequence[int], known: di
     for position, (operand, attribute) in enumerate(
         zip(list(op.operands)[:-1], list(op.attributes["indexing_maps"])[:-1], strict=True)
     ):
-        picked = [expression.position for expression in attribute.value.results]
-        loops = [loop for d in picked for loop in groups[d]]
+        dims = [expression.position for expression in attribute.value.results]
+        loops = [loop for d in dims for loop in groups[d]]
         maps.append(mlir.AffineMap.get(len(shape), 0, [mlir.AffineDimExpr.get(loop) for loop in loops]))
         new = known.get(position)
-        operands.append(reshaped(operand, [groups[d] for d in picked], shape) if new is None else new)
-    return again(op, operands, maps, shape)
+        operands.append(reshaped(operand, [groups[d] for d in dims], shape) if new is None else new)
+    return rebuilt(op, operands, maps, shape)
 
 
-def again(
+def rebuilt(
     op: mlir.Operation, operands: Sequence[mlir.Value], maps: Sequence[mlir.AffineMap], shape: Sequence[int]
 ) -> mlir.Value:
     """The result of the same computation on other operands."""
@@ -210,17 +213,17 @@ def reshaped(operand: mlir.Value, groups: Groups, shape: Sequence[int]) -> mlir.
     """An operand with each dimension expanded to the loops of its group."""
     if not isinstance(operand.type, mlir.RankedTensorType) or all(len(group) == 1 for group in groups):
         return operand
-    sizes, reassociation, place = [], [], 0
+    sizes, reassociation, dim = [], [], 0
     for group in groups:
         sizes += [shape[loop] for loop in group]
-        reassociation.append(mlir.ArrayAttr.get([emit.i64(place + n) for n in range(len(group))]))
-        place += len(group)
-    kind = mlir.RankedTensorType.get(sizes, operand.type.element_type)
+        reassociation.append(mlir.ArrayAttr.get([emit.i64(dim + n) for n in range(len(group))]))
+        dim += len(group)
+    expanded_type = mlir.RankedTensorType.get(sizes, operand.type.element_type)
     static = mlir.DenseI64ArrayAttr.get(sizes)
     return emit.value(
         "tensor.expand_shape",
         [operand],
-        kind,
+        expanded_type,
         reassociation=mlir.ArrayAttr.get(reassociation),
         static_output_shape=static,
     )

@@ -1,4 +1,4 @@
-"""Recompute elements: what derivatives read of elementwise operations in front of contractions is computed again there.
+"""Recompute elements: values that derivatives read of elementwise operations before contractions are recomputed there.
 
 Before:
     %p:3 = linalg.generic ins(%h) { %u = ..., %t = math.tanh %u, %y = ...  linalg.yield %u, %t, %y }
@@ -11,10 +11,10 @@ After:
     ...
     %d = linalg.generic ins(%ct, %h) { %u = ..., %t = math.tanh %u, ... }
 
-Scalars of the first body are the nodes of a network, whose capacity is what a tensor of them takes: nothing, where one
-is there anyway, since something later reads it. What is read flows in, and what the later operation reads flows out;
-the scalars at a minimum cut are kept, and the others computed again from them. Contractions are never computed again.
-The operations of a loop's round have the like in `autodiff/saved.py`.
+The scalars of the first body are the nodes of a flow network, whose capacity is the size of their tensor: zero if the
+tensor is live anyway, since a later operation reads it. The sources are the inputs, the sinks the values that the later
+operation reads; the scalars at a minimum cut are saved, and the others recomputed from them. Contractions are never
+recomputed. `autodiff/saved.py` does the same for the values that loop iterations save.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COSTLY = (*CONTRACTIONS, "linalg.conv_2d_nhwc_hwcf", "linalg.conv_2d_nchw_fchw"
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class RecomputeElementsPass(Pass):
-    """Keep as few bytes as possible of elementwise operations, of tensors of at least `least` bytes."""
+    """Minimize the bytes saved of elementwise operations, for tensors of at least `least` bytes."""
 
     name = "mlirml-recompute-elements"
     least: int = 1 << 18
@@ -48,33 +48,35 @@ class RecomputeElementsPass(Pass):
                 costly = [number for number, op in enumerate(ops) if op.name in _COSTLY]
                 if not costly:
                     continue
-                places = {result: number for number, op in enumerate(ops) for result in op.results}
+                positions = {result: number for number, op in enumerate(ops) for result in op.results}
                 number = 0
                 while number < len(ops):
                     op = ops[number]
                     number += 1
-                    if op.name != "linalg.generic" or places[op.results[0]] > costly[-1]:
+                    if op.name != "linalg.generic" or positions[op.results[0]] > costly[-1]:
                         continue
                     try:
-                        kept = match_kept(op, places, costly, self.least)
+                        found = match_recomputation(op, positions, costly, self.least)
                     except NoMatch:
                         continue
-                    recompute(kept, places)
-                    ops = block_ops(block)  # those that were built again have taken the place of others
+                    recompute(found, positions)
+                    ops = block_ops(block)  # some have been replaced by clones
 
 
 @dataclass(frozen=True)
-class Kept:
-    """An operation, the results that are kept for `readers`, and the scalars of its body that are enough."""
+class Recomputation:
+    """An operation, its results that `readers` can recompute, and the scalars of its body that suffice for that."""
 
     op: mlir.Operation
     results: list[mlir.Value]
     readers: list[mlir.Operation]
-    enough: list[mlir.Value]
+    saved: list[mlir.Value]
 
 
-def match_kept(op: mlir.Operation, places: dict[mlir.Value, int], costly: Sequence[int], least: int) -> Kept:
-    """What is kept of an operation that could be computed again; raises `NoMatch` where there is nothing."""
+def match_recomputation(
+    op: mlir.Operation, positions: dict[mlir.Value, int], costly: Sequence[int], least: int
+) -> Recomputation:
+    """Match an operation whose results are better recomputed; raises `NoMatch` if none are."""
     block = op.regions[0].blocks[0]
     *body, end = block_ops(block)
     rank = len(list(op.attributes["iterator_types"]))
@@ -85,11 +87,11 @@ def match_kept(op: mlir.Operation, places: dict[mlir.Value, int], costly: Sequen
         raise NoMatch("not elementwise")
     if any(list(argument.uses) for argument in list(block.arguments)[inputs:]):
         raise NoMatch("an init is read")
-    here = places[op.results[0]]
+    here = positions[op.results[0]]
     readers: dict[int, mlir.Operation] = {}
     results = []
     for result in op.results:
-        users = [(_place(use, op.block, places), use.owner.operation) for use in result.uses]
+        users = [(_position(use, op.block, positions), use.owner.operation) for use in result.uses]
         late = all(
             user.name == "linalg.generic" and user.block == op.block and any(here < c < at for c in costly)
             for at, user in users
@@ -101,18 +103,18 @@ def match_kept(op: mlir.Operation, places: dict[mlir.Value, int], costly: Sequen
         raise NoMatch("nothing is kept")
     for user in readers.values():
         read = [m for x, m in zip(user.operands, maps_of(user)) if x in results]
-        outs = list(user.operands)[-len(user.results) :]
-        if any(map_ != read[0] for map_ in read) or any(r in outs for r in results):
+        inits = list(user.operands)[-len(user.results) :]
+        if any(map_ != read[0] for map_ in read) or any(r in inits for r in results):
             raise NoMatch("read in two ways, or stored into")
     last = max(readers)
     network, scalars = Network(), [*list(block.arguments)[:inputs], *(r for x in body for r in x.results)]
     numbers = {scalar: number for number, scalar in enumerate(scalars)}
-    free = {y for y, r in zip(end.operands, op.results) if r not in results and _is_live(r, op.block, last, places)}
+    free = {y for y, r in zip(end.operands, op.results) if r not in results and _is_live(r, op.block, last, positions)}
     for scalar, number in numbers.items():
         size = 0 if scalar in free else bytes_of(results[0])
         if number < inputs:
             tensor = op.operands[number]
-            live = not isinstance(tensor.type, mlir.RankedTensorType) or _is_live(tensor, op.block, last, places)
+            live = not isinstance(tensor.type, mlir.RankedTensorType) or _is_live(tensor, op.block, last, positions)
             size = 0 if live else min(size, bytes_of(tensor))
             network.add_edge("begin", (number, "in"))
         network.add_edge((number, "in"), (number, "out"), size)
@@ -128,78 +130,79 @@ def match_kept(op: mlir.Operation, places: dict[mlir.Value, int], costly: Sequen
     after = network.minimum_cut("begin", "end")
     if after is None:
         raise NoMatch("nothing bounds it")
-    enough = [s for s, n in numbers.items() if (n, "in") not in after and (n, "out") in after]
+    saved = [s for s, n in numbers.items() if (n, "in") not in after and (n, "out") in after]
     wanted = {y for y, r in zip(end.operands, op.results) if r in results}
-    if wanted <= set(enough):
+    if wanted <= set(saved):
         raise NoMatch("what is kept is the least")
-    return Kept(op, results, [readers[at] for at in sorted(readers)], enough)
+    return Recomputation(op, results, [readers[at] for at in sorted(readers)], saved)
 
 
 def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
     return [attribute.value for attribute in op.attributes["indexing_maps"]]
 
 
-def _place(use: mlir.OpOperand, block: mlir.Block, places: dict[mlir.Value, int]) -> int:
-    """The number of the operation of a block that a use stands in; those without results come last."""
+def _position(use: mlir.OpOperand, block: mlir.Block, positions: dict[mlir.Value, int]) -> int:
+    """The index of the operation of `block` that is or contains a use; those without results come last."""
     op = use.owner.operation
     while op.block != block:
         op = op.parent.operation
-    return places[op.results[0]] if op.results else len(places)
+    return positions[op.results[0]] if op.results else len(positions)
 
 
-def _is_live(value: mlir.Value, block: mlir.Block, last: int, places: dict[mlir.Value, int]) -> bool:
-    """True if a tensor is there until operation `last` anyway."""
+def _is_live(value: mlir.Value, block: mlir.Block, last: int, positions: dict[mlir.Value, int]) -> bool:
+    """True if a tensor is live until operation `last` anyway."""
     if defining_op(value) is None or value.owner.operation.block != block:
         return True
-    return any(_place(use, block, places) >= last for use in value.uses)
+    return any(_position(use, block, positions) >= last for use in value.uses)
 
 
-def recompute(kept: Kept, places: dict[mlir.Value, int]) -> None:
-    """Let the readers compute the results again from what is enough."""
-    op = kept.op
+def recompute(found: Recomputation, positions: dict[mlir.Value, int]) -> None:
+    """Make the readers recompute the results from the saved scalars."""
+    op = found.op
     block = op.regions[0].blocks[0]
     *body, end = block_ops(block)
     yields = list(end.operands)
     inputs = len(op.operands) - len(op.results)
     results = list(op.results)
-    scalars = {r: y for r, y in zip(results, yields) if r in kept.results}
+    scalars = {r: y for r, y in zip(results, yields) if r in found.results}
     arguments = list(block.arguments)[:inputs]
-    stay = [r for r in results if r not in kept.results or scalars[r] in kept.enough]
+    stay = [r for r in results if r not in found.results or scalars[r] in found.saved]
     stored = {yields[results.index(r)] for r in stay}
-    more = [s for s in kept.enough if s not in arguments and s not in stored]
-    outs = [op.operands[inputs + results.index(r)] for r in stay]
+    more = [s for s in found.saved if s not in arguments and s not in stored]
+    inits = [op.operands[inputs + results.index(r)] for r in stay]
+    wanted = [*(yields[results.index(r)] for r in stay), *more]
     with op.location, mlir.InsertionPoint(op):
         for s in more:
             like = results[0].type
-            outs.append(emit.empty(mlir.RankedTensorType.get(like.shape, s.type)))
+            inits.append(emit.empty(mlir.RankedTensorType.get(like.shape, s.type)))
         given, maps = list(op.operands)[:inputs], maps_of(op)
         new = emit.generic(
-            given, outs, [*maps[:inputs], *[maps[-1]] * len(outs)], _kinds(op),
-            lambda xs: _again(body, dict(zip(arguments, xs)), [*(yields[results.index(r)] for r in stay), *more]),
+            given, inits, [*maps[:inputs], *[maps[-1]] * len(inits)], _iterator_types(op),
+            lambda xs: _clone_scalars(body, dict(zip(arguments, xs)), wanted),
         )  # fmt: skip
     tensors: dict[mlir.Value, tuple[mlir.Value, mlir.AffineMap]] = {
-        a: (x, m) for a, x, m in zip(arguments, given, maps) if a in kept.enough
+        a: (x, m) for a, x, m in zip(arguments, given, maps) if a in found.saved
     }
-    for s, r in zip([*(yields[results.index(r)] for r in stay), *more], new.results):
-        if s in kept.enough:
+    for s, r in zip(wanted, new.results):
+        if s in found.saved:
             tensors.setdefault(s, (r, maps[-1]))
     for r, fresh in zip(stay, new.results):
         r.replace_all_uses_with(fresh)
-    at = places[results[0]]
-    places.update((fresh, at) for fresh in new.results)
-    for reader in kept.readers:
-        _read_again(reader, {r: scalars[r] for r in kept.results if r not in stay}, body, tensors, places)
+    at = positions[results[0]]
+    positions.update((fresh, at) for fresh in new.results)
+    for reader in found.readers:
+        _rebuild_reader(reader, {r: scalars[r] for r in found.results if r not in stay}, body, tensors, positions)
     op.erase()
 
 
-def _kinds(op: mlir.Operation) -> list[str]:
+def _iterator_types(op: mlir.Operation) -> list[str]:
     return ["reduction" if "reduction" in str(kind) else "parallel" for kind in op.attributes["iterator_types"]]
 
 
-def _again(
+def _clone_scalars(
     body: Sequence[mlir.Operation], values: dict[mlir.Value, mlir.Value], wanted: Sequence[mlir.Value]
 ) -> list[mlir.Value]:
-    """Build what scalars are computed by again; `values` has those that are known."""
+    """Clone the operations that compute scalars; `values` maps the known ones."""
     needed: set[mlir.Value] = {s for s in wanted if s not in values}
     chosen = []
     for op in reversed(body):
@@ -211,14 +214,14 @@ def _again(
     return [values.get(s, s) for s in wanted]
 
 
-def _read_again(
+def _rebuild_reader(
     reader: mlir.Operation,
     scalars: dict[mlir.Value, mlir.Value],
     body: Sequence[mlir.Operation],
     tensors: dict[mlir.Value, tuple[mlir.Value, mlir.AffineMap]],
-    places: dict[mlir.Value, int],
+    positions: dict[mlir.Value, int],
 ) -> None:
-    """Build an operation again that computes scalars, instead of reading tensors of them."""
+    """Rebuild an operation so that it recomputes scalars instead of reading tensors of them."""
     count = len(reader.operands) - len(reader.results)
     block, maps, operands = reader.regions[0].blocks[0], maps_of(reader), list(reader.operands)
     arguments = list(block.arguments)
@@ -239,16 +242,16 @@ def _read_again(
         values.update(zip(arguments[count:], xs[len(inputs) :]))
         there = dict(zip(tensors, xs[len(kept) :]))
         wanted = list(dict.fromkeys(scalars.values()))
-        found = dict(zip(wanted, _again(body, there, wanted)))
+        found = dict(zip(wanted, _clone_scalars(body, there, wanted)))
         values.update((arguments[n], found[scalars[operands[n]]]) for n in range(count) if operands[n] in scalars)
         for op in ops:
             clone_with(op, values)
         return [values.get(x, x) for x in end.operands]
 
     with reader.location, mlir.InsertionPoint(reader):
-        new = emit.generic(inputs, operands[count:], [*new_maps, *maps[count:]], _kinds(reader), build)
-    here = places[reader.results[0]]
-    places.update((fresh, here) for fresh in new.results)
+        new = emit.generic(inputs, operands[count:], [*new_maps, *maps[count:]], _iterator_types(reader), build)
+    here = positions[reader.results[0]]
+    positions.update((fresh, here) for fresh in new.results)
     for old, fresh in zip(reader.results, new.results):
         old.replace_all_uses_with(fresh)
     reader.erase()

@@ -1,4 +1,4 @@
-"""Scalarize: long programs on single elements, as unrolled loops over elements make them, become scalar arithmetic.
+"""Scalarize: long programs on single elements, as from unrolled loops over elements, become scalar arithmetic.
 
 Before:
     %s = tensor.extract_slice %x[1, 2] [1, 1] [1, 1] : tensor<4x4xf32> to tensor<f32>
@@ -13,8 +13,8 @@ After:
     %0 = math.sqrt %a : f32
     %y = tensor.insert %0 into %x[%c3, %c3] : tensor<4x4xf32>
 
-A buffer and a kernel for each number would cost a thousand times the arithmetic. A few numbers next to big arrays stay
-as they are: they are computed where the results are stored.
+A buffer and a kernel for each scalar would cost a thousand times the arithmetic. A few scalars next to big arrays are
+left as tensors: they are computed where the results are stored.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from mlirml.passes import Pass, register
 @register
 @dataclass(frozen=True)
 class ScalarizePass(Pass):
-    """Turn operations on tensors of rank 0 into scalar ones, in functions with at least `fewest` of them."""
+    """Replace operations on tensors of rank 0 by scalar ones, in functions with at least `fewest` of them."""
 
     name = "mlirml-scalarize"
     fewest: int = 16

@@ -1,15 +1,14 @@
-"""Schedule contractions: how each is computed stands on it as an attribute.
+"""Schedule contractions: the schedule of each contraction is attached as an attribute.
 
 Before:
     %2 = linalg.matmul ins(%a, %b : tensor<360x64xf32>, tensor<64x40xf32>) outs(%1 : tensor<360x40xf32>)
 After:
     %2 = linalg.matmul {mlirml.schedule = {kernel = "direct", lanes = 16 : i64, mr = 8 : i64, ...}} ins(...)
 
-Fields that are there already stay as they are, and the others are chosen to go with them: `{kernel = "packed"}` on an
-operation is how to ask for another kernel. The pass options `kernel`, `mr`, `nr`, `kc`, `mc` and `nc` do the same for
-every contraction that has such a kernel and does not say otherwise itself. What the fields mean is told in
-`schedules/contract_plan.py`. An operand that an elementwise operation computes is packed even where another would
-not be: it can then be computed as it is packed.
+Existing fields are kept, and the others are chosen to match: `{kernel = "packed"}` on an operation requests another
+kernel. The pass options `kernel`, `mr`, `nr`, `kc`, `mc` and `nc` do the same for every contraction that has such a
+kernel and no fields of its own. `codegen/cpu/contract/plan.py` documents the fields. An operand that an elementwise
+operation computes is packed even if another operand would not be: it can then be computed as it is packed.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 
 FEWEST_TO_PACK = 48
-"""With fewer rows or columns, packing takes longer than writing an operand to memory and reading it again."""
+"""With fewer rows or columns, packing takes longer than writing an operand to memory and reading it once more."""
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
@@ -55,7 +54,7 @@ class ScheduleContractPass(Pass):
 
     @property
     def machine(self) -> Machine:
-        """The options as a value."""
+        """The options as an object."""
         return Machine(**{field.name: getattr(self, field.name) for field in fields(Machine)})
 
     def run(self, module: mlir.Operation) -> None:
@@ -65,13 +64,13 @@ class ScheduleContractPass(Pass):
 
     @property
     def wanted(self) -> dict[str, Any]:
-        """The fields that the options give."""
+        """The fields that the options set."""
         given = {name: getattr(self, name) for name in ("kernel", "mr", "nr", "kc", "mc", "nc")}
         return {name: value for name, value in given.items() if value}
 
 
 def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) -> Schedule:
-    """The schedule of an operation on tensors, its own fields kept. Raises `LoweringError` when they cannot be."""
+    """The schedule of an operation on tensors, with its own fields. Raises `LoweringError` if these are invalid."""
     given = read_fields(op)
     if given.get("pairs") == TILE_K and not machine.bf16_tiles:
         raise LoweringError(
@@ -91,7 +90,7 @@ def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) ->
         check(problem, chosen)
         return chosen
     except NoMatch:
-        pass  # the options do not go for this one
+        pass  # the options do not apply to this one
     try:
         return complete(problem, machine, given)
     except NoMatch as reason:
@@ -102,13 +101,13 @@ def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) ->
 
 
 def is_worth_packing(op: mlir.Operation, problem: Problem, machine: Machine) -> bool:
-    """True if an operand is better computed as it is packed than written to memory, which it does not leave again."""
+    """True if an operand is better computed as it is packed than stored in memory between."""
     enough = min(problem.m.size, problem.n.size) >= FEWEST_TO_PACK and len(problem.k) == 1
     return enough and any(is_computed(value, machine.l2_bytes) for value in op.operands[:2])
 
 
 def is_computed(value: mlir.Value, cache_bytes: int) -> bool:
-    """True if a tensor too big for the cache is the result of an elementwise operation that nothing else reads."""
+    """True if a tensor too big for the cache is the result of an elementwise operation, and has one use."""
     owner, kind = defining_op(value), mlir.ShapedType(value.type)
     if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1 or sum(1 for _ in value.uses) != 1:
         return False
@@ -121,7 +120,7 @@ def is_computed(value: mlir.Value, cache_bytes: int) -> bool:
 
 
 def allowed(machine: Machine, given: Mapping[str, Any]) -> Machine:
-    """The machine without the instructions that the field `pairs` rules out."""
+    """The machine without the instructions that the field `pairs` excludes."""
     pairs = given.get("pairs", TILE_K)
     return replace(
         machine, bf16_tiles=machine.bf16_tiles and pairs == TILE_K, bf16_pairs=machine.bf16_pairs and pairs > 1
@@ -129,7 +128,7 @@ def allowed(machine: Machine, given: Mapping[str, Any]) -> Machine:
 
 
 def complete(problem: Problem, machine: Machine, given: Mapping[str, Any]) -> Schedule:
-    """A schedule with the fields `given`; blocks are whole tiles. Raises `NoMatch`."""
+    """A schedule with the fields `given`; block sizes are multiples of the tile. Raises `NoMatch`."""
     chosen = replace(plan(problem, allowed(machine, given), given.get("kernel")), **given)
     if chosen.tiles and not fits_tiles(chosen.mr, chosen.nr):
         chosen = replace(plan(problem, replace(machine, bf16_tiles=False), given.get("kernel")), **given)

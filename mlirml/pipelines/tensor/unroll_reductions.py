@@ -1,4 +1,4 @@
-"""Unroll reductions: a sum, or the like, of few elements in a serial loop becomes scalar arithmetic.
+"""Unroll reductions: a reduction of few elements in a serial loop becomes scalar arithmetic.
 
 Before:
     scf.for %i = ... {
@@ -27,8 +27,8 @@ After:
       ...
     }
 
-So the loop around is an innermost one: what it carries through memory can stay in registers, its sums are reordered by
-what they wait for, and LLVM may vectorise it. The order of the reduction is kept.
+So the enclosing loop becomes an innermost one: values that it carries through memory can stay in registers, its sums
+are reassociated by their critical path, and LLVM may vectorise it. The order of the reduction is preserved.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _LOOPS = ("scf.for", "scf.while", "scf.if")
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class UnrollReductionsPass(Pass):
-    """Unroll reductions of at most `most` elements to one, and of at most `longest` operations."""
+    """Unroll reductions to a scalar of at most `most` elements, with bodies of at most `longest` operations."""
 
     name = "mlirml-unroll-reductions"
     most: int = 8
@@ -65,14 +65,14 @@ class UnrollReductionsPass(Pass):
 
 @dataclass(frozen=True)
 class Reduction:
-    """The extents of the loops, and for each operand that is read the loops that each of its dimensions adds up."""
+    """The extents of the loops; for each operand that is read the loops whose sum indexes each of its dimensions."""
 
     sizes: tuple[int, ...]
     read: tuple[tuple[int, tuple[tuple[int, ...], ...]], ...]
 
 
 def match(op: mlir.Operation, most: int, longest: int) -> Reduction:
-    """Raises `NoMatch` for anything but a small reduction to tensors of rank 0 in the body of a loop."""
+    """Match a small reduction to tensors of rank 0 in the body of a loop; raises `NoMatch`."""
     if op.parent.operation.name not in _LOOPS:
         raise NoMatch("not in a loop")
     operands, results = list(op.operands), list(op.results)
@@ -80,9 +80,9 @@ def match(op: mlir.Operation, most: int, longest: int) -> Reduction:
         raise NoMatch("more than one element results")
     if not all(isinstance(x.type, mlir.RankedTensorType) and x.type.has_static_shape for x in operands):
         raise NoMatch("an operand is no tensor of known shape")
-    places = [dimensions_of(item.value) for item in op.attributes["indexing_maps"]]
+    accesses = [dimensions_of(item.value) for item in op.attributes["indexing_maps"]]
     sizes = [0] * len(op.attributes["iterator_types"])
-    for operand, dimensions in zip(operands, places, strict=True):
+    for operand, dimensions in zip(operands, accesses, strict=True):
         for (loop, *more), extent in zip(dimensions, operand.type.shape, strict=True):
             if not more:
                 sizes[loop] = extent
@@ -91,11 +91,11 @@ def match(op: mlir.Operation, most: int, longest: int) -> Reduction:
         raise NoMatch("a long reduction")
     arguments = op.regions[0].blocks[0].arguments
     used = [n for n, argument in enumerate(arguments) if any(True for _ in argument.uses)]
-    return Reduction(tuple(sizes), tuple((n, places[n]) for n in used if n < len(operands) - len(results)))
+    return Reduction(tuple(sizes), tuple((n, accesses[n]) for n in used if n < len(operands) - len(results)))
 
 
 def build(op: mlir.Operation, found: Reduction) -> None:
-    """Put the body, once for each element, in the place of a reduction."""
+    """Replace a reduction by its body, once for each element."""
     block = op.regions[0].blocks[0]
     *body, last = block_ops(block)
     first = len(op.operands) - len(op.results)

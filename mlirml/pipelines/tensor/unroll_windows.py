@@ -1,4 +1,4 @@
-"""Unroll windows: a sum, or the like, over a small window around each element becomes one elementwise operation.
+"""Unroll windows: a reduction over a small window around each element becomes one elementwise operation.
 
 Before:
     %s = linalg.generic {maps = [(i, k) -> (i + k), (i, k) -> (i)], iterators = ["parallel", "reduction"]}
@@ -13,9 +13,9 @@ After:
       %2 = arith.addf %1, %in2
     }
 
-That is what a stencil without a loop over its window is: it fuses with what stands around it, neighbours are computed
-in one vector, and sweeps of it over time share the cache. The order of the window is kept. Poolings of many rows or
-images stay: `mlirml-lower-conv` has kernels for them, which take half the time.
+In this form a stencil can be fused with its neighbours and vectorised along the elements, and a time loop over it can
+be tiled. The order of the reduction is preserved. Poolings of many rows or images are not unrolled: `mlirml-lower-conv`
+has kernels for them, which take half the time.
 """
 
 from __future__ import annotations
@@ -52,63 +52,64 @@ class UnrollWindowsPass(Pass):
 
 @dataclass(frozen=True)
 class Window:
-    """A reduction over a window: the extents of the loops, which of them walk through the window, the operands that
-    are read, and for each of their dimensions the loops that it adds up."""
+    """A reduction over a window: the extents of the loops, the loops over the window, the read operands, and for
+    each dimension of each operand the loops whose sum indexes it."""
 
     sizes: tuple[int, ...]
-    inside: tuple[int, ...]
+    window_loops: tuple[int, ...]
     read: tuple[int, ...]
-    places: tuple[tuple[tuple[int, ...], ...], ...]
+    accesses: tuple[tuple[tuple[int, ...], ...], ...]
 
 
 def match_window(op: mlir.Operation, most: int) -> Window:
-    """Raises `NoMatch` for anything but a reduction of one result over a small window of static shape."""
-    kinds = [str(kind) for kind in op.attributes["iterator_types"]]
-    inside = tuple(d for d, kind in enumerate(kinds) if "reduction" in kind)
+    """Match a reduction with one result over a small window of static shape; raises `NoMatch`."""
+    iterator_types = [str(iterator) for iterator in op.attributes["iterator_types"]]
+    window_loops = tuple(d for d, iterator in enumerate(iterator_types) if "reduction" in iterator)
     operands = list(op.operands)
-    if not inside or len(op.results) != 1:
+    if not window_loops or len(op.results) != 1:
         raise NoMatch("not a reduction of one result")
     if not all(isinstance(x.type, mlir.RankedTensorType) and x.type.has_static_shape for x in operands):
         raise NoMatch("an operand is no tensor of known shape")
-    places = tuple(dimensions_of(item.value) for item in op.attributes["indexing_maps"])
-    out = [loop for added in places[-1] for loop in added]
-    if any(len(added) > 1 for added in places[-1]) or sorted([*out, *inside]) != list(range(len(kinds))):
+    accesses = tuple(dimensions_of(item.value) for item in op.attributes["indexing_maps"])
+    out = [loop for added in accesses[-1] for loop in added]
+    is_covered = sorted([*out, *window_loops]) == list(range(len(iterator_types)))
+    if any(len(added) > 1 for added in accesses[-1]) or not is_covered:
         raise NoMatch("the result is spread out")
-    sizes = [0] * len(kinds)
-    for operand, dimensions in zip(operands, places, strict=True):
+    sizes = [0] * len(iterator_types)
+    for operand, dimensions in zip(operands, accesses, strict=True):
         for (loop, *more), extent in zip(dimensions, operand.type.shape, strict=True):
             if not more:
                 sizes[loop] = extent
     count = 1
-    for loop in inside:
+    for loop in window_loops:
         count *= sizes[loop]
     if 0 in sizes or not 1 < count <= most:
         raise NoMatch("the window has no extent that is known, or is big")
     block = op.regions[0].blocks[0]
     read = tuple(n for n, argument in enumerate(list(block.arguments)[:-1]) if any(True for _ in argument.uses))
-    windows = [n for n in read if any(len(added) > 1 for added in places[n])]
+    windows = [n for n in read if any(len(added) > 1 for added in accesses[n])]
     if not windows or any(inner.regions for inner in block_ops(block)):
         raise NoMatch("nothing slides")
     for n in read:
-        if any(len(added) > 1 and (added[0] in inside) == (added[1] in inside) for added in places[n]):
-            raise NoMatch("two loops that stay, or that go, walk along one dimension")
-        loops = {loop for added in places[n] for loop in added}
-        if n in windows and len(places[n][-1]) > 1 and any(len(added) == 1 for added in places[n]):
+        if any(len(added) > 1 and (added[0] in window_loops) == (added[1] in window_loops) for added in accesses[n]):
+            raise NoMatch("two loops of the window, or two other loops, index one dimension")
+        loops = {loop for added in accesses[n] for loop in added}
+        if n in windows and len(accesses[n][-1]) > 1 and any(len(added) == 1 for added in accesses[n]):
             raise NoMatch("a pooling of many rows or images, which has kernels of its own")
-        if n not in windows and loops & set(inside) and not loops <= set(inside):
+        if n not in windows and loops & set(window_loops) and not loops <= set(window_loops):
             raise NoMatch("a convolution of several channels")
-    return Window(tuple(sizes), inside, read, places)
+    return Window(tuple(sizes), window_loops, read, accesses)
 
 
 def dimensions_of(map_: mlir.AffineMap) -> tuple[tuple[int, ...], ...]:
-    """The loops that each result of a map adds up, at most two."""
+    """For each result of a map the loops whose sum it is, at most two."""
     found = []
     for expression in map_.results:
         parts = [expression]
         if isinstance(expression, mlir.AffineAddExpr):
             parts = [expression.lhs, expression.rhs]
         if not all(isinstance(part, mlir.AffineDimExpr) for part in parts):
-            raise NoMatch("a stride, or a constant place")
+            raise NoMatch("a stride, or a constant index")
         found.append(tuple(part.position for part in parts))
     return tuple(found)
 
@@ -116,40 +117,40 @@ def dimensions_of(map_: mlir.AffineMap) -> tuple[tuple[int, ...], ...]:
 def build_unrolled(op: mlir.Operation, window: Window) -> mlir.Value:
     """The same result without loops over the window."""
     operands, out = list(op.operands), op.operands[len(op.operands) - 1]
-    kept = [loop for loop in range(len(window.sizes)) if loop not in window.inside]
+    kept = [loop for loop in range(len(window.sizes)) if loop not in window.window_loops]
     number = {loop: mlir.AffineDimExpr.get(n) for n, loop in enumerate(kept)}
-    inputs, maps = [out], [map_of(window.places[-1], number, len(kept))]
-    rounds = list(itertools.product(*(range(window.sizes[loop]) for loop in window.inside)))
-    for offsets in rounds:
-        shifts = dict(zip(window.inside, offsets, strict=True))
+    inputs, maps = [out], [map_of(window.accesses[-1], number, len(kept))]
+    all_offsets = list(itertools.product(*(range(window.sizes[loop]) for loop in window.window_loops)))
+    for offsets in all_offsets:
+        indices = dict(zip(window.window_loops, offsets, strict=True))
         for n in window.read:
-            inputs.append(slice_at(operands[n], window.places[n], shifts, window.sizes))
-            maps.append(map_of(window.places[n], number, len(kept)))
+            inputs.append(slice_at(operands[n], window.accesses[n], indices, window.sizes))
+            maps.append(map_of(window.accesses[n], number, len(kept)))
     result = emit.empty(out.type)
     block = op.regions[0].blocks[0]
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
         value, *rest = arguments[:-1]
         elements = iter(rest)
-        for offsets in rounds:
-            shifts = dict(zip(window.inside, offsets, strict=True))
-            value = one_round(block, window, [next(elements) for _ in window.read], value, shifts, kept)
+        for offsets in all_offsets:
+            indices = dict(zip(window.window_loops, offsets, strict=True))
+            value = clone_body(block, window, [next(elements) for _ in window.read], value, indices, kept)
         return [value]
 
-    both = [*maps, map_of(window.places[-1], number, len(kept))]
+    both = [*maps, map_of(window.accesses[-1], number, len(kept))]
     found: mlir.Value = emit.generic(inputs, [result], both, ["parallel"] * len(kept), body).results[0]
     return found
 
 
-def one_round(
+def clone_body(
     block: mlir.Block,
     window: Window,
     elements: list[mlir.Value],
     value: mlir.Value,
-    shifts: Mapping[int, int],
+    indices: Mapping[int, int],
     kept: list[int],
 ) -> mlir.Value:
-    """The body for one place in the window."""
+    """The body for one element of the window."""
     arguments = list(block.arguments)
     environment = {arguments[n]: element for n, element in zip(window.read, elements, strict=True)}
     environment[arguments[-1]] = value
@@ -159,10 +160,10 @@ def one_round(
             emit.body_op(op, environment)
             continue
         loop = op.attributes["dim"].value
-        place = shifts.get(loop)
+        index = indices.get(loop)
         environment[op.results[0]] = (
-            emit.index(place)
-            if place is not None
+            emit.index(index)
+            if index is not None
             else emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(kept.index(loop)))
         )
     yielded = final.operands[0]
@@ -172,20 +173,20 @@ def one_round(
 def map_of(
     dimensions: tuple[tuple[int, ...], ...], number: Mapping[int, mlir.AffineDimExpr], loops: int
 ) -> mlir.AffineMap:
-    """Where an operand's slice is read; dimensions along the window alone have gone from it."""
+    """The map of an operand's slice; dimensions that only the window indexes have been dropped."""
     results = [number[loop] for added in dimensions for loop in added if loop in number]
     return mlir.AffineMap.get(loops, 0, results)
 
 
 def slice_at(
-    operand: mlir.Value, dimensions: tuple[tuple[int, ...], ...], shifts: Mapping[int, int], sizes: tuple[int, ...]
+    operand: mlir.Value, dimensions: tuple[tuple[int, ...], ...], indices: Mapping[int, int], sizes: tuple[int, ...]
 ) -> mlir.Value:
-    """What one place in the window reads of an operand."""
-    offsets = [sum(shifts.get(loop, 0) for loop in added) for added in dimensions]
-    outer = [next((loop for loop in added if loop not in shifts), None) for added in dimensions]
+    """The slice of an operand that is read for one element of the window."""
+    offsets = [sum(indices.get(loop, 0) for loop in added) for added in dimensions]
+    outer = [next((loop for loop in added if loop not in indices), None) for added in dimensions]
     extents = [1 if loop is None else sizes[loop] for loop in outer]
     shape = [extent for extent, loop in zip(extents, outer, strict=True) if loop is not None]
-    if not any(loop in shifts for added in dimensions for loop in added):
+    if not any(loop in indices for added in dimensions for loop in added):
         return operand
     kind = mlir.RankedTensorType.get(shape, operand.type.element_type)
     return emit.value(

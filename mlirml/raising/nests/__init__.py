@@ -1,1 +1,1 @@
-"""Loop nests as statements on memory: reading them, dependences, distribution, building them again."""
+"""Loop nests as statements on memory: reading them, dependences, distribution, rebuilding."""

@@ -1,4 +1,4 @@
-"""Statements that gather: `A[i] = A[i] + e`, also with products, extremes and bitwise operations."""
+"""Accumulations: statements `A[i] = A[i] + e`, also with products, extremes and bitwise operations."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _ORDERED = ("arith.cmpf", "arith.cmpi")
 
 @dataclass(frozen=True)
 class Combination:
-    """`old` of the array and `terms` are combined by `name`; a term that is taken away is True.
+    """`old` of the array and `terms` are combined by `name`; a subtracted term has True.
 
-    `name` is `arith.select` for the extreme of `old` and one term that a comparison and a select make, and for what is
-    combined where a condition holds.
+    `name` is `arith.select` for the extreme of `old` and one term by a comparison and a select, and for a combination
+    under a condition.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Combination:
 
 
 def match_combination(statement: Statement) -> Combination:
-    """Raises `NoMatch` for a statement whose rounds may not change places."""
+    """The accumulation of a statement; raises `NoMatch` if its iterations may not be reordered."""
     old = [value for value, access in statement.reads.items() if access == statement.write]
     if len(old) != 1:
         raise NoMatch("it does not add to what it stores")
@@ -45,12 +45,12 @@ def _match_value(value: mlir.Value, old: mlir.Value) -> Combination:
         return _match_extreme(op, old) if uses(op.operands[0], old) else _match_where(op, old)
     name = _FAMILIES.get(op.name) if op is not None else None
     if name is None:
-        raise NoMatch("rounds that come later need what it stores")
+        raise NoMatch("later iterations need what it stores")
     terms: list[tuple[mlir.Value, bool]] = []
     while value != old:
         op = defining_op(value)
         if op is None or _FAMILIES.get(op.name) != name:
-            raise NoMatch("rounds that come later need what it stores")
+            raise NoMatch("later iterations need what it stores")
         first, second = op.operands
         taken = op.name in ("arith.subf", "arith.subi")
         if uses(first, old):
@@ -58,9 +58,9 @@ def _match_value(value: mlir.Value, old: mlir.Value) -> Combination:
         elif uses(second, old) and not taken:
             value, term = second, first
         else:
-            raise NoMatch("rounds that come later need what it stores")
+            raise NoMatch("later iterations need what it stores")
         if uses(term, old):
-            raise NoMatch("rounds that come later need what it stores")
+            raise NoMatch("later iterations need what it stores")
         terms.append((term, taken))
     if not terms:
         raise NoMatch("it stores what is there")
@@ -68,10 +68,10 @@ def _match_value(value: mlir.Value, old: mlir.Value) -> Combination:
 
 
 def _match_where(op: mlir.Operation, old: mlir.Value) -> Combination:
-    """`select(c, old + e, old)`, or the other way round: `c` may not depend on the rounds before."""
+    """`select(c, old + e, old)`, or with the operands exchanged: `c` may not depend on earlier iterations."""
     _, first, second = op.operands
     if old not in (first, second):
-        raise NoMatch("rounds that come later need what it stores")
+        raise NoMatch("later iterations need what it stores")
     inner = _match_value(second if first == old else first, old)
     return Combination("arith.select", old, inner.terms)
 
@@ -81,16 +81,16 @@ def _match_extreme(op: mlir.Operation, old: mlir.Value) -> Combination:
     compare = defining_op(condition)
     terms = [value for value in (first, second) if value != old]
     if len(terms) != 1 or compare is None or compare.name not in _ORDERED or uses(terms[0], old):
-        raise NoMatch("rounds that come later need what it stores")
+        raise NoMatch("later iterations need what it stores")
     predicate = mlir.IntegerAttr(compare.attributes["predicate"]).value
     ordering = predicate >= 2 if compare.name == "arith.cmpi" else predicate in (2, 3, 4, 5, 9, 10, 11, 12)
     if set(compare.operands) != {old, terms[0]} or not ordering:
-        raise NoMatch("rounds that come later need what it stores")
+        raise NoMatch("later iterations need what it stores")
     return Combination("arith.select", old, ((terms[0], False),))
 
 
 def uses(value: mlir.Value, wanted: mlir.Value) -> bool:
-    """True if `wanted` is computed with, in what `value` is computed from."""
+    """True if `value` is computed from `wanted`."""
     todo, seen = [value], {value}
     while todo:
         found = todo.pop()

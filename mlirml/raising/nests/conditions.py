@@ -1,4 +1,4 @@
-"""Ranges of sums, with what the conditions around tell about parts of them."""
+"""Ranges of linear expressions, refined by the enclosing conditions."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ _WHOLE = (-(1 << 63), (1 << 63) - 1)
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What is known at a place of the program: ranges of numbers, and of sums of them that conditions are about."""
+class LinearRanges:
+    """Ranges of integers at a point of the program, and of the linear expressions that conditions are about."""
 
     ranges: Ranges
     sums: tuple[tuple[Linear, Range], ...] = ()
 
     @staticmethod
-    def of(ranges: Ranges, reader: Reader) -> Facts:
-        """The facts that the ranges in a branch stand for."""
+    def of(ranges: Ranges, reader: Reader) -> LinearRanges:
+        """The ranges that hold in a branch."""
         read = [(reader.read(value), found) for value, found in ranges.assumed.items()]
-        return Facts(ranges, tuple((known, found) for known, found in read if known is not None and known.factors))
+        return LinearRanges(
+            ranges, tuple((known, found) for known, found in read if known is not None and known.factors)
+        )
 
     def range_of(self, expression: Linear) -> Range:
-        """The range of a linear expression, as if nothing wrapped."""
+        """The range of a linear expression, assuming no overflow."""
         low, high = self._of_terms(expression)
         more = less = 0
         for known, (least, greatest) in self.sums:
@@ -45,7 +47,7 @@ class Facts:
 
 
 def _multiple(expression: Linear, known: Linear) -> int:
-    """How many times a sum is in an expression, all of its terms; 0 if it is not."""
+    """The multiple of all terms of a sum that an expression contains; 0 if it does not contain it."""
     factors = {divmod(expression.factor(variable), factor) for variable, factor in known.factors.items()}
     if len(factors) != 1:
         return 0
@@ -54,24 +56,24 @@ def _multiple(expression: Linear, known: Linear) -> int:
 
 
 class Limits:
-    """The ranges of numbers at a place, by themselves and as sums."""
+    """The ranges of values at a point, by themselves and as linear expressions."""
 
     def __init__(self, ranges: Ranges, reader: Reader) -> None:
         self.ranges = ranges
         self._reader = reader
-        self._facts = Facts.of(ranges, reader)
+        self._linear_ranges = LinearRanges.of(ranges, reader)
 
     def given(self, condition: mlir.Value, holds: bool) -> Limits:
-        """The limits where a condition is known to hold, or not to hold."""
+        """The limits where a condition holds, or does not hold."""
         return Limits(self.ranges.given(condition, holds), self._reader)
 
     def of(self, value: mlir.Value) -> Range:
         """The range of an index or a signed integer."""
         low, high = self.ranges.of(value)
-        if self._facts.sums and isinstance(value.type, mlir.IndexType):
+        if self._linear_ranges.sums and isinstance(value.type, mlir.IndexType):
             expression = self._reader.read(value)
             if expression is not None and len(expression.factors) > 1:
-                least, most = self._facts.range_of(expression)
-                if _WHOLE[0] <= least and most <= _WHOLE[1]:  # then it has not wrapped
+                least, most = self._linear_ranges.range_of(expression)
+                if _WHOLE[0] <= least and most <= _WHOLE[1]:  # then it has not overflowed
                     return max(low, least), min(high, most)
         return low, high

@@ -1,4 +1,4 @@
-"""A `while` that counts up to a limit is a `for`.
+"""Turn a `while` that counts up to a limit into a `for`.
 
     %r:2 = scf.while (%i = %a, %n = %n0) : (i64, i64) -> (i64, i64) {
       %going_on = arith.cmpi slt, %i, %b : i64
@@ -18,8 +18,8 @@ becomes, with the casts between i64 and index,
     }
     %j = arith.maxsi %a, %b
 
-so that its indices are known to be in bounds, and it can be raised. The condition is this comparison alone, and each
-iteration adds the same constant to the number.
+so that its indices are known to be in bounds, and it can be raised. The condition must be this comparison alone, and
+each iteration must add the same constant to the counter.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from mlirml.raising.nests.counters import end_value
 
 _LESS, _GREATER = 2, 4  # slt, sgt
 _FAR = 1 << 61
-"""Numbers that are nearer to zero do not wrap, whatever is computed of two of them here."""
+"""Values nearer to zero than this do not overflow in the computations on two of them here."""
 
 
 @dataclass(frozen=True)
 class Counted:
-    """A loop that counts: `number` is that of the counter among what is carried; `step` is what is added to it.
+    """A counting loop: `number` is the position of the counter among the carried values; `step` is added to it.
 
-    `passed` has the number of the value that stands at each place of the second block.
+    `passed` has, for each argument of the second block, the position of the carried value that it has.
     """
 
     loop: mlir.Operation
@@ -52,7 +52,7 @@ class Counted:
 
 
 def count_loops(function: mlir.Operation) -> None:
-    """Make `scf.for` of the loops of a function that count, those inside of others first."""
+    """Turn the counting `scf.while` of a function into `scf.for`, inner ones first."""
     ranges = Ranges()
     for loop in reversed(named_operations(function, ("scf.while",))):
         try:
@@ -65,7 +65,7 @@ def count_loops(function: mlir.Operation) -> None:
 
 
 def match_counted(loop: mlir.Operation, ranges: Ranges) -> Counted:
-    """Look at a loop; raises `NoMatch`."""
+    """The counter of a loop; raises `NoMatch` if it has none."""
     before, after = (region.blocks[0] for region in loop.regions)
     *others, final = block_ops(before)
     test = defining_op(final.operands[0])
@@ -100,9 +100,9 @@ def match_counted(loop: mlir.Operation, ranges: Ranges) -> Counted:
 
 
 def build_for(match: Counted) -> None:
-    """Build the loop at the insertion point, and let its results be used in place of the other's."""
+    """Build the loop at the insertion point, and replace the results of the `scf.while`."""
     loop, number = match.loop, match.number
-    kind = loop.operands[number].type
+    type_ = loop.operands[number].type
     inits = [value for place, value in enumerate(loop.operands) if place != number]
     lower, upper = as_index(loop.operands[number]), as_index(outside(match.limit, loop))
     bounds = [lower, upper, emit.index(match.step)]
@@ -111,7 +111,7 @@ def build_for(match: Counted) -> None:
         mlir.IndexType.get(), *[v.type for v in inits], arg_locs=[loop.location] * (1 + len(inits))
     )
     with mlir.InsertionPoint(body):
-        counter = as_type(body.arguments[0], kind)
+        counter = as_type(body.arguments[0], type_)
     carried = list(body.arguments)[1:]
     carried.insert(number, counter)
     after = loop.regions[1].blocks[0]
@@ -123,14 +123,14 @@ def build_for(match: Counted) -> None:
     with final.location, mlir.InsertionPoint(body):
         emit.create("scf.yield", [value for place, value in enumerate(final.operands) if place != number])
     results = list(new.results)
-    results.insert(number, as_type(end_value(lower, upper, match.step, Ranges()), kind))
+    results.insert(number, as_type(end_value(lower, upper, match.step, Ranges()), type_))
     final.erase()
     for result, place in zip(loop.results, match.passed, strict=True):
         result.replace_all_uses_with(results[place])
 
 
 def outside(value: mlir.Value, loop: mlir.Operation) -> mlir.Value:
-    """A value in front of the loop: a constant may stand in it."""
+    """A value before the loop: a constant may have to be cloned."""
     op = defining_op(value)
     if op is None or op.block != loop.regions[0].blocks[0]:
         return value
@@ -139,10 +139,10 @@ def outside(value: mlir.Value, loop: mlir.Operation) -> mlir.Value:
 
 
 def as_index(value: mlir.Value) -> mlir.Value:
-    """A number of 64 bits as an index."""
+    """A 64-bit integer as an index."""
     return as_type(value, mlir.IndexType.get())
 
 
-def as_type(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
-    """A number of 64 bits, or an index, as one of the two."""
-    return value if value.type == kind else emit.value("arith.index_cast", [value], kind)
+def as_type(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    """A 64-bit integer or an index, converted to the other type if needed."""
+    return value if value.type == type_ else emit.value("arith.index_cast", [value], type_)

@@ -1,4 +1,4 @@
-"""Numbers that loops carry and only count with are computed of the loops' variables.
+"""Compute loop-carried counters from the induction variables of the loops.
 
     scf.for %i = %lb to %ub step %c1 iter_args(%n = %n0) {       scf.for %i = %lb to %ub step %c1 {
       ... %n ...                                                    ... %n0 + 2 * (%i - %lb) ...
@@ -6,8 +6,8 @@
       scf.yield %n1                                               ... %n0 + 2 * (%ub - %lb) ...
     }
 
-So a flat index that goes up by one in each round of a nest is an index of its loops. Arithmetic of 64 bits wraps in
-the same way in both.
+So a flat index that is incremented in each iteration of a nest becomes an index by its loops. 64-bit arithmetic wraps
+in the same way in both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations
-from mlirml.ir.rank_zero import behind
+from mlirml.ir.rank_zero import insertion_point_after
 
 
 def close_counters(function: mlir.Operation) -> None:
@@ -29,7 +29,7 @@ def close_counters(function: mlir.Operation) -> None:
 
 
 def close_counter(loop: mlir.Operation, number: int, ranges: Ranges) -> None:
-    """Compute one number that a loop carries of its variable, if each round adds the same to it."""
+    """Compute one loop-carried value from the induction variable, if each iteration adds the same to it."""
     reader = Reader(lambda _: True)
     body = loop.regions[0].blocks[0]
     count, final = body.arguments[1 + number], block_ops(body)[-1]
@@ -45,7 +45,7 @@ def close_counter(loop: mlir.Operation, number: int, ranges: Ranges) -> None:
     with loop.location:
         with mlir.InsertionPoint.at_block_begin(body):
             here = _counted(loop, number, body.arguments[0], factor)
-        with behind(loop.results[number]):
+        with insertion_point_after(loop.results[number]):
             last = end_value(lower, upper, step.constant, ranges)
             there = _counted(loop, number, last, factor)
     loop.results[number].replace_all_uses_with(there)
@@ -55,10 +55,10 @@ def close_counter(loop: mlir.Operation, number: int, ranges: Ranges) -> None:
             use.owner.operands[use.operand_number] = here
 
 
-def _counted(loop: mlir.Operation, number: int, place: mlir.Value, factor: int) -> mlir.Value:
-    """`init + factor * (place - lower)`, built here."""
+def _counted(loop: mlir.Operation, number: int, variable: mlir.Value, factor: int) -> mlir.Value:
+    """Build `init + factor * (variable - lower)`."""
     start = loop.operands[3 + number]
-    moved = emit.same_type("arith.subi", place, loop.operands[0])
+    moved = emit.same_type("arith.subi", variable, loop.operands[0])
     total = emit.same_type("arith.muli", moved, emit.index(factor))
     if start.type != total.type:
         total = emit.value("arith.index_cast", [total], start.type)
@@ -66,7 +66,7 @@ def _counted(loop: mlir.Operation, number: int, place: mlir.Value, factor: int) 
 
 
 def end_value(lower: mlir.Value, upper: mlir.Value, step: int, ranges: Ranges) -> mlir.Value:
-    """The first value of a loop's variable that no iteration has, built here."""
+    """Build the first value past the last one of a loop's induction variable."""
     if ranges.of(lower)[1] > ranges.of(upper)[0]:
         upper = emit.same_type("arith.maxsi", lower, upper)
     if step == 1:

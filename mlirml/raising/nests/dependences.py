@@ -1,10 +1,10 @@
-"""Which statement instances must come before which: exact memory dependences, by the loop that carries them.
+"""Exact memory dependences between statement instances, by the loop that carries them.
 
-For `for i: A[i] = A[i - 1]` the store of round i is read in round i + 1: a flow dependence of the statement on itself,
-carried by the loop (level 0). A dependence inside one round has the level of the number of common loops.
+For `for i: A[i] = A[i - 1]` the store of iteration i is read in iteration i + 1: a flow dependence of the statement on
+itself, carried by the loop (level 0). A dependence within one iteration has the number of common loops as its level.
 
-Places that differ by constants are compared here; for all others isl is asked (by way of `islpy`) whether two instances
-can meet.
+Indices that differ by constants are compared here; for all others isl decides (by way of `islpy`) whether two instances
+can access the same element.
 """
 
 from __future__ import annotations
@@ -23,14 +23,15 @@ from mlirml.raising.nests.model import Access, Nest, Statement, common_loops
 if TYPE_CHECKING:
     from mlirml.ir.bindings import mlir
 
-Places = Sequence[Linear]
+Indices = Sequence[Linear]
 
 
 @dataclass(frozen=True)
 class Dependence:
-    """Instances of `sink` come after instances of `source`: in later rounds of common loop number `level`.
+    """Instances of `sink` depend on instances of `source`, in later iterations of common loop number `level`.
 
-    `kind` is flow (written, then read), anti (read, then written) or output. `read` is the value that is read.
+    `kind` is flow (read after write), anti (write after read) or output (write after write). `read` is the value that
+    is read.
     """
 
     source: Statement
@@ -41,7 +42,7 @@ class Dependence:
 
 
 def dependences(nest: Nest, isl: Isl) -> list[Dependence]:
-    """The dependences of a nest: all of a statement's reads on its own stores, of all others one for each level."""
+    """The dependences of a nest: all on a statement's own stores, and one for each level on other statements."""
     found: list[Dependence] = []
     known: set[tuple[Statement, Statement, int]] = set()
     for a, b, kind, first, second, read in pairs(nest.statements):
@@ -61,7 +62,7 @@ Pair = tuple[Statement, Statement, str, Access, Access, "mlir.Value | None"]
 
 
 def pairs(statements: Sequence[Statement]) -> Iterator[Pair]:
-    """All pairs of accesses of which one writes, in both orders."""
+    """All pairs of accesses of which one is a write, in both orders."""
     for a in statements:
         for b in statements:
             if a.write.array is b.write.array:
@@ -75,7 +76,7 @@ def pairs(statements: Sequence[Statement]) -> Iterator[Pair]:
 
 
 def levels_of(a: Statement, b: Statement, access: Access) -> list[int]:
-    """The levels at which `b` may come after `a` at all, for accesses to the array of `access`."""
+    """The levels at which `b` may be after `a` at all, for accesses to the array of `access`."""
     depth = len(common_loops(a, b))
     later = a is not b and a.position < b.position
     return [*range(access.array.depth, depth), *([depth] if later else [])]
@@ -84,18 +85,18 @@ def levels_of(a: Statement, b: Statement, access: Access) -> list[int]:
 def met(
     a: Statement, b: Statement, first: Access, second: Access, candidates: Sequence[int], isl: Isl
 ) -> Sequence[int]:
-    """Those of some levels at which an instance of `b` can meet an earlier instance of `a` at the same place."""
+    """Those of some levels at which an instance of `b` can access the same element as an earlier instance of `a`."""
     if not candidates:
         return []
     loops = common_loops(a, b)
-    at, to = a.places(first), b.places(second)
+    at, to = a.all_indices(first), b.all_indices(second)
     if at is None or to is None:
         return candidates
     if not first.indices and not second.indices:
         return candidates
     simple, exact = uniform(at, to, loops)
     simple = [level for level in simple if level in candidates]
-    # That one statement follows the other in the text may be assumed, whether they meet or not.
+    # Textual order may be assumed as a dependence, whether they access the same element or not.
     if exact or all(level == len(loops) for level in simple):
         return simple
     meetings = isl.meetings(a, b, first, second)
@@ -104,10 +105,10 @@ def met(
     return [level for level in candidates if isl.are_ordered(meetings, a, b, level)]
 
 
-def uniform(at: Places, to: Places, loops: Sequence[Loop]) -> tuple[list[int], bool]:
-    """The levels for places that differ by constants in each dimension, and whether all dimensions are so simple.
+def uniform(at: Indices, to: Indices, loops: Sequence[Loop]) -> tuple[list[int], bool]:
+    """The levels for indices that differ by constants in each dimension; True if that is so in all dimensions.
 
-    An upper bound: that loops end somewhere, and dimensions that are not so simple, are left out.
+    An upper bound: the bounds of loops, and dimensions with other differences, are ignored.
     """
     distance: dict[Loop, int] = {}
     exact = True
@@ -138,7 +139,7 @@ def uniform(at: Places, to: Places, loops: Sequence[Loop]) -> tuple[list[int], b
 def load_isl() -> Any:
     """The extension module of `islpy`, without its Python modules.
 
-    They add operators and look up the package's version, for which they import sixty modules, `email` and `socket`
+    These add operators and look up the package's version, for which they import sixty modules, `email` and `socket`
     among them; that takes four times as long as isl itself.
     """
     name = "islpy._isl"
@@ -146,15 +147,15 @@ def load_isl() -> Any:
         package = importlib.util.find_spec("islpy")  # does not import it
         spec = PathFinder.find_spec(name, package.submodule_search_locations if package is not None else None)
         if spec is None or spec.loader is None:
-            return importlib.import_module("islpy")  # says what is missing
+            return importlib.import_module("islpy")  # raises an error that names what is missing
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        sys.modules[name] = module  # a later `import islpy` builds on it: it may be loaded once
+        sys.modules[name] = module  # a later `import islpy` reuses it: it must not be loaded twice
     return sys.modules[name]
 
 
 class Isl:
-    """Asks isl, which is loaded for the first question. Text is read once an access, as that takes longest."""
+    """Queries to isl, which is loaded at the first one. Sets are parsed once for each access, as that takes longest."""
 
     def __init__(self) -> None:
         self._isl: Any = None
@@ -164,15 +165,15 @@ class Isl:
         self._orders: dict[tuple[int, int, int, int], Any] = {}
 
     def meetings(self, a: Statement, b: Statement, first: Access, second: Access) -> Any:
-        """The pairs of instances of `a` and `b` that are at one place."""
+        """The pairs of instances of `a` and `b` that access the same element."""
         return self._access(a, first).apply_range(self._access(b, second).reverse())
 
     def are_ordered(self, meetings: Any, a: Statement, b: Statement, level: int) -> bool:
-        """True if in some of the pairs, `b` is in a later round of the loop at `level` and of none around it."""
+        """True if in some pairs, `b` is later in the loop at `level`, in the same iteration of outer loops."""
         return not meetings.is_disjoint(self._order(a, b, level))
 
     def is_covered(self, reader: Statement, access: Access, writers: Sequence[tuple[Statement, int]]) -> bool:
-        """True if every instance of a reader meets an earlier one of a writer, later in the loop at its level."""
+        """True if every instance of a reader reads the element of an earlier writer, later in the loop at its level."""
         rest = self._access(reader, access).domain()
         for writer, level in writers:
             if writer.write.indices is not None:
@@ -181,7 +182,7 @@ class Isl:
         return bool(rest.is_empty())
 
     def _access(self, statement: Statement, access: Access) -> Any:
-        """The map from the instances of a statement to the places that it accesses."""
+        """The map from the instances of a statement to the indices that it accesses."""
         key = (statement, access)
         if key not in self._accesses:
             names = [f"i{number}" for number in range(len(statement.loops))]
@@ -189,10 +190,10 @@ class Isl:
             for name, loop in zip(names, statement.loops):
                 conditions += [f"{name} >= {self._linear(bound, statement)}" for bound in loop.lowers]
                 conditions += [f"{name} < {self._linear(bound, statement)}" for bound in loop.uppers]
-            places = [self._linear(place, statement) for place in statement.places(access) or ()]
+            indices = [self._linear(index, statement) for index in statement.all_indices(access) or ()]
             head = f"[{', '.join(self._parameters.values())}] -> " if self._parameters else ""
             tail = f" : {' and '.join(conditions)}" if conditions else ""
-            self._accesses[key] = self._map(f"{head}{{ [{', '.join(names)}] -> [{', '.join(places)}]{tail} }}")
+            self._accesses[key] = self._map(f"{head}{{ [{', '.join(names)}] -> [{', '.join(indices)}]{tail} }}")
         return self._accesses[key]
 
     def _linear(self, expression: Linear, statement: Statement) -> str:
@@ -214,8 +215,8 @@ class Isl:
                 f"a{number} {'<' if number == level else '='} b{number}" for number in range(min(level + 1, common))
             ]
             tail = f" : {' and '.join(conditions)}" if conditions else ""
-            places = [", ".join(f"{side}{n}" for n in range(count)) for side, count in (("a", first), ("b", second))]
-            self._orders[key] = self._map(f"{{ [{places[0]}] -> [{places[1]}]{tail} }}")
+            indices = [", ".join(f"{side}{n}" for n in range(count)) for side, count in (("a", first), ("b", second))]
+            self._orders[key] = self._map(f"{{ [{indices[0]}] -> [{indices[1]}]{tail} }}")
         return self._orders[key]
 
     def _map(self, text: str) -> Any:

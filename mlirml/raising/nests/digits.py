@@ -1,4 +1,4 @@
-"""Flat indices as digits: `i * n + j` with `0 <= j < n` is the place (i, j) in rows of n elements."""
+"""Flat indices as digits: `i * n + j` with `0 <= j < n` is the index (i, j) into rows of n elements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mlirml.analysis.affine import Linear
 from mlirml.core.dataclass import dataclass
-from mlirml.raising.nests.conditions import Facts
+from mlirml.raising.nests.conditions import LinearRanges
 
 _MOST_STRIDES = 6
 _WHOLE = (-(1 << 63), 1 << 63)
@@ -15,16 +15,16 @@ _WHOLE = (-(1 << 63), 1 << 63)
 
 @dataclass(frozen=True)
 class Flat:
-    """An index into an array of one dimension, and what is known where it is used."""
+    """An index into an array of one dimension, and the ranges that hold at its use."""
 
     index: Linear
-    facts: Facts
+    ranges: LinearRanges
 
 
 def strides_of(indices: Sequence[Flat], size: int) -> tuple[int, ...] | None:
-    """The strides of the dimensions but the last that an array of `size` elements has by all indices into it.
+    """The strides of all dimensions but the last that all indices into an array of `size` elements imply.
 
-    As many as all indices can be taken apart by; None if there is no such dimension.
+    As many as all indices can be split by; None if there is none.
     """
     candidates = sorted(set().union(*(candidates_of(flat.index, size) for flat in indices)), reverse=True)
     if not 0 < len(candidates) <= _MOST_STRIDES:
@@ -37,7 +37,7 @@ def strides_of(indices: Sequence[Flat], size: int) -> tuple[int, ...] | None:
 
 
 def candidates_of(index: Linear, size: int) -> set[int]:
-    """The factors in an index that may be sizes of rows: some number walks inside of such a row."""
+    """The factors in an index that may be sizes of rows: some variable must index within such a row."""
     factors = {abs(factor) for factor in index.factors.values()}
     return {factor for factor in factors if factor > min(factors) and size % factor == 0}
 
@@ -48,9 +48,9 @@ def is_nested(sizes: Sequence[int]) -> bool:
 
 
 def digits_of(flat: Flat, strides: Sequence[int]) -> tuple[Linear, ...] | None:
-    """An index as one index for each dimension, each known to be in bounds but the first; None if that is not known.
+    """An index as one index for each dimension, all but the first known to be in bounds; None if that is not known.
 
-    The first one is in bounds because the index is, and does not wrap.
+    The first one is in bounds because the index is, and does not overflow.
     """
     digits = [Linear() for _ in (*strides, 1)]
     for variable, factor in flat.index.factors.items():
@@ -59,7 +59,7 @@ def digits_of(flat: Flat, strides: Sequence[int]) -> tuple[Linear, ...] | None:
     sizes = [a // b for a, b in itertools.pairwise((*strides, 1))]
     for constants in _constant_digits(flat.index.constant, strides):
         found = tuple(digit + number for digit, number in zip(digits, constants, strict=True))
-        ends = list(map(flat.facts.range_of, found))
+        ends = list(map(flat.ranges.range_of, found))
         inside = all(low >= 0 and high < size for (low, high), size in zip(ends[1:], sizes, strict=True))
         if inside and _WHOLE[0] < ends[0][0] * strides[0] and ends[0][1] * strides[0] < _WHOLE[1]:
             return found
@@ -67,7 +67,7 @@ def digits_of(flat: Flat, strides: Sequence[int]) -> tuple[Linear, ...] | None:
 
 
 def _constant_digits(number: int, strides: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """The ways to write a constant: each digit rounded down or up."""
+    """The ways to split a constant: each digit rounded down or up."""
     if not strides:
         yield (number,)
         return

@@ -1,4 +1,4 @@
-"""Sums scattered in large steps, as sums scattered in single steps from an array with zeros in between.
+"""Sums scattered with large strides, as sums scattered with stride one from an array with zeros in between.
 
     for y in 0..H: for k in 0..K: g[2 * y + k] += d[y] * w[k]
 
@@ -6,7 +6,7 @@ becomes, with e[2 * y] = d[y] and zeros elsewhere,
 
     for z in 0..2 * H - 1: for k in 0..K: g[z + k] += e[z] * w[k]
 
-Where w is not finite, zero times it is NaN.
+If w is not finite, the products with zero are NaN.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mlirml.raising.nests.model import Access, Array, Statement, is_pure
 
 @dataclass(frozen=True)
 class Dilated:
-    """An array with zeros between its elements: `steps` has how far they are apart, for each dimension."""
+    """An array with zeros between its elements: `steps` has their distance, for each dimension."""
 
     array: Array
     source: Array
@@ -32,7 +32,7 @@ class Dilated:
 
 @dataclass(frozen=True)
 class Stretched:
-    """A statement in which some loops go in single steps, `loops` by those that they stand for."""
+    """A statement in which some loops have stride one instead; `loops` maps the old ones to the new ones."""
 
     statement: Statement
     loops: Mapping[Loop, Loop]
@@ -40,12 +40,12 @@ class Stretched:
     steps: Mapping[Loop, int]
 
     def moved(self, expression: Linear) -> Linear:
-        """An expression in terms of the loops that go in single steps. Raises `NoMatch`."""
+        """An expression in terms of the stride-one loops. Raises `NoMatch`."""
         return in_steps(expression, self.steps, self.loops)
 
 
 def stretched(statement: Statement, steps: Mapping[Loop, int], reader: Reader) -> Stretched:
-    """Let loops of which only multiples are stored at go in single steps. Raises `NoMatch`."""
+    """Replace loops of which only multiples index the stored array by stride-one loops. Raises `NoMatch`."""
     if not steps:
         return Stretched(statement, {}, (), {})
     check_uses(statement, steps, reader)
@@ -71,16 +71,16 @@ def stretched(statement: Statement, steps: Mapping[Loop, int], reader: Reader) -
 
 
 def check_uses(statement: Statement, steps: Mapping[Loop, int], reader: Reader) -> None:
-    """Refuse loops whose number is computed with, but for places in arrays."""
+    """Refuse loops whose variable is used in other computations than indices."""
     todo, seen = [statement.value], {statement.value}
     while todo:
         value = todo.pop()
         access = statement.reads.get(value)
         linear = reader.indices.get(value)
         if linear is not None and any(loop in linear.factors for loop in steps):
-            raise NoMatch("it computes with the number of a round")
+            raise NoMatch("it computes with the iteration index")
         if access is not None and access.indices is None:
-            raise NoMatch("it reads places that are not linear in the loops")
+            raise NoMatch("it reads at indices that are not linear in the loops")
         op = defining_op(value)
         if access is None and op is not None and is_pure(op):
             todo += [operand for operand in op.operands if operand not in seen]
@@ -88,7 +88,7 @@ def check_uses(statement: Statement, steps: Mapping[Loop, int], reader: Reader) 
 
 
 def stretched_loop(loop: Loop, step: int) -> Loop:
-    """The loop over all places between the first and the last one."""
+    """The loop over all indices between the first and the last one."""
     if len(loop.lowers) != 1 or len(loop.uppers) != 1:
         raise NoMatch("the bounds of a loop change")
     return Loop(
@@ -100,11 +100,11 @@ def stretched_loop(loop: Loop, step: int) -> Loop:
 
 
 def in_steps(index: Linear, steps: Mapping[Loop, int], loops: Mapping[Loop, Loop]) -> Linear:
-    """An index in terms of the loops that go in single steps."""
+    """An index in terms of the stride-one loops."""
     for loop, step in steps.items():
         factor, rest = divmod(index.factor(loop), step)
         if rest:
-            raise NoMatch("loops walk along a dimension in other steps")
+            raise NoMatch("loops index a dimension with other steps")
         index = index.replaced(loop, Linear()) + Linear.of(loops[loop]) * factor
     return index
 
@@ -131,5 +131,5 @@ def dilated_access(
         raise NoMatch("what is scattered is read in several ways")
     if known is None:
         shape = tuple((size - 1) * step + 1 if size else 0 for size, step in zip(array.shape, apart, strict=True))
-        known = made[array] = Dilated(Array(array.kind, shape), array, tuple(apart))
+        known = made[array] = Dilated(Array(array.element_type, shape), array, tuple(apart))
     return Access(known.array, tuple(found))

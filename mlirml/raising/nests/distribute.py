@@ -1,11 +1,11 @@
-"""Distribute loops over statements (Allen and Kennedy): what depends on itself stays in a loop, all else is raised.
+"""Distribute loops over statements (Allen and Kennedy): dependence cycles stay in a loop, the rest is raised.
 
     for i in 1..n:                      for i in 1..n:
         A[i] = A[i - 1] + B[i]    ->        A[i] = A[i - 1] + B[i]
         C[i] = 2 * A[i]                 C[1:n] = 2 * A[1:n]
 
-Statements that depend on each other in a cycle share the outermost loop; inside of a round of it only the dependences
-that it does not carry count, so their inner loops are distributed again.
+Statements that depend on each other in a cycle share the outermost loop; within an iteration of it only the dependences
+that it does not carry count, so their inner loops are distributed recursively.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from mlirml.raising.nests.skew import skewed
 
 @dataclass(frozen=True)
 class Single:
-    """One round of one statement: all its loops are around it."""
+    """One iteration of one statement: all its loops enclose it."""
 
     statement: Statement
 
 
 @dataclass(frozen=True)
 class Sequence_:
-    """A loop that stays, and what is in it; `reasons` are (statement, why) for what would not be raised with it."""
+    """A loop that is not raised, and its body; `reasons` are (statement, why) for those it cannot be raised with."""
 
     loop: Loop
     scope: Scope
@@ -54,7 +54,7 @@ class Sequence_:
 
 @dataclass(frozen=True)
 class Scope:
-    """What runs one after the other in a round of the loops around; `local` arrays are made here."""
+    """The sequence of nodes in one iteration of the enclosing loops; `local` arrays are allocated here."""
 
     level: int
     nodes: tuple[Raised | Sequence_ | Single, ...]
@@ -74,9 +74,9 @@ class _Planner:
         self.left: dict[Statement, str] = {}
 
     def scope(self, statements: Sequence[Statement], level: int) -> Scope:
-        """Plan statements that have the outer `level` loops in common, inside of a round of those."""
-        inside = set(statements)
-        edges = [d for d in self.all if d.level >= level and d.source in inside and d.sink in inside]
+        """Plan statements that have the outer `level` loops in common, within an iteration of those."""
+        members = set(statements)
+        edges = [d for d in self.all if d.level >= level and d.source in members and d.sink in members]
         before = dict(self.layouts)
         tentative = {array for s in statements for array in arrays_of(s) if array.local} - set(before)
         reasons: dict[Statement, str] = {}
@@ -93,10 +93,10 @@ class _Planner:
             for c, found in raised.items()
             if not is_minor(c, components, raised, level) and not is_entangled(c, components, raised, level)
         }
-        # What is worth it was asked of all that could be raised: what another pass raises is none that stays.
+        # The cost model saw all that could be raised: a statement that another pass raises is not a loop.
         for component, found in list(raised.items()):
             form = form_of(found)
-            if form not in self.forms and found.dims[0].loop.op is not None:  # array statements have no loops to keep
+            if form not in self.forms and found.dims[0].loop.op is not None:  # array statements have no loops
                 del raised[component]
                 reasons[found.statement] = self.left[found.statement] = f"it is left to {PASS_OF[form]}"
         groups = self.merged(components, edges, level, worth.keys() & raised.keys())
@@ -118,13 +118,13 @@ class _Planner:
         return Scope(level, tuple(nodes), local)
 
     def sequence(self, group: Component, level: int, reasons: dict[Statement, str]) -> Sequence_:
-        inside = set(group)
-        carried = any(d.level == level and d.source in inside and d.sink in inside for d in self.all)
+        members = set(group)
+        carried = any(d.level == level and d.source in members and d.sink in members for d in self.all)
         why = tuple((s, reasons[s]) for s in group if s in reasons)
         return Sequence_(group[0].loops[level], self.scope(group, level + 1), why, not carried)
 
     def bound(self, statements: Sequence[Statement], arrays: set[Array], level: int) -> list[Dependence]:
-        """Lay local arrays out; what holds statements together that share numbers which cannot be kept."""
+        """Lay local arrays out; returns edges between statements that share scalars which cannot be stored."""
         found = []
         for array in arrays_in(statements):
             if array not in arrays:
@@ -138,9 +138,9 @@ class _Planner:
         return found
 
     def match(self, component: Component, level: int, edges: Sequence[Dependence]) -> Raised:
-        """The one generic that a component becomes; raises `NoMatch`."""
+        """The generic that a component becomes; raises `NoMatch`."""
         if len(component) > 1:
-            raise NoMatch("statements in it need each other's results from round to round")
+            raise NoMatch("statements in it need each other's results from iteration to iteration")
         (statement,) = component
         if len(statement.loops) == level:
             raise NoMatch("")
@@ -153,7 +153,7 @@ class _Planner:
         except NoMatch:
             old = None
         if flows and (old is None or any(d.read != old for d in flows)):
-            raise NoMatch("rounds that come later need what it stores")
+            raise NoMatch("later iterations need what it stores")
         antis = [d for d in edges if d.source is statement and d.sink is statement and d.kind == "anti"]
         ordered = any(old is None or d.read != old for d in antis)
         try:
@@ -170,12 +170,12 @@ class _Planner:
     def merged(
         self, components: Sequence[Component], edges: Sequence[Dependence], level: int, raised: set[Component]
     ) -> list[Component]:
-        """The components in an order that dependences allow, neighbours that keep the same loop as one."""
-        place = {statement: number for number, component in enumerate(components) for statement in component}
+        """The components in an order that dependences allow, adjacent ones with the same loop merged."""
+        component_of = {statement: number for number, component in enumerate(components) for statement in component}
         needs: dict[int, set[int]] = {number: set() for number in range(len(components))}
         for edge in edges:
-            if place[edge.source] != place[edge.sink]:
-                needs[place[edge.sink]].add(place[edge.source])
+            if component_of[edge.source] != component_of[edge.sink]:
+                needs[component_of[edge.sink]].add(component_of[edge.source])
         groups: list[Component] = []
         last: Loop | None = None
         done: set[int] = set()
@@ -199,7 +199,7 @@ class _Planner:
 
 
 class _Distributor(_Planner):
-    """Plans loops alone: array statements are the only ones that have no loops to keep."""
+    """Plans loops only: just array statements become operations."""
 
     def match(self, component: Component, level: int, edges: Sequence[Dependence]) -> Raised:
         statement = component[0]
@@ -208,16 +208,16 @@ class _Distributor(_Planner):
         raise NoMatch("")
 
     def loop_kept(self, component: Component, level: int, raised: set[Component]) -> Loop | None:
-        return None  # neighbours do not share a loop
+        return None  # adjacent components do not share a loop
 
 
 def distribution(nest: Nest, spans: Spans) -> Scope:
-    """Loops of their own for what depends on itself, and for each statement that does not."""
+    """Separate loops for each dependence cycle, and for each statement outside of cycles."""
     return _Distributor(nest, spans, Isl(), PASS_OF).scope(nest.statements, 0)
 
 
 def plan(nest: Nest, spans: Spans, forms: Collection[Form]) -> Scope:
-    """What becomes of a nest if statements may take these forms."""
+    """The plan of a nest if statements may take these forms."""
     isl = Isl()
     found = _Planner(nest, spans, isl, forms).scope(nest.statements, 0)
     if not loops_in(found):
@@ -245,7 +245,7 @@ def uses_array(statements: Sequence[Statement], array: Array) -> bool:
 def is_minor(
     component: Component, components: Sequence[Component], raised: Mapping[Component, Raised], level: int
 ) -> bool:
-    """True if a component has fewer loops than one that keeps the same loop: it may as well stay with that."""
+    """True if a component has fewer loops than one that keeps the same loop: it may as well stay there."""
     (statement,) = component
     return any(
         len(other.loops) > len(statement.loops) and other.loops[level] is statement.loops[level]
@@ -258,9 +258,9 @@ def is_minor(
 def is_entangled(
     component: Component, components: Sequence[Component], raised: Mapping[Component, Raised], level: int
 ) -> bool:
-    """True if a component would hand numbers over to a loop that stays, or take them from it, for cheap work alone.
+    """True if a component would exchange scalars with a loop that is not raised, for cheap work alone.
 
-    A loop that compares neighbours and exchanges them is not split into three that pass their numbers on in memory.
+    A loop that compares adjacent elements and exchanges them is not split into three that pass values in memory.
     """
     (statement,) = component
     if is_costly(statement):
@@ -275,7 +275,7 @@ def is_entangled(
 
 
 def is_costly(statement: Statement) -> bool:
-    """True if what a statement computes is worth a loop of its own, as a function or a division is."""
+    """True if a statement is worth its own loop, because it calls a function or divides."""
     todo, seen = [statement.value], {statement.value}
     while todo:
         op = defining_op(todo.pop())
@@ -289,18 +289,18 @@ def is_costly(statement: Statement) -> bool:
 
 
 def is_shared(groups: Sequence[Component], array: Array, raised: Mapping[Component, Raised], level: int) -> bool:
-    """True if an array outlives a round of a loop that stays."""
+    """True if an array is live across iterations of a loop that is not raised."""
     users = [group for group in groups if uses_array(group, array)]
     return len(users) > 1 or any(group in raised or len(group[0].loops) == level for group in users)
 
 
 def loops_in(scope: Scope) -> int:
-    """How many loops stay."""
+    """The number of loops that are not raised."""
     return sum(1 + loops_in(node.scope) for node in scope.nodes if isinstance(node, Sequence_))
 
 
 def raised_in(scope: Scope) -> list[Raised]:
-    """Everything that is raised in a plan."""
+    """All raised statements of a plan."""
     found: list[Raised] = []
     for node in scope.nodes:
         if isinstance(node, Raised):
@@ -311,7 +311,7 @@ def raised_in(scope: Scope) -> list[Raised]:
 
 
 def strongly_connected(statements: Sequence[Statement], edges: Sequence[Dependence]) -> list[Component]:
-    """The components of the graph (Tarjan), each in the order of the text, sorted by their first statement."""
+    """The strongly connected components of the graph (Tarjan), in textual order, sorted by their first statement."""
     following: dict[Statement, list[Statement]] = {statement: [] for statement in statements}
     for edge in edges:
         if edge.sink not in following[edge.source]:

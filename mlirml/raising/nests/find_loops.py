@@ -1,4 +1,4 @@
-"""Find the functions of a module that have loops, at no cost for modules that have none."""
+"""Find the functions of a module with loops, cheaply for modules without loops."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ RAISED = "mlirml.raised"
 """The attribute of functions that mlirml-raise has changed, until mlirml-recognise has run."""
 
 ORDER = "mlirml.order"
-"""The attribute of operations that become loops again: how each loop goes, 1 upward, -1 downward, 0 any way."""
+"""The attribute of operations that are lowered to loops: the direction of each, 1 upward, -1 downward, 0 either."""
 
 
 def loop_functions(module: mlir.Operation) -> list[mlir.Operation]:
-    """The functions of a module with a loop in them, in the order of the module."""
+    """The functions of a module that contain loops, in the order of the module."""
     if not has_op(module, LOOPS):
         return []
     functions = [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "func.func"]
@@ -22,7 +22,7 @@ def loop_functions(module: mlir.Operation) -> list[mlir.Operation]:
 
 
 def mark_raised(op: mlir.Operation) -> None:
-    """Note on the function around `op` that it has generics which were loops."""
+    """Mark the function around `op` as having generics that were raised from loops."""
     while op.name != "func.func":
         op = op.parent.operation
     op.attributes[RAISED] = mlir.UnitAttr.get(op.context)

@@ -1,10 +1,10 @@
-"""Decide how a statement becomes one `linalg.generic`: the box of its loops, slices of arrays, maps, a mask.
+"""Form one `linalg.generic` from a statement: the bounding box of its loops, slices of arrays, maps, a mask.
 
     for i in 0..n: for j in 0..i: C[i, j + 1] = C[i, j + 1] + A[j]
 
-becomes, with i and j in boxes of n rounds and t, u counted from 0: the out is the slice [0, 1] of size [n, n] of C with
-map (t, u) -> (t, u), the input the slice [0] of size [n] of A with map (t, u) -> (u), and where j < i does not hold,
-the old element stays.
+becomes, with i and j in boxes of n iterations and t, u counted from 0: the output is the slice [0, 1] of size [n, n] of
+C with map (t, u) -> (t, u), the input the slice [0] of size [n] of A with map (t, u) -> (u), and the body selects the
+old element where j < i does not hold.
 """
 
 from __future__ import annotations
@@ -29,19 +29,20 @@ _DRAWN = 192
 _MOST_ELEMENTS = 1 << 24
 
 Form = Literal["box", "triangle", "inner"]
-"""How a statement is raised: all its loops, whose domain is a box; one that is none, by a mask or by slices of changing
-length; those inside of loops that stay."""
+"""The way a statement is raised: all its loops with a box as domain; any other domain, by a mask or by slices of
+changing length; only the inner loops, within loops that are not raised.
+"""
 PASS_OF: Mapping[Form, str] = {
     "box": "mlirml-raise-statements",
     "triangle": "mlirml-raise-triangles",
     "inner": "mlirml-raise-inner-loops",
 }
-"""The pass for each form; `mlirml-raise` does all."""
+"""The pass for each form; `mlirml-raise` uses all of them."""
 
 
 @dataclass(frozen=True)
 class Dim:
-    """A loop of the generic: round t stands for `first + t`, or for `last - t` where it runs `backward`."""
+    """A loop of the generic: its index t is `first + t` of the loop, or `last - t` where it runs `backward`."""
 
     loop: Loop
     first: Linear
@@ -59,7 +60,7 @@ class Dim:
 
 @dataclass(frozen=True)
 class Index:
-    """One dimension of a slice, and where in it an iteration is: `sum(factors of the dims)`; None where it is one."""
+    """One dimension of a slice, and the index in it, `sum(factors of the dims)`; None for a dropped dimension."""
 
     offset: Linear
     size: Linear
@@ -69,7 +70,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Operand:
-    """A slice of an array, seen as one row if `flat`; `values` are what a statement reads through it."""
+    """A slice of an array, collapsed to one dimension if `flat`; a statement reads `values` through it."""
 
     array: Array
     indices: tuple[Index, ...]
@@ -84,8 +85,8 @@ class Operand:
 class Raised:
     """A statement as one generic over its loops from number `level` on.
 
-    `mask` are expressions that are not negative where the statement runs. `gathers` are values that the body extracts
-    by itself. `windows` are dims whose length no operand tells, as those of a pooling.
+    `mask` are expressions that are all >= 0 where the statement is executed. `gathers` are values that the body
+    extracts itself. `windows` are dims whose size no operand has, as those of a pooling.
     """
 
     statement: Statement
@@ -98,12 +99,12 @@ class Raised:
     iterators: tuple[str, ...]
     combination: Combination | None
     mask: tuple[Linear, ...]
-    gone: Mapping[Loop, Linear] = field(default_factory=dict)
-    """Loops of the nest that others stand for."""
+    replaced_loops: Mapping[Loop, Linear] = field(default_factory=dict)
+    """Loops of the nest as expressions of the loops that replaced them."""
     dilated: tuple[Dilated, ...] = ()
-    """Arrays with zeros between their elements that inputs are slices of."""
+    """Arrays with zeros between their elements of which inputs are slices."""
     order: tuple[int, ...] | None = None
-    """How the loops go that it becomes again: 1 upward, -1 downward, 0 any way; None where it stays an operation."""
+    """The direction of each loop that it is lowered to: 1 upward, -1 downward, 0 either; None without lowering."""
 
     @property
     def is_empty(self) -> bool:
@@ -127,7 +128,7 @@ class Layout:
 
 
 def layout_of(array: Array, statement: Statement, level: int, spans: Spans) -> Layout:
-    """The layout of a local array that is made at a level; raises `NoMatch` for loops of unknown length."""
+    """The layout of a local array that is allocated at a level; raises `NoMatch` for loops of dynamic length."""
     firsts, sizes = [], []
     for loop in statement.loops[level : array.depth]:
         if loop not in spans:
@@ -140,15 +141,15 @@ def layout_of(array: Array, statement: Statement, level: int, spans: Spans) -> L
     return Layout(level, tuple(firsts), (*sizes, *array.shape))
 
 
-def places_in(layout: Layout | None, access: Access, loops: Sequence[Loop]) -> tuple[Linear, ...] | None:
-    """The place in memory that is accessed."""
+def memory_indices(layout: Layout | None, access: Access, loops: Sequence[Loop]) -> tuple[Linear, ...] | None:
+    """The indices of an access in memory."""
     if access.indices is None:
         return None
-    return (*outer_places(layout, access, loops), *access.indices)
+    return (*outer_indices(layout, access, loops), *access.indices)
 
 
-def outer_places(layout: Layout | None, access: Access, loops: Sequence[Loop]) -> tuple[Linear, ...]:
-    """Where in the dimensions that a layout puts in front the array of this round is."""
+def outer_indices(layout: Layout | None, access: Access, loops: Sequence[Loop]) -> tuple[Linear, ...]:
+    """The leading indices, by the enclosing loops, that a layout adds to a local array."""
     if layout is None:
         return ()
     own = loops[layout.level : access.array.depth]
@@ -156,7 +157,7 @@ def outer_places(layout: Layout | None, access: Access, loops: Sequence[Loop]) -
 
 
 def spans_of(loops: Sequence[Loop], known: Spans) -> dict[Variable, Span]:
-    """Between which numbers the variables of loops lie, as far as that is known; `known` are those of symbols."""
+    """The known ranges of the variables of loops; `known` are those of symbols."""
     spans = dict(known)
     for loop in loops:
         lows = [low for low, _ in (range_of(lower, spans) for lower in loop.lowers) if low is not None]
@@ -175,30 +176,31 @@ def match_raised(
     ordered: bool,
     skew: Skewed | None = None,
 ) -> Raised:
-    """Raises `NoMatch` with the reason why the loops from `level` on cannot be one generic.
+    """The generic over the loops from `level` on; raises `NoMatch` with the reason if there is none.
 
-    It becomes loops again if it is `small`, or if the lengths of its slices differ from round to round of the loops
-    around; they must go as those of the nest if it is `ordered`, as it reads what it stores later.
+    It is lowered to loops later if it is `small`, or if the lengths of its slices differ from iteration to iteration of
+    the enclosing loops; these must run in the order of the nest if it is `ordered`, as it reads elements that it stores
+    later.
     """
     loops = statement.loops[level:]
     ends = hull(loops)
     returns = small or not all((last - first).is_constant for first, last in ends.values())
     mask = [*conditions(loops, ends, spans), *(skew.conditions if skew is not None else ())]
     if returns and mask:
-        raise NoMatch("how many rounds it has differs from round to round of its own loops")
+        raise NoMatch("its trip count differs from iteration to iteration of its own loops")
     if returns and any(loop.op is None for loop in loops):
-        raise NoMatch("how many rounds it has differs from round to round of the loops around")
+        raise NoMatch("its trip count differs from iteration to iteration of the loops around")
     if returns and skew is not None:
-        raise NoMatch("how many rounds it has differs from round to round of the loops around")
+        raise NoMatch("its trip count differs from iteration to iteration of the loops around")
     check_density(statement.loops, mask, ends, spans)
     if any(is_never(last - first + 1) for first, last in ends.values()):
         dims = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
         return Raised(statement, level, dims, (), (), (), Operand(statement.write.array, ()), (), None, ())
-    write = places_in(layouts.get(statement.write.array), statement.write, statement.loops)
+    write = memory_indices(layouts.get(statement.write.array), statement.write, statement.loops)
     if write is None:
-        raise NoMatch("it stores to places that are not linear in the loops")
+        raise NoMatch("it stores at indices that are not linear in the loops")
     box = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
-    part = bool(mask) or not has_rounds(box, spans)
+    part = bool(mask) or not has_no_zero_trip_loop(box, spans)
     check_bounds(write, shape_in(statement.write.array, layouts), box, spans, part)
     flat = not is_separate(write, loops)
     if flat and returns:
@@ -211,7 +213,7 @@ def match_raised(
     iterators = tuple("parallel" if loop in written else "reduction" for loop in loops)
     if "reduction" in iterators:
         combination = match_combination(statement)
-    if not is_scalar_type(statement.write.array.kind):
+    if not is_scalar_type(statement.write.array.element_type):
         raise NoMatch("it keeps indices")
     if part and has_division(statement.value, statement):
         raise NoMatch("it divides integers in a part of a box only")
@@ -221,7 +223,7 @@ def match_raised(
         if combination is not None and value == combination.old:
             continue
         if mask and access.indices is None:
-            raise NoMatch("it reads places that are not linear in the loops, in a part of a box only")
+            raise NoMatch("it reads at indices that are not linear in the loops, in a part of a box only")
         operand = match_read(statement, access, dims, layouts, spans, part)
         if operand is None:
             gathers.append(value)
@@ -233,13 +235,13 @@ def match_raised(
             inputs[same] = Operand(*operand, (*inputs[same].values, value))
     if combination is not None:
         check_lengths(mask, loops, written, statement, layouts)
-    out = Operand(statement.write.array, tuple(slice_index(place, dims) for place in write), flat=flat)
+    out = Operand(statement.write.array, tuple(slice_index(index, dims) for index in write), flat=flat)
     told = {number for operand in (*inputs, out) for index in operand.indices for number in walking(index)}
     windows = tuple(number for number in range(len(dims)) if number not in told)
     if windows and not (inputs or gathers):
         raise NoMatch("it reads no array")
     if not all(dims[number].size.is_constant for number in windows):
-        raise NoMatch("no array tells how many rounds it has")
+        raise NoMatch("no array has its trip count as a size")
     return Raised(
         statement,
         level,
@@ -251,7 +253,7 @@ def match_raised(
         iterators,
         combination,
         tuple(mask),
-        skew.gone if skew is not None else {},
+        skew.replaced_loops if skew is not None else {},
         skew.dilated if skew is not None else (),
         tuple((-1 if dim.backward else 1) if ordered else 0 for dim in dims) if returns else None,
     )
@@ -264,42 +266,44 @@ def check_lengths(
     statement: Statement,
     layouts: Mapping[Array, Layout],
 ) -> None:
-    """Raises `NoMatch` for sums of products whose length no array tells.
+    """Raises `NoMatch` for sums of products whose length no array has.
 
-    A triangle of a matrix that is read has zeros in the place of the rest, but `A[j, k] * x[k]` for k < i have none.
+    The masked rest of a triangle of a matrix is zero, but in `A[j, k] * x[k]` for k < i there is no such matrix.
     """
-    read = [places_in(layouts.get(access.array), access, statement.loops) or () for access in statement.reads.values()]
-    walked = [{loop for place in places for loop in place.loops} for places in read]
+    read = [
+        memory_indices(layouts.get(access.array), access, statement.loops) or () for access in statement.reads.values()
+    ]
+    walked = [{loop for index in indices for loop in index.loops} for indices in read]
     if sum(len(each & set(loops)) > 0 for each in walked) < 2:
         return
     for condition in mask:
-        inside = {loop for loop in condition.loops if loop in loops}
-        summed = inside - set(written)
-        if summed and inside != summed and not any(inside <= each for each in walked):
+        condition_loops = {loop for loop in condition.loops if loop in loops}
+        summed = condition_loops - set(written)
+        if summed and condition_loops != summed and not any(condition_loops <= each for each in walked):
             raise NoMatch("it adds up slices whose length differs from iteration to iteration")
 
 
-def is_separate(places: Sequence[Linear], loops: Sequence[Loop]) -> bool:
-    """True if each dimension of an array is walked by a loop of its own, or by none."""
-    walked = [[loop for loop in place.loops if loop in loops] for place in places]
+def is_separate(indices: Sequence[Linear], loops: Sequence[Loop]) -> bool:
+    """True if each dimension of an array is indexed by a different loop, or by none."""
+    walked = [[loop for loop in index.loops if loop in loops] for index in indices]
     flat = [loop for found in walked for loop in found]
     return len(flat) == len(set(flat)) and all(len(found) <= 1 for found in walked)
 
 
-def flattened(places: Sequence[Linear], array: Array, loops: Sequence[Loop]) -> tuple[Linear]:
-    """The place in an array seen as one row, for a diagonal; raises `NoMatch` if more than one loop walks along it."""
+def flattened(indices: Sequence[Linear], array: Array, loops: Sequence[Loop]) -> tuple[Linear]:
+    """The index into a collapsed array, for a diagonal; raises `NoMatch` if more than one loop is in it."""
     if array.local:
-        raise NoMatch("several rounds store to one place")
+        raise NoMatch("several iterations store to one element")
     total, stride = constant(0), 1
-    for place, size in zip(places[::-1], array.shape[::-1], strict=True):
-        total, stride = total + place * stride, stride * size
+    for index, size in zip(indices[::-1], array.shape[::-1], strict=True):
+        total, stride = total + index * stride, stride * size
     if len([loop for loop in total.loops if loop in loops]) != 1:
-        raise NoMatch("several rounds store to one place")
+        raise NoMatch("several iterations store to one element")
     return (total,)
 
 
 def walking(index: Index) -> list[int]:
-    """The dim that walks along a slice, if it is one dim alone."""
+    """The dim that indexes a slice, if it is the only one."""
     factors = index.factors or {}
     return list(factors) if list(factors.values()) == [1] else []
 
@@ -312,17 +316,17 @@ def match_read(
     spans: Spans,
     part: bool,
 ) -> tuple[Array, tuple[Index, ...]] | None:
-    """The slice that is read; None for elements that the body picks by itself."""
+    """The slice that is read; None for elements that the body extracts itself."""
     array = access.array
-    places = places_in(layouts.get(array), access, statement.loops)
-    if places is None:
+    where = memory_indices(layouts.get(array), access, statement.loops)
+    if where is None:
         return None
     if part and 0 in shape_in(array, layouts):
         raise NoMatch("it reads an array without elements")
-    if not stays_inside(places, shape_in(array, layouts), dims, spans, part):
-        return None  # and held inside of the array
+    if not stays_inside(where, shape_in(array, layouts), dims, spans, part):
+        return None  # and clamped to the array
     try:
-        indices = tuple(slice_index(place, dims) for place in places)
+        indices = tuple(slice_index(index, dims) for index in where)
     except NoMatch:
         return None
     walked = [number for index in indices for number in index.factors or ()]
@@ -337,12 +341,12 @@ def is_never(size: Linear) -> bool:
     return size.is_constant and size.constant <= 0
 
 
-def is_scalar_type(kind: mlir.Type) -> bool:
-    return not isinstance(kind, mlir.IndexType)
+def is_scalar_type(type_: mlir.Type) -> bool:
+    return not isinstance(type_, mlir.IndexType)
 
 
 def hull(loops: Sequence[Loop]) -> dict[Loop, tuple[Linear, Linear]]:
-    """The first and the last value of each loop whatever those around it are, in terms of loops further out."""
+    """The first and the last value of each loop over all iterations of outer ones, in terms of loops further out."""
     ends: dict[Loop, tuple[Linear, Linear]] = {}
     for number, loop in enumerate(loops):
         around = loops[:number][::-1]
@@ -355,10 +359,10 @@ def hull(loops: Sequence[Loop]) -> dict[Loop, tuple[Linear, Linear]]:
 def check_density(
     loops: Sequence[Loop], mask: Sequence[Linear], ends: Mapping[Loop, tuple[Linear, Linear]], spans: Spans
 ) -> None:
-    """Raises `NoMatch` if a box would be empty for the most part, as that around a band is. Points are drawn."""
+    """Raises `NoMatch` if most of a box would be masked, as for a band. Points are sampled."""
     if not mask:
         return
-    seed, inside = 1, 0
+    seed, hits = 1, 0
     for _ in range(_DRAWN):
         point: dict[Variable, int] = {}
         for loop in loops:
@@ -367,8 +371,8 @@ def check_density(
                 low, high = (end.constant for end in ends[loop])
             seed = (seed * 1103515245 + 12345) % (1 << 31)
             point[loop] = low + (seed >> 8) % max(high - low + 1, 1)
-        inside += all(at(condition, point) >= 0 for condition in mask)
-    if inside * 12 < _DRAWN:
+        hits += all(at(condition, point) >= 0 for condition in mask)
+    if hits * 12 < _DRAWN:
         raise NoMatch("the box around its loops would be empty for the most part")
 
 
@@ -378,7 +382,7 @@ def at(expression: Linear, point: Mapping[Variable, int]) -> int:
 
 
 def tightest(bounds: Sequence[Linear], sign: int) -> Linear:
-    """The greatest (`sign` 1) or least bound, or one of them where that depends on the run."""
+    """The greatest (`sign` 1) or least bound, or one of them where that is dynamic."""
     best = bounds[0]
     for bound in bounds[1:]:
         difference = (bound - best) * sign
@@ -388,7 +392,7 @@ def tightest(bounds: Sequence[Linear], sign: int) -> Linear:
 
 
 def conditions(loops: Sequence[Loop], ends: Mapping[Loop, tuple[Linear, Linear]], spans: Spans) -> list[Linear]:
-    """What must not be negative for a round of the box to be one of the loops'."""
+    """The mask constraints: a point of the bounding box is in the domain iff all are >= 0."""
     found = []
     for loop in loops:
         variable = Linear.of(loop)
@@ -399,12 +403,12 @@ def conditions(loops: Sequence[Loop], ends: Mapping[Loop, tuple[Linear, Linear]]
     return found
 
 
-def slice_index(place: Linear, dims: Sequence[Dim]) -> Index:
-    """The slice that the rounds of a box touch in one dimension; raises `NoMatch` where it is walked backward."""
+def slice_index(index: Linear, dims: Sequence[Dim]) -> Index:
+    """The slice that the iterations of a box access in one dimension; raises `NoMatch` for negative strides."""
     factors: dict[int, int] = {}
-    offset = place
+    offset = index
     for number, dim in enumerate(dims):
-        factor = place.factor(dim.loop)
+        factor = index.factor(dim.loop)
         if factor:
             factors[number] = -factor if dim.backward else factor
             offset = offset.replaced(dim.loop, dim.start)
@@ -423,35 +427,39 @@ def slice_index(place: Linear, dims: Sequence[Dim]) -> Index:
     return Index(offset, span, 1, factors)
 
 
-def check_bounds(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[Dim], spans: Spans, part: bool) -> None:
-    """Raises `NoMatch` if a box may touch what is outside of an array, though the program (`part` of it) may not."""
-    if not stays_inside(places, shape, dims, spans, part):
+def check_bounds(
+    indices: Sequence[Linear], shape: Sequence[int], dims: Sequence[Dim], spans: Spans, part: bool
+) -> None:
+    """Raises `NoMatch` if a box may be out of the bounds of an array, though the program (`part` of it) may not."""
+    if not stays_inside(indices, shape, dims, spans, part):
         raise NoMatch("the box around its loops may reach out of an array")
 
 
-def stays_inside(places: Sequence[Linear], shape: Sequence[int], dims: Sequence[Dim], spans: Spans, part: bool) -> bool:
-    """True if a box touches nothing outside of an array, of which the program touches what is inside of `part`."""
+def stays_inside(
+    indices: Sequence[Linear], shape: Sequence[int], dims: Sequence[Dim], spans: Spans, part: bool
+) -> bool:
+    """True if a box is within the bounds of an array; the program only accesses elements in bounds (in `part`)."""
     loops = [dim.loop for dim in dims][::-1]
     ends = {dim.loop: (dim.first, dim.last) for dim in dims}
-    for place, size in zip(places, shape, strict=True):
-        first, last = (extreme(place, loops, ends, sign) for sign in (-1, 1))
+    for index, size in zip(indices, shape, strict=True):
+        first, last = (extreme(index, loops, ends, sign) for sign in (-1, 1))
         least, latest = range_of(first, spans)
         _, most = range_of(last, spans)
-        inside = least is not None and latest is not None and most is not None
-        if part and not (inside and least >= 0 and latest <= size and most < size):  # type: ignore[operator]
+        bounded = least is not None and latest is not None and most is not None
+        if part and not (bounded and least >= 0 and latest <= size and most < size):  # type: ignore[operator]
             return False
         if (first.is_constant and not 0 <= first.constant < size) or (last.is_constant and last.constant >= size):
             return False
     return True
 
 
-def has_rounds(dims: Sequence[Dim], spans: Spans) -> bool:
-    """True if it is known that all dims have a round: what a slice touches, the program does too."""
+def has_no_zero_trip_loop(dims: Sequence[Dim], spans: Spans) -> bool:
+    """True if no loop is zero-trip, so every element of the slice is accessed by the program."""
     return all((range_of(dim.size, spans)[0] or 0) > 0 for dim in dims)
 
 
 def has_division(value: mlir.Value, statement: Statement) -> bool:
-    """True if integers are divided by something that may be zero."""
+    """True if the value is computed by an integer division whose divisor may be zero."""
     todo, seen = [value], {value}
     while todo:
         found = todo.pop()

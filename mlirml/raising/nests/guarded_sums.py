@@ -1,11 +1,11 @@
-"""Sums that an `if` guards: where they store is linear in the loops wherever the condition holds.
+"""Sums guarded by an `if`, whose store index is linear in the loops wherever the condition holds.
 
 %p = arith.select %c, %i, %c0 : index               if 0 <= i < n:
 %o = tensor.extract %g[%p]                  is          g[i] += e
 %s = arith.select %c, %o + %e, %o
 tensor.insert %s into %g[%p]
 
-Elsewhere the old element is stored again, at any place that is in bounds.
+Elsewhere the old element is stored back, at any index that is in bounds.
 """
 
 from __future__ import annotations
@@ -20,53 +20,54 @@ from mlirml.raising.nests.accumulations import match_combination
 from mlirml.raising.nests.model import Access, Statement
 
 _AT_LEAST = {4: (1, -1, -1), 5: (1, -1, 0), 2: (-1, 1, -1), 3: (-1, 1, 0)}
-"""By the predicate of `arith.cmpi` (sgt, sge, slt, sle) for `a` and `b`: what is not negative where it holds, `a` and
-`b` times a factor each plus a number."""
+"""By the predicate of `arith.cmpi` (sgt, sge, slt, sle) for `a` and `b`: the expression that is >= 0 where it holds,
+`a` and `b` times a factor each plus a constant.
+"""
 _NEGATED = {4: 3, 5: 2, 2: 5, 3: 4}
 
 
 @dataclass(frozen=True)
 class Guarded:
-    """A statement that runs where none of the `conditions` is negative."""
+    """A statement that is executed where all `conditions` are >= 0."""
 
     statement: Statement
     conditions: tuple[Linear, ...]
 
 
 def match_guarded(statement: Statement, reader: Reader) -> Guarded:
-    """What a statement is without its guard. Raises `NoMatch`."""
+    """A statement without its guard, and the conditions of the guard. Raises `NoMatch`."""
     if statement.op.name != "tensor.insert":
         raise NoMatch("it carries a number")
     old = match_combination(statement).old
     value = statement.value
-    guards: dict[mlir.Value, bool] = {}
+    required: dict[mlir.Value, bool] = {}
     while (op := defining_op(value)) is not None and op.name == "arith.select" and old in list(op.operands)[1:]:
         condition, yes, no = op.operands
-        guards[condition] = no == old
+        required[condition] = no == old
         value = yes if no == old else no
-    places = tuple(unguarded(place, guards, reader) for place in list(statement.op.operands)[2:])
+    places = tuple(index_under_guards(index, required, reader) for index in list(statement.op.operands)[2:])
     write = Access(statement.write.array, places)
     reads = {v: write if v == old else access for v, access in statement.reads.items()}
-    found = [condition for guard, holds in guards.items() for condition in conditions_of(guard, holds, reader)]
+    found = [condition for guard, holds in required.items() for condition in conditions_of(guard, holds, reader)]
     return Guarded(
         Statement(statement.op, statement.loops, statement.position, value, write, reads), tuple(dict.fromkeys(found))
     )
 
 
-def unguarded(place: mlir.Value, guards: Mapping[mlir.Value, bool], reader: Reader) -> Linear:
-    """An index where all guards are what they are to be."""
-    found = reader.read(place)
+def index_under_guards(index: mlir.Value, required: Mapping[mlir.Value, bool], reader: Reader) -> Linear:
+    """An index under the condition that all guards have their required value."""
+    found = reader.read(index)
     while found is None:
-        op = defining_op(place)
-        if op is None or op.name != "arith.select" or op.operands[0] not in guards:
-            raise NoMatch("it stores to places that are not linear in the loops")
-        place = op.operands[1 if guards[op.operands[0]] else 2]
-        found = reader.read(place)
+        op = defining_op(index)
+        if op is None or op.name != "arith.select" or op.operands[0] not in required:
+            raise NoMatch("it stores at indices that are not linear in the loops")
+        index = op.operands[1 if required[op.operands[0]] else 2]
+        found = reader.read(index)
     return found
 
 
 def conditions_of(guard: mlir.Value, holds: bool, reader: Reader) -> list[Linear]:
-    """What must not be negative for a guard to hold, or not to hold."""
+    """The expressions that must be >= 0 for a guard to hold, or not to hold."""
     op = defining_op(guard)
     if op is not None and op.name == ("arith.andi" if holds else "arith.ori"):
         return [condition for operand in op.operands for condition in conditions_of(operand, holds, reader)]

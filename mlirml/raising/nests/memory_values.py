@@ -1,4 +1,4 @@
-"""Build a function on tensors from one on memrefs: what memory holds is a value at each point of the program."""
+"""Build a function on tensors from one on memrefs: the contents of memory are SSA values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, seen_through, set_function_type
-from mlirml.raising.nests.rows import place_in_whole
+from mlirml.raising.nests.rows import indices_in_source
 
 LOADS = ("memref.load", "affine.load")
 STORES = ("memref.store", "affine.store")
@@ -14,7 +14,7 @@ VIEWS = ("memref.subview", "memref.cast")
 _ALLOCATIONS = ("memref.alloc", "memref.alloca")
 
 Contents = dict[mlir.Value, mlir.Value]
-"""What each array holds here: a tensor for the memref."""
+"""The current contents of each array: a tensor for each memref."""
 Bounds = tuple[mlir.Value, mlir.Value, mlir.Value]
 
 
@@ -24,7 +24,7 @@ def root_of(value: mlir.Value) -> mlir.Value:
 
 
 def stored_operands(op: mlir.Operation) -> Iterator[mlir.Value]:
-    """The memrefs that an operation stores into, those of its regions apart."""
+    """The memrefs that an operation stores into, not counting its regions."""
     if op.name in STORES or op.name == "memref.copy":
         yield op.operands[1]
     elif op.name.startswith("linalg.") and op.operands and "operandSegmentSizes" in op.attributes:
@@ -32,22 +32,22 @@ def stored_operands(op: mlir.Operation) -> Iterator[mlir.Value]:
         yield from (v for v in list(op.operands)[inputs:] if isinstance(v.type, mlir.MemRefType))
 
 
-def tensor_of(kind: mlir.MemRefType) -> mlir.Type:
-    """The tensor of the elements of a memref."""
-    return mlir.RankedTensorType.get(kind.shape, kind.element_type)
+def tensor_of(type_: mlir.MemRefType) -> mlir.Type:
+    """The tensor type for a memref type."""
+    return mlir.RankedTensorType.get(type_.shape, type_.element_type)
 
 
 def to_values(function: mlir.Operation) -> None:
-    """Rewrite a function that `match_function` has found to be fit."""
+    """Rewrite a function that `match_function` accepts."""
     block = function.regions[0].blocks[0]
     arguments = [a for a in block.arguments if isinstance(a.type, mlir.MemRefType)]
     stored = _stored_in(function)
     with function.location:
         contents = {}
         for argument in arguments:
-            kind = argument.type
+            type_ = argument.type
             with mlir.InsertionPoint.at_block_begin(block):
-                cast = emit.create("builtin.unrealized_conversion_cast", [argument], [tensor_of(kind)])
+                cast = emit.create("builtin.unrealized_conversion_cast", [argument], [tensor_of(type_)])
             contents[argument] = cast.results[0]
         entered = dict(contents)
         builder = _Builder()
@@ -71,7 +71,7 @@ def to_values(function: mlir.Operation) -> None:
 
 
 def _stored_in(op: mlir.Operation) -> list[mlir.Value]:
-    """The arrays from outside that are stored into inside of an operation, in the order of the stores."""
+    """The outer arrays that are stored into in the regions of an operation, in the order of the stores."""
     found: dict[mlir.Value, None] = {}
     for inner in list(operations(op))[1:]:
         for value in stored_operands(inner):
@@ -90,31 +90,31 @@ def _is_inside(value: mlir.Value, op: mlir.Operation) -> bool:
 
 
 class _Builder:
-    """Rewrites blocks from their first operation on; views and casts are erased at the end."""
+    """Rewrites blocks in order; views and casts are erased at the end."""
 
     def __init__(self) -> None:
         self._left: list[mlir.Operation] = []
 
     def forget(self) -> None:
-        """Erase what nobody reads any more."""
+        """Erase the operations that are no longer used."""
         for op in reversed(self._left):
             op.erase()
 
     def block(self, block: mlir.Block, contents: Contents) -> None:
-        """Rewrite a block but its terminator; `contents` is what arrays hold at its start, and then at its end."""
+        """Rewrite a block except its terminator; `contents` has the arrays at its start, and then at its end."""
         for op in block_ops(block)[:-1]:
             with op.location, mlir.InsertionPoint(op):
                 self._op(op, contents)
 
     def _op(self, op: mlir.Operation, contents: Contents) -> None:
         if op.name in LOADS:
-            place = _place(op, list(op.operands)[1:])
-            root, place = _in_root(op.operands[0], place)
-            self._replace(op, [emit.value("tensor.extract", [contents[root], *place], op.results[0].type)])
+            indices = _indices(op, list(op.operands)[1:])
+            root, indices = _indices_in_root(op.operands[0], indices)
+            self._replace(op, [emit.value("tensor.extract", [contents[root], *indices], op.results[0].type)])
         elif op.name in STORES:
-            place = _place(op, list(op.operands)[2:])
-            root, place = _in_root(op.operands[1], place)
-            new = emit.value("tensor.insert", [op.operands[0], contents[root], *place], contents[root].type)
+            indices = _indices(op, list(op.operands)[2:])
+            root, indices = _indices_in_root(op.operands[1], indices)
+            new = emit.value("tensor.insert", [op.operands[0], contents[root], *indices], contents[root].type)
             contents[root] = new
             op.erase()
         elif op.name in _ALLOCATIONS:
@@ -144,7 +144,7 @@ class _Builder:
         op.erase()
 
     def _get(self, memory: mlir.Value, contents: Contents) -> mlir.Value:
-        """What a memref holds here, as a tensor."""
+        """The contents of a memref, as a tensor."""
         op = defining_op(memory)
         if op is None or op.name not in VIEWS:
             return contents[memory]
@@ -156,7 +156,7 @@ class _Builder:
         return emit.create("tensor.extract_slice", operands, [tensor_of(memory.type)], attributes).results[0]
 
     def _put(self, memory: mlir.Value, value: mlir.Value, contents: Contents) -> None:
-        """Let a memref hold a tensor from here on."""
+        """Set the contents of a memref to a tensor."""
         op = defining_op(memory)
         if op is None or op.name not in VIEWS:
             if value.type != contents[memory].type:
@@ -173,14 +173,14 @@ class _Builder:
         self._put(op.operands[0], value, contents)
 
     def _structured(self, op: mlir.Operation, contents: Contents) -> None:
-        """A structured operation on tensors in the place of one on memrefs."""
+        """Build a structured operation on tensors for one on memrefs."""
         stored = list(stored_operands(op))
         if not stored:
             return
         operands = [self._get(v, contents) if isinstance(v.type, mlir.MemRefType) else v for v in op.operands]
-        outs = operands[len(operands) - len(stored) :]
+        inits = operands[len(operands) - len(stored) :]
         attributes = {name: op.attributes[name] for name in op.attributes}
-        new = emit.create(op.name, operands, [v.type for v in outs], attributes, regions=len(op.regions))
+        new = emit.create(op.name, operands, [v.type for v in inits], attributes, regions=len(op.regions))
         for old_region, region in zip(op.regions, new.regions):
             for block in list(old_region.blocks):
                 block.append_to(region)
@@ -188,7 +188,7 @@ class _Builder:
             self._put(memory, result, contents)
         op.erase()
 
-    # Regions: the arrays that are stored into are carried.
+    # Regions carry the arrays that are stored into.
 
     def _regions(self, op: mlir.Operation, contents: Contents) -> None:
         stored = [root for root in _stored_in(op) if root in contents]
@@ -212,13 +212,13 @@ class _Builder:
         contents: Contents,
         inits: Sequence[mlir.Value] = (),
     ) -> list[mlir.Value]:
-        """An `scf.for` with the body of `op`, which has one loop variable."""
+        """An `scf.for` with the body of `op`, which has one induction variable."""
         carried = [*inits, *(contents[root] for root in stored)]
-        kinds = [v.type for v in carried]
+        types = [v.type for v in carried]
         attributes = {name: op.attributes[name] for name in op.attributes if name.startswith("mlirml.")}
         if op.name.endswith(".parallel"):
             attributes["mlirml.parallel"] = mlir.UnitAttr.get()
-        loop = emit.create("scf.for", [*bounds, *carried], kinds, attributes, regions=1)
+        loop = emit.create("scf.for", [*bounds, *carried], types, attributes, regions=1)
         block = op.regions[0].blocks[0]
         block.append_to(loop.regions[0])
         self._body(block, stored, contents, "scf.yield")
@@ -248,7 +248,7 @@ class _Builder:
         return self._loop(op, operands[:3], stored, contents, operands[3:])
 
     def _parallel(self, op: mlir.Operation, stored: Sequence[mlir.Value], contents: Contents) -> list[mlir.Value]:
-        """Loops in each other; that their rounds may run in any order stays known."""
+        """Nested loops, marked as parallel."""
         bounds = (_parallel_bounds if op.name == "scf.parallel" else _affine_parallel_bounds)(op)
         return self._nest(op, bounds, stored, contents)
 
@@ -271,8 +271,8 @@ class _Builder:
 
     def _while(self, op: mlir.Operation, stored: Sequence[mlir.Value], contents: Contents) -> list[mlir.Value]:
         carried = [contents[root] for root in stored]
-        kinds = [v.type for v in carried]
-        new = emit.create("scf.while", [*op.operands, *carried], [*(r.type for r in op.results), *kinds], regions=2)
+        types = [v.type for v in carried]
+        new = emit.create("scf.while", [*op.operands, *carried], [*(r.type for r in op.results), *types], regions=2)
         for region, target, terminator in zip(op.regions, new.regions, ("scf.condition", "scf.yield")):
             block = region.blocks[0]
             block.append_to(target)
@@ -281,8 +281,8 @@ class _Builder:
 
     def _if(self, op: mlir.Operation, stored: Sequence[mlir.Value], contents: Contents) -> list[mlir.Value]:
         condition = op.operands[0] if op.name == "scf.if" else _holds(op)
-        kinds = [*(r.type for r in op.results), *(contents[root].type for root in stored)]
-        new = emit.create("scf.if", [condition], kinds, regions=2)
+        types = [*(r.type for r in op.results), *(contents[root].type for root in stored)]
+        new = emit.create("scf.if", [condition], types, regions=2)
         for region, target in zip(op.regions, new.regions):
             if region.blocks:
                 inside = dict(contents)
@@ -293,7 +293,7 @@ class _Builder:
                 with final.location, mlir.InsertionPoint(final):
                     emit.create("scf.yield", [*final.operands, *(inside[root] for root in stored)])
                 final.erase()
-            elif kinds:
+            elif types:
                 with mlir.InsertionPoint(emit.block(new, [], 1)):
                     emit.create("scf.yield", [contents[root] for root in stored])
         return list(new.results)
@@ -302,7 +302,7 @@ class _Builder:
 _SLICE = ("static_offsets", "static_sizes", "static_strides", "operandSegmentSizes")
 
 
-def _place(op: mlir.Operation, indices: Sequence[mlir.Value]) -> list[mlir.Value]:
+def _indices(op: mlir.Operation, indices: Sequence[mlir.Value]) -> list[mlir.Value]:
     """The indices of a load or a store."""
     if op.name.startswith("memref."):
         return list(indices)
@@ -324,22 +324,22 @@ def _result(affine: mlir.AffineMap, e: mlir.AffineExpr, operands: Sequence[mlir.
 
 
 def _bound(name: str, attribute: mlir.Attribute, operands: Sequence[mlir.Value]) -> mlir.Value:
-    """The greatest, or the least, result of a map: the bound of a loop."""
+    """The greatest, or the least, result of a map, as a loop bound."""
     affine = mlir.AffineMapAttr(attribute).value
     if len(affine.results) == 1:
         return _applied(affine, operands)[0]
     return emit.value(name, operands, mlir.IndexType.get(), map=mlir.AffineMapAttr.get(affine))
 
 
-def _in_root(memory: mlir.Value, place: list[mlir.Value]) -> tuple[mlir.Value, list[mlir.Value]]:
-    """The array of a view, and the place in it of an element of the view."""
+def _indices_in_root(memory: mlir.Value, indices: list[mlir.Value]) -> tuple[mlir.Value, list[mlir.Value]]:
+    """The array of a view, and the indices in it of an element of the view."""
     op = defining_op(memory)
     while op is not None and op.name in VIEWS:
         if op.name == "memref.subview":
-            place = place_in_whole(op, op.results[0].type, place)
+            indices = indices_in_source(op, op.results[0].type, indices)
         memory = op.operands[0]
         op = defining_op(memory)
-    return memory, place
+    return memory, indices
 
 
 def _parallel_bounds(op: mlir.Operation) -> list[Bounds]:
@@ -374,7 +374,7 @@ def _affine_parallel_bounds(op: mlir.Operation) -> list[Bounds]:
 def _holds(op: mlir.Operation) -> mlir.Value:
     """The condition of an `affine.if`."""
     found: mlir.Value | None = None
-    # The bindings do not give the set of the attribute; its text is `affine_set<(d0)[s0] : (d0 - 1 >= 0, s0 == 0)>`.
+    # The bindings lack the set of the attribute; its text is `affine_set<(d0)[s0] : (d0 - 1 >= 0, s0 == 0)>`.
     inputs, constraints = str(op.attributes["condition"])[len("affine_set<") : -len(")>")].split(" : (")
     for constraint in constraints.split(", "):
         expression, relation = constraint.rsplit(" ", 2)[:2]

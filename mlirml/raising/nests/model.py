@@ -1,4 +1,4 @@
-"""Read a loop nest on tensors as statements on memory: arrays, the loops around, what is read and written where.
+"""Read a loop nest on tensors as statements on memory: arrays, enclosing loops, indices of reads and stores.
 
     %r = scf.for %i = %c0 to %c4 step %c1 iter_args(%A0 = %A) -> (tensor<4xf32>) {
       %a = tensor.extract %A0[%i] : tensor<4xf32>
@@ -8,8 +8,8 @@
     }
 
 has one array, %A, with the versions %A0, %A1 and %r, and one statement: for each i in 0..4, A[i] = %s of A[i]. Tensors
-of which an old version is read after a new one exists are no memory. Numbers that loops carry are arrays without
-dimensions that each round of the loops around has for itself.
+of which an old version is read after a new one exists are not memory. Loop-carried scalars are arrays of rank 0,
+private to each iteration of the enclosing loops.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _PURE = ("arith.", "math.", "complex.")
 _PURE_OPS = ("affine.apply", "affine.min", "affine.max")
 _MOST_STATEMENTS = 128
 _PASSED = ("tensor.extract", "tensor.empty", "linalg.fill")
-_WORDS = {"scf.while": "a loop with an unknown number of rounds"}
+_WORDS = {"scf.while": "a loop with an unknown trip count"}
 COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
 Position = tuple[int, ...]
-"""Where a statement stands in the text: positions compare as the statements follow each other."""
+"""The textual position of a statement: positions compare as the statements are ordered."""
 
 
 @dataclass(eq=False)
 class Array:
-    """Memory: a tensor that the nest changes, a tensor that it only reads, or (`local`) what it makes for itself.
+    """Memory: a tensor that the nest changes, a tensor that it only reads, or (`local`) one that it allocates.
 
-    A local array has `depth` more dimensions in front, one for each of the outer loops around it. `root` is the tensor
-    or scalar from outside that it starts from.
+    A local array has `depth` leading dimensions, one for each of the outer loops around it. `root` is the outer tensor
+    or scalar that it starts from.
     """
 
-    kind: mlir.Type
+    element_type: mlir.Type
     shape: tuple[int, ...]
     root: mlir.Value | None = None
     depth: int = 0
@@ -52,7 +52,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Access:
-    """A place in an array; `indices` is None for a place that is not linear in the loops."""
+    """An element of an array; `indices` is None for indices that are not linear in the loops."""
 
     array: Array
     indices: tuple[Linear, ...] | None = ()
@@ -60,7 +60,7 @@ class Access:
 
 @dataclass(eq=False)
 class Statement:
-    """`write = value` in every round of `loops`; `reads` has the values that are elements of arrays."""
+    """`write = value` in every iteration of `loops`; `reads` has the values that are elements of arrays."""
 
     op: mlir.Operation
     loops: tuple[Loop, ...]
@@ -69,8 +69,8 @@ class Statement:
     write: Access
     reads: dict[mlir.Value, Access] = field(default_factory=dict)
 
-    def places(self, access: Access) -> tuple[Linear, ...] | None:
-        """All indices of an access, those of the loops that a local array belongs to first."""
+    def all_indices(self, access: Access) -> tuple[Linear, ...] | None:
+        """All indices of an access, those by the loops that a local array is private to first."""
         if access.indices is None:
             return None
         return (*(Linear.of(loop) for loop in self.loops[: access.array.depth]), *access.indices)
@@ -78,7 +78,7 @@ class Statement:
 
 @dataclass(frozen=True)
 class Nest:
-    """A loop nest as statements. `results` are the arrays that the results of `op` are in."""
+    """A loop nest as statements. `results` are the arrays of the results of `op`."""
 
     op: mlir.Operation
     statements: tuple[Statement, ...]
@@ -87,14 +87,14 @@ class Nest:
 
 
 class _Stale(Exception):
-    """A value is needed after the array that it is read from has changed."""
+    """A value is needed after a store to the array that it is read from."""
 
     def __init__(self, value: mlir.Value) -> None:
         self.value = value
 
 
 def match_nest(op: mlir.Operation) -> Nest:
-    """Read an `scf.for` and all in it; raises `NoMatch` when it is no nest of stores to computed places."""
+    """Read an `scf.for` with its body; raises `NoMatch` if it is not a nest of stores at computed indices."""
     kept = shared_values(op)
     for _ in range(32):
         walk = _Walk(op, kept)
@@ -108,7 +108,7 @@ def match_nest(op: mlir.Operation) -> Nest:
 
 
 def shared_values(root: mlir.Operation) -> set[mlir.Value]:
-    """The values worth an array of their own: costly ones that several statements or inner loops need."""
+    """The values worth their own array: costly ones that several statements or inner loops need."""
     costly: set[mlir.Value] = set()
     kept: set[mlir.Value] = set()
     for op in operations(root):
@@ -130,7 +130,7 @@ def _used_inside(value: mlir.Value) -> bool:
 
 
 def _readers(value: mlir.Value) -> set[mlir.Operation]:
-    """The operations that are not computed with, at the ends of what is computed from a value."""
+    """The users of a value, through pure computations, that are not pure themselves."""
     found: set[mlir.Operation] = set()
     todo, seen = [value], {value}
     while todo:
@@ -150,7 +150,7 @@ def is_pure(op: mlir.Operation) -> bool:
 
 
 class _Walk:
-    """One walk over a nest. `current` has the newest version of each array."""
+    """One traversal of a nest. `current` has the newest version of each array."""
 
     def __init__(self, root: mlir.Operation, kept: set[mlir.Value]) -> None:
         self.root, self.kept = root, kept
@@ -206,14 +206,14 @@ class _Walk:
             self.be(result, array)
 
     def be(self, value: mlir.Value, array: Array) -> None:
-        """`value` is the newest version of an array."""
+        """Record `value` as the newest version of an array."""
         self.versions[value] = array
         self.current[array] = value
 
     def entering(
         self, op: mlir.Operation, init: mlir.Value, loops: tuple[Loop, ...], position: Position, result: mlir.Value
     ) -> Array:
-        """The array that a loop carries which starts from `init`."""
+        """The array of a loop-carried value with the init `init`."""
         linked = self.versions.get(result)
         if is_tensor(init):
             if linked is None and init in self.versions:
@@ -230,26 +230,26 @@ class _Walk:
         return array
 
     def made(self, op: mlir.Operation, init: mlir.Value, loops: tuple[Loop, ...], position: Position) -> Array:
-        """An array that each round makes for itself: empty, filled, or a copy of one from outside."""
+        """An array that each iteration allocates: empty, filled, or a copy of one from outside."""
         array = Array(element_type(init), shape_of(init), depth=len(loops))
         maker = defining_op(init)
         if maker is not None and maker.name == "tensor.empty":
             return array
         dims = tuple(Loop(None, (constant(0),), (constant(size),)) for size in array.shape)
-        places = Access(array, tuple(map(Linear.of, dims)))
+        target = Access(array, tuple(map(Linear.of, dims)))
         if maker is not None and maker.name == "linalg.fill":
-            self.state(maker, (*loops, *dims), position, maker.operands[0], places)
-        elif init in self.inside or isinstance(array.kind, mlir.IndexType):
+            self.state(maker, (*loops, *dims), position, maker.operands[0], target)
+        elif init in self.inside or isinstance(array.element_type, mlir.IndexType):
             raise NoMatch("it stores into an array that an operation on arrays gives")
         else:
-            source = self.constants.setdefault(init, Array(array.kind, array.shape, root=init))
-            copied = Statement(op, (*loops, *dims), position, init, places)
-            copied.reads[init] = Access(source, places.indices)
+            source = self.constants.setdefault(init, Array(array.element_type, array.shape, root=init))
+            copied = Statement(op, (*loops, *dims), position, init, target)
+            copied.reads[init] = Access(source, target.indices)
             self.statements.append(copied)
         return array
 
     def link(self, arguments: Sequence[mlir.Value], arrays: Sequence[Array], yielded: Sequence[mlir.Value]) -> None:
-        """A number that an inner loop carries on from an outer one is the same number."""
+        """Identify the arrays of a scalar that an outer and an inner loop carry."""
         for argument, array, value in zip(arguments, arrays, yielded):
             op = defining_op(value)
             if is_tensor(argument) or op is None or op.name != "scf.for" or op.block != argument.owner:
@@ -266,14 +266,14 @@ class _Walk:
         loops: tuple[Loop, ...],
         position: Position,
     ) -> None:
-        """What a loop carries on: tensors must be the newest version, numbers are stored."""
+        """Record the values that a loop yields: tensors must be the newest version, scalars are stored."""
         changed = []
         for array, value in zip(arrays, final.operands):
             if self.versions.get(value) is array:
                 if self.current[array] != value:
                     raise NoMatch("an array from before a store is carried on")
             elif is_tensor(value):
-                raise NoMatch("arrays change places from round to round")
+                raise NoMatch("arrays are exchanged from iteration to iteration")
             else:
                 changed.append((array, value))
         self.store_at_once(final, changed, loops, position)
@@ -285,7 +285,7 @@ class _Walk:
         loops: tuple[Loop, ...],
         position: Position,
     ) -> None:
-        """Store numbers all at once: what reads an old number stands before what stores it."""
+        """Store scalars simultaneously: the statements that read an old value are before the one that stores it."""
         ordered = [self.statement(op, loops, (), value, Access(array)) for array, value in changed]
         while ordered:
             ready = next((s for s in ordered if not any(reads(o, s.write.array) for o in ordered if o is not s)), None)
@@ -316,7 +316,7 @@ class _Walk:
                 self.keep(result, op, loops, (*path, 4 * number))
 
     def keep(self, value: mlir.Value, op: mlir.Operation, loops: tuple[Loop, ...], position: Position) -> None:
-        """Give a value an array of its own."""
+        """Give a value its own array."""
         array = Array(value.type, (), depth=len(loops))
         self.state(op, loops, position, value, Access(array))
         self.be(value, array)
@@ -349,7 +349,7 @@ class _Walk:
         return result
 
     def collect(self, value: mlir.Value, statement: Statement) -> None:
-        """Find what is read to compute a value for a statement."""
+        """Find the values that are read to compute a value for a statement."""
         waiting, seen = [value], set[mlir.Value]()
         while waiting:
             value = waiting.pop()
@@ -358,7 +358,7 @@ class _Walk:
                 waiting += reversed(self.collect_one(value, statement))
 
     def collect_one(self, value: mlir.Value, statement: Statement) -> list[mlir.Value]:
-        """Note that a statement reads a value; gives what it is computed of, if it is no element of an array."""
+        """Record that a statement reads a value; returns its operands if it is not an element of an array."""
         if value in statement.reads or value not in self.inside:
             return []
         array = self.versions.get(value)
@@ -378,9 +378,9 @@ class _Walk:
             raise NoMatch("it carries something else than numbers and arrays")
         if op.name == "tensor.extract":
             source, *indices = op.operands
-            places = self.indices(indices)
-            statement.reads[value] = Access(self.read_array(source, value), places)
-            return indices if places is None else []
+            linear = self.indices(indices)
+            statement.reads[value] = Access(self.read_array(source, value), linear)
+            return indices if linear is None else []
         if not is_pure(op):
             raise NoMatch(f"{_WORDS.get(op.name, op.name)} is in it")
         return list(op.operands)
@@ -399,7 +399,7 @@ class _Walk:
 
 
 def is_computed(value: mlir.Value) -> bool:
-    """True if a value is more than a constant or a number of an index."""
+    """True if a value is more than a constant or an index converted to a scalar."""
     op = defining_op(value)
     if op is None or op.name == "arith.constant":
         return False
@@ -407,7 +407,7 @@ def is_computed(value: mlir.Value) -> bool:
 
 
 def stored_first(value: mlir.Value) -> bool:
-    """True if a value is stored before it is used in another way: it can be read from there."""
+    """True if a value is stored before its other uses: it can be read from there."""
     users = [use.owner.operation for use in value.uses]
     op = defining_op(value)
     if op is None:
@@ -417,7 +417,7 @@ def stored_first(value: mlir.Value) -> bool:
 
 
 def holds(op: mlir.Operation, users: Sequence[mlir.Operation]) -> bool:
-    """True if one of some operations is `op` or inside of it."""
+    """True if one of some operations is `op` or nested in it."""
     return op in users or (bool(op.regions) and any(inner in users for inner in operations(op)))
 
 

@@ -1,14 +1,14 @@
-"""Indices computed in `index` from loop variables on, without casts to integers and back.
+"""Compute indices in `index` type from loop variables, without casts to integers and back.
 
     %n = arith.index_cast %i : index to i64
     %m = arith.addi %n, %c1_i64 : i64             %p = arith.addi %i, %c1 : index
     %p = arith.index_castui %m : i64 to index
 
-What the bounds of loops decide is decided: comparisons, the smaller of two, and `a - a / b * b` for `a` that is not
-negative is a remainder. So no guard is left of an index that cannot be negative, or of a division of one.
+Comparisons and min/max that the bounds of loops determine are folded, and `a - a / b * b` for `a` that is not negative
+is a remainder. So no guard is left for an index that cannot be negative, or for a division of one.
 
 An index has 64 bits, so that arithmetic in i64 wraps as arithmetic in `index` does, and both casts keep all bits.
-Narrower integers are left alone unless the index is known to fit.
+Narrower integers are unchanged unless the index is known to fit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges, decided, remainder_of
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
-from mlirml.ir.rank_zero import behind
+from mlirml.ir.rank_zero import insertion_point_after
 from mlirml.raising.nests.conditions import Limits
 
 CASTS = ("arith.index_cast", "arith.index_castui")
@@ -58,7 +58,7 @@ class _Plain:
         return any(rooted) and all(map(any, zip(rooted, known)))
 
     def is_rooted(self, value: mlir.Value) -> bool:
-        """True if an integer is computed from an index and may be computed as one."""
+        """True if an integer is computed from an index and may be computed in `index` type."""
         if value not in self._rooted:
             self._rooted[value] = False
             self._rooted[value] = self._finds_root(value)
@@ -74,9 +74,9 @@ class _Plain:
             return False
         return any(map(self.is_rooted, _integers(op)))
 
-    def _fits(self, index: mlir.Value, kind: mlir.Type) -> bool:
+    def _fits(self, index: mlir.Value, type_: mlir.Type) -> bool:
         low, high = self._ranges.of(index)
-        return low is not None and high is not None and low >= 0 and high < 1 << (kind.width - 1)
+        return low is not None and high is not None and low >= 0 and high < 1 << (type_.width - 1)
 
     def index(self, value: mlir.Value) -> mlir.Value:
         """An integer as an index."""
@@ -95,14 +95,14 @@ class _Plain:
                 operands = [op.operands[0], *integers] if op.name == "arith.select" else integers
                 return emit.same_type(op.name, *operands)
         number = _number(value)
-        with value.location, behind(value):
+        with value.location, insertion_point_after(value):
             if number is not None:
                 return emit.index(number)
             return emit.value("arith.index_cast", [value], mlir.IndexType.get())
 
 
 def decide(function: mlir.Operation) -> None:
-    """Decide what the ranges of integers decide, in the branches of an `scf.if` with what its condition tells."""
+    """Fold comparisons and min/max by integer range analysis; branches of `scf.if` refine ranges by the condition."""
     for block in function.regions[0].blocks:
         _decide_in(block, Limits(Ranges(), Reader(lambda _: True)))
 
@@ -153,7 +153,7 @@ def _left_over(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
 
 
 def _both(op: mlir.Operation, _: Limits) -> mlir.Value | None:
-    """`and` with what is false, `or` with what is true."""
+    """Fold `and` with false, and `or` with true."""
     deciding = 0 if op.name == "arith.andi" else -1
     return next((v for v in op.operands if is_bool(v) and _number(v) == deciding), None)
 
@@ -180,13 +180,13 @@ _DECISIONS = {
 }
 
 
-def is_wide(kind: mlir.Type) -> bool:
-    """True if it is the type of integers as wide as an index."""
-    return isinstance(kind, mlir.IntegerType) and kind.width == 64
+def is_wide(type_: mlir.Type) -> bool:
+    """True for the type of integers as wide as an index."""
+    return isinstance(type_, mlir.IntegerType) and type_.width == 64
 
 
 def _number(value: mlir.Value) -> int | None:
-    """The number of an integer constant; -1 for true."""
+    """The value of an integer constant; -1 for true."""
     op = defining_op(value)
     if op is None or op.name != "arith.constant":
         return None

@@ -1,4 +1,4 @@
-"""Build what a plan says: loops that stay around generics, and single statements, on tensors again."""
+"""Build a plan as tensor IR: loops that were not raised around generics and single statements."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from mlirml.analysis.affine import Linear, Loop
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.raising.nests.distribute import Scope, Sequence_, Single
-from mlirml.raising.nests.generic import Layout, Raised, outer_places, places_in
+from mlirml.raising.nests.generic import Layout, Raised, memory_indices, outer_indices
 from mlirml.raising.nests.model import Access, Array, Nest, Statement, is_pure
 from mlirml.raising.nests.structured import build_raised
 
@@ -17,7 +17,7 @@ Leaf = Callable[[mlir.Value], "mlir.Value | None"]
 
 
 def rebuild(nest: Nest, scope: Scope) -> None:
-    """Put a plan in the place of the nest."""
+    """Replace the nest by a plan."""
     with nest.op.location, mlir.InsertionPoint(nest.op):
         state = State(nest)
         state.scope(scope)
@@ -27,9 +27,9 @@ def rebuild(nest: Nest, scope: Scope) -> None:
 
 
 class State:
-    """What is known at the place where something is built: `loops` has variables, `arrays` the newest versions.
+    """The state at the insertion point: `loops` has the induction variables, `arrays` the newest versions.
 
-    Local arrays without dimensions are scalars.
+    Local arrays of rank 0 are scalars.
     """
 
     def __init__(self, nest: Nest) -> None:
@@ -75,7 +75,7 @@ class State:
         return first
 
     def compute(self, value: mlir.Value, leaf: Leaf, known: dict[mlir.Value, mlir.Value]) -> mlir.Value:
-        """Compute a value of the nest again here; `leaf` gives what is not computed, `known` learns what is."""
+        """Recompute a value of the nest; `leaf` returns those that are not recomputed, `known` gets the others."""
         if value not in known:
             found = leaf(value)
             if found is None:
@@ -90,14 +90,14 @@ class State:
         return known[value]
 
     def is_inside(self, op: mlir.Operation) -> bool:
-        """True if an operation stands in the nest."""
+        """True if an operation is nested in the nest."""
         parent = op.parent
         while parent is not None and parent != self.nest.op:
             parent = parent.parent
         return parent is not None
 
     def leaf_of(self, statement: Statement) -> Leaf:
-        """What a single statement takes as it is: elements of arrays, variables of loops."""
+        """The leaves of a single statement: elements of arrays, and induction variables."""
 
         def leaf(value: mlir.Value) -> mlir.Value | None:
             access = statement.reads.get(value)
@@ -112,35 +112,35 @@ class State:
         """Read an element."""
         if self.is_scalar(access.array):
             return self.value_of(access.array)
-        # What has just been stored need not be read again: the next round may wait for it.
+        # Forward a value that was just stored instead of reading it: the next iteration may wait for the load.
         linear, known = self.stored.get(self.value_of(access.array), (None, None))
-        if known is not None and linear == self.linear_places(statement, access):
+        if known is not None and linear == self.linear_indices(statement, access):
             return known
-        places = self.places(statement, access, value)
-        return emit.value("tensor.extract", [self.value_of(access.array), *places], access.array.kind)
+        indices = self.indices(statement, access, value)
+        return emit.value("tensor.extract", [self.value_of(access.array), *indices], access.array.element_type)
 
-    def places(self, statement: Statement, access: Access, value: mlir.Value | None) -> list[mlir.Value]:
-        """The indices of an access; those of a gather are computed as the program says."""
-        linear = self.linear_places(statement, access)
+    def indices(self, statement: Statement, access: Access, value: mlir.Value | None) -> list[mlir.Value]:
+        """The indices of an access; those of a gather are recomputed as in the program."""
+        linear = self.linear_indices(statement, access)
         if linear is not None:
-            return [self.number(place) for place in linear]
+            return [self.number(index) for index in linear]
         op = statement.op if value is None else defining_op(value)
         assert op is not None
         indices = list(op.operands)[2 if value is None else 1 :]
         known: dict[mlir.Value, mlir.Value] = {}
-        outer = outer_places(self.layouts.get(access.array), access, statement.loops)
+        outer = outer_indices(self.layouts.get(access.array), access, statement.loops)
         computed = [self.compute(index, self.leaf_of(statement), known) for index in indices]
         return [*map(self.number, outer), *computed]
 
-    def linear_places(self, statement: Statement, access: Access) -> tuple[Linear, ...] | None:
-        return places_in(self.layouts.get(access.array), access, statement.loops)
+    def linear_indices(self, statement: Statement, access: Access) -> tuple[Linear, ...] | None:
+        return memory_indices(self.layouts.get(access.array), access, statement.loops)
 
     def scope(self, scope: Scope) -> None:
-        """Build all in a scope, one after the other."""
+        """Build all nodes of a scope, in order."""
         with self.with_layouts(scope.local):
             for array, layout in scope.local.items():
                 if layout.sizes:
-                    self.arrays[array] = emit.empty(mlir.RankedTensorType.get(list(layout.sizes), array.kind))
+                    self.arrays[array] = emit.empty(mlir.RankedTensorType.get(list(layout.sizes), array.element_type))
             for node in scope.nodes:
                 if isinstance(node, Single):
                     self.single(node.statement)
@@ -157,7 +157,7 @@ class State:
         self.layouts = before
 
     def single(self, statement: Statement) -> None:
-        """One round of a statement."""
+        """One iteration of a statement."""
         with statement.op.location:
             value = self.compute(statement.value, self.leaf_of(statement), {})
             array = statement.write.array
@@ -165,14 +165,14 @@ class State:
                 self.arrays[array] = value
                 return
             target = self.value_of(array)
-            places = self.places(statement, statement.write, None)
-            self.arrays[array] = emit.value("tensor.insert", [value, target, *places], target.type)
-            linear = self.linear_places(statement, statement.write)
+            indices = self.indices(statement, statement.write, None)
+            self.arrays[array] = emit.value("tensor.insert", [value, target, *indices], target.type)
+            linear = self.linear_indices(statement, statement.write)
             if linear is not None:
                 self.stored[self.arrays[array]] = linear, value
 
     def sequence(self, node: Sequence_) -> None:
-        """A loop that stays. It carries what is stored in it and there before."""
+        """A loop that is not raised. It carries the outer arrays that are stored into in it."""
         op = node.loop.op
         assert op is not None
         stored = dict.fromkeys(s.write.array for s in statements_in(node.scope))

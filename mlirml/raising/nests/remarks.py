@@ -1,4 +1,4 @@
-"""What became of a user's loops, said at their lines.
+"""Remarks about the user's loops, at their source lines.
 
     loops.py:14:5: remark: not raised: `C` is stored twice in one iteration [mlirml-raise]
 
@@ -16,11 +16,11 @@ from mlirml.passes.report import add_remark
 Kind = Literal["raised", "not raised", "recognised", "parallel"]
 
 
-def remark(where: Any, text: str, kind: Kind = "not raised") -> None:
-    """Say what became of a loop or a statement: `where` is an operation, a value or a location.
+def remark(where: Any, text: str, outcome: Kind = "not raised") -> None:
+    """Add a remark about a loop or a statement: `where` is an operation, a value or a location.
 
-    `text` goes on behind the kind and a colon: `remark(loop, "it carries a number")`,
-    `remark(op, "linalg.matmul", "recognised")`.
+    `text` follows the kind and a colon: `remark(loop, "it carries a number")`, `remark(op, "linalg.matmul",
+    "recognised")`.
     """
     location = where if isinstance(where, mlir.Location) else where.location
-    add_remark(location, f"{kind}: {text}", kind=kind)
+    add_remark(location, f"{outcome}: {text}", outcome=outcome)

@@ -1,12 +1,12 @@
-"""Rows, and other slices, that are read and stored element by element: the elements are those of the whole array.
+"""Access elements of slices that are read and stored element by element directly in the whole array.
 
     %row = tensor.extract_slice %a[%i, 0] [1, 8] [1, 1]
     %x = tensor.extract %row[%j]                               %x = tensor.extract %a[%i, %j]
     %new = tensor.insert %v into %row[%k]                      %b = tensor.insert %v into %a[%i, %k]
     %b = tensor.insert_slice %new into %a[%i, 0] [1, 8] [1, 1]
 
-An element is read of the array only where the array still is what it was at the slice, so that no copy of the whole
-array comes of it.
+An element is read from the array only where the array has not changed since the slice, so that no copy of the whole
+array is needed.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _LOOPS = ("scf.for", "scf.while", "scf.if", "scf.index_switch")
 
 
 def read_in_place(ops: Sequence[mlir.Operation]) -> None:
-    """Read the elements of slices of the arrays that these are slices of."""
+    """Read elements of slices from the arrays that these are slices of."""
     for op in ops:
         if op.name != "tensor.extract":
             continue
         row = defining_op(op.operands[0])
         while _is_slice(row) and not _stored_between(row, op):
             with op.location, mlir.InsertionPoint(op):
-                place = place_in_whole(row, row.results[0].type, list(op.operands)[1:])
-                new = emit.create("tensor.extract", [row.operands[0], *place], [op.results[0].type])
+                indices = indices_in_source(row, row.results[0].type, list(op.operands)[1:])
+                new = emit.create("tensor.extract", [row.operands[0], *indices], [op.results[0].type])
             op.results[0].replace_all_uses_with(new.results[0])
             op, row = new, defining_op(row.operands[0])
 
@@ -42,7 +42,7 @@ def _is_slice(op: mlir.Operation | None) -> TypeGuard[mlir.Operation]:
 
 
 def _stored_between(row: mlir.Operation, reader: mlir.Operation) -> bool:
-    """True if the array of a slice may be written over between the slice and a reader of it."""
+    """True if the source of a slice may be overwritten between the slice and a reader of it."""
     top = _ancestor_in(reader, row.block)
     if top is None:
         return True
@@ -59,29 +59,29 @@ def _stored_between(row: mlir.Operation, reader: mlir.Operation) -> bool:
 
 
 def _writes(op: mlir.Operation, operand: int) -> bool:
-    """True if an operation may compute its result in the place of an operand."""
+    """True if an operation may compute its result in the buffer of an operand."""
     if op.name in _STORES:
         return operand == _STORES[op.name]
     return op.name in _LOOPS or op.name.startswith("linalg.") or bool(op.regions)
 
 
 def _ancestor_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:
-    """The operation of a block that is or holds `op`."""
+    """The ancestor of `op` (or `op` itself) in a block."""
     inner = op
     while inner.block != block:
         inner = inner.parent.operation
-        if inner.name == "builtin.module":  # which is in no block: asking for it would crash
+        if inner.name == "builtin.module":  # which is in no block: querying it would crash
             return None
     return inner
 
 
-def place_in_whole(row: mlir.Operation, kind: mlir.Type, place: Sequence[mlir.Value]) -> list[mlir.Value]:
-    """The place in the whole array of an element of a slice of type `kind`; index arithmetic is built here."""
+def indices_in_source(row: mlir.Operation, type_: mlir.Type, indices: Sequence[mlir.Value]) -> list[mlir.Value]:
+    """The indices in the source of an element of a slice of type `type_`; index arithmetic is built here."""
     sizes, strides = list(row.attributes["static_sizes"]), list(row.attributes["static_strides"])
     found: list[mlir.Value] = []
-    left = list(zip(kind.shape, place, strict=True))
+    left = list(zip(type_.shape, indices, strict=True))
     for size, stride, offset in zip(sizes, strides, slice_offsets(row), strict=True):
-        # A dimension that the slice has not in its type has size 1.
+        # A dimension that the type of the slice lacks has size 1.
         inner = left.pop(0)[1] if left and left[0][0] in (size, *_DYNAMIC) else None
         found.append(_moved(inner, stride, offset))
     return found
@@ -99,7 +99,7 @@ def _moved(inner: mlir.Value | None, stride: int, offset: int | mlir.Value) -> m
 
 
 def store_in_place(ops: Sequence[mlir.Operation]) -> None:
-    """Store elements of a row that is taken out, changed and put back at the same place into the array itself."""
+    """Store the changed elements of a row that is extracted and inserted back directly into the array itself."""
     for op in ops:
         if op.name == "tensor.insert_slice":
             chain = _stores_to_row(op)
@@ -108,7 +108,7 @@ def store_in_place(ops: Sequence[mlir.Operation]) -> None:
 
 
 def _stores_to_row(op: mlir.Operation) -> list[mlir.Operation]:
-    """The stores between a row and its new contents, the first one first; none where there is more to it."""
+    """The stores between a row and its new contents, in order; none if it has other uses."""
     chain = []
     value, inner = op.operands[0], defining_op(op.operands[0])
     while inner is not None and inner.name == "tensor.insert" and inner.block == op.block:
@@ -138,12 +138,12 @@ def _store_elements(op: mlir.Operation, chain: Sequence[mlir.Operation]) -> None
     whole = op.operands[1]
     with op.location, mlir.InsertionPoint(op):
         for store in chain:
-            place = place_in_whole(row, row.results[0].type, list(store.operands)[2:])
-            whole = emit.value("tensor.insert", [store.operands[0], whole, *place], whole.type)
+            indices = indices_in_source(row, row.results[0].type, list(store.operands)[2:])
+            whole = emit.value("tensor.insert", [store.operands[0], whole, *indices], whole.type)
     op.results[0].replace_all_uses_with(whole)
     op.erase()
 
 
 def has_static_strides(row: mlir.Operation) -> bool:
-    """True if the strides of a slice are numbers."""
+    """True if the strides of a slice are static."""
     return not any(stride in _DYNAMIC for stride in row.attributes["static_strides"])

@@ -1,4 +1,4 @@
-"""Which scalar operations may run where the program would not have run them."""
+"""Scalar operations that may be executed speculatively."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ _DIVISIONS = frozenset(
     f"arith.{name}" for name in ("divsi", "divui", "remsi", "remui", "floordivsi", "ceildivsi", "ceildivui")
 )
 _INDICES = ("affine.apply", "affine.min", "affine.max", "tensor.dim")
-_NEVER = ("math.ipowi",)  # divides where the exponent is negative
+_NEVER = ("math.ipowi",)  # divides if the exponent is negative
 
 
 def may_speculate(op: mlir.Operation, ranges: Ranges) -> bool:
-    """True if an operation only computes numbers of its operands, and does so for any operands."""
+    """True if an operation computes scalars only, without side effects for any operands."""
     if op.name in _INDICES:
         return True
     if op.name.partition(".")[0] not in ("arith", "math") or op.name in _NEVER or op.regions:
@@ -26,7 +26,7 @@ def may_speculate(op: mlir.Operation, ranges: Ranges) -> bool:
 def divides_safely(op: mlir.Operation, ranges: Ranges) -> bool:
     """True if the divisor of an integer division is neither zero nor, for signed ones, -1.
 
-    The product's own divisions select 1 for such a divisor.
+    Divisions built by capture select 1 for such a divisor.
     """
     dividend, divisor = op.operands
     low, high = ranges.of(divisor)

@@ -1,10 +1,10 @@
-"""Which products of dynamic lengths are cut into strips of a static length, each of which is a contraction.
+"""Split products of dynamic lengths into strips of static lengths, each of which is a contraction.
 
     %r = linalg.matmul {mlirml.order} ins(%a, %b : tensor<100x?xf64>, tensor<?x100xf64>) outs(%c)
 
-becomes a loop over strips of 32 elements of the sum, then one over strips of 8 elements of what is left, each with a
+becomes a loop over strips of 32 elements of the sum, then one over strips of 8 elements of the rest, each with a
 `linalg.contract` of tensors of static sizes, which `mlirml-schedule-contract` has kernels for. Fewer than 8 elements
-are left for loops over elements.
+are computed by loops over elements.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ STRIPS = (32, 8)
 """The lengths of strips, the longer ones first. Each of them is a kernel to compile."""
 _MOST_DYNAMIC = 2
 _LEAST = 16
-"""A static dimension that is shorter than that is not worth a kernel."""
+"""A shorter static dimension is not worth a kernel."""
 
 
 def strips_of(op: mlir.Operation, sizes: Sequence[int | mlir.Value]) -> list[int]:
-    """The dynamic dims of a product of matrices, which are cut into strips; none for anything else."""
+    """The dynamic dims of a product of matrices, which are split into strips; none for other operations."""
     if op.name == "linalg.generic" or not op.name.startswith("linalg.") or len(op.operands) != 3:
         return []
     dynamic = [d for d, size in enumerate(sizes) if not isinstance(size, int)]

@@ -1,9 +1,10 @@
-"""Build a raised statement: slices of what it reads, one `linalg.generic`, and its result put in place.
+"""Build a raised statement: slices of its inputs, one `linalg.generic`, and the insertion of its result.
 
-%a = tensor.extract_slice %A[0] [7] [1] : tensor<8xf32> to tensor<7xf32>
-%e = tensor.empty() : tensor<7xf32>
-%g = linalg.generic {maps = [(t) -> (t), (t) -> (t)]} ins(%a) outs(%e) { math.exp }
-%r = tensor.insert_slice %g into %B[1] [7] [1] : tensor<7xf32> into tensor<8xf32>
+For `B[1:] = exp(A[:-1])`:
+    %a = tensor.extract_slice %A[0] [7] [1] : tensor<8xf32> to tensor<7xf32>
+    %e = tensor.empty() : tensor<7xf32>
+    %g = linalg.generic {maps = [(t) -> (t), (t) -> (t)]} ins(%a) outs(%e) { math.exp }
+    %r = tensor.insert_slice %g into %B[1] [7] [1] : tensor<7xf32> into tensor<8xf32>
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.raising.nests.dilate import Dilated
 from mlirml.raising.nests.find_loops import ORDER
-from mlirml.raising.nests.generic import Index, Operand, Raised, outer_places, places_in
+from mlirml.raising.nests.generic import Index, Operand, Raised, memory_indices, outer_indices
 from mlirml.raising.nests.model import is_pure
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _NEGATED = {"arith.addf": "arith.subf", "arith.addi": "arith.subi"}
 
 
 def build_raised(state: State, raised: Raised) -> None:
-    """One generic for a statement and all its loops that are raised."""
+    """Build one generic for a statement and all its raised loops."""
     if raised.is_empty:
         return
     with raised.statement.op.location:
@@ -37,9 +38,9 @@ def build_raised(state: State, raised: Raised) -> None:
 class _Builder:
     def __init__(self, state: State, raised: Raised) -> None:
         self.state, self.raised, self.statement = state, raised, raised.statement
-        self.loops = {dim.loop for dim in raised.dims} | set(raised.gone)
+        self.loops = {dim.loop for dim in raised.dims} | set(raised.replaced_loops)
         self.given: dict[mlir.Value, mlir.Value] = {}
-        self.varying: dict[mlir.Value, bool] = {}
+        self._variant: dict[mlir.Value, bool] = {}
 
     def build(self) -> None:
         raised, state = self.raised, self.state
@@ -58,13 +59,13 @@ class _Builder:
             out = self.cut(target, raised.out)
         else:
             sizes = [i.size.constant for i in raised.out.indices if i.factors is not None]
-            out = emit.empty(mlir.RankedTensorType.get(sizes, array.kind))
+            out = emit.empty(mlir.RankedTensorType.get(sizes, array.element_type))
             if raised.mask:
                 assert target is not None
                 old = self.cut(target, raised.out)
         result = self.generic(inputs, old, out)
         if scalar:
-            state.arrays[array] = emit.value("tensor.extract", [result], array.kind)
+            state.arrays[array] = emit.value("tensor.extract", [result], array.element_type)
         else:
             state.arrays[array] = result if self.is_all(result) else self.put(result, target)
 
@@ -76,15 +77,15 @@ class _Builder:
         return all(index.size.is_constant for index in operand.indices)
 
     def slice(self, operand: Operand) -> mlir.Value:
-        """What is read of an array, as a tensor."""
+        """The input of an operand, as a tensor."""
         value = self.state.value_of(operand.array)
         return from_elements(value) if self.state.is_scalar(operand.array) else self.cut(value, operand)
 
     def cut(self, value: mlir.Value, operand: Operand) -> mlir.Value:
-        """The slice of a tensor that an operand is; the tensor itself where that is all of it."""
+        """The slice of a tensor that an operand is; the tensor itself if it is the whole one."""
         value = as_row(value) if operand.flat else value
-        kind = mlir.RankedTensorType(value.type)
-        if is_whole(operand.indices, kind.shape):
+        type_ = mlir.RankedTensorType(value.type)
+        if is_whole(operand.indices, type_.shape):
             return value
         dynamic = mlir.ShapedType.get_dynamic_size()
         shape = [
@@ -92,8 +93,8 @@ class _Builder:
             for index in operand.indices
             if index.factors is not None
         ]
-        result = mlir.RankedTensorType.get(shape, kind.element_type)
-        operands, attributes = self.place(operand.indices)
+        result = mlir.RankedTensorType.get(shape, type_.element_type)
+        operands, attributes = self.slice_operands(operand.indices)
         segments = emit.segments(1, *map(len, operands))
         flat = [value, *operands[0], *operands[1]]
         return emit.create(
@@ -101,13 +102,13 @@ class _Builder:
         ).results[0]
 
     def put(self, value: mlir.Value, target: mlir.Value | None) -> mlir.Value:
-        """The array with the result in its place."""
+        """The array with the result inserted."""
         if target is None:
             target = emit.empty(shape_type(self.state, self.raised))
         whole = target
         if self.raised.out.flat:
             target = as_row(target)
-        operands, attributes = self.place(self.raised.out.indices)
+        operands, attributes = self.slice_operands(self.raised.out.indices)
         segments = emit.segments(1, 1, *map(len, operands))
         flat = [value, target, *operands[0], *operands[1]]
         result = emit.create(
@@ -115,10 +116,10 @@ class _Builder:
         ).results[0]
         return from_row(result, whole.type) if self.raised.out.flat else result
 
-    def place(
+    def slice_operands(
         self, indices: Sequence[Index]
     ) -> tuple[tuple[list[mlir.Value], list[mlir.Value], list[mlir.Value]], dict[str, mlir.Attribute]]:
-        """Operands and attributes that say where a slice is."""
+        """Operands and attributes for the offsets, sizes and strides of a slice."""
         dynamic = mlir.ShapedType.get_dynamic_size()
         offsets = [index.offset.constant if index.offset.is_constant else dynamic for index in indices]
         sizes = [index.size.constant if index.size.is_constant else dynamic for index in indices]
@@ -132,11 +133,11 @@ class _Builder:
         return (at, long, []), attributes
 
     def length(self, size: Linear) -> mlir.Value:
-        """A length that is known when the program runs; what has no rounds has length 0."""
+        """A dynamic length; a zero-trip loop has length 0."""
         return emit.same_type("arith.maxsi", self.state.number(size), emit.index(0))
 
     def generic(self, inputs: list[tuple[Operand, mlir.Value]], old: mlir.Value | None, out: mlir.Value) -> mlir.Value:
-        """The generic; invariant numbers are inputs without dimensions."""
+        """The generic; invariant scalars are inputs of rank 0."""
         raised = self.raised
         scalars = self.invariants()
         values = [value for _, value in inputs]
@@ -149,7 +150,7 @@ class _Builder:
         maps += [mlir.AffineMap.get(rank, 0, [])] * len(scalars)
         if raised.windows:
             sizes = [raised.dims[number].size.constant for number in raised.windows]
-            values.insert(0, emit.empty(mlir.RankedTensorType.get(sizes, raised.out.array.kind)))
+            values.insert(0, emit.empty(mlir.RankedTensorType.get(sizes, raised.out.array.element_type)))
             walked = [mlir.AffineDimExpr.get(number) for number in raised.windows]
             maps.insert(0, mlir.AffineMap.get(rank, 0, walked))
 
@@ -178,7 +179,7 @@ class _Builder:
         return mlir.AffineMap.get(len(self.raised.dims), 0, results)
 
     def invariants(self) -> dict[mlir.Value, mlir.Value]:
-        """What is computed from nothing that varies in the generic, as tensors without dimensions."""
+        """The invariant values that the body uses, as tensors of rank 0."""
         found: dict[mlir.Value, mlir.Value] = {}
         roots = [self.statement.value]
         if self.raised.combination is not None and self.raised.combination.name != "arith.select":
@@ -201,13 +202,14 @@ class _Builder:
     def is_computed_gather(self, value: mlir.Value) -> bool:
         """True if a value is an element that the body extracts at indices that the program computes.
 
-        The indices of other gathers are linear in the loops; such a value may be any operation's, a loop's say.
+        The indices of other gathers are linear in the loops; such a value may be the result of any operation, such as a
+        loop.
         """
         return value in self.raised.gathers and self.statement.reads[value].indices is None
 
     def varies(self, value: mlir.Value) -> bool:
-        """True if a value is not the same in all rounds of the generic."""
-        if value not in self.varying:
+        """True if a value is not invariant in the generic."""
+        if value not in self._variant:
             op = defining_op(value)
             linear = self.state.nest.reader.indices.get(value)
             if value in self.statement.reads:
@@ -215,10 +217,10 @@ class _Builder:
             elif linear is not None:
                 found = any(loop in self.loops for loop in linear.loops)
             else:
-                inside = op is not None and is_pure(op) and self.state.is_inside(op)
-                found = inside and any(self.varies(operand) for operand in op.operands)  # type: ignore[union-attr]
-            self.varying[value] = found
-        return self.varying[value]
+                nested = op is not None and is_pure(op) and self.state.is_inside(op)
+                found = nested and any(self.varies(operand) for operand in op.operands)  # type: ignore[union-attr]
+            self._variant[value] = found
+        return self._variant[value]
 
     def result(self, out: mlir.Value, kept: mlir.Value) -> mlir.Value:
         """The body of the generic."""
@@ -254,14 +256,14 @@ class _Builder:
             result = emit.same_type(combination.name, out, total)
         if not self.raised.mask:
             return result
-        return emit.same_type("arith.select", self.inside(variables), result, kept)
+        return emit.same_type("arith.select", self.is_in_domain(variables), result, kept)
 
     def variables(self) -> dict[Loop, mlir.Value]:
-        """The variables of the loops in terms of the dims; made where they are needed."""
+        """The induction variables of the loops in terms of the dims, built at their first use."""
         return _Variables(self)
 
-    def inside(self, variables: dict[Loop, mlir.Value]) -> mlir.Value:
-        """True if a round of the box is one of the loops'."""
+    def is_in_domain(self, variables: dict[Loop, mlir.Value]) -> mlir.Value:
+        """The i1 value that is true if the point of the box is in the domain of the loops."""
         total: mlir.Value | None = None
         zero = emit.index(0)
         for condition in self.raised.mask:
@@ -271,38 +273,38 @@ class _Builder:
         return total
 
     def gather(self, value: mlir.Value, known: dict, leaf, variables: dict[Loop, mlir.Value]) -> mlir.Value:  # type: ignore[no-untyped-def, type-arg]
-        """Pick an element in the body."""
+        """Extract an element in the body."""
         access = self.statement.reads[value]
-        linear = places_in(self.state.layouts.get(access.array), access, self.statement.loops)
+        linear = memory_indices(self.state.layouts.get(access.array), access, self.statement.loops)
         op = defining_op(value)
         assert op is not None
         if linear is not None:
-            places = [self.state.number(place, variables) for place in linear]
+            indices = [self.state.number(index, variables) for index in linear]
             if self.raised.mask:
                 shape = mlir.RankedTensorType(self.state.value_of(access.array).type).shape
-                places = [held_inside(place, size) for place, size in zip(places, shape)]
+                indices = [clamped(index, size) for index, size in zip(indices, shape)]
         else:
-            outer = outer_places(self.state.layouts.get(access.array), access, self.statement.loops)
-            places = [self.state.number(place, variables) for place in outer]
-            places += [self.state.compute(index, leaf, known) for index in list(op.operands)[1:]]
-        return emit.value("tensor.extract", [self.state.value_of(access.array), *places], access.array.kind)
+            outer = outer_indices(self.state.layouts.get(access.array), access, self.statement.loops)
+            indices = [self.state.number(index, variables) for index in outer]
+            indices += [self.state.compute(index, leaf, known) for index in list(op.operands)[1:]]
+        return emit.value("tensor.extract", [self.state.value_of(access.array), *indices], access.array.element_type)
 
 
 def with_zeros(value: mlir.Value, dilated: Dilated) -> mlir.Value:
     """A tensor with zeros between its elements."""
-    kind = mlir.RankedTensorType.get(list(dilated.array.shape), dilated.array.kind)
-    zeros = emit.fill(emit.zero(dilated.array.kind), emit.empty(kind)).results[0]
+    type_ = mlir.RankedTensorType.get(list(dilated.array.shape), dilated.array.element_type)
+    zeros = emit.fill(emit.zero(dilated.array.element_type), emit.empty(type_)).results[0]
     attributes = {
         "static_offsets": mlir.DenseI64ArrayAttr.get([0] * len(dilated.steps)),
         "static_sizes": mlir.DenseI64ArrayAttr.get(list(dilated.source.shape)),
         "static_strides": mlir.DenseI64ArrayAttr.get(list(dilated.steps)),
         "operandSegmentSizes": emit.segments(1, 1, 0, 0, 0),
     }
-    return emit.create("tensor.insert_slice", [value, zeros], [kind], attributes).results[0]
+    return emit.create("tensor.insert_slice", [value, zeros], [type_], attributes).results[0]
 
 
 class _Variables(dict[Loop, mlir.Value]):
-    """Variables of loops, as `linalg.index`."""
+    """Induction variables of loops, as `linalg.index`."""
 
     def __init__(self, builder: _Builder) -> None:
         super().__init__()
@@ -310,18 +312,18 @@ class _Variables(dict[Loop, mlir.Value]):
         self._dims = {dim.loop: number for number, dim in enumerate(builder.raised.dims)}
 
     def __contains__(self, loop: object) -> bool:
-        return loop in self._dims or loop in self._builder.raised.gone
+        return loop in self._dims or loop in self._builder.raised.replaced_loops
 
     def __missing__(self, loop: Loop) -> mlir.Value:
-        gone = self._builder.raised.gone
-        if loop in gone:
-            self[loop] = self._builder.state.number(gone[loop], self)
+        replaced_loops = self._builder.raised.replaced_loops
+        if loop in replaced_loops:
+            self[loop] = self._builder.state.number(replaced_loops[loop], self)
             return self[loop]
         number = self._dims[loop]
         dim = self._builder.raised.dims[number]
-        kind = mlir.IndexType.get()
+        type_ = mlir.IndexType.get()
         position = emit.i64(number)
-        value = emit.value("linalg.index", (), kind, dim=position)
+        value = emit.value("linalg.index", (), type_, dim=position)
         if dim.backward:
             value = emit.same_type("arith.subi", self._builder.state.number(dim.last), value)
         elif dim.first != Linear(0):
@@ -334,11 +336,11 @@ def shape_type(state: State, raised: Raised) -> mlir.Type:
     """The type of the array that is stored into."""
     array = raised.out.array
     shape = state.layouts[array].sizes if array in state.layouts else array.shape
-    return mlir.RankedTensorType.get(list(shape), array.kind)
+    return mlir.RankedTensorType.get(list(shape), array.element_type)
 
 
 def is_whole(indices: Sequence[Index], shape: Sequence[int]) -> bool:
-    """True if a slice is all of a tensor."""
+    """True if a slice is the whole tensor."""
     return all(
         index.offset == Linear(0) and index.size == Linear(size) and index.stride == 1 and index.factors is not None
         for index, size in zip(indices, shape)
@@ -346,19 +348,19 @@ def is_whole(indices: Sequence[Index], shape: Sequence[int]) -> bool:
 
 
 def as_row(value: mlir.Value) -> mlir.Value:
-    """All elements of a tensor in one dimension."""
-    kind = mlir.RankedTensorType(value.type)
-    row = mlir.RankedTensorType.get([math.prod(kind.shape)], kind.element_type)
-    return emit.value("tensor.collapse_shape", [value], row, reassociation=all_together(kind.rank))
+    """A tensor collapsed to one dimension."""
+    type_ = mlir.RankedTensorType(value.type)
+    row = mlir.RankedTensorType.get([math.prod(type_.shape)], type_.element_type)
+    return emit.value("tensor.collapse_shape", [value], row, reassociation=all_together(type_.rank))
 
 
-def from_row(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
-    """The opposite of `as_row`."""
-    shape = mlir.RankedTensorType(kind).shape
+def from_row(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    """The inverse of `as_row`."""
+    shape = mlir.RankedTensorType(type_).shape
     return emit.value(
         "tensor.expand_shape",
         [value],
-        kind,
+        type_,
         reassociation=all_together(len(shape)),
         static_output_shape=mlir.DenseI64ArrayAttr.get(list(shape)),
     )
@@ -369,7 +371,7 @@ def all_together(rank: int) -> mlir.Attribute:
 
 
 def from_elements(value: mlir.Value) -> mlir.Value:
-    """A scalar as a tensor without dimensions."""
+    """A scalar as a tensor of rank 0."""
     op = defining_op(value)
     if op is not None and op.name == "tensor.extract" and len(op.operands) == 1:
         return op.operands[0]
@@ -382,20 +384,20 @@ def is_constant(value: mlir.Value) -> bool:
 
 
 def constant_again(value: mlir.Value) -> mlir.Value | None:
-    """A constant, also one from outside, in the body itself."""
+    """A clone of a constant, also of an outer one, in the body."""
     op = defining_op(value)
     if op is None or op.name != "arith.constant":
         return None
     return emit.value("arith.constant", (), value.type, value=op.attributes["value"])
 
 
-def held_inside(place: mlir.Value, size: int) -> mlir.Value:
-    """An index that is one of a dimension, whatever is computed."""
-    return emit.same_type("arith.minsi", emit.same_type("arith.maxsi", place, emit.index(0)), emit.index(size - 1))
+def clamped(index: mlir.Value, size: int) -> mlir.Value:
+    """An index clamped to the bounds of a dimension."""
+    return emit.same_type("arith.minsi", emit.same_type("arith.maxsi", index, emit.index(0)), emit.index(size - 1))
 
 
 def negated(value: mlir.Value) -> mlir.Value:
-    """Minus a number."""
+    """The negated value."""
     if isinstance(value.type, mlir.FloatType):
         return emit.same_type("arith.negf", value)
     return emit.same_type("arith.subi", emit.zero(value.type), value)

@@ -1,4 +1,4 @@
-"""Visit the loop nests of a module: each nest that can be read whole, or those inside of it."""
+"""Visit the loop nests of a module: each nest that can be read as a whole, or else the nests in it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from mlirml.raising.nests.generic import Spans
 from mlirml.raising.nests.model import Nest, match_nest
 
 Visit = Callable[[Nest, Spans], None]
-"""What is done with a nest, given the ranges of the variables of loops around it; `NoMatch` to go on inside of it."""
+"""A function of a nest and the ranges of the enclosing loops' variables; it raises `NoMatch` to visit nests in it."""
 
 Refuse = Callable[[mlir.Operation, str], None]
-"""Told of a loop over elements that is part of no nest, and why."""
+"""A function that is called for each loop over elements that is not part of a nest, with the reason."""
 
 _ELEMENTS = ("tensor.extract", "tensor.insert")
 
@@ -34,14 +34,14 @@ def _in_block(block: mlir.Block, spans: Spans, visit: Visit, refuse: Refuse) -> 
             _at_loop(op, spans, visit, refuse)
         elif not op.name.startswith("linalg."):
             if op.name == "scf.while" and any(_has_places(inner) for inner in operations(op)):
-                refuse(op, "how many rounds it has is known only when it ends")
+                refuse(op, "its trip count is known only when it ends")
             for region in op.regions:
                 for inner in region.blocks:
                     _in_block(inner, spans, visit, refuse)
 
 
 def _has_places(op: mlir.Operation) -> bool:
-    """True if an operation reads or stores an element at indices; others unwrap numbers."""
+    """True if an operation reads or stores an element at indices; others unwrap scalars."""
     return op.name in _ELEMENTS and len(op.operands) > (1 if op.name == "tensor.extract" else 2)
 
 
@@ -55,7 +55,7 @@ def _at_loop(op: mlir.Operation, spans: Spans, visit: Visit, refuse: Refuse) -> 
 
 
 def _span(op: mlir.Operation) -> dict[Variable, Span]:
-    """The range of a loop's variable, where its bounds are constants."""
+    """The range of a loop's variable, if its bounds are constants."""
     lower, upper = (_constant(bound) for bound in list(op.operands)[:2])
     if lower is None or upper is None:
         return {}

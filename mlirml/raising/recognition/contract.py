@@ -6,15 +6,15 @@ Before:
 After:
     %r = linalg.matmul ins(%a, %b) outs(%c)
 
-Every factor of a term goes to one of two operands, by the loops that it depends on. What is more than an element of an
-operand (scale factors, signs, conditions, functions of elements) is computed in front, if that is little work beside
-the product: scale factors and signs on the smaller operand, so that `C -= alpha * A @ B` is one contraction. Products
-are thereby multiplied in another order than written. Several terms are several contractions, one behind the other.
-Three operands are contracted pair by pair where that is less work than all at once.
+Every factor of a term goes to one of two operands, by the loops that it depends on. An operand that is more than an
+element of a tensor (scale factors, signs, conditions, functions of elements) is computed before the product, if that is
+cheap compared with it: scale factors and signs on the smaller operand, so that `C -= alpha * A @ B` is one contraction.
+Factors are thereby reassociated. Several terms are several contractions in sequence. Three operands are contracted
+pairwise where that is less work than all at once.
 
-A condition on the loops of the result chooses between the old value and the sum. Any other one zeroes an operand, by
-select, so that what the loops do not read does not count even if it is NaN; but where the *other* operand is not
-finite, zero times it is NaN. Conditions with straight edges are cut into blocks (`triangle.py`).
+A condition on the loops of the result selects between the old value and the sum. Any other one zeroes an operand, by
+select, so that elements that the loops do not read have no effect even if they are NaN; but where the *other* operand
+is not finite, its product with zero is NaN. Triangular domains are split into blocks (`triangle.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.factors import Operand, build_operand, gather, match_direct, used
-from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, map_of, narrowed, places, put, restricted
+from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, map_of, narrowed, put, restricted
 from mlirml.raising.recognition.terms import Factor, Mask, Term, read_terms
 from mlirml.raising.recognition.triangle import match_strips
 
@@ -39,12 +39,12 @@ _NAMED = {
     ("hij", "hjk", "hik"): "linalg.batch_matmul",
 }
 _CHEAP = 2
-"""How many times the work of computing an operand in front must fit into that of the product."""
+"""The factor by which the work of the product must exceed that of computing an operand before it."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """One contraction: its operands, the conditions on the loops of the result, and those loops that it is added for.
+    """One contraction: its operands, the conditions on the loops of the result, and the loops that repeat it.
 
     No operand depends on the loops `repeated`: the product is computed once for all their iterations.
     """
@@ -61,23 +61,23 @@ class Product:
 
 @dataclass(frozen=True)
 class Contraction:
-    """A generic as products that are added to its out; `out` are the loops of the result in order."""
+    """A generic as products that are added to its init; `out` are the loops of the result in order."""
 
     products: tuple[Product, ...]
     out: tuple[int, ...]
 
 
 def match_contraction(nest: Nest) -> Contraction:
-    """Raises `NoMatch`."""
+    """The products that a generic adds to its init; raises `NoMatch` for other generics."""
     terms = read_terms(nest)
     if not terms:
         raise NoMatch("nothing is added")
-    out = places(nest.maps[-1])
+    out = loop_of_dims(nest.maps[-1])
     return Contraction(tuple(match_product(nest, term, out) for term in terms), out)
 
 
 def is_plain(nest: Nest, contraction: Contraction) -> bool:
-    """True if nothing is computed but one product of two operands of the generic."""
+    """True if the generic is one product of two of its operands."""
     if len(contraction.products) != 1:
         return False
     (product,) = contraction.products
@@ -94,7 +94,7 @@ def match_product(nest: Nest, term: Term, out: tuple[int, ...]) -> Product:
     if repeated and not nest.is_static(out):
         raise NoMatch("a loop indexes the result only, whose sizes are dynamic")
     check_kind(nest, operands, out, repeated)
-    # What is first in the body stays first: a and b of `a * b`.
+    # The operands keep the order of the body: a and b of `a * b`.
     masks = []
     for mask in term.masks:
         loops = nest.loops(mask.condition)
@@ -109,7 +109,7 @@ def match_product(nest: Nest, term: Term, out: tuple[int, ...]) -> Product:
 
 
 def check_kind(nest: Nest, operands: list[Operand], out: tuple[int, ...], repeated: tuple[int, ...]) -> None:
-    """Refuse what is elementwise, or has loops that index one operand only, but for those of the result alone."""
+    """Refuse elementwise products, and loops that index one operand only, except those of the result alone."""
     x, y, c = (operands[0].loops, operands[1].loops, frozenset(out))
     if x | y | c != frozenset(range(nest.rank)):
         raise NoMatch("a loop indexes nothing")
@@ -129,7 +129,7 @@ def check_kind(nest: Nest, operands: list[Operand], out: tuple[int, ...], repeat
 
 
 def put_mask(nest: Nest, operands: list[Operand], mask: Mask, loops: Loops) -> list[Operand]:
-    """Zero an operand where the mask does not agree: the smaller one of those that have its loops."""
+    """Zero an operand where the mask does not hold: the smaller one of those that have its loops."""
     fits = [o for o in operands if loops <= o.loops]
     if not fits:
         raise NoMatch("a condition on loops of both operands")
@@ -143,33 +143,33 @@ def put_scalars(nest: Nest, operands: list[Operand], scalars: list[Factor], nega
         return operands
     sizes = [nest.volume(o.loops) for o in operands]
     computed = [match_direct(nest, o) is None for o in operands]
-    # The order of the body is kept unless the other operand is much smaller.
+    # The order of the body is preserved unless the other operand is much smaller.
     host = min((0, 1), key=lambda n: (sizes[n] >= 4 * sizes[1 - n], not computed[n], sizes[n]))
     scaled = replace(operands[host], factors=(*scalars, *operands[host].factors), negative=negative)
     return [scaled if number == host else operand for number, operand in enumerate(operands)]
 
 
 def check_cheap(nest: Nest, operand: Operand, loops: Loops) -> None:
-    """Refuse an operand whose computation in front is not little work beside the product."""
+    """Refuse an operand that is not cheap to compute compared with the product."""
     if match_direct(nest, operand) is not None:
         return
     if not nest.is_static(operand.loops):
-        raise NoMatch("an operand of unknown size would be computed in front")
+        raise NoMatch("an operand of unknown size would be computed before the product")
     if _CHEAP * nest.volume(operand.loops) > nest.volume(loops):
-        raise NoMatch("an operand would be computed in front for little use")
+        raise NoMatch("computing an operand before the product would not pay")
 
 
 def build_contraction(nest: Nest, contraction: Contraction) -> tuple[mlir.Value, str]:
-    """The new value of the out, and the name of what computes it."""
+    """The new value of the output, and the name of the operation that computes it."""
     masks = [product.all_masks for product in contraction.products]
     shared = [mask for mask in contraction.products[0].all_masks if all(mask in each for each in masks)]
     repeated = any(product.repeated for product in contraction.products)
     strips = [] if repeated else match_strips(nest, shared, contraction.out)
     if not strips:
         return build_products(nest, contraction)
-    total, names = nest.outs[0], []
+    total, names = nest.inits[0], []
     for strip in strips:
-        part = narrowed(replace(nest, outs=(total,)), strip)
+        part = narrowed(replace(nest, inits=(total,)), strip)
         value, name = build_products(part, contraction)
         total = put(value, total, [strip.get(d, (0, 0))[0] for d in contraction.out])
         names.append(name)
@@ -178,7 +178,7 @@ def build_contraction(nest: Nest, contraction: Contraction) -> tuple[mlir.Value,
 
 def build_products(nest: Nest, contraction: Contraction) -> tuple[mlir.Value, str]:
     """The contractions of a nest as a whole."""
-    total = nest.outs[0]
+    total = nest.inits[0]
     groups: dict[tuple[tuple[Mask, ...], tuple[int, ...]], list[Product]] = {}
     for product in contraction.products:
         groups.setdefault((product.masks, product.repeated), []).append(product)
@@ -194,11 +194,11 @@ def build_products(nest: Nest, contraction: Contraction) -> tuple[mlir.Value, st
     return total, " and ".join(dict.fromkeys(names))
 
 
-def zeros(kind: mlir.Type, shape: Sequence[int] | None = None) -> mlir.Value:
-    """Zeros of a type, or of its elements in another shape."""
+def zeros(type_: mlir.Type, shape: Sequence[int] | None = None) -> mlir.Value:
+    """Zeros of a type, or of its element type in another shape."""
     if shape is not None:
-        kind = mlir.RankedTensorType.get(list(shape), kind.element_type)
-    return emit.fill(emit.zero(kind.element_type), emit.empty(kind)).results[0]
+        type_ = mlir.RankedTensorType.get(list(shape), type_.element_type)
+    return emit.fill(emit.zero(type_.element_type), emit.empty(type_)).results[0]
 
 
 def merge(
@@ -208,8 +208,8 @@ def merge(
     added: tuple[mlir.Value, tuple[int, ...]],
     old: mlir.Value,
 ) -> mlir.Value:
-    """`old + added` where all masks agree, else `old`; what is added comes with its loops."""
-    kind = old.type.element_type
+    """`old + added` where all masks hold, else `old`; `added` comes with its loops."""
+    type_ = old.type.element_type
     numbers = list(dict.fromkeys(number for mask in masks for number in nest.leaves(mask.condition)))
     identity = map_of(len(out), range(len(out)))
     maps = [restricted(nest.maps[number], out) for number in numbers]
@@ -217,7 +217,7 @@ def merge(
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
         *values, extra, before = arguments
         rebuild = Rebuild(nest, out, dict(zip(numbers, values)))
-        name = "arith.addf" if isinstance(kind, mlir.FloatType) else "arith.addi"
+        name = "arith.addf" if isinstance(type_, mlir.FloatType) else "arith.addi"
         value = emit.same_type(name, before, extra)
         for mask in masks:
             branches = [value, before] if mask.wanted else [before, value]
@@ -231,7 +231,7 @@ def merge(
 
 def build_product(nest: Nest, product: Product, out: tuple[int, ...], start: mlir.Value) -> tuple[mlir.Value, str]:
     """`start` plus the product, and the name of the operation."""
-    kind = start.type.element_type
+    type_ = start.type.element_type
     values, orders, casts = [], [], []
     for operand in (product.x, product.y):
         direct = match_direct(nest, operand)
@@ -240,7 +240,7 @@ def build_product(nest: Nest, product: Product, out: tuple[int, ...], start: mli
             orders.append(direct.order)
             casts.append(direct.cast)
         else:
-            values.append(build_operand(nest, operand, kind))
+            values.append(build_operand(nest, operand, type_))
             orders.append(operand.order)
             casts.append(None)
     return emit_contraction(values, [*orders, out], casts, start)
@@ -252,7 +252,7 @@ def emit_contraction(
     casts: Sequence[mlir.Operation | None],
     start: mlir.Value,
 ) -> tuple[mlir.Value, str]:
-    """`start` plus a contraction of two values; `orders` names the loops of their dims and of those of `start`."""
+    """`start` plus a contraction of two values; `orders` has the loops of their dims and of those of `start`."""
     values, casts = list(values), list(casts)
     x, y, out = map(tuple, orders)
     if named(x, y, out) is None and named(y, x, out) is not None:
@@ -277,7 +277,7 @@ def emit_contraction(
 
 
 def named(x: Sequence[int], y: Sequence[int], out: Sequence[int]) -> str | None:
-    """The named operation whose operands are indexed like this."""
+    """The named operation with these indexing maps; None if there is none."""
     batch = set(x) & set(y) & set(out)
     letters = dict(zip(batch, "hgf" if len(batch) == 1 else "???"))
     names = iter("ijklmnopq")

@@ -6,11 +6,11 @@ Before:
 After:
     %r = linalg.conv_2d_nchw_fchw {strides = dense<2> : vector<2xi64>} ins(%image, %weights) outs(%zeros)
 
-An `if` around the pixels that lie outside becomes `tensor.pad` (`windows.py`). Where the sums start from anything but a
-constant, they start from zero, and what was there is added behind. Forms without a name (groups, other layouts, the
+An `if` around the pixels outside of the image becomes `tensor.pad` (`windows.py`). If the init of the sums is not a
+constant, they start from zero, and the init is added after them. Forms without a name (groups, other layouts, the
 gradients) are generics with the window first, which the same kernels take: the image and the result of a convolution
-may change their parts, since the gradient by the weights slides the result over the image. A kernel that walks the
-image backward, as in the gradient by the image, is turned around.
+may be exchanged, since the gradient by the weights slides the result over the image. A kernel that indexes the image
+backward, as in the gradient by the image, is flipped.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.contract import check_cheap, zeros
 from mlirml.raising.recognition.factors import Operand, build_operand, match_direct, operand_of
-from mlirml.raising.recognition.nest import Nest, map_of, places
+from mlirml.raising.recognition.nest import Nest, loop_of_dims, map_of
 from mlirml.raising.recognition.pool import window_map
 from mlirml.raising.recognition.terms import Mask, is_zero, masks_of, read_terms
 from mlirml.raising.recognition.windows import (
@@ -63,12 +63,12 @@ class Convolution:
 
 
 def match_convolution(nest: Nest) -> Convolution:
-    """Raises `NoMatch`."""
+    """The window and weights of a convolution; raises `NoMatch` for other generics."""
     terms = read_terms(nest)
     if len(terms) != 1:
         raise NoMatch("several terms")
     (term,) = terms
-    out = places(nest.maps[-1])
+    out = loop_of_dims(nest.maps[-1])
     scalars = [factor for factor in term.factors if not nest.loops(factor.value)]
     factors = [factor for factor in term.factors if nest.loops(factor.value)]
     if len(factors) != 2:
@@ -94,7 +94,7 @@ def match_convolution(nest: Nest) -> Convolution:
 
 
 def unmasked(nest: Nest, value: mlir.Value) -> tuple[mlir.Value, tuple[Mask, ...]]:
-    """`x` and `c` of `select(c, x, 0)`; other values as they are."""
+    """`x` and `c` of `select(c, x, 0)`; other values without a condition."""
     op = nest.inner(value)
     if op is None or op.name != "arith.select" or not any(map(is_zero, list(op.operands)[1:])):
         return value, ()
@@ -104,7 +104,7 @@ def unmasked(nest: Nest, value: mlir.Value) -> tuple[mlir.Value, tuple[Mask, ...
 
 
 def check_roles(nest: Nest, window: Window, weights: Operand, out: tuple[int, ...]) -> None:
-    """Refuse windows that are not placed by one loop of the result and filled by one of the weights."""
+    """Refuse windows that are not the sum of one loop of the result and one of the weights."""
     seen: set[int] = set()
     for pair in window.terms:
         if len(pair) > 2 or (len(pair) == 1 and set(pair.values()) != {1}):
@@ -123,18 +123,18 @@ def check_roles(nest: Nest, window: Window, weights: Operand, out: tuple[int, ..
 
 
 def build_convolution(nest: Nest, convolution: Convolution) -> tuple[mlir.Value, str]:
-    """The new value of the out, and the name of the operation."""
-    old = nest.outs[0]
-    kind = old.type.element_type
-    zero = mlir.FloatAttr.get(kind, 0.0) if isinstance(kind, mlir.FloatType) else mlir.IntegerAttr.get(kind, 0)
-    image, terms = without_units(build_window(convolution.window, kind, zero), convolution.window.terms)
+    """The new value of the output, and the name of the operation."""
+    old = nest.inits[0]
+    type_ = old.type.element_type
+    zero = mlir.FloatAttr.get(type_, 0.0) if isinstance(type_, mlir.FloatType) else mlir.IntegerAttr.get(type_, 0)
+    image, terms = without_units(build_window(convolution.window, type_, zero), convolution.window.terms)
     direct = match_direct(nest, convolution.weights)
     if direct is not None:
         weights, order = nest.inputs[direct.number], direct.order
         if direct.cast is not None:
             weights = converted(weights, direct.cast)
     else:
-        weights, order = build_operand(nest, convolution.weights, kind), convolution.weights.order
+        weights, order = build_operand(nest, convolution.weights, type_), convolution.weights.order
     if convolution.window.backward:
         weights, order = turned(nest, convolution.window, weights, order, convolution.out)
     origin = stored(old)
@@ -148,28 +148,28 @@ def build_convolution(nest: Nest, convolution: Convolution) -> tuple[mlir.Value,
 def turned(
     nest: Nest, window: Window, weights: mlir.Value, order: Sequence[int], out: Sequence[int]
 ) -> tuple[mlir.Value, tuple[int, ...]]:
-    """The weights with the loops reversed that walk the image backward, in linalg's usual order of their dimensions."""
+    """The weights with backward loops reversed, in linalg's usual order of their dimensions."""
     taps = [d for pair in window.terms if len(pair) == 2 for d in pair if d not in out]
     rest = [d for d in order if d not in taps]
     new = (*(d for d in rest if d in out), *(d for d in rest if d not in out), *taps)
-    kind = weights.type.element_type
+    type_ = weights.type.element_type
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
-        places = {}
+        index_of = {}
         for number, d in enumerate(new):
-            place = emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(number))
+            index = emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(number))
             if d in window.backward:
-                place = emit.same_type("arith.subi", emit.index(nest.sizes[d] - 1), place)
-            places[d] = place
-        return [emit.value("tensor.extract", [weights, *(places[d] for d in order)], kind)]
+                index = emit.same_type("arith.subi", emit.index(nest.sizes[d] - 1), index)
+            index_of[d] = index
+        return [emit.value("tensor.extract", [weights, *(index_of[d] for d in order)], type_)]
 
-    empty = emit.empty(mlir.RankedTensorType.get([nest.sizes[d] for d in new], kind))
+    empty = emit.empty(mlir.RankedTensorType.get([nest.sizes[d] for d in new], type_))
     identity = mlir.AffineMap.get_identity(len(new))
     return emit.generic([], [empty], [identity], ["parallel"] * len(new), body).results[0], new
 
 
 def stored(value: mlir.Value) -> mlir.Value:
-    """What a slice holds that has just been stored; other values as they are."""
+    """The tensor that was inserted at the slice that a value is; other values unchanged."""
     op = defining_op(value)
     source = defining_op(op.operands[0]) if op is not None and op.name == "tensor.extract_slice" else None
     if op is None or source is None or source.name != "tensor.insert_slice" or len(source.operands) != 2:
@@ -179,7 +179,7 @@ def stored(value: mlir.Value) -> mlir.Value:
 
 
 def is_start(value: mlir.Value) -> bool:
-    """True if kernels can start their sums from a value: one number everywhere, or one for each filter."""
+    """True if kernels can start their sums from a value: a constant everywhere, or one value for each filter."""
     op = defining_op(value)
     if op is None or op.name == "linalg.fill":
         return op is not None
@@ -214,7 +214,7 @@ def emit_window(
     out: Sequence[int],
     start: mlir.Value,
 ) -> tuple[mlir.Value, str]:
-    """The named operation, with a batch of one where it lacks one; or a generic."""
+    """The named operation, with a unit batch dimension where it lacks one; or a generic."""
     spelled = spell(terms, order, out)
     for batch in ((), (0,)):
         letters = ("n" + spelled[0], spelled[1], "n" + spelled[2]) if batch else spelled
@@ -236,23 +236,23 @@ def emit_window(
 
 
 def restarted(start: mlir.Value) -> mlir.Value:
-    """What sums start from with a batch of one: built anew, so that kernels see what it is."""
+    """The init of sums with a unit batch dimension: rebuilt, so that kernels recognise it."""
     op = defining_op(start)
     shape = [1, *start.type.shape]
-    kind = mlir.RankedTensorType.get(shape, start.type.element_type)
+    type_ = mlir.RankedTensorType.get(shape, start.type.element_type)
     assert op is not None
     if op.name == "linalg.fill":
-        return emit.fill(op.operands[0], emit.empty(kind)).results[0]
+        return emit.fill(op.operands[0], emit.empty(type_)).results[0]
     source, written = (attribute.value for attribute in op.attributes["indexing_maps"])
     rank = len(shape)
     loops = [expression.position + 1 for expression in written.results]
     moved = mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(d + 1) for d in range(rank - 1)])
     maps = [mlir.AffineMap.get(rank, 0, [e.compose(moved) for e in source.results]), map_of(rank, [0, *loops])]
-    return emit.generic([op.operands[0]], [emit.empty(kind)], maps, ["parallel"] * rank, lambda b: b[:1]).results[0]
+    return emit.generic([op.operands[0]], [emit.empty(type_)], maps, ["parallel"] * rank, lambda b: b[:1]).results[0]
 
 
 def spell(terms: Sequence[dict[int, int]], order: Sequence[int], out: Sequence[int]) -> tuple[str, str, str]:
-    """The dims of image, weights and result in the letters of linalg's names; `?` for what those names lack."""
+    """The dims of image, weights and result in the letters of linalg's names; `?` for dims that those names lack."""
     letters: dict[int, str] = {}
     sliding = [pair for pair in terms if len(pair) == 2]
     for letter, pair in zip("dhw"[3 - len(sliding) :] if len(sliding) <= 3 else "", sliding):
@@ -264,8 +264,8 @@ def spell(terms: Sequence[dict[int, int]], order: Sequence[int], out: Sequence[i
             image += letters.get(next(iter(pair)), "?")
             continue
         for d in pair:
-            kind = (d in order, d in out)
-            letters[d] = {(False, True): "n", (True, False): "c", (True, True): "c"}.get(kind, "?")
+            roles = (d in order, d in out)
+            letters[d] = {(False, True): "n", (True, False): "c", (True, True): "c"}.get(roles, "?")
             image += letters[d]
         if not pair:
             image += "?"
@@ -283,10 +283,10 @@ def emit_named(
     dilations: Sequence[int],
 ) -> mlir.Operation:
     """A named convolution."""
-    kind = mlir.RankedTensorType.get([len(strides)], mlir.IntegerType.get_signless(64))
+    type_ = mlir.RankedTensorType.get([len(strides)], mlir.IntegerType.get_signless(64))
     attributes: dict[str, mlir.Attribute] = {"operandSegmentSizes": emit.segments(2, 1)}
     for what, values in (("strides", strides), ("dilations", dilations)):
-        attributes[what] = mlir.DenseElementsAttr.get([emit.i64(number) for number in values], kind)
+        attributes[what] = mlir.DenseElementsAttr.get([emit.i64(number) for number in values], type_)
     op = emit.create(name, [image, weights, start], [start.type], attributes, regions=1)
     block = emit.block(op, [value.type.element_type for value in (image, weights, start)])
     with mlir.InsertionPoint(block):

@@ -1,4 +1,4 @@
-"""Extremes: `if x > m: m = x` over a loop is a maximum, which kernels compute in vectors.
+"""Extremes: `if x > m: m = x` over a loop is a maximum, which kernels vectorise.
 
 Before:
     %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i)]} ins(%x) outs(%m) {
@@ -12,10 +12,11 @@ After:
       linalg.yield %new
     }
 
-The comparison passes over NaN, and so does `maxnumf`; but a NaN that is there from the start stays. Where the start is
-not seen to be a number, it is looked at behind. `if not (m > x): m = x` and the like let a later number win over NaN,
-so that their order counts: they stay as they are. A condition that does not read the extreme itself replaces what it
-leaves out by the identity. Windows are cut out and padded as those of convolutions (`windows.py`).
+The comparison is false for NaN elements, and `maxnumf` ignores them, too; but a NaN init is kept. Where the init is not
+known to be a number, a select after the reduction restores its NaN. `if not (m > x): m = x` and the like let a later
+element replace NaN, so that the order of elements matters: they are unchanged. A condition that does not read the
+extreme itself replaces masked elements by the identity. Windows are sliced and padded as those of convolutions
+(`windows.py`).
 """
 
 from __future__ import annotations
@@ -38,9 +39,9 @@ _COMBINERS = ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi", "m
 
 @dataclass(frozen=True)
 class Extreme:
-    """The out becomes the extreme of itself and `value` where the masks agree; `name` is the operation of `arith`.
+    """The extreme of the init and `value` where the masks hold; `name` is the operation of `arith`.
 
-    `keeps_nan`: a NaN that the out holds at first stays.
+    `keeps_nan`: a NaN init is kept.
     """
 
     name: str
@@ -50,9 +51,9 @@ class Extreme:
 
 
 def match_extreme(nest: Nest) -> Extreme:
-    """Raises `NoMatch`."""
-    if len(nest.outs) != 1 or not any(nest.reduction):
-        raise NoMatch("no reduction to one out")
+    """The extreme that a generic computes; raises `NoMatch` for other generics."""
+    if len(nest.inits) != 1 or not any(nest.reduction):
+        raise NoMatch("no reduction to one output")
     out, value = nest.arguments[-1], nest.yields[0]
     masks: tuple[Mask, ...] = ()
     while True:
@@ -76,7 +77,7 @@ def match_extreme(nest: Nest) -> Extreme:
 
 
 def match_select(nest: Nest, op: mlir.Operation, masks: tuple[Mask, ...]) -> Extreme:
-    """`select(x > out, x, out)` and what is the same."""
+    """`select(x > out, x, out)` and equivalent forms."""
     out = nest.arguments[-1]
     condition, yes, no = op.operands
     compare = nest.inner(condition)
@@ -86,7 +87,7 @@ def match_select(nest: Nest, op: mlir.Operation, masks: tuple[Mask, ...]) -> Ext
     if out not in (yes, no) or set(compare.operands) != {value, out} or nest.reads_out(value):
         raise NoMatch("no extreme of the out and one value")
     predicate = mlir.IntegerAttr(compare.attributes["predicate"]).value
-    # Whether the value wins if the comparison holds, and whether it is the first that is compared.
+    # True if the value is selected when the comparison holds, and True if it is the first operand.
     wins, first = no == out, compare.operands[0] == value
     if compare.name == "arith.cmpf":
         if not wins or predicate not in (*_GREATER_FLOAT, *_LESS_FLOAT):
@@ -103,32 +104,32 @@ def match_select(nest: Nest, op: mlir.Operation, masks: tuple[Mask, ...]) -> Ext
 
 
 def build_extreme(nest: Nest, extreme: Extreme) -> mlir.Value:
-    """A reduction with one combiner, and the NaN of the start behind it."""
-    start = nest.outs[0]
-    kind = start.type.element_type
+    """A reduction with one combiner, followed by a select for a NaN init."""
+    start = nest.inits[0]
+    type_ = start.type.element_type
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
         rebuild = Rebuild(nest, range(nest.rank), dict(enumerate(arguments[:-1])))
         value = rebuild(extreme.value)
         for mask in extreme.masks:
-            nothing = emit.constant(identity(extreme.name, kind))
+            nothing = emit.constant(identity(extreme.name, type_))
             branches = [value, nothing] if mask.wanted else [nothing, value]
             value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
         return [emit.same_type(extreme.name, arguments[-1], value)]
 
     kinds = ["reduction" if reduced else "parallel" for reduced in nest.reduction]
-    result = emit.generic(nest.inputs, nest.outs, nest.maps, kinds, body).results[0]
+    result = emit.generic(nest.inputs, nest.inits, nest.maps, kinds, body).results[0]
     return kept_nan(start, result) if extreme.keeps_nan and not is_number(start) else result
 
 
-def identity(name: str, kind: mlir.Type) -> mlir.Attribute:
-    """What no value is beyond, for a combiner."""
+def identity(name: str, type_: mlir.Type) -> mlir.Attribute:
+    """The identity of a combiner."""
     short = name.removeprefix("arith.")
-    if isinstance(kind, mlir.FloatType):
-        return mlir.FloatAttr.get(kind, -math.inf if short.startswith("max") else math.inf)
-    width = mlir.IntegerType(kind).width
+    if isinstance(type_, mlir.FloatType):
+        return mlir.FloatAttr.get(type_, -math.inf if short.startswith("max") else math.inf)
+    width = mlir.IntegerType(type_).width
     number = {"maxsi": -(1 << (width - 1)), "minsi": (1 << (width - 1)) - 1, "maxui": 0, "minui": -1}[short]
-    return mlir.IntegerAttr.get(kind, number)
+    return mlir.IntegerAttr.get(type_, number)
 
 
 def is_number(start: mlir.Value) -> bool:
@@ -141,7 +142,7 @@ def is_number(start: mlir.Value) -> bool:
 
 
 def kept_nan(start: mlir.Value, result: mlir.Value) -> mlir.Value:
-    """The start where it is NaN, else the result."""
+    """The init where it is NaN, else the result."""
     rank = len(start.type.shape)
     identity_map = mlir.AffineMap.get_identity(rank)
 
@@ -154,7 +155,7 @@ def kept_nan(start: mlir.Value, result: mlir.Value) -> mlir.Value:
 
 
 def describe_extreme(nest: Nest, extreme: Extreme) -> str:
-    """What a remark calls it."""
+    """The name of the operation in remarks."""
     word = "maximum" if extreme.name.startswith("arith.max") else "minimum"
     slides = any(not isinstance(e, mlir.AffineDimExpr | mlir.AffineConstantExpr) for m in nest.maps for e in m.results)
     return f"a {word} over windows" if slides else f"a {word}"

@@ -1,6 +1,6 @@
-"""Operands of products: factors gathered by the loops that they depend on.
+"""Operands of products: factors grouped by the loops that they depend on.
 
-Where an operand is more than the elements of one tensor, it is built as a tensor in front of the product.
+An operand that is more than the elements of one tensor is built as a tensor before the product.
 
 Before, in the body of a contraction over i, j, k:
     %0 = arith.mulf %alpha, %a        // %a = A[i, k]
@@ -18,16 +18,16 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
-from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loops_of, map_of, places, restricted, union
+from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, loops_of, map_of, restricted, union
 from mlirml.raising.recognition.terms import Factor, Mask
 
 _CASTS = ("arith.extf", "arith.extsi")
-"""Conversions that named contractions do themselves."""
+"""Conversions that named contractions include."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """A product of factors, zero where a mask does not agree; `order` are the loops that it depends on."""
+    """A product of factors, zero where a mask does not hold; `order` are the loops that it depends on."""
 
     order: tuple[int, ...]
     factors: tuple[Factor, ...]
@@ -39,13 +39,13 @@ class Operand:
         return frozenset(self.order)
 
     def times(self, other: Operand) -> Operand:
-        """With the factors of an operand that depends on no other loops."""
+        """The product with the factors of an operand that depends on a subset of the loops."""
         return replace(self, factors=(*self.factors, *other.factors), masks=(*self.masks, *other.masks))
 
 
 @dataclass(frozen=True)
 class Direct:
-    """An operand that is an operand of the nest as it stands: its number, its loops, and how it is widened."""
+    """An operand that is an operand of the nest unchanged: its number, its loops, and its widening cast."""
 
     number: int
     order: tuple[int, ...]
@@ -53,7 +53,7 @@ class Direct:
 
 
 def operand_of(nest: Nest, factor: Factor) -> Operand:
-    """The operand of one factor. Raises `NoMatch` where a window slides: such a factor would be copied many times."""
+    """The operand of one factor. Raises `NoMatch` for a sliding window: its elements would be duplicated many times."""
     leaves = nest.leaves(factor.value)
     for number in leaves:
         for expression in nest.maps[number].results:
@@ -62,7 +62,7 @@ def operand_of(nest: Nest, factor: Factor) -> Operand:
     check_picked(nest, factor.value)
     loops = nest.loops(factor.value)
     order: list[int] = []
-    for number in leaves:  # as the largest operand lies in memory
+    for number in leaves:  # in the memory order of the largest operand
         dims = [d for e in nest.maps[number].results for d in sorted(loops_of(e))]
         if len(set(dims)) > len(set(order)):
             order = list(dict.fromkeys(dims))
@@ -71,7 +71,7 @@ def operand_of(nest: Nest, factor: Factor) -> Operand:
 
 
 def check_picked(nest: Nest, value: mlir.Value) -> None:
-    """Refuse elements that the body picks itself, if they are those of a window."""
+    """Refuse elements that the body extracts itself, if they are those of a window."""
     op = nest.inner(value)
     if op is None:
         return
@@ -94,24 +94,24 @@ def match_direct(nest: Nest, operand: Operand) -> Direct | None:
     if number is None or number >= len(nest.inputs) or len(casts) > 1:
         return None
     try:
-        return Direct(number, places(nest.maps[number]), casts[0] if casts else None)
+        return Direct(number, loop_of_dims(nest.maps[number]), casts[0] if casts else None)
     except NoMatch:
         return None
 
 
-def build_operand(nest: Nest, operand: Operand, kind: mlir.Type) -> mlir.Value:
-    """The operand as a tensor of `kind`, its dims in the order of `operand.order`."""
+def build_operand(nest: Nest, operand: Operand, type_: mlir.Type) -> mlir.Value:
+    """The operand as a tensor of element type `type_`, its dims in the order of `operand.order`."""
     values = [*(factor.value for factor in operand.factors), *(mask.condition for mask in operand.masks)]
     numbers = list(dict.fromkeys(number for value in values for number in nest.leaves(value)))
     rank = len(operand.order)
     maps = [restricted(nest.maps[number], operand.order) for number in numbers]
-    out = emit.empty(mlir.RankedTensorType.get([nest.sizes[d] for d in operand.order], kind))
+    out = emit.empty(mlir.RankedTensorType.get([nest.sizes[d] for d in operand.order], type_))
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
         rebuild = Rebuild(nest, operand.order, dict(zip(numbers, arguments)))
-        value = build_product(rebuild, operand, kind)
+        value = build_product(rebuild, operand, type_)
         if operand.masks:
-            zero = emit.zero(kind)
+            zero = emit.zero(type_)
             for mask in operand.masks:
                 branches = [value, zero] if mask.wanted else [zero, value]
                 value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
@@ -122,30 +122,30 @@ def build_operand(nest: Nest, operand: Operand, kind: mlir.Type) -> mlir.Value:
     return op.results[0]
 
 
-def build_product(rebuild: Rebuild, operand: Operand, kind: mlir.Type) -> mlir.Value:
-    """The factors of an operand multiplied, in their order; what divides comes after what multiplies."""
-    letter = "f" if isinstance(kind, mlir.FloatType) else "i"
+def build_product(rebuild: Rebuild, operand: Operand, type_: mlir.Type) -> mlir.Value:
+    """The product of the factors of an operand, in their order; divisors come after factors."""
+    letter = "f" if isinstance(type_, mlir.FloatType) else "i"
     total: mlir.Value | None = None
     for factor in sorted(operand.factors, key=lambda factor: factor.divides):
         value = rebuild(factor.value)
         for cast in factor.casts:
             value = emit.value(cast.name, [value], cast.results[0].type)
         if total is None:
-            total = emit.same_type("arith.divf", emit.number(kind, 1), value) if factor.divides else value
+            total = emit.same_type("arith.divf", emit.number(type_, 1), value) if factor.divides else value
         else:
             total = emit.same_type("arith.divf" if factor.divides else f"arith.mul{letter}", total, value)
     if total is None:
-        total = emit.number(kind, 1)
+        total = emit.number(type_, 1)
     if operand.negative:
-        zero = [] if letter == "f" else [emit.zero(kind)]
+        zero = [] if letter == "f" else [emit.zero(type_)]
         total = emit.same_type("arith.negf" if letter == "f" else "arith.subi", *zero, total)
     return total
 
 
 def gather(nest: Nest, factors: tuple[Factor, ...]) -> tuple[list[Operand], list[Factor]]:
-    """Factors by the loops that they depend on, each operand with all that depends on some of its loops; and scalars.
+    """Factors grouped by the loops that they depend on, each operand with all that depends on a subset; and scalars.
 
-    What fits several operands goes to the smallest.
+    A factor that fits several operands goes to the smallest.
     """
     scalars = [factor for factor in factors if not nest.loops(factor.value)]
     operands = [operand_of(nest, factor) for factor in factors if nest.loops(factor.value)]

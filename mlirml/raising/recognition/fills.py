@@ -1,4 +1,4 @@
-"""Fills: a generic that gives one scalar everywhere is `linalg.fill`, which kernels start their sums from.
+"""Fills: a generic that yields one scalar everywhere is `linalg.fill`, which kernels recognise as an init.
 
 Before:
     %z = linalg.generic {maps = [(i, j) -> (i, j)]} outs(%c : tensor<4x6xf32>) { linalg.yield %zero : f32 }
@@ -15,8 +15,8 @@ from mlirml.raising.recognition.nest import Nest
 
 
 def match_fill(nest: Nest) -> mlir.Value:
-    """The scalar. Raises `NoMatch`."""
-    if len(nest.outs) != 1 or any(nest.reduction) or not nest.maps[-1].is_permutation:
+    """The scalar that a generic yields everywhere; raises `NoMatch` for other generics."""
+    if len(nest.inits) != 1 or any(nest.reduction) or not nest.maps[-1].is_permutation:
         raise NoMatch("it does not write each element once")
     (scalar,) = nest.yields
     op = nest.inner(scalar)
@@ -26,10 +26,10 @@ def match_fill(nest: Nest) -> mlir.Value:
 
 
 def build_fill(nest: Nest, scalar: mlir.Value) -> mlir.Value:
-    """`linalg.fill` of the out."""
+    """`linalg.fill` of the output."""
     op = nest.inner(scalar)
     if op is not None:
         constant = defining_op(scalar)
         assert constant is not None
         scalar = emit.constant(constant.attributes["value"])
-    return emit.fill(scalar, nest.outs[0]).results[0]
+    return emit.fill(scalar, nest.inits[0]).results[0]

@@ -1,13 +1,13 @@
-"""Names for what several generics compute together: softmax, logsumexp, layer and RMS norm, attention.
+"""Names for the joint result of several generics: softmax, logsumexp, layer and RMS norm, attention.
 
     %e = exp(x[i, j] - m[i])            softmax:    e[j] / sum(e[k])
     %s = sum over j of %e[i, j]         logsumexp:  log(sum(e[k])) + m
     %y = %e[i, j] / %s[i]               attention:  sum over j of softmax of a product, times v[j]
 
-The element that a generic gives is written out as one formula of the elements of arrays, through all generics in front
-of it, with the sums in it as terms of their own. Two elements are the same where their formulas are, once the index
-that is summed over stands for the one outside. Conversions between floats and the masks of triangles do not count.
-Nothing is replaced: what the generics are fused to is the business of the passes that schedule them.
+The element that a generic computes is expanded to one formula of the elements of arrays, through all producing
+generics, with reductions as terms. Two elements are equal if their formulas are, once the reduction index is replaced
+by the free one. Conversions between floats and the masks of triangles are ignored. Nothing is replaced: fusing the
+generics is left to the passes that schedule them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
 Formula = tuple[Any, ...]
-"""The name of an operation, what it knows besides its operands, and its operands."""
+"""The name of an operation, its attributes, and its operands."""
 
 _CASTS = ("arith.extf", "arith.truncf")
 _MAXIMA = ("arith.maximumf", "arith.maxnumf")
@@ -33,7 +33,7 @@ class Formulas:
     def __init__(self) -> None:
         self._one: dict[Formula, Formula] = {}
         self._elements: dict[tuple[Any, ...], Formula] = {}
-        self.masked = False  # whether a mask of a triangle was left out
+        self.masked = False  # a mask of a triangle was ignored
 
     def make(self, *parts: Any) -> Formula:
         """A formula; the same object for the same parts."""
@@ -41,21 +41,21 @@ class Formulas:
             raise NoMatch("too much to look through")
         return self._one.setdefault(parts, parts)
 
-    def element(self, value: mlir.Value, place: tuple[Any, ...]) -> Formula:
-        """The element of a tensor at a place."""
-        key = value, place
+    def element(self, value: mlir.Value, indices: tuple[Any, ...]) -> Formula:
+        """The element of a tensor at indices."""
+        key = value, indices
         if key not in self._elements:
             op = defining_op(value)
             found = None
             if op is not None and op.name == "linalg.generic":
-                found = self.of_generic(op, list(op.results).index(value), place)
+                found = self.of_generic(op, list(op.results).index(value), indices)
             elif op is not None and op.name == "linalg.fill":
                 found = self.scalar(op.operands[0])
-            self._elements[key] = found or self.make("element", value, place)
+            self._elements[key] = found or self.make("element", value, indices)
         return self._elements[key]
 
-    def of_generic(self, op: mlir.Operation, result: int, place: tuple[Any, ...]) -> Formula | None:
-        """An element of the result of a generic; None where its loops are no plain ones."""
+    def of_generic(self, op: mlir.Operation, result: int, indices: tuple[Any, ...]) -> Formula | None:
+        """An element of the result of a generic; None if its maps are not projections."""
         maps = [mlir.AffineMapAttr(entry).value for entry in op.attributes["indexing_maps"]]
         outs = len(op.operands) - len(op.results)
         dims = plain_dims(maps[outs + result])
@@ -66,10 +66,10 @@ class Formulas:
         }
         if len(symbols) + len(dims) != maps[0].n_dims:
             return None
-        return Body(self, op, maps, symbols | dict(zip(dims, place))).yielded()
+        return Body(self, op, maps, symbols | dict(zip(dims, indices))).yielded()
 
     def scalar(self, value: mlir.Value) -> Formula:
-        """A number that is the same for all elements."""
+        """A scalar that is the same for all elements."""
         op = defining_op(value)
         if op is not None and op.name == "arith.constant" and isinstance(op.attributes["value"], mlir.FloatAttr):
             return self.make("constant", mlir.FloatAttr(op.attributes["value"]).value)
@@ -111,7 +111,7 @@ class Body:
         return self.arguments[-1]
 
     def yielded(self) -> Formula:
-        """What the body gives, and what sums of it are."""
+        """The value that the body yields, or the reduction of it."""
         value = self.unmasked(block_ops(self.block)[-1].operands[0])
         if not self.reduced:
             return self.of(value)
@@ -119,13 +119,15 @@ class Body:
         if op is None or len(op.operands) != 2 or self.out not in list(op.operands):
             return self.of(value)
         term = next((v for v in op.operands if v != self.out), self.out)
-        start = self.formulas.element(self.op.operands[len(self.op.operands) - 1], self.place(len(self.arguments) - 1))
+        start = self.formulas.element(
+            self.op.operands[len(self.op.operands) - 1], self.indices(len(self.arguments) - 1)
+        )
         if op.name == "arith.addf" and start != ("constant", 0.0):
             return self.formulas.make("number", self.op.results[0])
         return self.formulas.make("reduce", (op.name, tuple(self.symbols[d] for d in self.reduced)), self.of(term))
 
-    def place(self, number: int) -> tuple[Any, ...]:
-        """Where in an operand the element is."""
+    def indices(self, number: int) -> tuple[Any, ...]:
+        """The indices of the element of an operand."""
         found: list[Any] = []
         for expression in self.maps[number].results:
             if isinstance(expression, mlir.AffineDimExpr):
@@ -135,7 +137,7 @@ class Body:
         return tuple(found)
 
     def unmasked(self, value: mlir.Value) -> mlir.Value:
-        """What is selected inside of the triangle that a loop went through."""
+        """The value that is selected within a triangular domain; other values unchanged."""
         op = defining_op(value)
         if op is None or op.name != "arith.select" or op.block != self.block:
             return value
@@ -146,7 +148,7 @@ class Body:
         return value
 
     def is_of_indices(self, value: mlir.Value) -> bool:
-        """True if a value depends on the place alone."""
+        """True if a value depends on the loop indices alone."""
         op = defining_op(value)
         if op is None or op.name in ("linalg.index", "arith.constant") or op.block != self.block:
             return op is not None
@@ -161,7 +163,7 @@ class Body:
     def _of(self, value: mlir.Value) -> Formula:
         if value in self.arguments:
             number = self.arguments.index(value)
-            return self.formulas.element(self.op.operands[number], self.place(number))
+            return self.formulas.element(self.op.operands[number], self.indices(number))
         op = defining_op(value)
         if op is None or op.block != self.block:
             return self.formulas.scalar(value)
@@ -179,18 +181,18 @@ class Body:
 
 
 def plain_dims(map_: mlir.AffineMap) -> list[int] | None:
-    """The loops that index a tensor, each one of them one dimension; None for any other map."""
+    """The loops that index a tensor, one for each dimension; None for any other map."""
     if not all(isinstance(expression, mlir.AffineDimExpr) for expression in map_.results):
         return None
     found = [expression.position for expression in map_.results]
     return found if len(set(found)) == len(found) else None
 
 
-# The formulas that have names.
+# The named formulas.
 
 
 def name_formulas(generics: list[mlir.Operation]) -> Iterator[tuple[mlir.Operation, str]]:
-    """The generics of which the elements have a name, with that."""
+    """The generics whose elements have a name, with that name."""
     if not any(op.name in ("math.exp", "math.sqrt", "math.rsqrt") for g in generics for op in ops_of(g)):
         return
     formulas = Formulas()
@@ -209,7 +211,7 @@ def ops_of(generic: mlir.Operation) -> list[mlir.Operation]:
 
 
 def name_of(formulas: Formulas, op: mlir.Operation) -> str | None:
-    """What the elements of a generic are called, if it has the last step of it."""
+    """The name of the formula that a generic computes, if it has the last step of it."""
     maps = [mlir.AffineMapAttr(entry).value for entry in op.attributes["indexing_maps"]]
     dims = plain_dims(maps[-1])
     if dims is None or len(op.results) != 1:
@@ -233,7 +235,7 @@ def name_of(formulas: Formulas, op: mlir.Operation) -> str | None:
 
 
 def parts_of(formula: Formula) -> Iterator[Formula]:
-    """A formula and its parts, but for what is summed up."""
+    """A formula and its parts, except reduced terms."""
     seen: set[int] = set()
     todo = [formula]
     while todo:
@@ -247,7 +249,7 @@ def parts_of(formula: Formula) -> Iterator[Formula]:
 
 
 def products_in(formula: Formula) -> Iterator[Formula]:
-    """The products and quotients in a formula, those that are no factors of others."""
+    """The outermost products and quotients in a formula."""
     todo = [formula]
     while todo:
         one = todo.pop()
@@ -258,7 +260,7 @@ def products_in(formula: Formula) -> Iterator[Formula]:
 
 
 def factors(formulas: Formulas, formula: Formula) -> tuple[list[Formula], list[Formula]]:
-    """What is multiplied, and what is divided by."""
+    """The factors and the divisors of a formula."""
     if formula[0] == "arith.mulf":
         above, below = factors(formulas, formula[2])
         more, less = factors(formulas, formula[3])
@@ -273,7 +275,7 @@ def factors(formulas: Formulas, formula: Formula) -> tuple[list[Formula], list[F
 
 
 def name_of_product(formulas: Formulas, above: list[Formula], below: list[Formula]) -> str | None:
-    """Softmax, attention or a norm, among the factors of a product."""
+    """The name of a product with these factors: softmax, attention or a norm."""
     for one in above:
         if one[0] == "math.exp" and any(is_sum_of(formulas, total, one) for total in below):
             return "softmax"
@@ -286,25 +288,25 @@ def name_of_product(formulas: Formulas, above: list[Formula], below: list[Formul
 
 
 def is_sum_of(formulas: Formulas, total: Formula, term: Formula) -> bool:
-    """True if a formula adds up what another one is, along one of its indices."""
+    """True if a formula is the sum of another one along one of its indices."""
     if total[0] != "reduce" or total[1][0] != "arith.addf" or len(total[1][1]) != 1:
         return False
-    return any(formulas.replaced(total[2], total[1][1][0], place) is term for place in places_in(term))
+    return any(formulas.replaced(total[2], total[1][1][0], index) is term for index in indices_in(term))
 
 
-def places_in(formula: Formula) -> set[Any]:
+def indices_in(formula: Formula) -> set[Any]:
     """The indices of the elements in a formula."""
     found: set[Any] = set()
     for one in parts_of(formula):
         if one[0] in ("element", "index"):
             found.update(one[2])
         elif one[0] == "reduce":
-            found |= places_in(one[2])
+            found |= indices_in(one[2])
     return found
 
 
 def is_attention(formulas: Formulas, total: Formula, below: list[Formula] | tuple[Formula, ...]) -> bool:
-    """True if a sum is one of weights times values, the weights a softmax of products, which may be divided later."""
+    """True for a sum of weights times values, the weights a softmax of products, possibly divided afterwards."""
     if total[1][0] != "arith.addf" or len(total[1][1]) != 1:
         return False
     above, inner = factors(formulas, total[2])
@@ -334,7 +336,7 @@ def is_logsumexp(formula: Formula) -> bool:
 
 
 def norm_of(formulas: Formulas, centred: Formula, variance: Formula) -> str | None:
-    """Layer norm where a row less its mean is divided, RMS norm where the row itself is, by the root of its square."""
+    """Layer norm if a row minus its mean is divided by the root of the mean square, RMS norm if the row itself is."""
     if variance[0] == "arith.addf":
         variance = next((part for part in variance[2:] if part[0] != "constant"), variance)
     total = mean_of(formulas, variance)
@@ -344,7 +346,7 @@ def norm_of(formulas: Formulas, centred: Formula, variance: Formula) -> str | No
     above, below = factors(formulas, total[2])
     if below or len(above) != 2 or above[0] is not above[1]:
         return None
-    if not any(formulas.replaced(above[0], index, place) is centred for place in places_in(centred)):
+    if not any(formulas.replaced(above[0], index, other) is centred for other in indices_in(centred)):
         return None
     if centred[0] == "arith.subf" and mean_of(formulas, centred[3]) is not None:
         return "layer norm"

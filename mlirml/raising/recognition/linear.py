@@ -19,7 +19,7 @@ _CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
 
 @dataclass(frozen=True)
 class Linear:
-    """`constant + sum(factor * loop)`; factors are not zero."""
+    """A linear expression `constant + sum(factor * loop)`; factors are not zero."""
 
     constant: int
     factors: Mapping[int, int] = field(default_factory=dict)
@@ -75,9 +75,9 @@ def _constant(value: mlir.Value) -> Linear:
 
 
 def read_clamped(nest: Nest, value: mlir.Value, assumed: list[Mask]) -> Linear:
-    """A linear expression, perhaps kept within limits by `max` and `min` or a select: the expression without them.
+    """A linear expression, possibly clamped by `max` and `min` or a select: the expression without them.
 
-    `assumed` learns the conditions on which a select gives the expression.
+    The conditions under which a select returns the expression are appended to `assumed`.
     """
     op = nest.inner(value)
     if op is not None and op.name == "arith.select":
@@ -96,7 +96,7 @@ def read_clamped(nest: Nest, value: mlir.Value, assumed: list[Mask]) -> Linear:
 
 
 def read_halfspace(nest: Nest, mask: Mask) -> Linear:
-    """What is not negative exactly where a mask agrees; raises `NoMatch`."""
+    """The expression that is >= 0 iff a mask holds; raises `NoMatch`."""
     op = nest.inner(mask.condition)
     if op is None or op.name != "arith.cmpi":
         raise NoMatch("no comparison of integers")

@@ -1,4 +1,4 @@
-"""Masked sums: `if c: s += x` over a loop is a sum of what is selected, which kernels compute in vectors.
+"""Masked sums: `if c: s += x` over a loop is a sum of selects, which kernels vectorise.
 
 Before:
     %r = linalg.generic {maps = [(i, j) -> (i, j), (i, j) -> (i, j), (i, j) -> (i)]} ins(%c, %x) outs(%s) {
@@ -13,7 +13,7 @@ After:
       linalg.yield %new
     }
 
-So are products, and differences. The identity leaves every number as it is: it is -0 for sums of floats.
+Products and differences are handled likewise. The identity leaves every value unchanged: it is -0 for float sums.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMMUTES = ("addf", "mulf", "addi", "muli")
 
 @dataclass(frozen=True)
 class Masked:
-    """The out is combined with `value` by the operation `name` of `arith` where the masks agree."""
+    """The accumulator is combined with `value` by the operation `name` of `arith` where the masks hold."""
 
     name: str
     value: mlir.Value
@@ -39,9 +39,9 @@ class Masked:
 
 
 def match_masked(nest: Nest) -> Masked:
-    """Raises `NoMatch`."""
-    if len(nest.outs) != 1 or not any(nest.reduction):
-        raise NoMatch("no reduction to one out")
+    """The masked combination of a generic; raises `NoMatch` for other generics."""
+    if len(nest.inits) != 1 or not any(nest.reduction):
+        raise NoMatch("no reduction to one output")
     out, value = nest.arguments[-1], nest.yields[0]
     masks: tuple[Mask, ...] = ()
     while (op := nest.inner(value)) is not None and op.name == "arith.select":
@@ -60,8 +60,8 @@ def match_masked(nest: Nest) -> Masked:
 
 
 def build_masked(nest: Nest, masked: Masked) -> mlir.Value:
-    """A reduction that combines the out in every iteration."""
-    kind = nest.outs[0].type.element_type
+    """A reduction that combines the accumulator in every iteration."""
+    kind = nest.inits[0].type.element_type
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
         rebuild = Rebuild(nest, range(nest.rank), dict(enumerate(arguments[:-1])))
@@ -73,5 +73,5 @@ def build_masked(nest: Nest, masked: Masked) -> mlir.Value:
         return [emit.same_type(f"arith.{masked.name}", arguments[-1], value)]
 
     kinds = ["reduction" if reduced else "parallel" for reduced in nest.reduction]
-    result: mlir.Value = emit.generic(nest.inputs, nest.outs, nest.maps, kinds, body).results[0]
+    result: mlir.Value = emit.generic(nest.inputs, nest.inits, nest.maps, kinds, body).results[0]
     return result

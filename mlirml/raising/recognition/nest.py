@@ -1,4 +1,4 @@
-"""A `linalg.generic` as the recognisers see it: its loops, what its operands index, and its scalar body."""
+"""A `linalg.generic` as the recognisers see it: its loops, the maps of its operands, and its scalar body."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from mlirml.passes import NoMatch
 
 Loops = frozenset[int]
 UNKNOWN = 1 << 20
-"""What a size that is known at run time only counts as."""
+"""The assumed value of a dynamic size."""
 
 
 @dataclass(frozen=True, eq=False)
 class Nest:
-    """A generic on tensors. `sizes` and `reduction` are by loop; `arguments` are those of the body, outs last."""
+    """A generic on tensors. `sizes` and `reduction` are by loop; `arguments` are the body's, accumulators last."""
 
     op: mlir.Operation
     maps: tuple[mlir.AffineMap, ...]
     sizes: tuple[int, ...]
     reduction: tuple[bool, ...]
     inputs: tuple[mlir.Value, ...]
-    outs: tuple[mlir.Value, ...]
+    inits: tuple[mlir.Value, ...]
     arguments: tuple[mlir.Value, ...]
     yields: tuple[mlir.Value, ...]
     body: tuple[mlir.Operation, ...]
     offsets: tuple[int, ...] = ()
-    """What each loop starts from: `linalg.index` of the body is that much more."""
+    """The lower bound of each loop, which is added to `linalg.index` of the body."""
     _loops: dict[mlir.Value, Loops] = field(default_factory=dict)
 
     @property
     def operands(self) -> tuple[mlir.Value, ...]:
-        return (*self.inputs, *self.outs)
+        return (*self.inputs, *self.inits)
 
     @property
     def rank(self) -> int:
         return len(self.sizes)
 
     def inner(self, value: mlir.Value) -> mlir.Operation | None:
-        """The operation of the body that gives a value; None for arguments and what comes from outside."""
+        """The operation of the body that defines a value; None for arguments and outer values."""
         op = defining_op(value)
         return op if op is not None and op in self.body else None
 
     def number(self, value: mlir.Value) -> int | None:
-        """Which operand a value of the body is an element of."""
+        """The number of the operand that a value of the body is an element of."""
         return next((n for n, argument in enumerate(self.arguments) if argument == value), None)
 
     def loops(self, value: mlir.Value) -> Loops:
@@ -71,7 +71,7 @@ class Nest:
         return union(self.loops(operand) for operand in op.operands)
 
     def reads_out(self, value: mlir.Value) -> bool:
-        """True if a value of the body depends on what an out holds."""
+        """True if a value of the body depends on an accumulator."""
         if value in self.arguments[len(self.inputs) :]:
             return True
         op = self.inner(value)
@@ -87,7 +87,7 @@ class Nest:
         return list(dict.fromkeys(found))
 
     def volume(self, loops: Iterable[int]) -> int:
-        """How many rounds some of the loops have."""
+        """The number of iterations of some of the loops."""
         return math.prod(UNKNOWN if self.sizes[d] < 0 else self.sizes[d] for d in loops)
 
     def is_static(self, loops: Iterable[int]) -> bool:
@@ -99,7 +99,7 @@ def union(parts: Iterable[Loops]) -> Loops:
 
 
 def read_nest(op: mlir.Operation) -> Nest:
-    """Raises `NoMatch` for what is no generic on tensors with loops whose ends the operands show."""
+    """Raises `NoMatch` unless the operation is a generic on tensors whose loop sizes its operands have."""
     if op.name != "linalg.generic":
         raise NoMatch("no generic")
     types = [value.type for value in op.operands]
@@ -146,8 +146,8 @@ def loops_of_map(map_: mlir.AffineMap) -> Loops:
     return union(loops_of(expression) for expression in map_.results)
 
 
-def places(map_: mlir.AffineMap) -> tuple[int, ...]:
-    """The loop that indexes each dimension; `NoMatch` unless each is indexed by a loop of its own."""
+def loop_of_dims(map_: mlir.AffineMap) -> tuple[int, ...]:
+    """The loop that indexes each dimension; `NoMatch` unless each is indexed by a different loop."""
     if not map_.is_projected_permutation:
         raise NoMatch(f"{map_} is no projected permutation")
     found = tuple(e.position if isinstance(e, mlir.AffineDimExpr) else -1 for e in map_.results)
@@ -169,20 +169,20 @@ def restricted(map_: mlir.AffineMap, order: Sequence[int]) -> mlir.AffineMap:
 
 
 def narrowed(nest: Nest, ranges: Mapping[int, tuple[int, int]]) -> Nest:
-    """The nest with some loops in part only, from a number to before another one; its operands are sliced here."""
+    """The nest with some loops restricted to ranges (start and end); its operands are sliced here."""
     operands = [cut(value, map_, ranges) for value, map_ in zip(nest.operands, nest.maps, strict=True)]
     bounds = [ranges.get(d, (0, size)) for d, size in enumerate(nest.sizes)]
     return replace(
         nest,
         sizes=tuple(high - low for low, high in bounds),
         inputs=tuple(operands[: len(nest.inputs)]),
-        outs=tuple(operands[len(nest.inputs) :]),
+        inits=tuple(operands[len(nest.inputs) :]),
         offsets=tuple(offset + low for offset, (low, _) in zip(nest.offsets, bounds, strict=True)),
     )
 
 
 def cut(value: mlir.Value, map_: mlir.AffineMap, ranges: Mapping[int, tuple[int, int]]) -> mlir.Value:
-    """The slice of an operand that some loops walk in part; each dimension is indexed by one loop at most."""
+    """The slice of an operand for restricted loops; each dimension is indexed by one loop at most."""
     kind = mlir.RankedTensorType(value.type)
     offsets, sizes = [], []
     for size, expression in zip(kind.shape, map_.results, strict=True):
@@ -198,14 +198,14 @@ def cut(value: mlir.Value, map_: mlir.AffineMap, ranges: Mapping[int, tuple[int,
 
 
 def put(value: mlir.Value, into: mlir.Value, offsets: Sequence[int]) -> mlir.Value:
-    """A tensor with another one in its place at `offsets`."""
+    """A tensor with another one inserted at `offsets`."""
     sizes = list(mlir.RankedTensorType(value.type).shape)
     attributes = slice_attributes(offsets, sizes) | {"operandSegmentSizes": emit.segments(1, 1, 0, 0, 0)}
     return emit.create("tensor.insert_slice", [value, into], [into.type], attributes).results[0]
 
 
 def slice_attributes(offsets: Sequence[int], sizes: Sequence[int]) -> dict[str, mlir.Attribute]:
-    """Where a slice with neighbouring elements is."""
+    """The attributes of a slice with unit strides."""
     return {
         "static_offsets": mlir.DenseI64ArrayAttr.get(list(offsets)),
         "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),
@@ -214,7 +214,7 @@ def slice_attributes(offsets: Sequence[int], sizes: Sequence[int]) -> dict[str, 
 
 
 class Rebuild:
-    """Builds values of a nest's body again, in the body of another generic over the loops `order`."""
+    """Clones values of a nest's body into the body of another generic over the loops `order`."""
 
     def __init__(self, nest: Nest, order: Sequence[int], operands: dict[int, mlir.Value]) -> None:
         self._nest = nest

@@ -1,4 +1,4 @@
-"""Poolings with padding: sums and extremes over windows whose elements an `if` keeps inside of the input.
+"""Poolings with padding: sums and extremes over windows with an `if` that restricts them to the input.
 
 Before, in a body over c, y, x, i, j:
     %inside = y * 2 + i < 8 and x * 2 + j < 8
@@ -9,7 +9,7 @@ After:
     %r = linalg.generic {maps = [... -> (c, y * 2 + i, x * 2 + j), ... -> (i, j), ... -> (c, y, x)]}
         ins(%p, %window) outs(%zeros) { arith.addf %out, %in }
 
-This is the form of poolings that kernels take. Windows that stay inside have it from the start.
+This is the form of poolings that kernels take. Windows without padding have it from the start.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.extreme import identity, is_number, kept_nan, match_extreme
-from mlirml.raising.recognition.nest import Nest, map_of, places
+from mlirml.raising.recognition.nest import Nest, loop_of_dims, map_of
 from mlirml.raising.recognition.terms import read_terms
 from mlirml.raising.recognition.windows import Window, build_window, match_window, read_access, without_units
 
 
 @dataclass(frozen=True)
 class Pooling:
-    """The window, the combiner, and what stands for the elements outside."""
+    """The window, the combiner, and the padding value."""
 
     window: Window
     name: str
@@ -36,21 +36,21 @@ class Pooling:
     keeps_nan: bool
 
     @property
-    def what(self) -> str:
-        """What a remark calls it."""
-        kind = "sum" if "add" in self.name else "maximum" if "max" in self.name else "minimum"
-        return f"a {kind} over padded windows"
+    def description(self) -> str:
+        """The name of the operation in remarks."""
+        word = "sum" if "add" in self.name else "maximum" if "max" in self.name else "minimum"
+        return f"a {word} over padded windows"
 
 
 def match_pooling(nest: Nest) -> Pooling:
-    """Raises `NoMatch`."""
-    places(nest.maps[-1])
-    kind = nest.yields[0].type
+    """The pooling that a generic computes; raises `NoMatch` for other generics."""
+    loop_of_dims(nest.maps[-1])
+    type_ = nest.yields[0].type
     keeps_nan = False
     try:
         extreme = match_extreme(nest)
         value, masks, name, keeps_nan = extreme.value, extreme.masks, extreme.name, extreme.keeps_nan
-        filler = identity(name, kind)
+        filler = identity(name, type_)
     except NoMatch:
         terms = read_terms(nest)
         if len(terms) != 1 or len(terms[0].factors) != 1 or terms[0].negative or terms[0].factors[0].divides:
@@ -59,9 +59,9 @@ def match_pooling(nest: Nest) -> Pooling:
         value = factor.value
         if factor.casts:
             raise NoMatch("the elements are converted") from None
-        is_float = isinstance(kind, mlir.FloatType)
+        is_float = isinstance(type_, mlir.FloatType)
         name = "arith.addf" if is_float else "arith.addi"
-        filler = mlir.FloatAttr.get(kind, 0.0) if is_float else mlir.IntegerAttr.get(kind, 0)
+        filler = mlir.FloatAttr.get(type_, 0.0) if is_float else mlir.IntegerAttr.get(type_, 0)
     access = read_access(nest, value)
     if access.number is not None or not access.is_sliding or access.casts:
         raise NoMatch("the elements are not picked in a window")
@@ -74,11 +74,11 @@ def match_pooling(nest: Nest) -> Pooling:
 
 def build_pooling(nest: Nest, pooling: Pooling) -> mlir.Value:
     """The structured operation, with an operand in the shape of the window."""
-    start = nest.outs[0]
-    kind = start.type.element_type
-    image, terms = without_units(build_window(pooling.window, kind, pooling.filler), pooling.window.terms)
+    start = nest.inits[0]
+    type_ = start.type.element_type
+    image, terms = without_units(build_window(pooling.window, type_, pooling.filler), pooling.window.terms)
     taps = [d for pair in terms for d in pair if nest.reduction[d]]
-    shape = emit.empty(mlir.RankedTensorType.get([nest.sizes[d] for d in taps], kind))
+    shape = emit.empty(mlir.RankedTensorType.get([nest.sizes[d] for d in taps], type_))
     maps = [window_map(nest.rank, terms), map_of(nest.rank, taps), nest.maps[-1]]
     kinds = ["reduction" if reduced else "parallel" for reduced in nest.reduction]
     result = emit.generic(

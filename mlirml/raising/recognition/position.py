@@ -1,4 +1,4 @@
-"""Positions of extremes: a loop that keeps the largest element so far and where it was, as argmax kernels take it.
+"""Argmax: a loop that carries the largest element so far and its index, in the form that argmax kernels take.
 
 Before:
     %r:2 = scf.for %i = %c1 to %c64 step %c1 iter_args(%m = %m0, %k = %k0) -> (f32, i64) {
@@ -14,7 +14,7 @@ After:
     }
     %k = select(%g#1 < 0, %k0, %g#1 + 1)
 
-The first of equal elements wins, as in NumPy. Elements that are NaN are passed over, as the comparison says.
+The first of equal elements is selected, as in NumPy. NaN elements are ignored, as by the comparison.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
 
 @dataclass(frozen=True)
 class Position:
-    """Iteration argument `value` is the extreme of `element` and `place` where it is; `axis` is walked by the loop."""
+    """Carried value `value` is the extreme of `element` and `index_result` its index; the loop runs along `axis`."""
 
     value: int
-    place: int
+    index_result: int
     element: mlir.Operation
     axis: int
     predicate: str
@@ -42,13 +42,13 @@ class Position:
     count: int
 
     @property
-    def what(self) -> str:
-        """What a remark calls it."""
+    def description(self) -> str:
+        """The name of the operation in remarks."""
         return "argmax" if self.predicate in ("ogt", "sgt") else "argmin"
 
 
 def match_position(loop: mlir.Operation) -> Position:
-    """Raises `NoMatch`."""
+    """The argmax that a loop computes; raises `NoMatch` for other loops."""
     if len(loop.results) != 2:
         raise NoMatch("no two results")
     first, last, step = (constant_of(bound) for bound in list(loop.operands)[:3])
@@ -58,11 +58,11 @@ def match_position(loop: mlir.Operation) -> Position:
     *body, final = block_ops(block)
     variable, *carried = block.arguments
     choices = [defining_op(value) for value in final.operands]
-    place = next((n for n, op in enumerate(choices) if keeps_place(op, carried[n], variable)), -1)
-    if place < 0:
-        raise NoMatch("no place is kept")
-    value = 1 - place
-    chosen, where = choices[value], choices[place]
+    index_result = next((n for n, op in enumerate(choices) if keeps_index(op, carried[n], variable)), -1)
+    if index_result < 0:
+        raise NoMatch("no index is carried")
+    value = 1 - index_result
+    chosen, where = choices[value], choices[index_result]
     assert where is not None
     compare, best = defining_op(where.operands[0]), carried[value]
     if compare is None or compare not in body or compare.name not in _LARGER or best not in compare.operands:
@@ -70,7 +70,7 @@ def match_position(loop: mlir.Operation) -> Position:
     x = compare.operands[1 if compare.operands[0] == best else 0]
     predicate = predicate_of(compare, x, best)
     if chosen is None or not is_extreme(chosen, where.operands[0], x, best, predicate):
-        raise NoMatch("the extreme and its place are not kept together")
+        raise NoMatch("the extreme and its index are not updated together")
     element = defining_op(x)
     if element is None or element.name != "tensor.extract":
         raise NoMatch("no comparison of elements")
@@ -78,23 +78,23 @@ def match_position(loop: mlir.Operation) -> Position:
     axes = [axis for axis, index in enumerate(indices) if index == variable]
     inside = set(block.arguments) | {result for op in body for result in op.results}
     if len(axes) != 1 or any(v in inside for n, v in enumerate([source, *indices]) if n != axes[0] + 1):
-        raise NoMatch("the loop does not walk along one dimension")
+        raise NoMatch("the loop does not index one dimension")
     if not mlir.ShapedType(source.type).has_static_shape:
         raise NoMatch("a size is known at run time only")
     if first < 0 or last > source.type.shape[axes[0]]:
         raise NoMatch("the loop reads outside of the array")
-    return Position(value, place, element, axes[0], predicate, first, last - first)
+    return Position(value, index_result, element, axes[0], predicate, first, last - first)
 
 
-def keeps_place(op: mlir.Operation | None, before: mlir.Value, variable: mlir.Value) -> bool:
-    """True if an operation is `select(better, variable of the loop, place before)`."""
+def keeps_index(op: mlir.Operation | None, before: mlir.Value, variable: mlir.Value) -> bool:
+    """True if an operation is `select(better, induction variable, previous index)`."""
     if op is None or op.name != "arith.select":
         return False
     return bool(walked(op.operands[1]) == variable and op.operands[2] == before)
 
 
 def is_extreme(op: mlir.Operation, better: mlir.Value, x: mlir.Value, best: mlir.Value, predicate: str) -> bool:
-    """True if an operation is `select(better, x, best)`, or the same as a maximum or minimum of integers."""
+    """True if an operation is `select(better, x, best)`, or the equivalent maximum or minimum of integers."""
     if op.name == "arith.select":
         return list(op.operands) == [better, x, best]
     return op.name == {"sgt": "arith.maxsi", "slt": "arith.minsi"}.get(predicate) and set(op.operands) == {x, best}
@@ -128,31 +128,31 @@ def predicate_of(compare: mlir.Operation, x: mlir.Value, best: mlir.Value) -> st
 def build_position(loop: mlir.Operation, position: Position) -> list[mlir.Value]:
     """The results of the loop."""
     inits = list(loop.operands)[3:]
-    kind = inits[position.place].type
+    kind = inits[position.index_result].type
     row = sliced(position)
     scalar = mlir.AffineMap.get(1, 0, [])
     starts = [inits[position.value], emit.number(kind, -1)]
     outs = [emit.value("tensor.from_elements", [v], mlir.RankedTensorType.get([], v.type)) for v in starts]
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
-        x, best, place = arguments
+        x, best, index = arguments
         better = emit.compare(position.predicate, x, best)
         here = emit.value("linalg.index", (), mlir.IndexType.get(), dim=emit.i64(0))
         if not isinstance(kind, mlir.IndexType):
             here = emit.value("arith.index_cast", [here], kind)
-        return [emit.same_type("arith.select", better, x, best), emit.same_type("arith.select", better, here, place)]
+        return [emit.same_type("arith.select", better, x, best), emit.same_type("arith.select", better, here, index)]
 
     maps = [mlir.AffineMap.get_identity(1), scalar, scalar]
     found = emit.generic([row], outs, maps, ["reduction"], body)
-    value, place = (emit.value("tensor.extract", [result], result.type.element_type) for result in found.results)
-    none = emit.compare("slt", place, emit.number(kind, 0))
-    moved = emit.same_type("arith.addi", place, emit.number(kind, position.first)) if position.first else place
-    place = emit.same_type("arith.select", none, inits[position.place], moved)
-    return [value, place] if position.value == 0 else [place, value]
+    value, index = (emit.value("tensor.extract", [result], result.type.element_type) for result in found.results)
+    none = emit.compare("slt", index, emit.number(kind, 0))
+    moved = emit.same_type("arith.addi", index, emit.number(kind, position.first)) if position.first else index
+    index = emit.same_type("arith.select", none, inits[position.index_result], moved)
+    return [value, index] if position.value == 0 else [index, value]
 
 
 def sliced(position: Position) -> mlir.Value:
-    """The row that the loop walks."""
+    """The row that the loop runs along."""
     source, *indices = position.element.operands
     dynamic = mlir.ShapedType.get_dynamic_size()
     rank = len(indices)

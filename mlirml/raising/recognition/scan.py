@@ -1,4 +1,4 @@
-"""Prefix sums: loops that keep a running sum, and store it each round, stay loops; a remark gives them their name.
+"""Prefix sums: loops that store a running sum in each iteration stay loops; a remark names them.
 
     %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%sum = %zero, %s = %s0) -> (f64, tensor<8xf64>) {
       %x = tensor.extract %a[%i]
@@ -7,8 +7,8 @@
       scf.yield %new, %s1
     }
 
-This is the form that `np.cumsum` of one row is compiled from, too: each sum waits for the one before. The last one may
-also be read back from the array, as in `s[i] = s[i - 1] + x[i]`.
+`np.cumsum` of one row is compiled from this form, too: each sum depends on the previous one. The previous one may also
+be read back from the array, as in `s[i] = s[i - 1] + x[i]`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SCANS = {
 
 
 def match_scan(loop: mlir.Operation) -> str:
-    """What a loop is called; raises `NoMatch`."""
+    """The name of the scan that a loop is; raises `NoMatch`."""
     block = loop.regions[0].blocks[0]
     *body, final = block_ops(block)
     variable, *carried = block.arguments
@@ -46,14 +46,14 @@ def match_scan(loop: mlir.Operation) -> str:
     raise NoMatch("no running sum is stored")
 
 
-def reads_before(value: mlir.Value, array: mlir.Value, places: list[mlir.Value], variable: mlir.Value) -> bool:
-    """True if a value is the element of the array one round before the one that is stored."""
+def reads_before(value: mlir.Value, array: mlir.Value, indices: list[mlir.Value], variable: mlir.Value) -> bool:
+    """True if a value is the element of the array that the previous iteration stored."""
     read = defining_op(value)
     if read is None or read.name != "tensor.extract" or read.operands[0] != array:
         return False
-    for place, before in zip(places, list(read.operands)[1:], strict=True):
-        if place != variable:
-            if place != before:
+    for index, before in zip(indices, list(read.operands)[1:], strict=True):
+        if index != variable:
+            if index != before:
                 return False
             continue
         step = defining_op(before)

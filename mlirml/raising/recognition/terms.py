@@ -1,16 +1,16 @@
-"""The body of an accumulation as signed products: `out + a * b - c * d`, each where a condition holds.
+"""The body of an accumulation as signed products: `out + a * b - c * d`, each under a condition.
 
-What is read, with `o` the out and everything else free of it:
+Accepted forms, with the accumulator `o` and everything else independent of it:
 
     o + e, e + o, o - e      accumulate
-    select(c, o + e, o)      accumulate where `c` holds, and the other way round
+    select(c, o + e, o)      accumulate where `c` holds, or does not
     select(c, e, 0)          a term where `c` holds
     -e, e1 + e2, e1 - e2     signs, and several terms
     a * b, a / b, extf(a*b)  factors, in any order and number
 
-Terms are added and factors multiplied in another order than the loops do, as the reductions of NumPy and BLAS do. A
-product of floats is not rounded before it is widened or added (as with a fused multiply-add). Nothing else is taken
-apart: `-(o + e)`, `e - o`, `max(o, e)` or a sum that is scaled as it grows are no accumulations.
+Terms and factors are reassociated, as in the reductions of NumPy and BLAS. A product of floats is not rounded before it
+is widened or added (as with a fused multiply-add). Nothing else is split: `-(o + e)`, `e - o`, `max(o, e)` or a sum
+that is scaled as it grows are not accumulations.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ELEMENTS = frozenset(["f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"])
 
 @dataclass(frozen=True)
 class Mask:
-    """A condition of the body, and whether it must hold or must not."""
+    """A condition of the body, and the value that it must have."""
 
     condition: mlir.Value
     wanted: bool
@@ -40,7 +40,7 @@ class Mask:
 
 @dataclass(frozen=True)
 class Factor:
-    """A value of the body, or what it divides by; `casts` widen it afterwards, the first one first."""
+    """A value of the body, or a divisor; `casts` widen it afterwards, in order."""
 
     value: mlir.Value
     casts: tuple[mlir.Operation, ...] = ()
@@ -49,7 +49,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Term:
-    """A product, or minus a product, that counts where all masks agree."""
+    """A product, or a negated product, that counts where all masks hold."""
 
     factors: tuple[Factor, ...]
     negative: bool = False
@@ -57,12 +57,12 @@ class Term:
 
 
 def read_terms(nest: Nest) -> list[Term]:
-    """What a generic with one out adds to it; raises `NoMatch`."""
-    if len(nest.outs) != 1:
-        raise NoMatch("several outs")
-    kind = nest.yields[0].type
-    if str(kind) not in _ELEMENTS:
-        raise NoMatch(f"sums of {kind}")
+    """The terms that a generic adds to its accumulator; raises `NoMatch`."""
+    if len(nest.inits) != 1:
+        raise NoMatch("several outputs")
+    type_ = nest.yields[0].type
+    if str(type_) not in _ELEMENTS:
+        raise NoMatch(f"sums of {type_}")
     return list(_Reader(nest).added(nest.yields[0]))
 
 
@@ -75,7 +75,7 @@ class _Reader:
         return self.nest.arguments[-1]
 
     def added(self, value: mlir.Value) -> Iterator[Term]:
-        """The terms of a value that is the out and more."""
+        """The terms of a value that contains the accumulator."""
         if value == self.out:
             return
         op = self.nest.inner(value)
@@ -100,7 +100,7 @@ class _Reader:
         yield from self.terms(right, op.name in _SUBTRACT)
 
     def terms(self, value: mlir.Value, negative: bool) -> Iterator[Term]:
-        """The terms of a value that does not read the out."""
+        """The terms of a value that does not depend on the accumulator."""
         op = self.nest.inner(value)
         if op is not None and op.name in (*_ADD, *_SUBTRACT):
             left, right = op.operands
@@ -119,7 +119,7 @@ class _Reader:
             yield Term(tuple(factor for factor, _ in factors), negative != bool(flips % 2))
 
     def factors(self, value: mlir.Value) -> Iterator[tuple[Factor, bool]]:
-        """The factors of a value, and whether each is negated."""
+        """The factors of a value; True if one is negated."""
         op = self.nest.inner(value)
         if op is not None and op.name in _MULTIPLY:
             for operand in op.operands:
@@ -143,7 +143,7 @@ class _Reader:
 
 
 def masks_of(nest: Nest, condition: mlir.Value, wanted: bool) -> Iterator[Mask]:
-    """A condition as conditions that must all agree: both of `and`, neither of `or`."""
+    """A condition as conditions that must all hold: both of `and`, neither of `or`."""
     op = nest.inner(condition)
     if op is not None and op.name == ("arith.andi" if wanted else "arith.ori"):
         for operand in op.operands:

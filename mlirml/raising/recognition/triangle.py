@@ -1,10 +1,10 @@
-"""Triangles: a product of which a straight edge leaves out half is cut into strips, each computed as far as needed.
+"""Triangles: a product over a triangular domain is split into strips, each computed as far as needed.
 
 Before, for i in range(1024): for j in range(i + 1): for k in range(64): C[i, j] += A[i, k] * A[j, k]
 After, for the rows r0 to r1 of each strip: C[r0:r1, :r1] += A[r0:r1] @ A[:r1].T where j <= i
 
-With two strips the work is three quarters of the whole product's, in large contractions. The edge may cross two loops
-of the result, as here, or one of the result and one of the sum (a triangular operand).
+With two strips the work is three quarters of the whole product's, in large contractions. The diagonal may cross two
+loops of the result, as here, or one of the result and one of the sum (a triangular operand).
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from mlirml.raising.recognition.nest import Nest
 from mlirml.raising.recognition.terms import Mask
 
 STRIP = 256
-"""The least width of a strip: of narrower ones, contractions would take longer than for the work that they save."""
+"""The least width of a strip: narrower contractions would take longer than for the work that they save."""
 MOST = 2
-"""How many strips there are at most: each is a kernel that takes a tenth of a second to compile. Two save a quarter of
-the work, many would save half."""
+"""The maximal number of strips: each is a kernel that takes a tenth of a second to compile. Two save a quarter of the
+work, many would save half.
+"""
 Strip = dict[int, tuple[int, int]]
 
 
 def match_strips(nest: Nest, masks: Sequence[Mask], out: Sequence[int]) -> list[Strip]:
-    """The ranges of the loops that an edge crosses, for each strip; none where there is little to save."""
+    """The ranges of the loops that the diagonal crosses, for each strip; none if there is little to save."""
     for mask in masks:
         try:
             edge = read_halfspace(nest, mask)
@@ -45,14 +46,14 @@ def match_strips(nest: Nest, masks: Sequence[Mask], out: Sequence[int]) -> list[
 
 
 def cut_strips(nest: Nest, edge: Linear, across: int) -> list[Strip]:
-    """Strips across one loop, each with the rounds of the other loop that the edge leaves to some of it."""
+    """Strips across one loop, each with the range of the other loop that the diagonal leaves to some of it."""
     along = next(d for d in edge.factors if d != across)
     size, length = nest.sizes[across], nest.sizes[along]
     width = max(STRIP, -(-size // (8 * MOST)) * 8)
     strips: list[Strip] = []
     for low in range(0, size, width):
         high = min(low + width, size)
-        # The largest that the rest of the edge is in this strip.
+        # The largest value of the rest of the edge in this strip.
         factor = edge.factors[across]
         room = edge.constant + max(factor * low, factor * (high - 1))
         first, last = (0, min(length, room + 1)) if edge.factors[along] < 0 else (max(0, -room), length)

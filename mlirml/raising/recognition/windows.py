@@ -1,4 +1,4 @@
-"""How an input of a window is read: by which loops each of its dimensions, and the padding that an `if` stands for.
+"""The access of a window to its input: the loops that index each dimension, and the padding that an `if` implies.
 
 Before, in a body over n, f, y, x, c, i, j:
     %row = y + i - 1, %column = x + j - 1
@@ -31,7 +31,7 @@ class Access:
     indices: tuple[Linear, ...]
     casts: tuple[mlir.Operation, ...]
     assumed: tuple[Mask, ...] = ()
-    """Conditions on which the indices are these."""
+    """Conditions under which these are the indices."""
 
     @property
     def is_sliding(self) -> bool:
@@ -40,7 +40,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Window:
-    """A padded access: how much stands in front of and behind each dimension, and the slice that is walked."""
+    """A padded access: the padding before and after each dimension, and the slice that is indexed."""
 
     access: Access
     low: tuple[int, ...]
@@ -50,17 +50,17 @@ class Window:
 
     @property
     def terms(self) -> list[dict[int, int]]:
-        """The loops of each dimension with their factors, once those that walk backward are turned around."""
+        """The loops of each dimension with their factors, once backward ones are reversed."""
         return [{d: abs(factor) for d, factor in index.factors.items()} for index in self.access.indices]
 
     @property
     def backward(self) -> frozenset[int]:
-        """The loops that walk a dimension backward."""
+        """The loops that index a dimension backward."""
         return frozenset(d for index in self.access.indices for d, factor in index.factors.items() if factor < 0)
 
 
 def read_access(nest: Nest, value: mlir.Value, casts: Sequence[mlir.Operation] = ()) -> Access:
-    """An element of an operand, or one that the body extracts; raises `NoMatch`."""
+    """The access of an element of an operand, or of one that the body extracts; raises `NoMatch`."""
     casts = tuple(casts)
     op = nest.inner(value)
     if op is not None and op.name in ("arith.extf", "arith.extsi"):
@@ -70,9 +70,9 @@ def read_access(nest: Nest, value: mlir.Value, casts: Sequence[mlir.Operation] =
         indices = tuple(_linear(expression) for expression in nest.maps[number].results)
         return Access(nest.inputs[number], number, indices, casts)
     if op is not None and op.name == "tensor.extract" and nest.inner(op.operands[0]) is None:
-        source, *places = op.operands
+        source, *operands = op.operands
         assumed: list[Mask] = []
-        indices = tuple(read_clamped(nest, place, assumed) for place in places)
+        indices = tuple(read_clamped(nest, index, assumed) for index in operands)
         return Access(source, None, indices, casts, tuple(assumed))
     raise NoMatch("no element of a tensor")
 
@@ -90,7 +90,7 @@ def _linear(expression: mlir.AffineExpr) -> Linear:
 
 
 def match_window(nest: Nest, access: Access, masks: Sequence[Mask]) -> Window:
-    """The padding that the masks stand for; raises `NoMatch` where they say anything else."""
+    """The padding that the masks imply; raises `NoMatch` if they imply anything else."""
     if not nest.is_static(range(nest.rank)) or not mlir.ShapedType(access.source.type).has_static_shape:
         raise NoMatch("a size is known at run time only")
     shape = list(mlir.ShapedType(access.source.type).shape)
@@ -118,15 +118,15 @@ def match_window(nest: Nest, access: Access, masks: Sequence[Mask]) -> Window:
     return Window(access, tuple(low), tuple(high), tuple(offsets), tuple(sizes))
 
 
-def build_window(window: Window, kind: mlir.Type, filler: mlir.Attribute) -> mlir.Value:
-    """The padded tensor in elements of `kind`, cut to what is read."""
+def build_window(window: Window, type_: mlir.Type, filler: mlir.Attribute) -> mlir.Value:
+    """The padded tensor in elements of `type_`, sliced to the elements that are read."""
     value = window.access.source
     for cast in window.access.casts:
         value = converted(value, cast)
     if any(window.low) or any(window.high):
         value = padded(value, window.low, window.high, filler)
     if list(mlir.ShapedType(value.type).shape) != list(window.sizes):
-        result = mlir.RankedTensorType.get(list(window.sizes), kind)
+        result = mlir.RankedTensorType.get(list(window.sizes), type_)
         attributes = slice_attributes(window.offsets, window.sizes)
         attributes["operandSegmentSizes"] = emit.segments(1, 0, 0, 0)
         value = emit.create("tensor.extract_slice", [value], [result], attributes).results[0]
@@ -135,19 +135,19 @@ def build_window(window: Window, kind: mlir.Type, filler: mlir.Attribute) -> mli
 
 def converted(value: mlir.Value, cast: mlir.Operation) -> mlir.Value:
     """A tensor with its elements converted."""
-    kind = cast.results[0].type
+    type_ = cast.results[0].type
     shape = mlir.ShapedType(value.type).shape
     identity = mlir.AffineMap.get_identity(len(shape))
-    out = emit.empty(mlir.RankedTensorType.get(shape, kind))
+    out = emit.empty(mlir.RankedTensorType.get(shape, type_))
     return emit.generic(
-        [value], [out], [identity] * 2, ["parallel"] * len(shape), lambda b: [emit.value(cast.name, b[:1], kind)]
+        [value], [out], [identity] * 2, ["parallel"] * len(shape), lambda b: [emit.value(cast.name, b[:1], type_)]
     ).results[0]
 
 
 def padded(value: mlir.Value, low: Sequence[int], high: Sequence[int], filler: mlir.Attribute) -> mlir.Value:
     """`tensor.pad` by a constant."""
-    kind = mlir.ShapedType(value.type)
-    shape = [a + n + b for a, n, b in zip(low, kind.shape, high, strict=True)]
+    type_ = mlir.ShapedType(value.type)
+    shape = [a + n + b for a, n, b in zip(low, type_.shape, high, strict=True)]
     attributes = {
         "static_low": mlir.DenseI64ArrayAttr.get(list(low)),
         "static_high": mlir.DenseI64ArrayAttr.get(list(high)),
@@ -155,7 +155,7 @@ def padded(value: mlir.Value, low: Sequence[int], high: Sequence[int], filler: m
     }
     scalar = emit.constant(filler)
     op = emit.create(
-        "tensor.pad", [value], [mlir.RankedTensorType.get(shape, kind.element_type)], attributes, regions=1
+        "tensor.pad", [value], [mlir.RankedTensorType.get(shape, type_.element_type)], attributes, regions=1
     )
     with mlir.InsertionPoint(emit.block(op, [mlir.IndexType.get()] * len(shape))):
         emit.create("tensor.yield", [scalar])
@@ -163,13 +163,13 @@ def padded(value: mlir.Value, low: Sequence[int], high: Sequence[int], filler: m
 
 
 def without_units(image: mlir.Value, terms: Sequence[dict[int, int]]) -> tuple[mlir.Value, list[dict[int, int]]]:
-    """The image and its terms without dimensions that no loop walks."""
+    """The image and its terms without dimensions that no loop indexes."""
     axes = [axis for axis, pair in enumerate(terms) if not pair]
     return (flattened(image, axes) if axes else image), [pair for pair in terms if pair]
 
 
 def reshaped(value: mlir.Value, axes: Sequence[int]) -> mlir.Value:
-    """The tensor with dimensions of size 1 at the places `axes` of the result."""
+    """The tensor with unit dimensions at the positions `axes` of the result."""
     shape = list(mlir.ShapedType(value.type).shape)
     for axis in sorted(axes):
         shape.insert(axis, 1)
@@ -177,14 +177,14 @@ def reshaped(value: mlir.Value, axes: Sequence[int]) -> mlir.Value:
 
 
 def _groups(rank: int, axes: Sequence[int]) -> list[list[int]]:
-    """The dimensions by those that stay: each with the dimensions `axes` behind it, the first with those in front."""
+    """Reassociation groups: each remaining dimension with the `axes` after it, the first also with those before it."""
     kept = [d for d in range(rank) if d not in axes]
     ends = [*kept[1:], rank]
     return [list(range(0 if number == 0 else d, end)) for number, (d, end) in enumerate(zip(kept, ends, strict=True))]
 
 
 def flattened(value: mlir.Value, axes: Sequence[int]) -> mlir.Value:
-    """The tensor without its dimensions `axes`, which are of size 1."""
+    """The tensor without its unit dimensions `axes`."""
     shape = list(mlir.ShapedType(value.type).shape)
     kept = [size for d, size in enumerate(shape) if d not in axes]
     return _reassociated("tensor.collapse_shape", value, kept, _groups(len(shape), axes))

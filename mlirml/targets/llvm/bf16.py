@@ -1,10 +1,10 @@
-"""Turn the type `bfloat` of LLVM IR text into `i16` where its values are only moved.
+"""Replace the type `bfloat` in LLVM IR text by `i16` where its values are only moved.
 
     %3 = select i1 %c, bfloat 0xR3F80, bfloat %2      ->      %3 = select i1 %c, i16 16256, i16 %2
 
-`mlirml-expand-math` computes with the bits of bf16, so that what is left are loads, stores, selects, phis and bitcasts.
-LLVM promotes most of these to f32 on x86 and rounds back, by `__truncsfbf2`, which no library here has, or by an
-instruction of AVX512_BF16 that flushes denormals. Integers are moved as they are.
+`mlirml-expand-math` computes with the bits of bf16, so only loads, stores, selects, phis and bitcasts of it remain.
+LLVM promotes most of these to f32 on x86 and truncates the result, by `__truncsfbf2`, which no library here has, or by
+an instruction of AVX512_BF16 that flushes denormals. Integers are moved unchanged.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _OPERAND = re.compile(r"(<\d+ x) bfloat> (%[\w.]+)")
 
 
 def move_bf16_as_integers(text: str) -> str:
-    """The same module without `bfloat`, but for operands of instructions that multiply them.
+    """The same module without `bfloat`, except for operands of instructions that multiply them.
 
-    A module that computes with the type is returned as it is.
+    A module that computes with the type is returned unchanged.
     """
     if "bfloat" not in text or _computes(text):
         return text
@@ -43,7 +43,7 @@ def move_bf16_as_integers(text: str) -> str:
 
 
 def _computes(text: str) -> bool:
-    """True if an operation other than a move has operands of the type."""
+    """True if an operation other than a move has `bfloat` operands."""
     if _ARITHMETIC.search(text):
         return True
     return any(not _MOVES.match(name) for name in _INTRINSIC.findall(text))
@@ -67,7 +67,7 @@ def _integer(match: re.Match[str]) -> str:
 def _with_casts(call: re.Match[str]) -> str:
     """A product of bf16, whose operands are cast before it."""
     indent, head, operands, tail = call.groups()
-    result = head.partition(" ")[0].lstrip("%")  # most often a number, and a name may not begin with one
+    result = head.partition(" ")[0].lstrip("%")  # usually a number, with which a name may not begin
     casts: list[str] = []
 
     def cast(operand: re.Match[str]) -> str:

@@ -1,8 +1,8 @@
-"""The one exit from MLIR to LLVM: guard, translate, and turn LLVM IR into machine code with llvmlite.
+"""Code generation: check a module, translate it to LLVM IR, and compile the IR to machine code with llvmlite.
 
-The MLIR bindings hold LLVM 24 and llvmlite holds LLVM 22, so modules cross as text, and only float literals differ
-(`llvm_literals.py`). Objects are position independent, hold no time stamps and no names from outside the module: the
-same text, options, CPU and features give the same bytes.
+The MLIR bindings contain LLVM 24 and llvmlite LLVM 22, so modules are passed as text, of which only float literals
+differ (`literals.py`). Objects are position independent, and contain no time stamps and no names from outside the
+module: the same text, options, CPU and features give the same bytes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir.bindings import mlir, operations
 from mlirml.targets.llvm.bf16 import move_bf16_as_integers
 from mlirml.targets.llvm.elf import join, undefined_symbols
-from mlirml.targets.llvm.job_pool import Crew, Job, thread_count
+from mlirml.targets.llvm.job_pool import Job, JobPool, thread_count
 from mlirml.targets.llvm.library import Context, LLVMError, Machine, Module, host_cpu, host_features, machine_for
 from mlirml.targets.llvm.literals import rewrite_float_literals
 from mlirml.targets.llvm.parts import Parts, drivers, longest_block, pieces, split
@@ -51,7 +51,7 @@ EXTERNALS = frozenset([*_RUNTIME, *_LIBM, *(f"{name}f" for name in _LIBM)])
 
 @dataclass(frozen=True)
 class Host:
-    """The CPU that code is generated for; both strings belong into every cache key.
+    """The CPU that code is generated for; both strings are part of every cache key.
 
     `cpu` is LLVM's name (`znver4`), `features` LLVM's list (`+avx2,-amx-tile,...`).
     """
@@ -79,7 +79,7 @@ def host() -> Host:
 
 @dataclass(frozen=True)
 class CodegenOptions:
-    """What LLVM does. `level` is 0 to 3; an empty `cpu` means the host with its features.
+    """Options of LLVM. `level` is 0 to 3; an empty `cpu` means the host with its features.
 
     `vector_width` is the preferred width in bits for loops that LLVM vectorises; 0 means the widest of the CPU.
     When the module defines one of `exports`, every other function becomes internal. `externals` are more symbols that
@@ -103,9 +103,9 @@ class CodegenOptions:
 
 
 def to_llvm_ir(module: Any) -> str:
-    """LLVM IR text, as llvmlite reads it, of a module in the llvm dialect or of a lowered `gpu.module`.
+    """LLVM IR text, as llvmlite parses it, of a module in the llvm dialect or of a lowered `gpu.module`.
 
-    Raises `LoweringError` where an operation has no LLVM form.
+    Raises `LoweringError` if an operation has no LLVM form.
     """
     operation = getattr(module, "operation", module)
     _guard(operation)
@@ -116,7 +116,7 @@ _VARIANTS = re.compile(r'"vector-function-abi-variant"="([^"]*)"')
 
 
 def _keep_vector_variants(text: str) -> str:
-    """Keep the vector functions that scalar functions name: nothing else uses them until loops are vectorised."""
+    """Keep vector variants of scalar functions: nothing else uses them until loops are vectorised."""
     names = dict.fromkeys(re.findall(r"\(([^)]*)\)", ",".join(_VARIANTS.findall(text))))
     if not names:
         return text
@@ -126,7 +126,7 @@ def _keep_vector_variants(text: str) -> str:
 
 
 def _guard(operation: mlir.Operation) -> None:
-    """Refuse what has no LLVM form: translating it would end the process with a segmentation fault."""
+    """Reject operations without an LLVM form: translating them would end the process with a segmentation fault."""
     left = [
         op
         for op in operations(operation)
@@ -154,7 +154,7 @@ def compile_to_object(source: Any, options: CodegenOptions | None = None) -> byt
 
 
 def to_assembly(source: Any, options: CodegenOptions | None = None) -> str:
-    """The assembly text of what `compile_to_object` gives."""
+    """The assembly text of the code that `compile_to_object` generates."""
     with _optimised(source, options or CodegenOptions()) as module:
         return module.emit(assembly=True).decode()
 
@@ -187,21 +187,21 @@ def _parts(text: str, options: CodegenOptions) -> list[tuple[str, _Passes]]:
 
 
 _LONGEST_BLOCK = 5000
-"""Lines of a basic block for which LLVM's own passes run: they take the square of its loads and stores in time."""
+"""Basic blocks of more lines skip LLVM's own passes, whose time is quadratic in the loads and stores of a block."""
 
 
 class ObjectBuilder:
-    """One object of several modules, by threads that are at work on the first while the others come into being.
+    """Compiles several modules into one object: threads start on the first while the others are being lowered.
 
-    Which threads there are and when they are ready changes nothing in the object.
+    The number of threads and their timing do not change the object.
     """
 
     def __init__(self) -> None:
-        self._crew = Crew()
+        self._pool = JobPool()
         self._modules: list[tuple[CodegenOptions, _Objects]] = []
 
     def add(self, source: Any, options: CodegenOptions | None = None, *, is_last: bool = True) -> None:
-        """Begin with a module in the llvm dialect, or with LLVM IR text. Other modules see its `options.exports`."""
+        """Start to compile a module in the llvm dialect, or LLVM IR text. Other modules see its `options.exports`."""
         options = options or CodegenOptions()
         text = _checked_text(source, options)
         parts = _parts(text, options)
@@ -211,12 +211,12 @@ class ObjectBuilder:
         jobs = [partial(_optimise_part, objects, number, *parts[number], options) for number in longest_first]
         others = min(thread_count() - 1, 2 * len(parts)) if len(text) > _LONG else 0
         longest = _LONG if is_last and len(parts) < _MANY else _VERY_LONG
-        self._crew.add([partial(job, longest=longest) for job in jobs], others)
+        self._pool.add([partial(job, longest=longest) for job in jobs], others)
 
     def finish(self, options: CodegenOptions | None = None) -> bytes:
-        """The object of all modules, of which `options.exports` are seen from outside; see `compile_to_object`."""
+        """The object of all modules, in which only `options.exports` are global; see `compile_to_object`."""
         options = options or CodegenOptions()
-        self._crew.finish()
+        self._pool.finish()
         data = _joined([_joined(_in_order(objects), own.exports) for own, objects in self._modules], options.exports)
         missing = [name for name in undefined_symbols(data) if name not in EXTERNALS | options.externals]
         if missing:
@@ -228,16 +228,16 @@ class ObjectBuilder:
         return data
 
     def abandon(self) -> None:
-        """Leave off: there will be no object."""
-        self._crew.abandon()
+        """Cancel the compilation."""
+        self._pool.abandon()
 
 
 _Objects = dict[tuple[int, int], bytes]
-"""The objects of a module, by part and piece."""
+"""The objects of a module, by the indices of part and piece."""
 
 
 def _in_order(objects: _Objects) -> list[bytes]:
-    return [objects[place] for place in sorted(objects)]
+    return [objects[key] for key in sorted(objects)]
 
 
 def _joined(objects: Sequence[bytes], exports: Collection[str]) -> bytes:
@@ -247,7 +247,7 @@ def _joined(objects: Sequence[bytes], exports: Collection[str]) -> bytes:
 def _optimise_part(
     objects: _Objects, part: int, text: str, run_passes: _Passes, options: CodegenOptions, *, longest: int
 ) -> list[Job]:
-    """Make the object of a part, or jobs that make several when it has more than `longest` characters."""
+    """Compile a part to an object, or return jobs that compile its pieces if it has more than `longest` characters."""
     # Own contexts: in a shared one, type names depend on what was compiled before.
     with _machine(options) as machine, Context() as context:
         module = _parse(text, context, machine)
@@ -259,25 +259,25 @@ def _optimise_part(
     return [partial(_emit_piece, objects, (part, number), share, options) for number, share in enumerate(shares)]
 
 
-def _emit_piece(objects: _Objects, place: tuple[int, int], text: str, options: CodegenOptions) -> list[Job]:
+def _emit_piece(objects: _Objects, key: tuple[int, int], text: str, options: CodegenOptions) -> list[Job]:
     with _machine(options) as machine, Context() as context:
-        objects[place] = _parse(text, context, machine, verify=False).emit()
+        objects[key] = _parse(text, context, machine, verify=False).emit()
     return []
 
 
 def _work(text: str, run_passes: _Passes) -> int:
-    """About how long a part takes LLVM, compared with others: vector code takes half the time."""
+    """Estimate of LLVM's time for a part, relative to others: vector code takes half the time."""
     return len(text) * (2 if run_passes is _optimise else 1)
 
 
 _LONG, _VERY_LONG, _MANY = 10_000, 100_000, 3
-"""Text of so many characters takes LLVM 15 ms: less is not worth a thread. So many parts keep the threads busy, as
-other modules do that are to come, but for one that is very long, with which a thread would be left alone at the end."""
+"""LLVM takes 15 ms for text of `_LONG` characters: less is not worth a thread. `_MANY` parts keep the threads busy, as
+do further modules, except for a `_VERY_LONG` one, with which one thread would be left alone at the end."""
 
 
 @contextmanager
 def _optimised(source: Any, options: CodegenOptions) -> Iterator[Module]:
-    """One module, optimised, to be used inside of the `with`."""
+    """One optimised module, to be used inside of the `with`."""
     text = _checked_text(source, options)
     modules = []
     with _machine(options) as machine, Context() as context:
@@ -302,8 +302,8 @@ def _optimise(module: Module, options: CodegenOptions) -> None:
     )
 
 
-# The few passes that vector code needs, in a sixth of the time. By the first ones, functions that kernels share get the
-# sizes that all their callers have.
+# The few passes that vector code needs, in a sixth of the time. The first ones specialize functions that kernels share
+# to the sizes that all their callers pass.
 _TIDYING = (
     "IPSCCP", "DeadArgumentElimination", "AlwaysInliner", "GlobalDCE", "SimplifyCFG", "SROA", "InstCombine",
     "LoopRotate", "NewGVN", "SimplifyCFG",
@@ -350,14 +350,14 @@ def _with_function_attributes(text: str, options: CodegenOptions) -> str:
     width = options.vector_width or options.machine.vector_bits
     attributes = f' nounwind "prefer-vector-width"="{width}"'
     if _VARIANTS.search(text):
-        # Vectors are spilled around calls of vector functions, and LLVM does not align their places by itself.
+        # Vectors are spilled around calls of vector functions, and LLVM does not align their stack slots by itself.
         attributes += ' "stackrealign"'
     definitions = list(_DEFINE.finditer(text))
     hide = any(match["name"] in options.exports for match in definitions)
     pieces, position = [], 0
     for match in definitions:
         depth, end = 1, match.end()
-        while depth:  # attributes of arguments hold parentheses too: `range(i32 0, 4)`
+        while depth:  # attributes of arguments contain parentheses too: `range(i32 0, 4)`
             depth += {"(": 1, ")": -1}.get(text[end], 0)
             end += 1
         after = _AFTER_ARGUMENTS.match(text, end)

@@ -1,8 +1,8 @@
-"""Kernels that go ahead of the rest of their module, so that LLVM has work while that is still being lowered.
+"""Compiles kernels early, concurrently with the passes over the rest of their module.
 
-What `mlirml-lower-contract` and `mlirml-lower-conv` make is half of a large program, and no pass behind them looks at
-kernels and @main together: @main calls them by name. So they are lowered by themselves first, and threads make code of
-them while the passes go on with @main. Some of the kernels that share nothing with the others go first of all.
+The kernels of `mlirml-lower-contract` and `mlirml-lower-conv` are half of a large program, and no later pass looks at
+kernels and @main together: @main calls them by name. So they are lowered on their own first, and threads compile them
+while the passes continue with @main. Some of the kernels that share nothing with the others are compiled first of all.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     from mlirml.passes import Instrumentation, Pipeline
 
 _LEAST_KERNELS, _LEAST_REST = 400, 150
-"""How many operations each side has at least: less is lowered together sooner than apart."""
+"""The least number of operations on each side: below, lowering them together is quicker."""
 _FIRST_SHARE = 0.25
-"""How much of the kernels goes first of all, at least."""
+"""The least fraction of the kernels in the first batch."""
 _SHARED = ("memref.get_global", "func.constant", "cf.assert")
-"""Operations that use, or become something that uses, what all functions of a module share."""
+"""Operations that reference, or are lowered to references of, symbols that all functions of a module share."""
 
 Kernels = tuple["mlir.Module", tuple[str, ...]]
-"""A module, and the functions in it that @main calls."""
+"""A module, and the names of its functions that @main calls."""
 
 
 @dataclass(frozen=True)
 class Ahead:
-    """What is done with kernels in front of the pass `before`.
+    """Early compilation of kernels before the pass `before`.
 
-    `pipeline()` lowers a module of kernels. `begin` takes all of these modules, one at a time as they are lowered, and
-    begins to make code of them. What it returns is given to the target's `codegen` with the rest of the module, or else
-    its `abandon()` is called.
+    `pipeline()` lowers a module of kernels. `begin` takes an iterator of such modules, each lowered on demand, and
+    starts to compile them. Its result is passed to the target's `codegen` with the rest of the module, or else its
+    `abandon()` is called.
     """
 
     before: str
@@ -41,7 +41,7 @@ class Ahead:
     begin: Callable[[Iterable[Kernels]], Any]
 
     def start(self, module: mlir.Operation, watch: Instrumentation) -> list[Any]:
-        """Take the kernels out of a module, and begin with them if there are any: what `begin` returns, in a list."""
+        """Extract the kernels of a module and start to compile them; the result of `begin`, or [] without kernels."""
         taken = take_kernels(module)
         return [self.begin(self._lowered(taken, watch))] if taken else []
 
@@ -54,7 +54,7 @@ class Ahead:
 def take_kernels(module: mlir.Operation) -> list[Kernels]:
     """Move all functions but @main into modules of their own.
 
-    Where that is not worth it, or where they use what is not theirs, nothing is moved.
+    Returns nothing if that is not worth it, or if they use symbols of @main's module.
     """
     from mlirml.ir.bindings import block_ops, callee_of, mlir, operations
 
@@ -65,10 +65,10 @@ def take_kernels(module: mlir.Operation) -> list[Kernels]:
         return []
     sizes, calls = {}, {}
     for name, function in functions.items():
-        inside = list(operations(function))
-        sizes[name] = len(inside)
-        calls[name] = {callee_of(op) for op in inside if op.name == "func.call"}
-        if not calls[name] <= functions.keys() or any(op.name in _SHARED for op in inside):
+        nested = list(operations(function))
+        sizes[name] = len(nested)
+        calls[name] = {callee_of(op) for op in nested if op.name == "func.call"}
+        if not calls[name] <= functions.keys() or any(op.name in _SHARED for op in nested):
             return []
     rest = list(operations(main))
     if sum(sizes.values()) < _LEAST_KERNELS or len(rest) < _LEAST_REST:
@@ -78,7 +78,7 @@ def take_kernels(module: mlir.Operation) -> list[Kernels]:
 
 
 def _batches(sizes: dict[str, int], calls: dict[str, set[str]]) -> list[list[str]]:
-    """The names in one list or two, so that none calls one of the other list."""
+    """The names in one batch or two, so that no function calls one of the other batch."""
     groups: list[set[str]] = []
     for name, callees in calls.items():
         joined = {name, *callees}
@@ -95,7 +95,7 @@ def _batches(sizes: dict[str, int], calls: dict[str, set[str]]) -> list[list[str
 
 
 def _moved(main: mlir.Operation, functions: dict[str, mlir.Operation], called: set[str]) -> Kernels:
-    """A module of these functions; declarations of those that @main calls stay behind."""
+    """A module of these functions; @main's module keeps declarations of those that it calls."""
     from mlirml.dialects.mlirml import FLUSH_DENORMALS
     from mlirml.ir import emit
     from mlirml.ir.bindings import mlir

@@ -1,4 +1,4 @@
-"""ELF64 relocatable objects: the symbols that one leaves undefined, and several joined into one, as `ld -r` does."""
+"""ELF64 relocatable objects: the undefined symbols of one, and several linked into one, as `ld -r` does."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NULL, _SYMTAB, _STRTAB, _RELA, _NOBITS = 0, 2, 3, 4, 8
 _ALLOC = 2
 _LOCAL, _FILE = 0, 4
 _RESERVED = 0xFF00
-"""Numbers of sections from here on are marks: an absolute value, a common block."""
+"""Section indices from here on are special: an absolute value, a common block."""
 
 
 @dataclass(frozen=True)
 class _Section:
-    """The fields of a section header that have a meaning in an object."""
+    """The fields of a section header that matter in an object."""
 
     name: str
     kind: int
@@ -46,8 +46,8 @@ class _Symbol:
     def is_local(self) -> bool:
         return self.info >> 4 == _LOCAL
 
-    def placed(self, section: int, *, local: bool = False) -> _Symbol:
-        """The symbol with another number of its section."""
+    def in_section(self, section: int, *, local: bool = False) -> _Symbol:
+        """The symbol with another section index."""
         info = self.info & 15 if local else self.info
         return _Symbol(self.name, info, self.other, section, self.value, self.size)
 
@@ -62,35 +62,35 @@ class _Object:
 def undefined_symbols(data: bytes) -> list[str]:
     """The names that an object leaves undefined, sorted."""
     names = {symbol.name for symbol in _read(data).symbols if symbol.section == 0 and symbol.name}
-    names.discard("_GLOBAL_OFFSET_TABLE_")  # the assembler's own, a place and not a function
+    names.discard("_GLOBAL_OFFSET_TABLE_")  # the assembler's own: a label, not a function
     return sorted(names)
 
 
 def join(objects: Sequence[bytes], exports: Collection[str]) -> bytes:
-    """One object of several, which may use each other's global symbols.
+    """One object of several, which may reference each other's global symbols.
 
-    If one of `exports` is defined, only they are global afterwards, else all that were. What is not loaded (notes,
-    names of source files) is left out.
+    If one of `exports` is defined, only `exports` stay global, else all global symbols do. Sections that are not loaded
+    (notes, names of source files) are dropped.
     """
     parts = [_read(data) for data in objects]
     sections = [_Section("", _NULL, 0, b"", 0, 0, 0, 0, 0)]
-    places = []  # of each part: number of a section -> number in the result
+    new_sections = []  # for each part: section index -> index in the result
     for part in parts:
-        place = {}
+        mapping = {}
         for old, section in enumerate(part.sections):
             if section.flags & _ALLOC:
-                place[old] = len(sections)
+                mapping[old] = len(sections)
                 sections.append(section)
-        places.append(place)
-    symbols, numbers = _joined_symbols(parts, places, exports)
-    table = len(sections) + sum(len(_relocations(part, place)) for part, place in zip(parts, places))
-    for part, place, number in zip(parts, places, numbers):
-        for section in _relocations(part, place):
+        new_sections.append(mapping)
+    symbols, new_symbols = _joined_symbols(parts, new_sections, exports)
+    table = len(sections) + sum(len(_relocations(part, mapping)) for part, mapping in zip(parts, new_sections))
+    for part, mapping, symbol_index in zip(parts, new_sections, new_symbols):
+        for section in _relocations(part, mapping):
             contents = b"".join(
-                struct.pack(_RELOCATION, at, number[info >> 32] << 32 | info & 0xFFFFFFFF, addend)
+                struct.pack(_RELOCATION, at, symbol_index[info >> 32] << 32 | info & 0xFFFFFFFF, addend)
                 for at, info, addend in struct.iter_unpack(_RELOCATION, section.contents)
             )
-            flags, target = section.flags, place[section.info]
+            flags, target = section.flags, mapping[section.info]
             sections.append(_Section(section.name, _RELA, flags, contents, len(contents), table, target, 8, 24))
     first_global = next((i for i, symbol in enumerate(symbols) if not symbol.is_local), len(symbols))
     strings = _Strings()
@@ -104,37 +104,39 @@ def join(objects: Sequence[bytes], exports: Collection[str]) -> bytes:
     return _write(parts[0].header, sections, strings)
 
 
-def _relocations(part: _Object, place: dict[int, int]) -> list[_Section]:
-    """The relocations of sections that are loaded."""
-    return [section for section in part.sections if section.kind == _RELA and section.info in place]
+def _relocations(part: _Object, new_sections: dict[int, int]) -> list[_Section]:
+    """The relocation sections of sections that are loaded."""
+    return [section for section in part.sections if section.kind == _RELA and section.info in new_sections]
 
 
 def _joined_symbols(
-    parts: Sequence[_Object], places: Sequence[dict[int, int]], exports: Collection[str]
+    parts: Sequence[_Object], new_sections: Sequence[dict[int, int]], exports: Collection[str]
 ) -> tuple[list[_Symbol], list[dict[int, int]]]:
-    """All symbols, the local ones first, and for each part the new numbers of its symbols."""
+    """All symbols, the local ones first, and for each part the new indices of its symbols."""
     local = [_Symbol("", 0, 0, 0, 0, 0)]
     found: dict[str, _Symbol] = {}
     numbers: list[dict[int, int]] = []
-    for part, place in zip(parts, places):
+    for part, mapping in zip(parts, new_sections):
         number = {0: 0}
         for old, symbol in enumerate(part.symbols):
             special = symbol.section == 0 or symbol.section >= _RESERVED
-            if not special and symbol.section not in place:
+            if not special and symbol.section not in mapping:
                 continue
-            section = symbol.section if special else place[symbol.section]
+            section = symbol.section if special else mapping[symbol.section]
             if not symbol.is_local:
                 known = found.get(symbol.name)
                 if known is None or known.section == 0:
-                    found[symbol.name] = symbol.placed(section)
+                    found[symbol.name] = symbol.in_section(section)
                 elif section:
                     raise ValueError(f"two objects define {symbol.name}")
             elif old and symbol.info & 15 != _FILE:
                 number[old] = len(local)
-                local.append(symbol.placed(section))
+                local.append(symbol.in_section(section))
         numbers.append(number)
     hides = any(symbol.section and symbol.name in exports for symbol in found.values())
-    hidden = [s.placed(s.section, local=True) for s in found.values() if hides and s.section and s.name not in exports]
+    hidden = [
+        s.in_section(s.section, local=True) for s in found.values() if hides and s.section and s.name not in exports
+    ]
     known_names = {symbol.name for symbol in hidden}
     every = [*local, *hidden, *(symbol for symbol in found.values() if symbol.name not in known_names)]
     by_name = {symbol.name: at for at, symbol in enumerate(every) if at >= len(local)}
@@ -151,7 +153,7 @@ class _Strings:
         self._known = {"": 0}
 
     def add(self, text: str) -> int:
-        """Where the text stands."""
+        """The offset of `text` in the table, to which it is added if it is new."""
         if text not in self._known:
             self._known[text] = len(self.data)
             self.data += text.encode() + b"\0"

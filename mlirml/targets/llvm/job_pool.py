@@ -1,4 +1,4 @@
-"""Jobs that threads share out among themselves; a job may leave more jobs behind."""
+"""A pool of threads for jobs that may return further jobs."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Job = Callable[[], "Iterable[Job]"]
 
 
 def thread_count() -> int:
-    """How many threads may work at the same time: as many as compiled programs may use."""
+    """The number of threads that may work concurrently: as many as compiled programs may use."""
     return min(config.threads or 1 << 10, len(os.sched_getaffinity(0)))
 
 
 def run_jobs(jobs: Iterable[Job], threads: int) -> None:
-    """Do jobs, and those that they return, by up to `threads` threads, of which this is one.
+    """Run jobs, and those that they return, on up to `threads` threads, the calling one included.
 
-    Raises what a job has raised, after the jobs that were begun by then; others are not begun.
+    Raises the exception of a failed job after the running jobs are done; no other job is started.
     """
-    crew = Crew()
-    crew.add(jobs, threads - 1)
-    crew.finish()
+    pool = JobPool()
+    pool.add(jobs, threads - 1)
+    pool.finish()
 
 
-class Crew:
-    """Threads that do jobs while others are still being thought of."""
+class JobPool:
+    """Threads that run jobs while further jobs are still being created."""
 
     def __init__(self) -> None:
         self._failure: BaseException | None = None
@@ -40,7 +40,7 @@ class Crew:
         self._others: list[threading.Thread] = []
 
     def add(self, jobs: Iterable[Job], others: int) -> None:
-        """Give out more jobs, which at least `others` threads begin with at once."""
+        """Add jobs; at least `others` threads start with them at once."""
         with self._changed:
             self._waiting.extend(jobs)
             self._changed.notify_all()
@@ -49,7 +49,7 @@ class Crew:
             self._others[-1].start()
 
     def finish(self) -> None:
-        """Help until all jobs are done. Raises what a job has raised; those that were not begun by then are not."""
+        """Help until all jobs are done. Raises the exception of a failed job; waiting jobs are then dropped."""
         with self._changed:
             self._complete = True
             self._changed.notify_all()
@@ -60,14 +60,14 @@ class Crew:
             raise self._failure
 
     def abandon(self) -> None:
-        """Begin no more jobs, and do not wait for those that were."""
+        """Start no more jobs, and do not wait for the running ones."""
         with self._changed:
             self._complete = self._abandoned = True
             self._waiting.clear()
             self._changed.notify_all()
 
     def _work(self) -> None:
-        """Take jobs until there will be no more: none is waiting, and none is running that could leave more."""
+        """Run jobs until none is waiting, and none is running that could return more."""
         while True:
             with self._changed:
                 while not self._waiting and (self._running or not self._complete):

@@ -1,8 +1,8 @@
-"""LLVM, in the shared library of llvmlite's wheel: read text, optimise, link, make objects and assembly.
+"""LLVM, through the shared library of llvmlite's wheel: parse, optimise, link, emit objects and assembly.
 
-llvmlite's own Python modules are not imported. That takes four times as long as loading the library, and they hold a
-lock during each call, so that threads could not make code at the same time. A `Context` and its modules belong to one
-thread at a time; contexts know nothing of each other.
+llvmlite's own Python modules are not imported. Importing them takes four times as long as loading the library, and they
+hold a lock during each call, so threads could not generate code concurrently. A `Context` and its modules belong to one
+thread at a time; contexts are independent.
 """
 
 from __future__ import annotations
@@ -81,30 +81,30 @@ _LONG = (
     "LinkModules", "ParseAssembly", "PrintModuleToString", "RunNewModulePassManager", "TargetMachineEmitToMemory",
     "VerifyModule",
 )  # fmt: skip
-"""Functions that let other threads use Python meanwhile. To get it back takes milliseconds where they are busy with it,
-so that the others, which take microseconds, keep it."""
+"""Functions that are called without the GIL. Getting it back takes milliseconds when other threads run Python code, so
+all other functions, which take microseconds, are called with the GIL held."""
 _INTERNAL = 8
 
 
 class LLVMError(Exception):
-    """What LLVM says against a module."""
+    """A diagnostic of LLVM about a module."""
 
 
 class _Library:
-    """The functions, each with its signature, and LLVM made ready."""
+    """The functions with their signatures, after the initialization of LLVM."""
 
     def __init__(self) -> None:
         path = _path()
-        loaded = ctypes.CDLL(path)  # without Python, which the first time takes long
+        loaded = ctypes.CDLL(path)  # releases the GIL: the first time takes long
         quick = ctypes.PyDLL(path)
         for name, (result, arguments) in _SIGNATURES.items():
             function = getattr(loaded if name in _LONG else quick, f"LLVMPY_{name}")
             function.restype, function.argtypes = result, arguments
             setattr(self, name, function)
-        # Checks that arrays do not overlap are made in front of each inner loop: in front of the loops around it, they
-        # compare all rows that are met, which overlap as soon as the rows of one array are combined.
+        # Checks that arrays do not overlap are emitted before each inner loop: hoisted out of the outer loops, they
+        # would compare the hull of all rows, which overlap if rows of one array are combined.
         self.SetCommandLine(b"mlirml", b"-hoist-runtime-checks=false")
-        # A choice of what memory holds stays one, where a branch would be: `ids[n] = i if found else ids[n]`.
+        # A select between a loaded value and another stays a cmov, not a branch: `ids[n] = i if found else ids[n]`.
         self.SetCommandLine(b"mlirml", b"-x86-cmov-converter-force-mem-operand=false")
         self.InitializeNativeTarget()
         self.InitializeNativeAsmPrinter()
@@ -113,11 +113,11 @@ class _Library:
         raise AttributeError(f"the table of signatures lacks {name}")
 
     def text(self, function: Any, *arguments: Any) -> str:
-        """The text that a function writes behind its arguments."""
+        """The string that a function returns through its last argument."""
         return self.checked(function, *arguments)[1]
 
     def checked(self, function: Any, *arguments: Any) -> tuple[Any, str]:
-        """The result of a function and the text, often an error, that it writes behind its arguments."""
+        """The result of a function, and the string, often an error, that it returns through its last argument."""
         out = c_char_p()
         result = function(*arguments, byref(out))
         text = (out.value or b"").decode()
@@ -144,27 +144,27 @@ def _loaded() -> _Library:
 
 
 def library() -> _Library:
-    """The library, loaded when first needed, and once: its options may not be set twice."""
+    """The library, loaded at first use, and once: its options may not be set twice."""
     with _LOADING:
         return _loaded()
 
 
 @cache
 def host_cpu() -> str:
-    """LLVM's name of this CPU."""
+    """LLVM's name for this CPU."""
     lib = library()
     return lib.text(lib.GetHostCPUName)
 
 
 @cache
 def host_features() -> str:
-    """LLVM's list of what this CPU can do, sorted by name: `+avx2,-amx-tile,...`."""
+    """LLVM's list of the features of this CPU, sorted by name: `+avx2,-amx-tile,...`."""
     lib = library()
     return ",".join(sorted(lib.text(lib.GetHostCPUFeatures).split(","), key=lambda feature: feature[1:]))
 
 
 class Machine:
-    """Makes position independent code for one CPU. Use it in one thread only."""
+    """A target machine for one CPU, with position independent code. Use it in one thread only."""
 
     def __init__(self, cpu: str, features: str, level: int) -> None:
         lib = self._lib = library()
@@ -182,9 +182,9 @@ class Machine:
         self._builders: dict[tuple[bool, bool, bool] | None, int] = {}
 
     def builder(self, options: tuple[bool, bool, bool] | None = None) -> int:
-        """A pass builder, made once: llvmlite does not free the callbacks of one (1.5 KB).
+        """A pass builder, made once: llvmlite leaks the callbacks of each (1.5 KB).
 
-        `options` says whether loops are vectorised, blocks are, and loops unrolled; None for LLVM's choice.
+        `options` are the flags for loop vectorisation, SLP vectorisation and unrolling; None for LLVM's defaults.
         """
         if options not in self._builders:
             lib, tuning = self._lib, self._lib.CreatePipelineTuningOptions()
@@ -199,7 +199,7 @@ class Machine:
         return self._builders[options]
 
     def dispose(self) -> None:
-        """Free it."""
+        """Free the target machine."""
         for builder in self._builders.values():
             self._lib.DisposePassBuilder(builder)
         self._lib.DisposeTargetMachine(self.ref)
@@ -210,7 +210,7 @@ _IDLE: dict[tuple[str, str, int], list[Machine]] = {}
 
 @contextmanager
 def machine_for(cpu: str, features: str, level: int) -> Iterator[Machine]:
-    """A machine of this thread's own, which others get later: to make the tables of a processor takes 2 ms."""
+    """A target machine of this thread, cached for later users: making the tables of a processor takes 2 ms."""
     idle = _IDLE.setdefault((cpu, features, level), [])
     try:
         machine = idle.pop()
@@ -225,7 +225,7 @@ def machine_for(cpu: str, features: str, level: int) -> Iterator[Machine]:
 
 
 class Context:
-    """Holds modules, and disposes of them at its end. Type names depend on what was read in the same one before."""
+    """Owns modules, and disposes of them at exit. Type names depend on what was parsed earlier in the same context."""
 
     def __init__(self) -> None:
         self._lib = library()
@@ -235,7 +235,9 @@ class Context:
         self._ref = self._lib.ContextCreate()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self, exception_type: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
         for module in self._modules:
             if module.ref:
                 self._lib.DisposeModule(module.ref)
@@ -282,29 +284,29 @@ class Module:
         self._lib.DisposeNewModulePassManger(manager)
 
     def link_in(self, other: Module) -> None:
-        """Take over the functions of another module of the same context, which is no more after that."""
+        """Move the functions of another module of the same context into this one; the other is consumed."""
         ref, other.ref = other.ref, 0
         failed, problem = self._lib.checked(self._lib.LinkModules, self.ref, ref)
         if failed:
             raise LLVMError(problem)
 
     def hide(self, but: Iterable[str]) -> None:
-        """Make all functions internal but for these, if it has one of them."""
+        """Make all functions but these internal, if the module defines one of them."""
         shown, defined = set(but), self._defined()
         if shown & defined.keys():
             for name in defined.keys() - shown:
                 self._lib.SetLinkage(defined[name], _INTERNAL)
 
     def hurry(self, names: Collection[str]) -> None:
-        """Make plain code for these functions, which takes a third of the time."""
+        """Do not optimise these functions, which takes a third of the time."""
         lib = self._lib
-        kinds = [lib.GetEnumAttributeKindForName(name, len(name)) for name in (b"noinline", b"optnone")]
+        attributes = [lib.GetEnumAttributeKindForName(name, len(name)) for name in (b"noinline", b"optnone")]
         for name, function in self._defined().items():
-            for kind in kinds if name in names else ():
-                lib.AddFunctionAttr(function, kind)
+            for attribute in attributes if name in names else ():
+                lib.AddFunctionAttr(function, attribute)
 
     def _defined(self) -> dict[str, int]:
-        """The functions that have bodies."""
+        """The functions with bodies."""
         lib, defined = self._lib, {}
         functions = lib.ModuleFunctionsIter(self.ref)
         while function := lib.FunctionsIterNext(functions):
@@ -314,7 +316,7 @@ class Module:
         return defined
 
     def emit(self, *, assembly: bool = False) -> bytes:
-        """The object or the assembly. Changes the module: it can be done once."""
+        """The object or the assembly. Changes the module, so it can be called once."""
         lib = self._lib
         buffer, problem = lib.checked(lib.TargetMachineEmitToMemory, self.machine.ref, self.ref, not assembly)
         if not buffer:

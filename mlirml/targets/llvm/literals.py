@@ -34,33 +34,33 @@ def rewrite_float_literals(text: str) -> str:
 
 
 def _rewrite_line(line: str) -> str:
-    kind = ""
+    type_name = ""
 
     def swap(match: re.Match[str]) -> str:
-        nonlocal kind
+        nonlocal type_name
         word, number = match.groups()
         if word:
-            kind = word
-        elif number and kind:
-            return float_literal(kind, number)
+            type_name = word
+        elif number and type_name:
+            return float_literal(type_name, number)
         return match.group()
 
     return _TOKEN.sub(swap, line)
 
 
 @lru_cache(maxsize=1 << 16)
-def float_literal(kind: str, text: str) -> str:
+def float_literal(type_name: str, text: str) -> str:
     """One literal of LLVM 24 in the hexadecimal form that LLVM 22 reads.
 
     >>> float_literal("float", "1.000000e-01"), float_literal("half", "-inf")
     ('0x3FB99999A0000000', '0xHFC00')
     """
-    bits = float_bits(kind, text)
-    if kind == "half":
+    bits = float_bits(type_name, text)
+    if type_name == "half":
         return f"0xH{bits:04X}"
-    if kind == "bfloat":
+    if type_name == "bfloat":
         return f"0xR{bits:04X}"
-    if kind == "double":
+    if type_name == "double":
         return f"0x{bits:016X}"
     if bits >> 23 & 0xFF == 0xFF:  # a conversion to double would quiet a signalling NaN
         return f"0x{bits >> 31 << 63 | 0x7FF << 52 | (bits & 0x7FFFFF) << 29:016X}"
@@ -68,9 +68,9 @@ def float_literal(kind: str, text: str) -> str:
     return f"0x{_double_bits(value):016X}"
 
 
-def float_bits(kind: str, text: str) -> int:
+def float_bits(type_name: str, text: str) -> int:
     """The bits of a literal of LLVM 24 as a `half`, `bfloat`, `float` or `double`."""
-    exponent, mantissa = _LAYOUT[kind]
+    exponent, mantissa = _LAYOUT[type_name]
     digits = text.lstrip("+-")
     sign = text.startswith("-") << (exponent + mantissa)
     top = ((1 << exponent) - 1) << mantissa
@@ -83,9 +83,9 @@ def float_bits(kind: str, text: str) -> int:
     if "nan(" in digits:  # `nan` sets the quiet bit on top of the payload, `snan` does not
         payload = int(digits[digits.index("(") + 1 : -1], 16)
         return sign | top | payload | (digits[0] == "n") << (mantissa - 1)
-    if kind == "double":
+    if type_name == "double":
         return sign | _double_bits(float(digits))
-    if kind == "float" and (bits := _fast_single(digits)) is not None:
+    if type_name == "float" and (bits := _fast_single(digits)) is not None:
         return sign | bits
     from fractions import Fraction  # 3 ms, and few literals need it
 
@@ -98,7 +98,7 @@ def _double_bits(value: float) -> int:
 
 
 def _fast_single(digits: str) -> int | None:
-    """Decimal -> double -> f32 bits, or None where the double may hide on which side of a tie the decimal lies."""
+    """Decimal -> double -> f32 bits, or None if the double is so near a tie that double rounding may be wrong."""
     value = float(digits)
     near_tie = abs((_double_bits(value) & (1 << 29) - 1) - (1 << 28)) <= 1
     if near_tie or not 2.0**-126 <= value < 2.0**127:
@@ -108,7 +108,7 @@ def _fast_single(digits: str) -> int | None:
 
 
 def _round_exactly(value: Fraction, exponent: int, mantissa: int) -> int:
-    """Round a non-negative rational to the nearest IEEE number, ties to even; give its bits."""
+    """The bits of the IEEE number nearest to a non-negative rational, ties to even."""
     bias = (1 << exponent - 1) - 1
     if value == 0:
         return 0
@@ -117,6 +117,6 @@ def _round_exactly(value: Fraction, exponent: int, mantissa: int) -> int:
     if two**power > value:
         power -= 1
     power = max(power, 1 - bias)
-    units = round(value / two ** (power - mantissa))  # round() of a Fraction goes to even
+    units = round(value / two ** (power - mantissa))  # of a Fraction: to nearest, ties to even
     # A carry out of the mantissa runs into the exponent field, which is what rounding up to the next power means.
     return min(((power + bias - 1) << mantissa) + units, ((1 << exponent) - 1) << mantissa)

@@ -1,9 +1,9 @@
-"""Splits LLVM IR text into functions that LLVM's vectorisers have work in, and functions that are vector code already.
+"""Splits LLVM IR text into functions for LLVM's vectorisers, and functions that are vector code already.
 
-Kernels of contractions and convolutions come as vector operations, in the order in which they shall run. Of LLVM's
-default passes, which take as long as the generation of code, nothing helps them but what cleans up. Long modules are
-cut into pieces, which threads make code for at the same time: before they are optimised where not all functions call
-each other, or else afterwards.
+Kernels of contractions and convolutions are emitted as vector operations, in the order in which they should execute.
+Among LLVM's default passes, which take as long as code generation, only cleanups help them. Long modules are split into
+pieces, which threads compile concurrently: before they are optimised if not all functions call each other, or else
+afterwards.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from mlirml.core.dataclass import dataclass
 _DEFINE = re.compile(r"define (?:(?:internal|private) )?(?P<rest>.*@(?P<name>[\w.$-]+)\(.*) \{")
 _NAME = re.compile(r"@([\w.$-]+)")
 _CALLED = re.compile(r"@([\w.$-]+)\(")
-# Two patterns with a fixed beginning, which Python finds ten times as quickly as one with alternatives.
+# Two patterns with a fixed beginning: Python matches them ten times as quickly as one with alternatives.
 _SCALAR_VALUE = re.compile(
     r" = (?:phi (?:float|double|half|bfloat)\b|(?:load|atomicrmw|cmpxchg)(?: volatile| atomic)? i\d)"
 )
 _SCALAR_STORE = re.compile(r"store (?:volatile |atomic )?(?:float|double|half|bfloat|i\d)")
 _FIELD_STORE = re.compile(r"(%[\w.]+) = getelementptr \{.*\n *store .*, ptr \1\b")
-"""A number stored among the arguments of a parallel loop, which is nothing to vectorise."""
+"""A store of a scalar to the argument struct of a parallel loop, which cannot be vectorised."""
 _CALL = re.compile(r" call (?!void)[^@\n]*@([\w.$-]+)\(")
 _GLOBAL = re.compile(r"^@.*? = (?P<linkage>\w+)(?P<rest>.*)", re.MULTILINE)
 _LABEL = re.compile(r"(\d+):")
@@ -30,13 +30,13 @@ _JUMP = re.compile(r" label %(\d+)")
 _COMPUTES = re.compile(r"<\d+ x | switch | (?:load|store) (?:float|double|half|bfloat)\b")
 _KERNEL = re.compile(r" call [^@\n]*@(?!llvm\.)")
 _PIECE_LINES = 250
-_MOST_PIECES = 2  # each one costs 5 % more work
+_MOST_PIECES = 2  # each piece adds 5 % of work
 _LEAST_SHARE = 0.2
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Two modules that make one when they are linked: `vectors` is vector code already. An empty text is no module."""
+    """Two modules that are linked into one: `vectors` is vector code already. An empty text means no module."""
 
     vectors: str
     others: str
@@ -54,9 +54,9 @@ class _Function:
 
 
 def split(text: str) -> Parts:
-    """The two parts of a module. A function of one part that the other names is visible outside of its part.
+    """The two parts of a module. A function of one part that the other calls gets external linkage.
 
-    A module with anything unusual is not taken apart: all of it is `others`.
+    A module of a form that this file does not recognize is not split: all of it is `others`.
     """
     found = _functions(text.splitlines())
     if found is None or "@llvm.compiler.used" in text:
@@ -65,7 +65,7 @@ def split(text: str) -> Parts:
     if not _can_be_repeated(rest):
         return Parts("", text)
     others = [function for function in functions if not function.is_vector_code]
-    for function in others:  # what computes numbers for loops is inlined and vectorised with them
+    for function in others:  # scalar functions are inlined into loops and vectorised with them
         called = set(_CALL.findall(function.text))
         others += [f for f in functions if f.name in called and not f.has_loops and f not in others]
     vectors = [function for function in functions if function not in others]
@@ -75,9 +75,9 @@ def split(text: str) -> Parts:
 
 
 def drivers(text: str) -> frozenset[str]:
-    """The names of the functions that only compute places and sizes, and call others in each round of each loop.
+    """The names of the functions whose loops only compute indices and sizes, and call others in each iteration.
 
-    What they call takes hundreds of times as long as they do, however they are made.
+    Their callees run hundreds of times as long, so their own code need not be fast.
     """
     found = _functions(text.splitlines())
     return frozenset(f.name for f in found[0] if _only_calls(f)) if found is not None else frozenset()
@@ -104,15 +104,15 @@ def _only_calls(function: _Function) -> bool:
         elif " call " in line:
             calls += _KERNEL.search(line) is not None
         elif line.startswith("  br ") and any(begins.get(target) == calls for target in _JUMP.findall(line)):
-            return False  # a round without a call
+            return False  # an iteration without a call
     return calls > 0
 
 
 def pieces(text: str, *, optimised: bool = False) -> list[str]:
-    """A module as several of about the same length, if it is long.
+    """A module, split into pieces of about the same length if it is long.
 
-    Functions that call each other stay together, to be inlined, unless the module is optimised already. How many pieces
-    there are depends on nothing but the text: the same text must give the same code on every machine.
+    Functions that call each other stay together, to be inlined, unless the module is optimised already. The number of
+    pieces depends only on the text: the same text must give the same code on every machine.
     """
     lines = text.splitlines()
     count = min(len(lines) // _PIECE_LINES, _MOST_PIECES)
@@ -137,7 +137,7 @@ def _length(functions: Iterable[_Function]) -> int:
 
 
 def _callers_with_callees(functions: Iterable[_Function]) -> list[list[_Function]]:
-    """The functions in groups, none of which calls one of another group: it may know its address."""
+    """The functions in groups, none of which calls, or takes the address of, a function of another group."""
     groups: list[list[_Function]] = []
     for function in functions:
         joined = [function]
@@ -149,12 +149,12 @@ def _callers_with_callees(functions: Iterable[_Function]) -> list[list[_Function
 
 
 def _can_be_repeated(rest: str) -> bool:
-    """True if every global variable is a constant of the module's own."""
+    """True if every global variable is a private constant, which each piece may define."""
     return all(m["linkage"] in ("private", "internal") and " constant " in m["rest"] for m in _GLOBAL.finditer(rest))
 
 
 def _functions(lines: Iterable[str]) -> tuple[list[_Function], str] | None:
-    """The functions of a module, and all other lines; None for text that LLVM has not printed itself."""
+    """The functions of a module, and all other lines; None for text that LLVM has not printed."""
     functions: list[_Function] = []
     rest: list[str] = []
     body: list[str] = []

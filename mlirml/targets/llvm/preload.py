@@ -1,7 +1,7 @@
 """Loads the libraries of MLIR and LLVM in a thread, while Python traces the function and imports the compiler.
 
-To load and link them takes a tenth of a small compilation, in which Python has nothing to do: `ctypes` lets go of the
-interpreter, which an import of the bindings would hold all the time.
+Loading and linking them takes a tenth of a small compilation, without any Python code: `ctypes` releases the GIL, which
+an import of the bindings would hold all the time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BINDINGS = ("_mlir_libs", "libTorchMLIRAggregateCAPI.so")
 
 @cache
 def begin() -> None:
-    """Start, once, where there is a processor for it. What cannot be loaded is reported by the import that needs it."""
+    """Start the thread, once, if there is a second processor. The later import reports missing libraries."""
     if thread_count() > 1:
         threading.Thread(target=_load, name="mlirml-preload", daemon=True).start()
 

@@ -1,4 +1,4 @@
-"""PTX for NVIDIA's processors, by llvmlite, with libdevice where the wheel that brings it is installed."""
+"""PTX for NVIDIA's processors, by llvmlite, with libdevice if a wheel that contains it is installed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mlirml.errors import InternalError, TargetError
 
 TRIPLE = "nvptx64-nvidia-cuda"
 ARCHITECTURES = {"sm_80": 80, "sm_86": 80, "sm_89": 81, "sm_90": 80, "sm_100": 86, "sm_120": 87}
-"""The processors that code is generated for, with the version of PTX that each needs."""
+"""The architectures that code is generated for, with the PTX version that each needs."""
 
 
 @dataclass(frozen=True)
 class Assembled:
-    """What `ptxas` made: the cubin, and for each kernel its registers, spilled bytes and shared memory."""
+    """The output of `ptxas`: the cubin, and for each kernel its registers, spilled bytes and shared memory."""
 
     cubin: bytes
     registers: dict[str, int]
@@ -33,7 +33,7 @@ class Assembled:
 def to_ptx(text: str, architecture: str = "sm_80") -> str:
     """PTX of LLVM IR text for an architecture of `ARCHITECTURES`.
 
-    Raises `TargetError` for another architecture, or where the text calls libdevice and there is none.
+    Raises `TargetError` for another architecture, or if the text calls libdevice and it is not installed.
     """
     if architecture not in ARCHITECTURES:
         known = ", ".join(ARCHITECTURES)
@@ -65,7 +65,7 @@ def _machine(architecture: str) -> llvmlite.TargetMachine:
 
 
 def _link_libdevice(module: llvmlite.ModuleRef, context: llvmlite.ContextRef) -> None:
-    """Link what is called of libdevice; everything of it becomes internal, so that only what is used stays."""
+    """Link the functions of libdevice that the module calls, with internal linkage, so that unused ones are removed."""
     path = libdevice()
     if path is None:
         raise TargetError(
@@ -82,29 +82,29 @@ def _link_libdevice(module: llvmlite.ModuleRef, context: llvmlite.ContextRef) ->
 
 
 def _toolkits() -> Iterator[Path]:
-    """The folders of NVIDIA's wheels that may hold tools."""
+    """The folders of NVIDIA's wheels that may contain tools."""
     spec = importlib.util.find_spec("nvidia")
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        yield from sorted(Path(place).glob("cu*"))
-        yield Path(place) / "cuda_nvcc"
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        yield from sorted(Path(folder).glob("cu*"))
+        yield Path(folder) / "cuda_nvcc"
 
 
 @cache
 def libdevice() -> Path | None:
-    """The bitcode of NVIDIA's elementary functions, if a wheel brings it."""
+    """The bitcode of NVIDIA's elementary functions, if a wheel contains it."""
     found = [path for folder in _toolkits() for path in folder.glob("nvvm/libdevice/libdevice.*.bc")]
     return found[0] if found else None
 
 
 @cache
 def assembler() -> Path | None:
-    """NVIDIA's assembler `ptxas`, if a wheel brings it."""
+    """NVIDIA's assembler `ptxas`, if a wheel contains it."""
     found = [path for folder in _toolkits() for path in folder.glob("bin/ptxas")]
     return found[0] if found else None
 
 
 def assemble(ptx: str, architecture: str) -> Assembled:
-    """A cubin of PTX; raises `InternalError` where the assembler refuses it, `TargetError` where there is none."""
+    """Assemble PTX into a cubin; raises `InternalError` if `ptxas` rejects it, `TargetError` if `ptxas` is missing."""
     tool = assembler()
     if tool is None:
         raise TargetError("there is no `ptxas`", help="pip install nvidia-cuda-nvcc")
@@ -119,7 +119,7 @@ def assemble(ptx: str, architecture: str) -> Assembled:
 
 
 def _report(text: str) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
-    """Registers, spilled bytes and shared memory of each kernel, from what `ptxas -v` says."""
+    """Registers, spilled bytes and shared memory of each kernel, parsed from the output of `ptxas -v`."""
     registers, spills, shared = {}, {}, {}
     for part in text.split("Compiling entry function '")[1:]:
         name = part.partition("'")[0]

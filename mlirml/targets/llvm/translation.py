@@ -1,4 +1,4 @@
-"""LLVM IR of a module in the llvm dialect, by MLIR's C API: the binding does not free the text that it copies."""
+"""Translation of a module in the llvm dialect to LLVM IR, by MLIR's C API: the Python binding leaks the text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FUNCTIONS = {
 
 @cache
 def _library() -> Any:
-    """The library that the bindings have loaded, called with the GIL as they call it: diagnostics are Python's."""
+    """The library that the bindings have loaded, called while holding the GIL: diagnostic handlers are Python code."""
     spec = importlib.util.find_spec("torch_mlir")
     (folder, *_) = (spec.submodule_search_locations or [""]) if spec is not None else [""]
     library = ctypes.PyDLL(os.path.join(folder, *_LIBRARY))

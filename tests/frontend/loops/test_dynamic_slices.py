@@ -1,4 +1,4 @@
-"""Slices whose length is known only when the program runs."""
+"""Slices whose length is known only at run time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`for` over ranges: bounds, steps, what is carried, what is there behind the loop."""
+"""`for` over ranges: bounds, steps, what is carried, what is there after the loop."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`np.quantile` and `np.percentile` for shares that are known only when the program runs."""
+"""`np.quantile` and `np.percentile` for shares that are known only at run time."""
 
 from __future__ import annotations
 

@@ -47,13 +47,13 @@ def turned(x: Any, v: Any, w: Any) -> Any:
 def test_gradients_give_the_numbers_of_the_reference(
     function: Callable[..., Any], some: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    match, built = recompute_elements.match_kept, []
+    match, built = recompute_elements.match_recomputation, []
 
-    def always(op: Any, places: Any, costly: Any, least: int) -> recompute_elements.Kept:
+    def always(op: Any, places: Any, costly: Any, least: int) -> recompute_elements.Recomputation:
         built.append(match(op, places, costly, 1))
         return built[-1]
 
-    monkeypatch.setattr(recompute_elements, "match_kept", always)
+    monkeypatch.setattr(recompute_elements, "match_recomputation", always)
     arguments = [0.5 * RNG.standard_normal(shape) for shape in ((9, 5), (5, 12), (12, 5))]
     gradient = ml.value_and_grad(function, (0, 1, 2))
     expected = ml.compile(gradient, target="reference")(*arguments)

@@ -22,7 +22,7 @@ from mlirml.targets.cpu import cpu_target, kernel_pipeline
 from mlirml.targets.llvm import early_kernels as ahead
 from mlirml.targets.llvm.codegen import CodegenOptions, ObjectBuilder
 from mlirml.targets.llvm.early_kernels import take_kernels
-from mlirml.targets.llvm.job_pool import Crew
+from mlirml.targets.llvm.job_pool import JobPool
 from mlirml.targets.machine import processor
 
 KERNELS = """
@@ -181,9 +181,9 @@ def test_a_kernel_keeps_the_names_that_others_have_too() -> None:
 
 def test_a_failure_ends_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     function, args = PROGRAMS["layers"]
-    begun: list[Crew] = []
-    add = Crew.add
-    monkeypatch.setattr(Crew, "add", lambda crew, *given: begun.append(crew) or add(crew, *given))  # type: ignore[func-returns-value]
+    begun: list[JobPool] = []
+    add = JobPool.add
+    monkeypatch.setattr(JobPool, "add", lambda crew, *given: begun.append(crew) or add(crew, *given))  # type: ignore[func-returns-value]
 
     def fail(module: Any, *_: Any) -> None:
         raise LoweringError("no")

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from mlirml.core.config import config
-from mlirml.targets.llvm.job_pool import Crew, Job, run_jobs, thread_count
+from mlirml.targets.llvm.job_pool import Job, JobPool, run_jobs, thread_count
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
@@ -54,7 +54,7 @@ def test_jobs_come_one_after_the_other(others: int) -> None:
         first.set()
         return []
 
-    crew = Crew()
+    crew = JobPool()
     crew.add([lambda: job(0)], others)
     assert first.wait(timeout=30 if others else 0) is bool(others)  # without other threads, when all are there
     crew.add([lambda: job(1), lambda: job(2)], others)
@@ -71,7 +71,7 @@ def test_abandoned_jobs_are_not_begun() -> None:
         abandoned.wait(timeout=30)
         return [lambda: done.append("left behind") or []]  # type: ignore[func-returns-value]
 
-    crew = Crew()
+    crew = JobPool()
     crew.add([job, lambda: done.append("waiting") or []], 1)  # type: ignore[func-returns-value]
     assert begun.wait(timeout=30)
     crew.abandon()

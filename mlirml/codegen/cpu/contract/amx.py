@@ -1,13 +1,14 @@
-"""The kernel of packed panels for bf16 in tile registers (AMX).
+"""The kernel of packed bf16 panels with tile registers (AMX).
 
-A tile register holds 16 rows of 64 bytes. An instruction adds the product of a tile of a, 16 rows and 32 columns of
-bf16, with one of b, 16 words of two neighbours along k in each of 16 columns, to a tile of 16 x 16 sums in f32. Panels
-of b are packed as for pairs of bf16, [k / 2][columns], and panels of a as [k / 32][rows][16 words]. Along k both end
-with zeros up to a multiple of 32. Denormal numbers count as zeros, and sums are rounded to nearest even, as by the
-instruction for pairs of bf16. (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18.)
+A tile register has 16 rows of 64 bytes. An instruction adds the product of a tile of a, 16 rows and 32 columns of bf16,
+and a tile of b, 16 words of two elements adjacent along k in each of 16 columns, to a tile of 16 x 16 f32 accumulators.
+Panels of b are packed as for bf16 pairs, [k / 2][columns], and panels of a as [k / 32][rows][16 words]. Along k both
+are padded with zeros to a multiple of 32. Denormals are flushed to zero, and sums are rounded to nearest even, as by
+the instruction for bf16 pairs. (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, chapter 18.)
 
-The registers are named in the code: LLVM's own choice of them would configure them at each call. Every thread
-configures them before it multiplies and gives them up afterwards, so that nothing depends on what ran there before.
+The registers are fixed in the code: LLVM's register allocation would configure them at each call. Every thread
+configures them before it multiplies and releases them afterwards, so that the result does not depend on earlier code of
+the thread.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from mlirml.codegen.cpu.contract.tile import Work
 from mlirml.codegen.cpu.emitter import Emitter, Index, vector
 
 _ROWS = 16
-"""Of a tile register; so many words of four bytes are in each."""
+"""The rows of a tile register, and its 4-byte words per row."""
 
 
 class AmxKernel(PanelKernel):
-    """Writes one kernel."""
+    """Emits one kernel."""
 
     def _product_function(self) -> tuple[str, str]:
         return product_function(self.schedule.mr, self.schedule.nr)
@@ -41,7 +42,7 @@ class AmxKernel(PanelKernel):
     def _multiply(self, work: Work, first: Index, tiles: Index, end: Index | None = None) -> None:
         self.frame.call(self._share(configure_function()), [], [])
         super()._multiply(work, first, tiles, end)
-        # The system need not save registers that are given up.
+        # The system need not save released registers at a context switch.
         self.e.do('llvm.call_intrinsic "llvm.x86.tilerelease"() : () -> ()')
 
     def _fill_tile_from(self, a: tuple[str, Index], b: tuple[str, Index], work: Work, copies: Copies | None) -> None:
@@ -49,20 +50,20 @@ class AmxKernel(PanelKernel):
 
 
 def configure_function() -> tuple[str, str]:
-    """All eight registers hold 16 rows of 64 bytes: name and text."""
+    """The function that configures all eight registers with 16 rows of 64 bytes: name and text."""
     content = [1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[_ROWS] * 8, *[0] * 8]
     e = Emitter()
     memory = "memref<64xi8>"
-    place = e.let(f"memref.alloca() {{alignment = 64 : i64}} : {memory}")
+    config = e.let(f"memref.alloca() {{alignment = 64 : i64}} : {memory}")
     value = e.let(f"arith.constant dense<{content}> : vector<64xi8>")
-    e.do(f"vector.store {value}, {place}[{e.at(0)}] : {memory}, vector<64xi8>")
-    address = _address(e, place, memory)
+    e.do(f"vector.store {value}, {config}[{e.at(0)}] : {memory}, vector<64xi8>")
+    address = _address(e, config, memory)
     e.do(f'llvm.call_intrinsic "llvm.x86.ldtilecfg"({_pointer(e, Index(((address, 1),)))}) : (!llvm.ptr) -> ()')
     return finish(e, "contract_configure_tiles", [])
 
 
-def _address(e: Emitter, name: str, kind: str) -> str:
-    return e.let(f"memref.extract_aligned_pointer_as_index {name} : {kind} -> index")
+def _address(e: Emitter, name: str, type_: str) -> str:
+    return e.let(f"memref.extract_aligned_pointer_as_index {name} : {type_} -> index")
 
 
 def _pointer(e: Emitter, address: Index) -> str:
@@ -74,7 +75,7 @@ def _pointer(e: Emitter, address: Index) -> str:
 def product_function(mr: int, nr: int) -> tuple[str, str]:
     """tile[mr][nr] = the product of two packed panels: name and text.
 
-    It takes a, where its panel starts, the same of b, how many words along k, and the tile.
+    Its parameters are a, the offset of its panel, the same of b, the number of words along k, and the tile.
     """
     e = Emitter()
     down, across = mr // _ROWS, nr // _ROWS
@@ -113,19 +114,19 @@ def pack_function(
 ) -> tuple[str, str]:
     """room[k / 32][0..width][16 words] = rows of an operand: name and text.
 
-    `way` is "squares" where rows are contiguous along k, else "rows", and `casts` are the conversions to bf16. The
-    parameters are as of the function of the same name in `contract_shared.py`.
+    `way` is "squares" if rows are contiguous along k, else "rows", and `casts` are the conversions to bf16. The
+    parameters are those of the function of the same name in `shared.py`.
     """
     e = Emitter()
-    reader = Reader(e, source, casts, computed, words=True)
+    reader = Reader(e, source, casts, computed, zero_masked=True)
     (_pack_rows if way == "squares" else _pack_columns)(reader, width, whole)
     name = f"contract_pack_tiles_{way}_{source}{named(casts)}_{width}" + ("_whole" if whole else "")
     name += computed.mark if computed else ""
     parameters = [f"%a: memref<{source}>"]
     parameters += [f"%{name}: index" for name in ("a_at", "row_step", "k_step", "rows", "size")]
     parameters += ["%room: memref<i32>", "%room_at: index"]
-    for number, (kind, _, _) in enumerate(computed.inputs if computed else ()):
-        parameters += [f"%x{number}: memref<{kind}>", f"%x{number}_at: index"]
+    for number, (type_, _, _) in enumerate(computed.inputs if computed else ()):
+        parameters += [f"%x{number}: memref<{type_}>", f"%x{number}_at: index"]
     return finish(e, name, parameters)
 
 
@@ -134,7 +135,7 @@ def _half(e: Emitter, k: Index) -> Index:
 
 
 def _pack_rows(reader: Reader, width: int, whole: bool) -> None:
-    """Rows are contiguous along k: 32 elements of each are copied at a time. Rows that are missing repeat the last."""
+    """Rows contiguous along k: 32 elements of each are copied at a time. Missing rows repeat the last one."""
     e, there = reader.e, any_view(reader.e, "%room", "i32")
     size, last = symbol("%size"), symbol("%rows") - 1
     with e.loop(0, size, TILE_K, "k") as k:
@@ -148,7 +149,7 @@ def _pack_rows(reader: Reader, width: int, whole: bool) -> None:
 
 
 def _pack_columns(reader: Reader, width: int, whole: bool) -> None:
-    """Rows are neighbours: pairs of columns are joined, and squares of 16 x 16 words transposed."""
+    """Adjacent rows: pairs of columns are interleaved, and squares of 16 x 16 words transposed."""
     e, there = reader.e, any_view(reader.e, "%room", "i32")
     size = symbol("%size")
     with e.loop(0, size, TILE_K, "k") as k, e.loop(0, width, _ROWS, "square") as first:

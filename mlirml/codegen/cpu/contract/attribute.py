@@ -1,4 +1,4 @@
-"""The schedule of a contraction as its attribute `mlirml.schedule`, for users to see and to override."""
+"""The schedule of a contraction as its attribute `mlirml.schedule`, which users can read and override."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULTS: dict[str, Any] = {field.name: field.default for field in fields(Sched
 
 
 def to_attribute(schedule: Schedule) -> mlir.Attribute:
-    """The attribute, without fields that have their default."""
+    """The attribute, without fields that have their default value."""
     shown = []
     for name, default in _DEFAULTS.items():
         value = getattr(schedule, name)
@@ -26,7 +26,7 @@ def to_attribute(schedule: Schedule) -> mlir.Attribute:
 
 
 def read_fields(op: mlir.Operation) -> dict[str, Any]:
-    """The fields that an operation's attribute gives; none without one. Raises `LoweringError` for what is no field."""
+    """The fields of an operation's attribute; none without one. Raises `LoweringError` for unknown fields."""
     if NAME not in op.attributes:
         return {}
     found: dict[str, Any] = {}

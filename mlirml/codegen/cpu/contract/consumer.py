@@ -1,8 +1,8 @@
-"""The elementwise consumer of a contraction: finds it, and reads it as the epilogue of a kernel.
+"""The elementwise consumer of a contraction, read as the epilogue of a kernel.
 
 A consumer is a `linalg.generic` on memrefs after the contraction that reads each of its results once, at one point of
-its loops. It can be computed tile by tile when the contraction may be exchanged with all that is in between, and when
-what the consumer writes is no operand of the contraction.
+its loops. It can be computed tile by tile if the contraction may be reordered with all operations in between, and if
+the consumer does not write an operand of the contraction.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
 _NEAR = 32
-"""A consumer further away than this many operations is not looked for."""
+"""A consumer further away than this number of operations is not found."""
 
 
 @dataclass(frozen=True)
 class Consumer:
-    """A consumer and what it means for the kernel: `operands` are its inputs without the product, then its outs.
+    """A consumer as the kernel sees it: `operands` are its inputs without the product, then its outputs.
 
-    `dims` says, for each of them, which loop of the product each of its dims walks along (None for none). `keep`: the
+    `dims` has, for each of them, the loop of the product that indexes each of its dims (None for none). `keep`: the
     product itself is needed too.
     """
 
@@ -39,9 +39,9 @@ def match_consumer(
     taken: Sequence[mlir.Operation] = (),
     look: Callable[[mlir.Operation], Effects] = effects,
 ) -> Consumer:
-    """The consumer of the contraction `op` on memrefs, which is none of `taken`; raises `NoMatch`.
+    """The consumer of the contraction `op` on memrefs, which is not in `taken`; raises `NoMatch`.
 
-    `look` says what operations do to memory.
+    `look` returns the memory effects of an operation.
     """
     a, b, product = op.operands
     consumer = _next_reader(op, look)
@@ -49,35 +49,35 @@ def match_consumer(
         raise NoMatch("the consumer is computed by another kernel")
     if consumer.name != "linalg.generic" or len(consumer.results):
         raise NoMatch("what reads the product is no elementwise operation")
-    if any("parallel" not in str(kind) for kind in consumer.attributes["iterator_types"]):
+    if any("parallel" not in str(iterator) for iterator in consumer.attributes["iterator_types"]):
         raise NoMatch("what reads the product reduces")
     block = consumer.regions[0].blocks[0]
     *body, final = block_ops(block)
-    operands, arguments, outs = list(consumer.operands), list(block.arguments), len(final.operands)
+    operands, arguments, num_outputs = list(consumer.operands), list(block.arguments), len(final.operands)
     if any(not isinstance(value.type, mlir.MemRefType) for value in operands):
         raise NoMatch("an operand is no memref")
-    count = len(operands) - outs
+    count = len(operands) - num_outputs
     maps = [attribute.value for attribute in consumer.attributes["indexing_maps"]]
     if any(any(True for _ in argument.uses) for argument in arguments[count:]):
         raise NoMatch("it reads what it writes")
-    places = [number for number in range(count) if operands[number] == product]
-    if len(places) != 1 or not maps[places[0]].is_permutation:
-        raise NoMatch("it reads the product at several places")
-    place = places[0]
-    loops = [mlir.AffineDimExpr(expression).position for expression in maps[place].results]
-    others = [number for number in range(len(operands)) if number != place]
-    if not all(maps[number].is_permutation for number in others[-outs:]):
+    positions = [number for number in range(count) if operands[number] == product]
+    if len(positions) != 1 or not maps[positions[0]].is_permutation:
+        raise NoMatch("it reads the product at several indices")
+    position = positions[0]
+    loops = [mlir.AffineDimExpr(expression).position for expression in maps[position].results]
+    others = [number for number in range(len(operands)) if number != position]
+    if not all(maps[number].is_permutation for number in others[-num_outputs:]):
         raise NoMatch("it does not write every element once")
-    _check_aliases(operands, maps, place, count, (a, b))
+    _check_aliases(operands, maps, position, count, (a, b))
     dims = tuple(projected_dims(maps[number], loops) for number in others)
     written = operands[count:]
     keep = not any(value == product for value in written) and _is_read_later(product, op, consumer)
-    epilogue = read_body(body, list(final.operands), arguments, place, count)
+    epilogue = read_body(body, list(final.operands), arguments, position, count)
     return Consumer(consumer, epilogue, tuple(operands[number] for number in others), dims, keep)
 
 
 def _next_reader(op: mlir.Operation, look: Callable[[mlir.Operation], Effects]) -> mlir.Operation:
-    """The first operation after `op` that touches the product, if `op` may be exchanged with those in between."""
+    """The first operation after `op` that accesses the product, if `op` may be reordered with those in between."""
     product, own = op.operands[2], look(op)
     for following in after(op, _NEAR):
         other = look(following)
@@ -91,11 +91,11 @@ def _next_reader(op: mlir.Operation, look: Callable[[mlir.Operation], Effects]) 
 def _check_aliases(
     operands: Sequence[mlir.Value],
     maps: Sequence[mlir.AffineMap],
-    place: int,
+    position: int,
     count: int,
     inputs: tuple[mlir.Value, mlir.Value],
 ) -> None:
-    """What is written tile by tile must not be read by other tiles."""
+    """Refuse operands that are written tile by tile and read by other tiles."""
     roots = [buffer_of(value) for value in operands]
     if not all(map(is_known, [*roots, *map(buffer_of, inputs)])):
         raise NoMatch("it is not known which buffers overlap")
@@ -106,12 +106,12 @@ def _check_aliases(
             same = operands[other] == operands[out] and maps[other] == maps[out] and other < count
             if other != out and roots[other] == roots[out] and not same:
                 raise NoMatch("it reads other elements of what it writes")
-    if any(roots[place] == roots[other] for other in range(count) if other != place):
-        raise NoMatch("it reads the product at several places")
+    if any(roots[position] == roots[other] for other in range(count) if other != position):
+        raise NoMatch("it reads the product at several indices")
 
 
 def projected_dims(affine_map: mlir.AffineMap, loops: Sequence[int]) -> tuple[int | None, ...]:
-    """Which of the loops each result of a map walks along, None for 0; raises `NoMatch`."""
+    """The loop that each result of a map is, None for a constant 0; raises `NoMatch` for other maps."""
     found: list[int | None] = []
     for expression in affine_map.results:
         if isinstance(expression, mlir.AffineDimExpr):
@@ -124,7 +124,7 @@ def projected_dims(affine_map: mlir.AffineMap, loops: Sequence[int]) -> tuple[in
 
 
 def _is_read_later(product: mlir.Value, op: mlir.Operation, consumer: mlir.Operation) -> bool:
-    """True if anything but `op`, `consumer`, and fills in front of them may read the product."""
+    """True if any operation but `op`, `consumer`, and fills before them may read the product."""
     owner = defining_op(product)
     if owner is None or owner.name != "memref.alloc":
         return True
@@ -142,12 +142,12 @@ def read_body(
     body: Sequence[mlir.Operation],
     yields: Sequence[mlir.Value],
     arguments: Sequence[mlir.Value],
-    place: int,
+    position: int,
     count: int,
 ) -> Epilogue:
-    """The body of an elementwise operation on vectors; argument `place` is the product. Raises `NoMatch`."""
-    names: dict[mlir.Value, str] = {arguments[place]: "%product"}
-    inputs = [argument for number, argument in enumerate(arguments[:count]) if number != place]
+    """The body of an elementwise operation on vectors; argument number `position` is the product. Raises `NoMatch`."""
+    names: dict[mlir.Value, str] = {arguments[position]: "%product"}
+    inputs = [argument for number, argument in enumerate(arguments[:count]) if number != position]
     names |= {argument: f"%in{number}" for number, argument in enumerate(inputs)}
     lines: list[str] = []
 
@@ -176,8 +176,8 @@ def read_body(
             add(op)
     results = [name_of(value) for value in yields]
     elements = [str(argument.type) for argument in inputs]
-    outs = [str(argument.type) for argument in arguments[count:]]
-    return Epilogue(tuple(elements), tuple(outs), tuple(lines), tuple(results))
+    outputs = [str(argument.type) for argument in arguments[count:]]
+    return Epilogue(tuple(elements), tuple(outputs), tuple(lines), tuple(results))
 
 
 def _attributes(op: mlir.Operation) -> list[tuple[str, str]]:
@@ -188,7 +188,7 @@ def _attributes(op: mlir.Operation) -> list[tuple[str, str]]:
     return [(item, str(op.attributes[item])) for item in op.attributes]
 
 
-def _vector(kind: mlir.Type) -> str:
-    if not isinstance(kind, mlir.FloatType | mlir.IntegerType):
-        raise NoMatch(f"the consumer computes with {kind}")
-    return f"vector<LANESx{kind}>"
+def _vector(type_: mlir.Type) -> str:
+    if not isinstance(type_, mlir.FloatType | mlir.IntegerType):
+        raise NoMatch(f"the consumer computes with {type_}")
+    return f"vector<LANESx{type_}>"

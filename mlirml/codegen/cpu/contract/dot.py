@@ -15,7 +15,7 @@ from mlirml.codegen.cpu.contract.kernel import (
     Frame,
     Job,
     Kernel,
-    Place,
+    Offsets,
     add,
     convert,
     evaluate,
@@ -30,7 +30,7 @@ from mlirml.core.dataclass import dataclass, replace
 
 @dataclass(frozen=True)
 class Side:
-    """One operand as rows along k: which of a and b it is, its rows, and its stride along k."""
+    """One operand as rows along k: its name (a or b), its rows, and its stride along k."""
 
     letter: str
     axis: Axis
@@ -39,12 +39,12 @@ class Side:
 
     @property
     def stride(self) -> int:
-        """From row to row."""
+        """The distance between rows."""
         return self.axis.a if self.letter == "a" else self.axis.b
 
 
 def sides(problem: Problem) -> tuple[Side, Side]:
-    """The few and the many rows of a problem with a single loop of k."""
+    """The operands with few and with many rows, of a problem with a single loop over k."""
     k = problem.k[-1]
     a, b = Side("a", problem.m, problem.a, k.a), Side("b", problem.n, problem.b, k.b)
     return (a, b) if problem.m.size <= problem.n.size else (b, a)
@@ -52,7 +52,7 @@ def sides(problem: Problem) -> tuple[Side, Side]:
 
 @dataclass(frozen=True)
 class Computed:
-    """A prologue of rows, and for each of its inputs a view, the place of the first row, the steps along rows and k."""
+    """A prologue of rows, and for each of its inputs a view, the offset of the first row, the strides of rows and k."""
 
     body: Epilogue
     inputs: tuple[tuple[View, Index, int, int], ...]
@@ -70,7 +70,7 @@ class Rows:
 
 
 class DotKernel:
-    """Writes one kernel. The many side must be contiguous along k; the few side is packed when it is not."""
+    """Emits one kernel. The side of many rows must be contiguous along k; the other one is packed if it is not."""
 
     def __init__(self, job: Job) -> None:
         self.frame = Frame(job)
@@ -83,54 +83,54 @@ class DotKernel:
         self.room = self.frame.buffer(slots * self.size) if self.few.k_stride != 1 else None
 
     def build(self, name: str) -> Kernel:
-        """The whole function."""
-        with self.frame.rounds((*self.problem.outer, *self.problem.outer_m)) as (place, slot):
-            self._pack(place, slot)
+        """Emit the function."""
+        with self.frame.outer_loops((*self.problem.outer, *self.problem.outer_m)) as (offsets, slot):
+            self._pack(offsets, slot)
             count, block = self.many.axis.size, self.schedule.mr
             full = count // block
             if self.schedule.parallel == "rows":
-                with self.frame.inside(self.e.parallel(full, self.schedule.grain)) as index:
-                    self._block(place, slot, index * block, block)
+                with self.frame.parallel_body(self.e.parallel(full, self.schedule.grain)) as index:
+                    self._block(offsets, slot, index * block, block)
             elif full:
                 with self.e.loop(0, full, 1, "i") as index:
-                    self._block(place, slot, index * block, block)
+                    self._block(offsets, slot, index * block, block)
             if count % block:
-                self._block(place, slot, Index.of(full * block), count % block)
+                self._block(offsets, slot, Index.of(full * block), count % block)
         return self.frame.finish(name)
 
-    def _source(self, side: Side, place: Place, row: Index) -> Rows:
-        view, base = (self.frame.a, place.a) if side.letter == "a" else (self.frame.b, place.b)
+    def _source(self, side: Side, offsets: Offsets, row: Index) -> Rows:
+        view, base = (self.frame.a, offsets.a) if side.letter == "a" else (self.frame.b, offsets.b)
         return Rows(view, base + row * side.stride, side.stride, side.operand)
 
-    def _pack(self, place: Place, slot: Index) -> None:
-        """Copy the few rows to where they are contiguous."""
+    def _pack(self, offsets: Offsets, slot: Index) -> None:
+        """Copy the few rows to a contiguous buffer."""
         if not self.room:
             return
-        source = self._source(self.few, place, Index())
+        source = self._source(self.few, offsets, Index())
         with self.e.loop(0, self.k_size, 1, "k") as k:
             for row in range(self.few.axis.size):
                 at = source.base + row * source.stride + k * self.few.k_stride
                 value = convert(self.e, self.e.load_scalar(source.view, at), source.operand.casts, None)
                 self.e.store_scalar(value, self.room, slot * self.size + row * self.k_size + k)
 
-    def _block(self, place: Place, slot: Index, row: Index, rows: int) -> None:
-        """`rows` of the many rows from `row` on, with all the few."""
-        many = replace(self._source(self.many, place, row), computed=self._computed(place, row))
-        few = self._source(self.few, place, Index())
+    def _block(self, offsets: Offsets, slot: Index, row: Index, rows: int) -> None:
+        """Compute `rows` of the many rows from `row` on, with all of the few."""
+        many = replace(self._source(self.many, offsets, row), computed=self._computed(offsets, row))
+        few = self._source(self.few, offsets, Index())
         if self.room:
             few = Rows(self.room, slot * self.size, self.k_size, Operand(self.problem.compute))
         totals = self._totals(many, few, rows)
-        place = place.step(self.many.axis, row)
-        self._write(self._order(totals, rows), place, rows)
+        offsets = offsets.step(self.many.axis, row)
+        self._write(self._order(totals, rows), offsets, rows)
 
-    def _computed(self, place: Place, row: Index) -> Computed | None:
+    def _computed(self, offsets: Offsets, row: Index) -> Computed | None:
         """The prologue of the many rows from `row` on."""
         prologue = self.frame.job.prologue(self.many.letter)
         if prologue is None:
             return None
         axis, k = self.many.axis, self.problem.k[-1]
         inputs = [
-            (self.frame.views[f"x{n}"], place.more[n] + row * axis.more[n], axis.more[n], k.more[n])
+            (self.frame.views[f"x{n}"], offsets.more[n] + row * axis.more[n], axis.more[n], k.more[n])
             for n, _ in prologue.inputs
         ]
         return Computed(prologue.body, tuple(inputs))
@@ -138,7 +138,7 @@ class DotKernel:
     def _totals(self, many: Rows, few: Rows, rows: int) -> list[str]:
         """Accumulators [rows][few], one vector each."""
         e, lanes, sets = self.e, self.schedule.lanes, self.schedule.unroll
-        kind, count = vector(lanes, self.problem.compute), rows * self.few.axis.size
+        type_, count = vector(lanes, self.problem.compute), rows * self.few.axis.size
         valid = self.k_size % lanes
 
         def step(k: Index, totals: Sequence[str], valid: int | None = None) -> list[str]:
@@ -147,7 +147,7 @@ class DotKernel:
             for i in range(rows):
                 value = self._load(many, i, k, valid)
                 for column in columns:
-                    after.append(fused_multiply_add(e, value, column, totals[len(after)], kind))
+                    after.append(fused_multiply_add(e, value, column, totals[len(after)], type_))
             return after
 
         def steps(k: Index, totals: list[str]) -> list[str]:
@@ -156,11 +156,11 @@ class DotKernel:
 
         whole = self.k_size // (lanes * sets) * lanes * sets
         initial = [e.zeros(lanes, self.problem.compute)] * (count * sets)
-        totals = e.carry((0, whole, lanes * sets), initial, [kind] * len(initial), steps)
+        totals = e.carry((0, whole, lanes * sets), initial, [type_] * len(initial), steps)
         for s, k in enumerate(range(whole, self.k_size, lanes)):
             one = slice(s * count, (s + 1) * count)
             totals[one] = step(Index.of(k), totals[one], valid if k + lanes > self.k_size else None)
-        return [functools.reduce(lambda x, y: add(e, x, y, kind), totals[n::count]) for n in range(count)]
+        return [functools.reduce(lambda x, y: add(e, x, y, type_), totals[n::count]) for n in range(count)]
 
     def _load(self, rows: Rows, row: int, k: Index, valid: int | None) -> str:
         lanes = self.schedule.lanes
@@ -170,38 +170,38 @@ class DotKernel:
             return convert(e, value, rows.operand.casts, lanes)
         inputs = []
         for view, base, row_step, k_step in rows.computed.inputs:
-            at, kind = base + row * row_step + k * k_step, vector(lanes, view.element)
+            at, type_ = base + row * row_step + k * k_step, vector(lanes, view.element)
             if k_step:
                 inputs.append(e.load(view, at, lanes, valid))
             else:
-                inputs.append(e.let(f"vector.broadcast {e.load_scalar(view, at)} : {view.element} to {kind}"))
+                inputs.append(e.let(f"vector.broadcast {e.load_scalar(view, at)} : {view.element} to {type_}"))
         (value,) = evaluate(e, rows.computed.body, value, inputs, lanes)
         value = convert(e, value, rows.operand.casts, lanes)
         if valid is None:
             return value
-        # Of the zeros behind the end the prologue may make anything.
-        kind = vector(lanes, self.problem.compute)
+        # The prologue may map the zeros of masked lanes to other values.
+        type_ = vector(lanes, self.problem.compute)
         mask, zeros = e.mask(lanes, valid), e.zeros(lanes, self.problem.compute)
-        return e.let(f"arith.select {mask}, {value}, {zeros} : vector<{lanes}xi1>, {kind}")
+        return e.let(f"arith.select {mask}, {value}, {zeros} : vector<{lanes}xi1>, {type_}")
 
     @property
     def _runs_along_many(self) -> bool:
         return self.many.axis.c == 1 or self.few.axis.size == 1
 
     def _order(self, totals: list[str], rows: int) -> list[str]:
-        """Accumulators in the order of their results in memory."""
+        """The accumulators in the order of their results in memory."""
         few = self.few.axis.size
         return [totals[i * few + j] for j in range(few) for i in range(rows)] if self._runs_along_many else totals
 
-    def _write(self, totals: list[str], place: Place, rows: int) -> None:
-        """Sum the lanes and add to, or overwrite, out, by vectors where results are neighbours."""
+    def _write(self, totals: list[str], offsets: Offsets, rows: int) -> None:
+        """Sum the lanes and add to, or overwrite, the output, with vectors where results are adjacent."""
         few, many = self.few.axis, self.many.axis
         if self._runs_along_many:
-            runs = [(place.c + j * few.c, rows, many.c) for j in range(few.size)]
+            runs = [(offsets.c + j * few.c, rows, many.c) for j in range(few.size)]
         elif many.c == few.size and few.c == 1:
-            runs = [(place.c, rows * few.size, 1)]
+            runs = [(offsets.c, rows * few.size, 1)]
         else:
-            runs = [(place.c + i * many.c, few.size, few.c) for i in range(rows)]
+            runs = [(offsets.c + i * many.c, few.size, few.c) for i in range(rows)]
         for position, (at, length, stride) in enumerate(runs):
             for start in range(0, length, self.schedule.lanes):
                 first = position * length + start
@@ -231,22 +231,22 @@ class DotKernel:
 
 def lane_sums(e: Emitter, values: Sequence[str], lanes: int, element: str) -> str:
     """A vector whose lane i is the sum of the lanes of values[i]; there are at most `lanes` values."""
-    kind = vector(lanes, element)
+    type_ = vector(lanes, element)
     count = 1 << (len(values) - 1).bit_length()
     level = [*values, *[e.zeros(lanes, element)] * (count - len(values))]
     distance = 1
     while distance < lanes:
         if len(level) > 1:
-            # Neighbours are merged: lane l of the sum holds a part of the value whose number has the bits of l so far.
+            # Adjacent values are merged: lane l has a partial sum of the value whose number has the bits of l so far.
             even = [lane + (lanes - distance if lane & distance else 0) for lane in range(lanes)]
             odd = [lane + (lanes if lane & distance else distance) for lane in range(lanes)]
             pairs = list(zip(level[::2], level[1::2], strict=True))
             level = [
-                add(e, e.shuffle(x, y, even, lanes, element), e.shuffle(x, y, odd, lanes, element), kind)
+                add(e, e.shuffle(x, y, even, lanes, element), e.shuffle(x, y, odd, lanes, element), type_)
                 for x, y in pairs
             ]
         else:
             other = e.shuffle(level[0], level[0], [lane ^ distance for lane in range(lanes)], lanes, element)
-            level = [add(e, level[0], other, kind)]
+            level = [add(e, level[0], other, type_)]
         distance *= 2
     return level[0]

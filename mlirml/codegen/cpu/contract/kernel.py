@@ -1,4 +1,4 @@
-"""The frame that contraction kernels share: arguments, packing buffers, views, places in the three operands."""
+"""The common frame of contraction kernels: arguments, packing buffers, views, offsets into the operands."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Argument:
-    """How an operand reaches a kernel.
+    """The form of an operand as a parameter of a kernel.
 
     `type` is a memref type of static layout, `span` the elements from its first to its last. `offset` is the static
-    offset of the first, or None when it is an argument of its own.
+    offset of the first, or None if it is a separate parameter.
     """
 
     type: str
@@ -32,7 +32,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Buffer:
-    """Scratch memory that the caller provides."""
+    """Scratch memory that the caller allocates."""
 
     element: str
     size: int
@@ -44,7 +44,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Kernel:
-    """The text of a private function; it takes the operands, the dynamic offsets among them, and the buffers.
+    """The text of a private function; its parameters are the operands, their dynamic offsets, and the buffers.
 
     `functions` are the texts of the functions that it calls, by name: kernels share those of equal names.
     """
@@ -55,26 +55,26 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Offsets of one element of each operand; `more` are the operands of the epilogue."""
+class Offsets:
+    """Offsets of one element of each operand; `more` are those of the operands of the epilogue."""
 
     a: Index = field(default_factory=Index)
     b: Index = field(default_factory=Index)
     c: Index = field(default_factory=Index)
     more: tuple[Index, ...] = ()
 
-    def step(self, axis: Axis, index: Index) -> Place:
-        """The place `index` rounds of `axis` further on."""
+    def step(self, axis: Axis, index: Index) -> Offsets:
+        """The offsets `index` iterations of `axis` further on."""
         more = tuple(at + index * stride for at, stride in zip(self.more, axis.more, strict=True))
-        return Place(self.a + index * axis.a, self.b + index * axis.b, self.c + index * axis.c, more)
+        return Offsets(self.a + index * axis.a, self.b + index * axis.b, self.c + index * axis.c, more)
 
 
 @dataclass(frozen=True)
 class Epilogue:
-    """What an elementwise consumer does with a product: MLIR on vectors, `LANES` where their width stands.
+    """The elementwise consumer of a product as MLIR on vectors, with `LANES` for their width.
 
-    `lines` read `%product` and `%in0`, `%in1`, ..., and `yields` name the values for the outs. `inputs` and `outs` are
-    element types.
+    `lines` read `%product` and `%in0`, `%in1`, ..., and `yields` name the values of the outputs. `inputs` and `outs`
+    are element types.
     """
 
     inputs: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Epilogue:
 
 @dataclass(frozen=True)
 class Prologue:
-    """What the elementwise producer of operand `letter` does with an element of memory, `%product`, and its inputs.
+    """The elementwise producer of operand `letter`, as a function of an element of memory, `%product`, and its inputs.
 
     Its inputs are the operands `x{first}` and following. It yields an element of type `element`.
     """
@@ -103,10 +103,10 @@ class Prologue:
 
 @dataclass(frozen=True)
 class Job:
-    """All that a kernel depends on.
+    """The complete specification of a kernel.
 
-    `arguments` are a, b and out (None where the sums themselves are not kept), then the inputs and outs of the
-    epilogue, then the inputs of prologues. `accumulate`: out holds numbers to add to.
+    `arguments` are a, b and out (None if the product itself is not stored), then the inputs and outputs of the
+    epilogue, then the inputs of prologues. `accumulate`: the product is added to the output.
     """
 
     problem: Problem
@@ -117,33 +117,33 @@ class Job:
     prologues: tuple[Prologue, ...] = ()
 
     def prologue(self, letter: str) -> Prologue | None:
-        """What is computed of the elements of operand a or b as they are read, if anything is."""
+        """The prologue that computes the elements of operand a or b as they are read, if there is one."""
         return next((prologue for prologue in self.prologues if prologue.letter == letter), None)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the parameters are called."""
+        """The names of the operands."""
         return ("a", "b", "c", *(f"x{number}" for number in range(len(self.arguments) - 3)))
 
     @property
     def panels(self) -> bool:
-        """True if both operands are packed in panels along one loop of k: the kernel whose parts are shared."""
+        """True if both operands are packed in panels along one loop of k: the kernel whose functions are shared."""
         p, s = self.problem, self.schedule
         return s.kernel == "packed" and s.pack == "ab" and len(p.k) == 1 and (p.n.c == 1 or p.n.size == 1)
 
     @property
     def symmetric(self) -> bool:
-        """True if the tiles above the diagonal are those below it, transposed."""
+        """True if the tiles above the diagonal are the transposes of those below it."""
         return self.schedule.kernel == "symmetric"
 
     @property
     def writes_tiles(self) -> bool:
-        """True if register tiles go through memory, where a function of its own takes them from."""
+        """True if register tiles are stored to memory, from where a separate function writes them."""
         return self.epilogue is not None or self.panels or self.symmetric
 
 
 class Frame:
-    """A kernel being written: its emitter, its arguments, and the views that its code uses."""
+    """A kernel under construction: its emitter, its arguments, and the views that its code uses."""
 
     def __init__(self, job: Job) -> None:
         self.e = Emitter()
@@ -159,12 +159,12 @@ class Frame:
         self.views = self._flat_views()
 
     @property
-    def origin(self) -> Place:
+    def origin(self) -> Offsets:
         """The first element of every operand."""
-        return Place(more=(Index(),) * len(self.problem.m.more))
+        return Offsets(more=(Index(),) * len(self.problem.m.more))
 
     def base(self, name: str) -> tuple[str, Index]:
-        """An operand as a memref without dimensions, and where its first element is."""
+        """An operand as a memref of rank 0, and the offset of its first element."""
         argument = self.named[name]
         start = Index((), argument.offset) if argument.offset is not None else Index(((f"%{name}_offset", 1),))
         return bare(self.e, f"%{name}", argument.type, argument.element), start
@@ -174,7 +174,7 @@ class Frame:
         self.e.do(f"func.call @{name}({', '.join(arguments)}) : ({', '.join(types)}) -> ()")
 
     def scratch(self, size: int) -> None:
-        """Room on the stack for a register tile, in a parallel loop for each of its bodies: the view `tile`."""
+        """Allocate a register tile on the stack, in each body of a parallel loop: the view `tile`."""
         compute = self.problem.compute
         self.tile = View("%tile", compute, f"memref<{size}x{compute}>")
         self._make_tile()
@@ -186,8 +186,8 @@ class Frame:
             self.tile = replace(self.tile, name=name)
 
     def buffer(self, size: int) -> View:
-        """Ask the caller for `size` elements of the type that the kernel computes in, or as many pairs of others."""
-        element = "i32" if self.schedule.words else self.problem.compute
+        """Add a buffer of `size` elements of the compute type, or of as many pairs of narrower ones."""
+        element = "i32" if self.schedule.packs_words else self.problem.compute
         self.buffers.append(Buffer(element, size))
         return View(f"%buffer{len(self.buffers) - 1}", element, self.buffers[-1].type)
 
@@ -211,8 +211,8 @@ class Frame:
         return {name: flat_view(self.e, name, argument) for name, argument in self.named.items() if name in used}
 
     @contextmanager
-    def inside(self, parallel: AbstractContextManager[T]) -> Iterator[T]:
-        """A parallel loop whose body makes its views anew: one of dynamic offset cannot enter an outlined function."""
+    def parallel_body(self, parallel: AbstractContextManager[T]) -> Iterator[T]:
+        """A parallel loop whose body rebuilds its views: outlined functions cannot capture those of dynamic offset."""
         outside = self.views, self.tile
         with parallel as indexes:
             self.views = self._flat_views()
@@ -221,33 +221,33 @@ class Frame:
         self.views, self.tile = outside
 
     @contextmanager
-    def rounds(self, axes: Sequence[Axis]) -> Iterator[tuple[Place, Index]]:
-        """Loops over `axes`, parallel where the schedule splits "outer"; the place, and the chunk's number."""
+    def outer_loops(self, axes: Sequence[Axis]) -> Iterator[tuple[Offsets, Index]]:
+        """Loops over `axes`, parallel if the schedule splits "outer"; yields the offsets, and the chunk's number."""
         if self.schedule.parallel == "outer":
-            with self.inside(self.chunks(math.prod(axis.size for axis in axes))) as (chunk, index):
+            with self.parallel_body(self.chunks(math.prod(axis.size for axis in axes))) as (chunk, index):
                 yield self.at_digits(axes, self.origin, index), chunk
         else:
-            with self.nest(axes, self.origin) as place:
-                yield place, Index()
+            with self.nest(axes, self.origin) as offsets:
+                yield offsets, Index()
 
     @contextmanager
-    def nest(self, axes: Sequence[Axis], place: Place) -> Iterator[Place]:
+    def nest(self, axes: Sequence[Axis], offsets: Offsets) -> Iterator[Offsets]:
         """Serial loops over `axes`."""
         if not axes:
-            yield place
+            yield offsets
             return
-        with self.e.loop(0, axes[0].size) as index, self.nest(axes[1:], place.step(axes[0], index)) as inner:
+        with self.e.loop(0, axes[0].size) as index, self.nest(axes[1:], offsets.step(axes[0], index)) as inner:
             yield inner
 
-    def at_digits(self, axes: Sequence[Axis], place: Place, index: Index) -> Place:
-        """The place of round `index` of the nest over `axes`, counted row-major."""
+    def at_digits(self, axes: Sequence[Axis], offsets: Offsets, index: Index) -> Offsets:
+        """The offsets of iteration `index` of the nest over `axes`, in row-major order."""
         for axis, digit in zip(axes, self.e.digits(index, [axis.size for axis in axes]), strict=True):
-            place = place.step(axis, digit)
-        return place
+            offsets = offsets.step(axis, digit)
+        return offsets
 
     @contextmanager
     def chunks(self, total: int) -> Iterator[tuple[Index, Index]]:
-        """`scf.parallel` over chunks of 0..total, at most as many as the schedule says, and a loop over the chunk."""
+        """`scf.parallel` over at most as many chunks of 0..total as in the schedule, and a loop over the chunk."""
         each = -(-total // min(self.schedule.chunks, total))
         with self.e.parallel(-(-total // each), self.schedule.grain) as chunk:
             lower = chunk * each
@@ -256,7 +256,7 @@ class Frame:
                 yield chunk, index
 
     def finish(self, name: str) -> Kernel:
-        """The whole function."""
+        """Emit the function."""
         parameters = [*declared(self.named)]
         parameters += [f"%buffer{position}: {buffer.type}" for position, buffer in enumerate(self.buffers)]
         head = f"func.func private @{name}({', '.join(parameters)}) {{"
@@ -265,23 +265,25 @@ class Frame:
 
 
 def declared(named: Mapping[str, Argument]) -> list[str]:
-    """The parameters of a function: operands, then the offsets that are known at run time only."""
+    """The parameters of a function: operands, then the dynamic offsets."""
     parameters = [f"%{name}: {argument.type}" for name, argument in named.items()]
     return parameters + [f"%{name}_offset: index" for name, argument in named.items() if argument.offset is None]
 
 
 def passed(named: Mapping[str, Argument]) -> tuple[list[str], list[str]]:
-    """What hands the parameters of `declared` on to a function that has them too: names and types."""
+    """The arguments that pass the parameters of `declared` on to another function that has them: names and types."""
     late = [name for name, argument in named.items() if argument.offset is None]
     names = [f"%{name}" for name in named] + [f"%{name}_offset" for name in late]
     return names, [argument.type for argument in named.values()] + ["index"] * len(late)
 
 
-def bare(e: Emitter, name: str, kind: str, element: str) -> str:
-    """A memref as one without dimensions, which functions for memory of any size take."""
-    if kind == f"memref<{element}>":
+def bare(e: Emitter, name: str, type_: str, element: str) -> str:
+    """A memref as one of rank 0, which functions for memory of any size have as parameter."""
+    if type_ == f"memref<{element}>":
         return name
-    return e.let(f"memref.reinterpret_cast {name} to offset: [0], sizes: [], strides: [] : {kind} to memref<{element}>")
+    return e.let(
+        f"memref.reinterpret_cast {name} to offset: [0], sizes: [], strides: [] : {type_} to memref<{element}>"
+    )
 
 
 def flat_view(e: Emitter, name: str, argument: Argument) -> View:
@@ -289,9 +291,9 @@ def flat_view(e: Emitter, name: str, argument: Argument) -> View:
     offset = f"%{name}_offset" if argument.offset is None else str(argument.offset)
     shown = "?" if argument.offset is None else offset
     layout = "" if shown == "0" else f", strided<[1], offset: {shown}>"
-    kind = f"memref<{argument.span}x{argument.element}{layout}>"
+    type_ = f"memref<{argument.span}x{argument.element}{layout}>"
     cast = f"memref.reinterpret_cast %{name} to offset: [{offset}], sizes: [{argument.span}], strides: [1]"
-    return View(e.let(f"{cast} : {argument.type} to {kind}", name), argument.element, kind)
+    return View(e.let(f"{cast} : {argument.type} to {type_}", name), argument.element, type_)
 
 
 def convert(e: Emitter, value: str, casts: tuple[Cast, ...], lanes: int | None) -> str:
@@ -313,28 +315,28 @@ def evaluate(e: Emitter, body: Epilogue, product: str, inputs: Sequence[str], la
     return [values[name] for name in body.yields]
 
 
-def fused_multiply_add(e: Emitter, a: str, b: str, total: str, kind: str) -> str:
-    """`a * b + total` on vectors or scalars of type `kind`."""
-    element = kind.removesuffix(">").rpartition("x")[2]
+def fused_multiply_add(e: Emitter, a: str, b: str, total: str, type_: str) -> str:
+    """`a * b + total` on vectors or scalars of type `type_`."""
+    element = type_.removesuffix(">").rpartition("x")[2]
     if element.startswith("i"):
-        product = e.let(f"arith.muli {a}, {b} : {kind}")
-        return e.let(f"arith.addi {total}, {product} : {kind}")
-    return e.let(f"{'vector' if kind.startswith('vector') else 'math'}.fma {a}, {b}, {total} : {kind}")
+        product = e.let(f"arith.muli {a}, {b} : {type_}")
+        return e.let(f"arith.addi {total}, {product} : {type_}")
+    return e.let(f"{'vector' if type_.startswith('vector') else 'math'}.fma {a}, {b}, {total} : {type_}")
 
 
-def add(e: Emitter, a: str, b: str, kind: str) -> str:
-    """`a + b` on vectors or scalars of type `kind`."""
-    element = kind.removesuffix(">").rpartition("x")[2]
-    return e.let(f"arith.{'addi' if element.startswith('i') else 'addf'} {a}, {b} : {kind}")
+def add(e: Emitter, a: str, b: str, type_: str) -> str:
+    """`a + b` on vectors or scalars of type `type_`."""
+    element = type_.removesuffix(">").rpartition("x")[2]
+    return e.let(f"arith.{'addi' if element.startswith('i') else 'addf'} {a}, {b} : {type_}")
 
 
 def widen(e: Emitter, value: str, operand: Operand, compute: str, lanes: int | None) -> str:
-    """An element of out, as read, to the type that the kernel computes in."""
+    """An element of the output, as loaded, converted to the compute type."""
     return _resize(e, value, operand.element, compute, lanes, "ext")
 
 
 def narrow(e: Emitter, value: str, operand: Operand, compute: str, lanes: int | None) -> str:
-    """The inverse of `widen`: round, or keep the low bits."""
+    """The inverse of `widen`: rounding, or truncation of integers."""
     return _resize(e, value, compute, operand.element, lanes, "trunc")
 
 

@@ -22,7 +22,7 @@ class KAxis:
 
 @dataclass(frozen=True)
 class Panel:
-    """`width` rows of an operand, `row` elements apart, from `base` on."""
+    """`width` rows of an operand with distance `row`, from `base` on."""
 
     source: View
     base: Index
@@ -33,7 +33,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Room:
-    """Where a panel goes: element [k][row] at `base + k * stride + row`."""
+    """The destination of a panel: element [k][row] at `base + k * stride + row`."""
 
     view: View
     base: Index
@@ -41,9 +41,9 @@ class Room:
 
 
 def pack_panel(e: Emitter, panel: Panel, axes: tuple[KAxis, ...], room: Room, lanes: int, prefetch: int = 0) -> None:
-    """Copy one panel, by vectors along its rows or along k where one of them is contiguous.
+    """Copy one panel, by vectors along its rows or along k if one of them is contiguous.
 
-    `prefetch`: how many rounds of k ahead memory is asked for, 0 for not at all.
+    `prefetch`: the number of iterations of k by which prefetches are ahead, 0 for none.
     """
     if panel.row == 1:
         _pack_rows(e, panel, axes, room, lanes, prefetch)
@@ -55,7 +55,7 @@ def pack_panel(e: Emitter, panel: Panel, axes: tuple[KAxis, ...], room: Room, la
 
 @contextmanager
 def _k_nest(e: Emitter, axes: tuple[KAxis, ...], base: Index, step: int = 1) -> Iterator[tuple[Index, Index, Index]]:
-    """Loops over k: the number in the block, the place in memory, and how many rounds are left of the inner loop."""
+    """Loops over k: the index in the block, the offset in memory, and the remaining iterations of the inner loop."""
     if len(axes) == 1:
         with e.loop(0, axes[0].size, step, "k") as k:
             yield k, base + k * axes[0].stride, Index.of(axes[0].size) - k
@@ -117,9 +117,9 @@ def transpose(e: Emitter, rows: list[str], height: int, lanes: int, element: str
     rows = exchange(e, rows + [e.zeros(lanes, element)] * (lanes - len(rows)), lanes, element)
     if height == lanes:
         return rows
-    kinds = f"{vector(lanes, element)} to {vector(height, element)}"
+    types = f"{vector(lanes, element)} to {vector(height, element)}"
     part = f"{{offsets = [0], sizes = [{height}], strides = [1]}}"
-    return [e.let(f"vector.extract_strided_slice {row} {part} : {kinds}") for row in rows]
+    return [e.let(f"vector.extract_strided_slice {row} {part} : {types}") for row in rows]
 
 
 def exchange(e: Emitter, rows: list[str], lanes: int, element: str) -> list[str]:

@@ -1,19 +1,18 @@
-"""The kernel of a big contraction: both operands packed in panels, and whole register tiles only.
+"""The kernel of a large contraction: both operands packed in panels, and whole register tiles only.
 
 for outer: for pc:          blocks of k
-  for ic:                   blocks of rows, that stay in the second cache
+  for ic:                   blocks of rows, which stay in the L2 cache
     pack a                  in panels of mr rows
-    pack b                  the first panel of nr columns, into a room that stays in cache
+    pack b                  the first panel of nr columns, into a buffer that stays in cache
     for t:                  columns
         for u:              register tiles
-            tile = a[k][mr] * b[k][nr], while a part of panel t + 1 of b is copied into a second room
+            tile = a[k][mr] * b[k][nr], while rows of panel t + 1 of b are copied into a second buffer
             write the tile
 
-A panel that must be transposed, or that too few or too many tiles use, is packed just before it is used.
-
-That is the order where a is not too big; else that of `contract_tile.py`, by blocks of rows. The product of two panels,
-packing and writing are functions, which other kernels share (`contract_shared.py`) and which need no code of their own
-for the edges: there the packed panels are filled up, and writing stops short.
+A panel that must be transposed, or that too few or too many tiles use, is packed just before its use. That is the order
+of loops if a is not too large; else that of `tile.py`, by blocks of rows. The product of two panels, packing and
+writing are functions, which other kernels share (`shared.py`) and which need no separate code for edges: there the
+packed panels are padded, and stores are masked.
 """
 
 from __future__ import annotations
@@ -33,15 +32,16 @@ PackForm = tuple[str, str, tuple[Cast, ...], int, int, int, bool, int, int, Comp
 
 
 _TURNS = (384, 192, 128, 96, 64, 48, 32, 16, 12, 8)
-"""After how many rounds of k a row of b may be copied: all are groups of rounds, and parts of a block of them.
+"""The possible numbers of iterations of k between copies of two rows of b.
 
-Rows are copied as rarely as the tiles of a panel allow: what is asked of memory takes the place of what tiles read from
-the second cache, and the loads that can be under way are few.
+All are multiples of a group of iterations, and divide a block of them. Rows are copied as rarely as the tiles of a
+panel allow: prefetches compete with the loads of tiles from the L2 cache, and the number of outstanding loads is
+limited.
 """
 
 
 class PanelKernel(TileKernel):
-    """Writes one kernel; it calls functions for all that takes time."""
+    """Emits one kernel; it calls functions for everything that takes time."""
 
     def __init__(self, job: Job) -> None:
         super().__init__(job)
@@ -51,11 +51,11 @@ class PanelKernel(TileKernel):
         self._arrange()
 
     def _arrange(self) -> None:
-        """Choose the order of the loops, and how much of b is packed at a time."""
+        """Choose the order of the loops, and the size of the packed part of b."""
         self.by_columns = self.schedule.parallel in ("none", "columns") and not self.problem.outer_m
         self.by_columns &= self.block_columns == self.columns.count
         self.copies = self.by_columns and self._can_copy()
-        # Blocks of rows pack b again, which takes time unless it is copied.
+        # Blocks of rows pack b repeatedly, which takes time unless it is copied.
         self.by_columns &= self.blocks == 1 or self.copies or self.schedule.parallel == "columns"
         if self.by_columns:
             self.size_b = self.panel_width * self.panel_k
@@ -65,12 +65,12 @@ class PanelKernel(TileKernel):
             self.room_b = self.frame.buffer(slots * self.slot_b)
 
     def build(self, name: str) -> Kernel:
-        """The whole function."""
+        """Emit the function."""
         self.multiply = self._share(self._product_function())
         return super().build(name)
 
     def _product_function(self) -> tuple[str, str]:
-        """What multiplies two packed panels: name and text."""
+        """The function that multiplies two packed panels: name and text."""
         schedule = self.schedule
         stride = -(-schedule.nr // self._write_lanes) * self._write_lanes
         tile = self.problem.compute, schedule.mr, schedule.nr, schedule.lanes, stride
@@ -96,7 +96,7 @@ class PanelKernel(TileKernel):
 
     @property
     def turn(self) -> int:
-        """After how many rounds of k a row of b is copied, or zero where there are too few tiles for that."""
+        """The number of iterations of k between copies of two rows of b, or zero with too few tiles for that."""
         fewest = self.rows.count - (self.blocks - 1) * self.block_rows
         fit = [turn for turn in _TURNS if all(fewest * (size // turn) >= size for size in self.k_sizes)]
         exact = [turn for turn in fit if self._is_exact(turn)]
@@ -115,7 +115,7 @@ class PanelKernel(TileKernel):
         return name
 
     def _block(self, work: Work) -> None:
-        """All rows of out, in a block of columns, for one block of k."""
+        """Compute all rows of the output, in a block of columns, for one block of k."""
         if not self.by_columns:
             super()._block(work)
             return
@@ -124,16 +124,16 @@ class PanelKernel(TileKernel):
             self._columns(work, first, self.e.minimum(self.block_rows, self.rows.count - first))
 
     def _columns(self, work: Work, first: Index, tiles: Index) -> None:
-        """All panels of columns, for `tiles` tiles of rows from tile `first` on."""
+        """Compute all panels of columns, for `tiles` tiles of rows from tile `first` on."""
         count = self.columns.count
         self._pack_rows(work, first, tiles)
         if self.schedule.parallel == "columns":
             each = -(-count // min(self.schedule.chunks, count))
             grain = max(each, self.schedule.grain * each)
-            # Nothing multiplies while a part packs its first panel.
-            with self.frame.inside(self.e.parallel(count, grain, long=self.copies)) as panel:
+            # No tile is multiplied while a chunk packs its first panel.
+            with self.frame.parallel_body(self.e.parallel(count, grain, long=self.copies)) as panel:
                 start, end = self.e.span(panel, count)
-                # A part has at least `each` panels: no two start in the same slot.
+                # A chunk has at least `each` panels: no two start in the same slot.
                 slot = Index(((self.e.let(f"arith.divui {self.e.at(start)}, {self.e.at(each)} : index"), 1),))
                 self._column(replace(work, slot_b=slot, low=panel, high=panel + 1), (first, tiles), (start, end))
         else:
@@ -142,7 +142,7 @@ class PanelKernel(TileKernel):
                 self._column(here, (first, tiles), (Index(), Index.of(count)))
 
     def _column(self, work: Work, rows: tuple[Index, Index], panels: tuple[Index, Index]) -> None:
-        """The tiles of a panel; one thread does the panels from the first of `panels` up to the second in turn."""
+        """Compute the tiles of a panel; one thread runs the panels between the bounds `panels` in order."""
         e = self.e
         if self.copies:
             is_first = e.let(f"arith.cmpi eq, {e.at(work.low)}, {e.at(panels[0])} : index", "first")
@@ -153,10 +153,10 @@ class PanelKernel(TileKernel):
         self._multiply(work, *rows, panels[1])
 
     def _pack_rows(self, work: Work, first: Index, tiles: Index) -> None:
-        """Pack tiles of rows of a; several threads do it where they are big."""
+        """Pack tiles of rows of a, with several threads if they are large."""
         if self.schedule.parallel == "columns" and self.size_a * 4 >= 4 * PACK_BYTES:
             grain = max(1, PACK_BYTES // (self.panel_a * 4))
-            with self.frame.inside(self.e.parallel(tiles, grain)) as tile:
+            with self.frame.parallel_body(self.e.parallel(tiles, grain)) as tile:
                 self._pack_tile_of_rows(work, tile, first + tile)
         else:
             self._pack_a(work, first, tiles)
@@ -172,7 +172,7 @@ class PanelKernel(TileKernel):
         self._pack("a", work, self.rows, tile, (self.room_a, at, self.rows.width))
 
     def _b_at(self, work: Work, t: Index) -> Index:
-        """Where a packed panel of b is."""
+        """The offset of a packed panel of b."""
         if not self.by_columns:
             return work.slot_b * self.size_b + t * (self.panel_width * self.panel_k)
         base = work.slot_b * self.slot_b
@@ -200,7 +200,7 @@ class PanelKernel(TileKernel):
             way, whole = "rows", grid.rest == 0
         elif k_step == 1:
             lanes = self.schedule.lanes
-            step = lanes * (2 if self.schedule.words else 1)
+            step = lanes * (2 if self.schedule.packs_words else 1)
             way, whole = "squares", problem.k_size % step == 0 and self.schedule.kc % step == 0
         element = self.frame.named[letter].element
         shape = grid.width, stride, self.schedule.lanes
@@ -209,24 +209,24 @@ class PanelKernel(TileKernel):
             letter, (way, element, casts, *shape, whole, ahead, self.schedule.pairs, computed)
         )
         operand, start = self.frame.base(letter)
-        place = (work.place.a if letter == "a" else work.place.b) + start + tile * (grid.width * row_step)
+        offset = (work.offsets.a if letter == "a" else work.offsets.b) + start + tile * (grid.width * row_step)
         rows = e.minimum(grid.width, grid.size - tile * grid.width) if grid.rest else Index.of(grid.width)
-        numbers: list[Value] = [place, row_step, k_step, rows, work.k_size]
+        numbers: list[Value] = [offset, row_step, k_step, rows, work.k_size]
         names = [operand, *map(e.at, numbers), bare(e, view.name, view.type, view.element), e.at(at)]
         types = [f"memref<{element}>", *["index"] * 5, f"memref<{view.element}>", "index"]
-        for memory, kind, first in more:
+        for memory, type_, first in more:
             names += [memory, e.at(first)]
-            types += [f"memref<{kind}>", "index"]
+            types += [f"memref<{type_}>", "index"]
         self.frame.call(self._share(function), names, types)
 
     def _pack_function(self, letter: str, form: PackForm) -> tuple[str, str]:
-        """What packs a panel of an operand: name and text."""
+        """The function that packs a panel of an operand: name and text."""
         return pack_function(*form)
 
     def _computed(
         self, letter: str, work: Work, axis: Axis, row: Index
     ) -> tuple[Computed | None, list[tuple[str, str, Index]]]:
-        """What is packed in place of an operand, and its inputs: memory, element type, and where row `row` starts."""
+        """The prologue of an operand, and its inputs: memory, element type, and the offset of row `row`."""
         prologue = self.frame.job.prologue(letter)
         if prologue is None:
             return None, []
@@ -234,67 +234,68 @@ class PanelKernel(TileKernel):
         for number, element in prologue.inputs:
             memory, start = self.frame.base(f"x{number}")
             steps.append((element, axis.more[number], k.more[number]))
-            more.append((memory, element, work.place.more[number] + start + row * axis.more[number]))
+            more.append((memory, element, work.offsets.more[number] + start + row * axis.more[number]))
         return Computed(prologue.body, tuple(steps)), more
 
     def _steps(self, size: Value) -> Value:
-        """Rounds of the innermost loop for `size` elements along k."""
-        if not self.schedule.words:
+        """The iterations of the innermost loop for `size` elements along k."""
+        if not self.schedule.packs_words:
             return size
         if isinstance(size, int):
             return -(-size // 2)
         return Index(((self.e.let(f"arith.ceildivui {self.e.at(size)}, {self.e.at(2)} : index"), 1),))
 
     def _multiply(self, work: Work, first: Index, tiles: Index, end: Index | None = None) -> None:
-        """Every register tile of `tiles` tiles of rows from tile `first` on, and of the panels of `work`.
+        """Compute every register tile of `tiles` tiles of rows from tile `first` on, and of the panels of `work`.
 
-        Where b is copied meanwhile, `end` is behind the last panel.
+        If b is copied meanwhile, `end` is the end of the panels.
         """
         e = self.e
         assert self.room_a is not None and self.room_b is not None and self.writer is not None
         a, b = (bare(e, room.name, room.type, room.element) for room in (self.room_a, self.room_b))
         with e.loop(work.low, work.high, 1, "t") as t, e.loop(0, tiles, 1, "u") as u:
             copies = self._copies(work, t, u, end) if self.copies and end is not None else None
-            places = (a, work.slot_a * self.size_a + u * self.panel_a), (b, self._b_at(work, t))
+            positions = (a, work.slot_a * self.size_a + u * self.panel_a), (b, self._b_at(work, t))
             row, column = (first + u) * self.rows.width, (work.first + t) * self.columns.width
-            place = work.place.step(self.problem.m, row).step(self.problem.n, column)
-            self.writer.prefetch(place)
-            self._fill_tile_from(*places, work, copies)
+            offsets = work.offsets.step(self.problem.m, row).step(self.problem.n, column)
+            self.writer.prefetch(offsets)
+            self._fill_tile_from(*positions, work, copies)
             rows = e.minimum(self.rows.width, self.rows.size - row) if self.rows.rest else self.rows.width
             width, size = self.columns.width, self.columns.size
             columns = e.minimum(width, size - column) if self.columns.rest else width
-            self.writer.write(place, rows, columns, work.number)
+            self.writer.write(offsets, rows, columns, work.number)
 
     def _fill_tile_from(self, a: tuple[str, Index], b: tuple[str, Index], work: Work, copies: Copies | None) -> None:
-        """The product of two packed panels on the frame's tile: their memory, and where in it they start."""
+        """Compute the product of two packed panels on the frame's tile; `a` and `b` are memory and offset of panels."""
         e, steps = self.e, self._steps(work.k_size)
         block = K_BLOCK // self.schedule.pairs
         with e.loop(0, steps, block, "pk") as k:
             again = e.let(f"arith.cmpi ne, {e.at(k)}, {e.at(0)} : index", "again")
-            more, kinds = copies.passed(self._turns(k)) if copies else ([], [])
-            places = (a[0], a[1] + k * self.rows.width), (b[0], b[1] + k * self.panel_width)
-            self._call_product(*places, e.minimum(block, steps - k), [again, *more], ["i1", *kinds])
+            more, types = copies.passed(self._turns(k)) if copies else ([], [])
+            positions = (a[0], a[1] + k * self.rows.width), (b[0], b[1] + k * self.panel_width)
+            self._call_product(*positions, e.minimum(block, steps - k), [again, *more], ["i1", *types])
 
     def _call_product(
-        self, a: tuple[str, Index], b: tuple[str, Index], steps: Value, more: Sequence[str], kinds: Sequence[str]
+        self, a: tuple[str, Index], b: tuple[str, Index], steps: Value, more: Sequence[str], types: Sequence[str]
     ) -> None:
-        """`more` and `kinds`: further arguments, and their types."""
+        """Call the product function with `more` arguments of these types."""
         e, tile, room = self.e, self.frame.tile, self.room_b
         assert tile is not None and room is not None
-        types = [f"memref<{room.element}>", "index"] * 2 + ["index", tile.type, *kinds]
+        types = [f"memref<{room.element}>", "index"] * 2 + ["index", tile.type, *types]
         names = [a[0], e.at(a[1]), b[0], e.at(b[1]), e.at(steps), tile.name, *more]
         self.frame.call(self.multiply, names, types)
 
     def _turns(self, k: Value) -> Index:
-        """How many rows are copied in `k` rounds."""
+        """The number of rows that are copied in `k` iterations."""
         if isinstance(k, int):
             return Index.of(k // self.turn)
         return Index(((self.e.let(f"arith.divui {self.e.at(k)}, {self.e.at(self.turn)} : index"), 1),))
 
     def _copies(self, work: Work, t: Index, u: Index, end: Index) -> Copies:
-        """What tile `u` of panel `t` copies: as many rows of the panel behind it as the tile has turns.
+        """The rows of the next panel that tile `u` of panel `t` copies: one for each turn of the tile.
 
-        Tiles behind those that have copied all copy the last rows again, and those of the last panel it itself.
+        Tiles after those that have copied all rows copy the last ones redundantly, and those of the last panel that
+        panel.
         """
         e = self.e
         each, slot = self._turns(work.k_size), work.slot_b * self.slot_b
@@ -310,7 +311,7 @@ class PanelKernel(TileKernel):
 
 @dataclass(frozen=True)
 class Copies:
-    """What a tile copies: rows from number `first` on, of the panel that starts at `column` of b, to `room_at`."""
+    """The rows that a tile copies: from number `first` on, of the panel that starts at `column` of b, to `room_at`."""
 
     kernel: PanelKernel
     work: Work
@@ -319,17 +320,24 @@ class Copies:
     room_at: Index
 
     def passed(self, number: Index) -> tuple[list[str], list[str]]:
-        """The arguments of a product function behind `number` turns, and their types; see there."""
+        """The arguments of a product function after `number` turns, and their types; see there."""
         kernel, work = self.kernel, self.work
         e, step = kernel.e, kernel.problem.k[0].b
         room = kernel.room_b
         assert room is not None
         memory, start = kernel.frame.base("b")
         element = kernel.frame.named["b"].element
-        # The function adds up places itself: here LLVM would keep each in a register of its own through all loops.
+        # The function increments offsets itself: here LLVM would hoist each into a register through all loops.
         numbers: list[Value] = [kernel.turn // GROUP, self.first + number]
-        places: list[Value] = [start + work.place.b + self.column, step, kernel.columns.size - self.column]
-        names = [*map(e.at, numbers), memory, *map(e.at, places)]
+        positions: list[Value] = [start + work.offsets.b + self.column, step, kernel.columns.size - self.column]
+        names = [*map(e.at, numbers), memory, *map(e.at, positions)]
         names += [bare(e, room.name, room.type, room.element), e.at(self.room_at)]
-        kinds = ["index", "index", f"memref<{element}>", *["index"] * len(places), f"memref<{room.element}>", "index"]
-        return names, kinds
+        types = [
+            "index",
+            "index",
+            f"memref<{element}>",
+            *["index"] * len(positions),
+            f"memref<{room.element}>",
+            "index",
+        ]
+        return names, types

@@ -1,4 +1,4 @@
-"""Chooses the kernel of a contraction, its register tile and its blocks, from sizes, strides and the machine."""
+"""The choice of the kernel of a contraction, its register tile and its blocks, from sizes, strides and the machine."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ from mlirml.passes import NoMatch
 BITS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64}
 KERNELS = ("packed", "symmetric", "direct", "dot", "stream", "small", "loops")
 SMALL = 64
-"""The most multiplications that are written out."""
+"""The maximal number of multiplications that are unrolled completely."""
 FEW = 8
-"""The most rows or columns that the dot kernel keeps at hand."""
+"""The maximal number of rows or columns that the dot kernel keeps in cache."""
 K_BLOCK = 384
 """The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
 TILE_K_BLOCK = 2048
-"""The longest block of k for tile registers, to whose sums 32 products are added at a time."""
+"""The longest block of k for tile registers, which add 32 products to a sum at a time."""
 PARALLEL_WORK = 2_000_000
-"""Multiply-adds of four bytes that take about 40 us: less is not split. A quarter of it is worth a chunk."""
+"""Multiply-adds of four bytes that take about 40 us: less work is not split. A quarter of it is worth a chunk."""
 CHUNKS = 32
-"""The most parts that get packing buffers of their own."""
+"""The maximal number of chunks with private packing buffers."""
 PACKED_B_BYTES = 8 << 20
 PACKED_A_BYTES = 8 << 20
 TILE_K = 32
-"""How many neighbours along k a tile of bf16 holds."""
+"""The number of bf16 elements adjacent along k in a tile."""
 TILES = ((32, 32), (16, 48))
-"""Rows and columns of out that tile registers hold at a time, with tiles of a and of b the others."""
+"""Rows and columns of the output in tile registers at a time, with the others used for tiles of a and of b."""
 TILE_WORK, FEWEST_TILE_K = 1 << 12, 8
-"""With fewer multiply-adds, or shorter sums, what is around tile registers takes longer than they save."""
+"""With fewer multiply-adds, or shorter sums, the overhead of tile registers exceeds their savings."""
 _PANEL_TILES = {32: ((8, 3), (6, 4), (12, 2)), 16: ((6, 2), (4, 3))}
 """Rows and vectors of the register tiles for packed panels, by the number of vector registers."""
 _SYMMETRIC_TILES = {32: ((8, 3),), 16: ((4, 3), (4, 2))}
-"""The same of symmetric products."""
+"""The same for symmetric products."""
 HALVED_ROWS, HALVED_K = 48, 16
-"""The least sizes of a product of which only one half is computed; its rows make two panels at least."""
+"""The minimal sizes of a product of which only one half is computed; its rows make at least two panels."""
 BIG_WORK = 1 << 27
-"""Multiply-adds that are worth a register tile of their own, which other kernels of the module do not share."""
+"""Multiply-adds that are worth a separate register tile, which other kernels of the module do not share."""
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What schedules depend on: vector width and registers, cache sizes in bytes, and whether to use threads.
+    """The machine that schedules are for: vector width and registers, cache sizes in bytes, and whether to use threads.
 
-    `bf16_pairs`: whether an instruction adds products of pairs of bf16 (AVX512_BF16). `bf16_tiles`: whether one
-    multiplies tiles of them (AMX), and the system lets this process use it.
+    `bf16_pairs`: an instruction adds products of bf16 pairs (AVX512_BF16). `bf16_tiles`: an instruction multiplies
+    tiles of bf16 (AMX), and the system lets this process use it.
     """
 
     vector_bits: int = 256
@@ -58,7 +58,7 @@ class Machine:
     bf16_tiles: bool = False
 
     def lanes(self, element: str) -> int:
-        """How many elements a vector register holds."""
+        """The number of elements in a vector register."""
         return self.vector_bits // BITS[element]
 
 
@@ -68,14 +68,13 @@ class Schedule:
 
     `kernel`: "packed" or "direct" (a register tile of `mr` x `nr`, where `pack` names the operands that are packed),
     "symmetric" (a matrix times its own transpose is packed once, and tiles above the diagonal are copies of those below
-    it), "dot" (vectors along k), "stream" (few rows of out stay in cache while b passes by), "small" (all products are
-    written out) or "loops" (left to mlirml-lower-loops).
-    `unroll`: sets of accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns.
-    `pairs`: how many neighbours along k one instruction multiplies and adds: 2 for bf16 where the processor does that,
-    32 where it multiplies tiles of 16 x 32 elements (AMX).
-    `prefetch`: how many rows ahead b is asked for. `parallel`: "none", or the loops that are split: "outer", "rows",
-    "columns". `chunks`: into how many parts at most, where parts have buffers of their own. `grain`: how many
-    iterations are worth a thread.
+    it), "dot" (vectors along k), "stream" (few rows of the output stay in cache while b is read once), "small"
+    (completely unrolled) or "loops" (left to mlirml-lower-loops). `unroll`: sets of accumulators over k. `kc`, `mc`,
+    `nc`: blocks of k, rows and columns. `pairs`: the number of elements adjacent along k that one instruction
+    multiplies and adds: 2 for bf16 if the processor has such an instruction, 32 if it multiplies tiles of 16 x 32
+    elements (AMX). `prefetch`: the number of rows of b by which prefetches are ahead. `parallel`: "none", or the loops
+    that are split: "outer", "rows", "columns". `chunks`: the maximal number of chunks, if chunks have private buffers.
+    `grain`: the iterations that are worth a thread.
     """
 
     kernel: str
@@ -94,19 +93,19 @@ class Schedule:
     pairs: int = 1
 
     @property
-    def words(self) -> bool:
-        """True if packed operands are i32 that hold two bf16, neighbours along k."""
+    def packs_words(self) -> bool:
+        """True if packed operands are i32 that contain two bf16, adjacent along k."""
         return self.pairs > 1
 
     @property
     def tiles(self) -> bool:
-        """True if tile registers hold the operands and the sums."""
+        """True if tile registers contain the operands and the accumulators."""
         return self.pairs == TILE_K
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Part of a register tile's width: `valid` columns from `offset`, in a vector of `lanes`."""
+    """A vector of a register tile's width: `valid` columns from `offset`, in a vector of `lanes`."""
 
     offset: int
     lanes: int
@@ -123,7 +122,7 @@ def pieces(width: int, lanes: int) -> tuple[Piece, ...]:
 
 
 def padded(width: int, lanes: int) -> int:
-    """The columns of `pieces`, unused lanes counted."""
+    """The columns of `pieces`, including unused lanes."""
     return sum(piece.lanes for piece in pieces(width, lanes))
 
 
@@ -138,14 +137,14 @@ def round_up(size: int, step: int) -> int:
 
 
 def check(problem: Problem, schedule: Schedule) -> None:
-    """Raises `NoMatch` when the kernel of `schedule` cannot solve `problem`."""
+    """Raises `NoMatch` if the kernel of `schedule` cannot compute `problem`."""
     one_k = len(problem.k) == 1
     if schedule.pairs not in (1, 2, TILE_K):
         raise NoMatch(f"pairs are 1, 2 or {TILE_K}")
-    if schedule.words and (not has_pairs(problem) or schedule.kernel != "packed" or schedule.pack != "ab"):
+    if schedule.packs_words and (not has_pairs(problem) or schedule.kernel != "packed" or schedule.pack != "ab"):
         raise NoMatch("its operands are no pairs of bf16")
     odd_blocks = schedule.kc % schedule.pairs != 0 and several_k(problem, schedule)
-    if schedule.words and (schedule.lanes != 16 or schedule.nr % 16 or odd_blocks):
+    if schedule.packs_words and (schedule.lanes != 16 or schedule.nr % 16 or odd_blocks):
         raise NoMatch("pairs of bf16 come in vectors of 16, and blocks of k end with a pair")
     if schedule.tiles and not fits_tiles(schedule.mr, schedule.nr):
         raise NoMatch("eight tile registers of 16 x 16 do not hold that many rows and columns")
@@ -177,25 +176,25 @@ def check(problem: Problem, schedule: Schedule) -> None:
 
 
 def fits_tiles(mr: int, nr: int) -> bool:
-    """True if tile registers hold so many rows and columns of sums, and the tiles of a and b that they come from."""
+    """True if accumulators of this size, and the tiles of a and b for them, fit the tile registers."""
     down, across = mr // 16, nr // 16
     return mr % 16 == nr % 16 == 0 and down * across + down + across <= 8
 
 
 def several_k(problem: Problem, schedule: Schedule) -> bool:
-    """True if k is cut into blocks."""
+    """True if k is split into blocks."""
     return schedule.kc < problem.k_size
 
 
 def required_packing(problem: Problem) -> str:
-    """The operands that the register tile cannot read where they are: "", "a", "b" or "ab"."""
+    """The operands that the register tile cannot read without packing: "", "a", "b" or "ab"."""
     many_k = len(problem.k) > 1
     scattered = problem.n.size > 1 and problem.n.b != 1
     return ("a" if many_k else "") + ("b" if many_k or scattered else "")
 
 
 def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Schedule:
-    """The schedule of a problem; of the kernel `kernel` when it is given. Raises `NoMatch` when that cannot be."""
+    """The schedule of a problem; of the kernel `kernel` if it is given. Raises `NoMatch` if that is impossible."""
     if kernel is not None:
         schedule = _PLANS[kernel](problem, machine)
         check(problem, schedule)
@@ -212,10 +211,10 @@ def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Sched
 
 
 def choose_kernel(problem: Problem, machine: Machine) -> str:
-    """The kernel that is fastest; "direct" stands for the register tile, packed or not."""
+    """The fastest kernel; "direct" is the register tile, packed or not."""
     few, many = sorted((problem.m.size, problem.n.size))
     lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
-    if few > 1 and is_small(problem):  # a vector times a matrix takes others no longer, and is less code there
+    if few > 1 and is_small(problem):  # other kernels are as fast for a vector times a matrix, with less code
         return "small"
     if len(problem.k) == 1 and _is_dot(problem, few, lanes):
         return "dot"
@@ -247,11 +246,11 @@ def _is_dot(problem: Problem, few: int, lanes: int) -> bool:
 
 
 def plan_dot(problem: Problem, machine: Machine) -> Schedule:
-    """Enough accumulators to hide the latency of additions; few rows at a time when rows are long."""
+    """Enough accumulators to hide the latency of additions; few rows at a time if rows are long."""
     few, many = sorted((problem.m.size, problem.n.size))
     lanes = min(machine.lanes(problem.compute), power_of_two(problem.k_size))
     rows = max(1, min(many, (lanes if problem.k_size <= 512 else 8) // few))
-    # Vectors of more than four few rows are read again for every round: only sums stay in registers.
+    # Vectors of more than four of the few rows are reloaded in every iteration: only accumulators stay in registers.
     registers = machine.vector_registers - few - 1 if few <= 4 else machine.vector_registers * 3 // 4
     rows = max(1, min(rows if few <= 4 else many, registers // few))
     steps = max(1, problem.k_size // lanes)
@@ -264,24 +263,23 @@ def plan_stream(problem: Problem, machine: Machine) -> Schedule:
     """Whole rows of b if they are not too long, eight of them at a time, or four."""
     lanes, rows = machine.lanes(problem.compute), problem.m.size
     size = BITS[problem.compute] // 8
-    # Long runs of memory count more than the first cache, and than several parts for threads.
+    # Long contiguous reads matter more than the L1 cache, and than several chunks for threads.
     columns = round_up(max(1, min(problem.n.size, 16384 // size)), 2 * lanes)
     schedule = Schedule("stream", lanes, mr=rows, nr=2 * lanes, kc=8 if rows <= 2 else 4, nc=columns)
     return split(problem, machine, schedule, {"columns": -(-problem.n.size // columns)})
 
 
 def plan_loops(problem: Problem, machine: Machine) -> Schedule:
-    """Nothing to choose."""
+    """The kernel "loops" has no parameters."""
     return Schedule("loops")
 
 
 def wanted_packing(problem: Problem, machine: Machine) -> str:
     """The operands that are worth packing, or must be packed.
 
-    b is packed when enough rows of a read it again and it is a good part of the second cache (its rows lie on many
-    pages there, and vectors across lines), or its rows lie so that they fall on the same few sets of the first.
-    Packing a costs little as soon as there are many columns. Operands that must be converted are packed, so that each
-    element is converted once.
+    b is packed if enough rows of a reuse it and it fills a good part of the L2 cache (its rows are on many pages there,
+    and vectors across lines), or if its rows map to the same few sets of the L1 cache. Packing a is cheap as soon as
+    there are many columns. Operands that must be converted are packed, so that each element is converted once.
     """
     required, size = required_packing(problem), BITS[problem.compute] // 8
     m, n, k = problem.m.size, problem.n.size, problem.k_size
@@ -313,7 +311,7 @@ def plan_tile(problem: Problem, machine: Machine, pack: str) -> Schedule:
 
 
 def plan_panels(problem: Problem, machine: Machine) -> Schedule:
-    """Both operands packed: a as a whole where it is not too big, a panel of b at a time; else blocks of rows."""
+    """Both operands packed: a as a whole if it is not too large, a panel of b at a time; else blocks of rows."""
     enough = problem.work > TILE_WORK and problem.k_size >= FEWEST_TILE_K
     if machine.bf16_tiles and machine.vector_bits == 512 and has_pairs(problem) and enough:
         return plan_tiles(problem, machine)
@@ -322,8 +320,9 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     mr, nr = panel_tile(problem, machine)
     prefetch = 8 if k * n * size > machine.l2_bytes else 0
     rows, columns = round_up(m, mr), round_up(n, nr)
-    # Tiles read their panel of a one element after another, mostly from the first cache, while b comes from the second.
-    # Each block of k reads and writes all of out, which takes longer than what of a panel comes from the second, too.
+    # Tiles read their panel of a element by element, mostly from the L1 cache, while b comes from the L2 cache. Each
+    # block of k reads and writes the whole output, which takes longer than reads of a part of the panel from the L2
+    # cache.
     panel_a = (machine.l1_bytes * 5 // 3) // (mr * size)
     most = min(2 * PACKED_A_BYTES // (rows * size), (machine.l2_bytes * 5 // 8) // (nr * size), panel_a)
     if is_narrow_float(problem.c, problem.compute):
@@ -337,10 +336,10 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
 
 
 def reads_rows_in_place(problem: Problem) -> bool:
-    """True if packing a big f64 product's rows of a takes more time than it saves: they are contiguous already.
+    """True if packing a large f64 product's rows of a takes more time than it saves: they are contiguous already.
 
-    Sums of f64 may be as long as the caches allow, so that out is not written often. Those of f32 are `K_BLOCK` long
-    for accuracy; tiles of packed panels go through memory, where that takes no second visit of out.
+    Sums of f64 may be as long as the caches allow, so that the output is not written often. Those of f32 are `K_BLOCK`
+    long for accuracy; tiles of packed panels are stored to memory, where that takes no second pass over the output.
     """
     plain = len(problem.k) == 1 and not problem.a.casts and not problem.b.casts and not problem.outer_m
     contiguous = problem.k[-1].a == 1 and problem.n.b == problem.n.c == 1
@@ -348,10 +347,10 @@ def reads_rows_in_place(problem: Problem) -> bool:
 
 
 def plan_rows(problem: Problem, machine: Machine) -> Schedule:
-    """A few packed panels of b, and as many rows of a as leave room for them in the second cache."""
+    """A few packed panels of b, and as many rows of a as leave space for them in the L2 cache."""
     lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
     mr, nr = panel_tile(problem, machine)
-    # Each block of k reads and writes all of out.
+    # Each block of k reads and writes the whole output.
     most = max(K_BLOCK, (machine.l2_bytes * 3 // 10) // (nr * size))
     blocks = 1 if is_narrow_float(problem.c, problem.compute) else -(-problem.k_size // most)
     kc = problem.k_size if blocks == 1 else round_up(-(-problem.k_size // blocks), lanes)
@@ -366,7 +365,7 @@ def plan_rows(problem: Problem, machine: Machine) -> Schedule:
 
 
 def is_worth_halving(problem: Problem, machine: Machine) -> bool:
-    """True if a product is symmetric, and so big that half of its tiles take more time than to mirror them."""
+    """True if a product is symmetric, and so large that half of its tiles take more time than mirroring them."""
     if not problem.symmetric or len(problem.k) != 1 or problem.n.c != 1:
         return False
     if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
@@ -375,7 +374,7 @@ def is_worth_halving(problem: Problem, machine: Machine) -> bool:
 
 
 def symmetric_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
-    """Rows and columns of a register tile, a whole number of whose rows is as wide as the tile."""
+    """Rows and columns of a register tile, a multiple of whose rows is as wide as the tile."""
     lanes = machine.lanes(problem.compute)
     tiles = _SYMMETRIC_TILES[32 if machine.vector_registers >= 32 else 16]
     mr, vectors = next(tile for tile in tiles if tile[1] * lanes % tile[0] == 0)
@@ -383,10 +382,10 @@ def symmetric_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
 
 
 def plan_symmetric(problem: Problem, machine: Machine) -> Schedule:
-    """One packed operand, of whose panels tiles take their rows, too; `nc` columns stay in the second cache."""
+    """One packed operand, of whose panels tiles take their rows, too; `nc` columns stay in the L2 cache."""
     lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
     (mr, nr), k = symmetric_tile(problem, machine), problem.k_size
-    # Tiles read a row's elements from lines of the first cache that hold those of `mr` rows.
+    # Tiles read a row's elements from lines of the L1 cache that contain those of `mr` rows.
     line = max(mr * size, 64)
     most = max(K_BLOCK, (machine.l1_bytes * 9 // 8) // line)
     blocks = 1 if is_narrow_float(problem.c, problem.compute) else -(-k // most)
@@ -397,29 +396,29 @@ def plan_symmetric(problem: Problem, machine: Machine) -> Schedule:
 
 
 def symmetric_columns(problem: Problem, nr: int, kc: int, l2_bytes: int) -> int:
-    """How many packed columns leave half of the second cache to others."""
+    """The number of packed columns that leave half of the L2 cache to other data."""
     size = BITS[problem.compute] // 8
     return max(nr, min(round_up(problem.n.size, nr), l2_bytes // (2 * size * kc) // nr * nr))
 
 
 def plan_tiles(problem: Problem, machine: Machine) -> Schedule:
-    """As `plan_panels`, with tile registers: 32 products are added up before they come to a sum, so k may be long."""
+    """As `plan_panels`, with tile registers: 32 products are added before they are added to a sum, so k may be long."""
     mr, nr = min(TILES, key=lambda tile: round_up(problem.m.size, tile[0]) * round_up(problem.n.size, tile[1]))
     k = problem.k_size
     most = k if is_narrow_float(problem.c, problem.compute) else TILE_K_BLOCK
     kc = k if k <= most else round_up(-(-k // -(-k // most)), TILE_K)
     rows, columns = round_up(problem.m.size, mr), round_up(problem.n.size, nr)
-    # Rows of b lie on pages of their own, mostly: the processor does not see which comes next.
+    # Rows of b are on separate pages, mostly: the hardware prefetcher does not predict the next one.
     schedule = Schedule("packed", 16, mr, nr, 1, kc, rows, columns, "ab", 16, pairs=TILE_K)
-    # Tiles take in so much at a time that a must come from the second cache; b passes by once for each block of rows.
+    # Tiles read so much at a time that a must be in the L2 cache; b is read once for each block of rows.
     a_bytes = min(machine.l2_bytes // 2, max(machine.l2_bytes // 4, 256 * 2 * kc))
     return _block_panels(problem, machine, schedule, 2, a_bytes)
 
 
 def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: int, a_bytes: int) -> Schedule:
-    """Blocks of rows and columns around panels, whose packed elements have `size` bytes, and the loop for threads.
+    """Blocks of rows and columns around panels, whose packed elements have `size` bytes, and the parallel loop.
 
-    `a_bytes`: how much of a is packed at a time where it is not packed as a whole.
+    `a_bytes`: the size of the packed part of a if it is not packed as a whole.
     """
     mr, nr, kc, rows, columns = schedule.mr, schedule.nr, schedule.kc, schedule.mc, schedule.nc
     count, most = columns // nr, a_bytes if schedule.tiles else 2 * PACKED_A_BYTES
@@ -437,19 +436,19 @@ def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: 
 
 
 COPIED_ROWS = 768
-"""Up to how many rows the next panel of b is copied while the tiles of one multiply.
-
-Packing b apart takes half of the time of products with 128 rows and a tenth of those with 512. With 1024 it is a
-twentieth, which is not worth what LLVM has to do for it.
+"""The maximal number of rows for which the next panel of b is copied while the tiles of one multiply. Packing b
+separately takes half of the time of products with 128 rows and a tenth of those with 512. With 1024 it is a twentieth,
+which is not worth the compile time.
+twentieth, which is not worth the compile time.
 """
 CACHED_ROWS = 256
-"""With more rows than this, rows of a are no blocks that leave room in the second cache: b would be copied again."""
+"""With more rows than this, blocks of rows of a do not leave space in the L2 cache: b would be copied repeatedly."""
 _LEAST_TILES = 16
 """Tiles of rows that are enough to copy the next panel of b while they multiply."""
 
 
 def _cached_rows(problem: Problem, machine: Machine, schedule: Schedule) -> int:
-    """Rows of a, as few blocks of equal size, that leave half of the second cache to panels of b and of out."""
+    """Rows of a, in few blocks of equal size, that leave half of the L2 cache to panels of b and of the output."""
     size, mr = BITS[problem.compute] // 8, schedule.mr
     most = max(_LEAST_TILES, machine.l2_bytes // (2 * size * schedule.kc * mr))
     tiles = -(-problem.m.size // mr)
@@ -471,7 +470,7 @@ def has_pairs(problem: Problem) -> bool:
 
 
 def panel_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
-    """The register tile that computes little that out does not have, and whose panel of b fits the cache."""
+    """The register tile with the fewest lanes beyond the output, and whose panel of b fits the cache."""
     lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
     options = _PANEL_TILES[32 if machine.vector_registers >= 32 else 16]
 
@@ -487,15 +486,15 @@ def panel_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
 
 
 def is_narrow_float(out: Operand, compute: str) -> bool:
-    """True when out rounds its sums, so that it cannot hold parts of them."""
+    """True if the output has a narrower float type than the sums, so that it cannot store partial sums."""
     return out.element != compute and "f" in compute
 
 
 def register_tile(problem: Problem, machine: Machine, packed_b: bool) -> tuple[int, int]:
-    """Rows and columns of the register tile: the cheapest cut of out into tiles."""
+    """Rows and columns of the register tile: the cheapest tiling of the output."""
     lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
     options = list(_tiles(problem.m.size, problem.n.size, lanes, machine.vector_registers))
-    # Rows of b at such distances push each other out of all caches before the next tile of rows reads them.
+    # Rows of b at such distances evict each other from all caches before the next tile of rows reads them.
     collides = problem.k[-1].b * size % 4096 == 0 and problem.k_size * problem.n.size * size > machine.l2_bytes
     line = 64 // size if collides and not packed_b else 0
     load = _LOAD if packed_b else _LOAD_IN_PLACE * machine.vector_bits / 512
@@ -503,7 +502,7 @@ def register_tile(problem: Problem, machine: Machine, packed_b: bool) -> tuple[i
 
 
 def _tiles(rows: int, columns: int, lanes: int, registers: int) -> Iterator[tuple[int, int]]:
-    """Tiles that fit the registers, with a row of b, one element of a and one to spare."""
+    """Tiles that fit the registers, with a row of b, one element of a and one spare register."""
     widths = [vectors * lanes for vectors in range(1, 9) if vectors * lanes < columns]
     for nr in [*widths, columns]:
         vectors = len(pieces(nr, lanes))
@@ -513,18 +512,18 @@ def _tiles(rows: int, columns: int, lanes: int, registers: int) -> Iterator[tupl
 
 
 _LOAD = 0.3
-"""Multiply-adds that a vector of packed b costs: every tile of rows reads it again, from the second cache mostly."""
+"""Multiply-adds that a vector of packed b costs: every tile of rows reloads it, from the L2 cache mostly."""
 _LOAD_IN_PLACE = 1.0
-"""The same of b that is not packed: NumPy's arrays start anywhere, so that vectors of 64 bytes lie across two lines."""
+"""The same for b that is not packed: NumPy's arrays start anywhere, so that vectors of 64 bytes cross lines."""
 
 
 def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int, load: float) -> float:
-    """Cycles a round of k, about: arithmetic, the latency of sums, loads, and what a tile costs around its loop.
+    """Approximate cycles per iteration of k: arithmetic, the latency of sums, loads, and the overhead of a tile.
 
-    When `line` is not zero, every tile of rows reads b from memory, in lines of so many elements. Tiles of another size
-    at the edges are more code to compile, which counts a little, and less where there is much to do.
+    If `line` is not zero, every tile of rows reads b from memory, in lines of so many elements. Tiles of another size
+    at the edges are more code to compile, which has a small cost, and less where there is much work.
     """
-    cost, kinds = 0.0, 0
+    cost, num_tiles = 0.0, 0
     for count, rows in _cut(problem.m.size, tile[0]):
         for panels, width in _cut(problem.n.size, tile[1]):
             parts = pieces(width, lanes)
@@ -533,8 +532,8 @@ def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int, load: 
             memory = 2.0 * -(-width // line) if line else 0.0
             inner = max(arithmetic, rows + len(parts), 4.0) + 0.15 * rows + load * len(parts)
             cost += count * panels * (inner + around + memory)
-            kinds += 1
-    return cost * (1 + (0.01 if problem.work >= BIG_WORK // 8 else 0.04) * kinds)
+            num_tiles += 1
+    return cost * (1 + (0.01 if problem.work >= BIG_WORK // 8 else 0.04) * num_tiles)
 
 
 def _cut(size: int, width: int) -> list[tuple[int, int]]:
@@ -542,7 +541,7 @@ def _cut(size: int, width: int) -> list[tuple[int, int]]:
 
 
 def tile_loops(problem: Problem, schedule: Schedule) -> dict[str, int]:
-    """The loops of the tile kernel that can be split, the best first, and their rounds."""
+    """The loops of the tile kernel that can be split, the best first, and their trip counts."""
     rows = math.prod(axis.size for axis in problem.outer_m) * -(-problem.m.size // schedule.mr)
     columns = -(-problem.n.size // schedule.nr)
     loops = {"rows": rows} if rows >= 8 or rows >= columns else {}
@@ -559,13 +558,15 @@ def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[st
     if not machine.parallel or work < PARALLEL_WORK:
         return schedule
     outer = problem.outer if schedule.kernel in ("packed", "direct") else problem.outer + problem.outer_m
-    rounds = math.prod(axis.size for axis in outer)
-    # Big products are split inside, which needs fewer packing buffers.
-    most = (8 if rounds >= 16 else 1) * PARALLEL_WORK
-    if rounds > 1 and (work // rounds < most or not loops):
-        each = -(-rounds // min(rounds, CHUNKS))
-        return replace(schedule, parallel="outer", chunks=-(-rounds // each), grain=_grain(work * each // rounds))
-    work //= rounds
+    iterations = math.prod(axis.size for axis in outer)
+    # Large products are split internally, which needs fewer packing buffers.
+    most = (8 if iterations >= 16 else 1) * PARALLEL_WORK
+    if iterations > 1 and (work // iterations < most or not loops):
+        each = -(-iterations // min(iterations, CHUNKS))
+        return replace(
+            schedule, parallel="outer", chunks=-(-iterations // each), grain=_grain(work * each // iterations)
+        )
+    work //= iterations
     for name, count in loops.items():
         if count < 2:
             continue

@@ -1,4 +1,4 @@
-"""What a contraction is: its iteration dims as batch, m, n and k, and the strided problem that a kernel solves."""
+"""A contraction: its iteration dims as batch, m, n and k, and the strided problem that a kernel computes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Cast:
 
 @dataclass(frozen=True)
 class Operand:
-    """An operand's element type and the conversions to the type that the kernel computes in."""
+    """An operand's element type and the conversions to the compute type of the kernel."""
 
     element: str
     casts: tuple[Cast, ...] = ()
@@ -45,9 +45,8 @@ class Operand:
 class Contraction:
     """`out[c] += a[a] * b[b]` over iteration dims of the sizes `sizes`.
 
-    `maps` holds the dims that index a, b and out. `batch` are dims of all three, `m` of a and out, `n` of b and out,
-    `k` of a and b. `rest` are dims of one operand only (sums of a or b, broadcasts of out). `same`: a and b are one
-    array.
+    `maps` has the dims that index a, b and out. `batch` are dims of all three, `m` of a and out, `n` of b and out, `k`
+    of a and b. `rest` are dims of one operand only (sums of a or b, broadcasts of out). `same`: a and b are one array.
     """
 
     sizes: tuple[int, ...]
@@ -108,7 +107,7 @@ def match_contraction(op: mlir.Operation) -> Contraction:
 
 
 def indexing_maps(op: mlir.Operation) -> list[mlir.AffineMap]:
-    """The maps of a structured operation, which is left without the attribute that upstream keeps them in."""
+    """The maps of a structured operation, without leaving the attribute that upstream memoizes them in."""
     memo = "linalg.memoized_indexing_maps"
     had = memo in op.attributes
     maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
@@ -124,7 +123,7 @@ def _projection(affine_map: mlir.AffineMap) -> tuple[int, ...]:
 
 
 def _match_body(op: mlir.Operation, elements: Sequence[str]) -> tuple[str, tuple[tuple[Cast, ...], tuple[Cast, ...]]]:
-    """`yield(out + cast(a) * cast(b))`: the type to compute in, and the casts of a and b to it."""
+    """The compute type and the casts of a and b to it, of a body `yield(out + cast(a) * cast(b))`."""
     block = op.regions[0].blocks[0]
     total = block.operations[len(block.operations) - 1].operands[0].owner
     if not isinstance(total, mlir.OpView | mlir.Operation) or total.name not in _PRODUCTS.values():
@@ -158,7 +157,7 @@ def _cast_chain(value: mlir.Value) -> tuple[int, tuple[Cast, ...]]:
 
 @dataclass(frozen=True)
 class Axis:
-    """A loop of `size` rounds and its stride in elements in a, b, out, and the operands of an epilogue."""
+    """A loop of `size` iterations and its element strides in a, b, out, and the operands of an epilogue."""
 
     size: int
     a: int = 0
@@ -174,8 +173,8 @@ class Axis:
 class Problem:
     """A contraction on strided memory: loops over `outer` and `outer_m` around a matrix product m x n x k.
 
-    The strides of `outer_m` in b are zero. `swapped`: a and b changed places so that n holds out's contiguous dim.
-    `same`: a and b are one array.
+    The strides of `outer_m` in b are zero. `swapped`: a and b are exchanged so that n is the contiguous dim of the
+    output. `same`: a and b are one array.
     """
 
     outer: tuple[Axis, ...]
@@ -203,12 +202,12 @@ class Problem:
 
     @property
     def repeats(self) -> int:
-        """How many matrix products there are."""
+        """The number of matrix products."""
         return math.prod(axis.size for axis in self.outer + self.outer_m)
 
     @property
     def work(self) -> int:
-        """Multiply-adds."""
+        """The number of multiply-adds."""
         return self.repeats * self.m.size * self.n.size * self.k_size
 
 
@@ -224,7 +223,7 @@ def build_problem(
 ) -> Problem:
     """The strided problem of a contraction; identity layouts unless `strides` are given. Raises `NoMatch`.
 
-    `more` holds the strides of the operands of an epilogue, by the contraction's dims.
+    `more` has the strides of the operands of an epilogue, by the contraction's dims.
     """
     if any(contraction.sizes[d] > 1 for d in contraction.rest):
         raise NoMatch("an iteration dim indexes one operand only")
@@ -265,7 +264,7 @@ def build_problem(
 
 
 def merge(axes: list[Axis]) -> list[Axis]:
-    """Join every pair of axes that walks memory as one, in all operands; outermost first."""
+    """Collapse every pair of axes that is contiguous in all operands; outermost first."""
     axes = sorted(axes, key=lambda axis: (axis.c, axis.a, axis.b, axis.more), reverse=True)
     joined = True
     while joined:

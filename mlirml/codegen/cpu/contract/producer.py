@@ -1,8 +1,8 @@
-"""The elementwise producer of an operand of a contraction: finds it, and reads it as the prologue of a kernel.
+"""The elementwise producer of an operand of a contraction, read as the prologue of a kernel.
 
-A producer is a `linalg.generic` on memrefs in front of the contraction that computes one operand, which nothing else
-reads. A kernel that reads each element of the operand once can read what the producer reads instead, so that the
-operand is never in memory: kernels that pack the operand, and the dot kernel, which passes by its many rows.
+A producer is a `linalg.generic` on memrefs before the contraction that computes one operand, which nothing else reads.
+A kernel that reads each element of the operand once can compute it from the operands of the producer instead, so that
+the operand is never stored: kernels that pack the operand, and the dot kernel, which reads its many rows once.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
 _NEAR = 32
-"""A producer further in front than this many operations is not looked for."""
+"""A producer further away than this number of operations is not found."""
 
 
 @dataclass(frozen=True)
 class Producer:
-    """A producer of an operand, and what it means for the kernel.
+    """A producer of an operand as the kernel sees it.
 
     `body` computes an element of the operand from `%product`, an element of `main`, and from its inputs, `operands`.
-    `order` says which dim of the operand each dim of `main` is; `dims`, which one each dim of the operands walks along
+    `order` has the dim of the operand that each dim of `main` is; `dims`, the one that indexes each dim of the operands
     (None for none).
     """
 
@@ -40,7 +40,7 @@ class Producer:
 def match_producer(op: mlir.Operation, number: int, at: mlir.Operation, uses: int = 1) -> Producer:
     """The producer of operand `number` of the contraction `op`, whose kernel runs at `at`; raises `NoMatch`.
 
-    `uses`: how many operands of `op` the value is, all of which the kernel reads as one.
+    `uses`: the number of operands of `op` that the value is, all of which the kernel reads as one.
     """
     value = op.operands[number]
     producer = _only_writer(value, op, uses)
@@ -88,7 +88,7 @@ def _only_writer(value: mlir.Value, op: mlir.Operation, count: int) -> mlir.Oper
 def _check_memory(
     producer: mlir.Operation, op: mlir.Operation, at: mlir.Operation, inputs: Sequence[mlir.Value]
 ) -> None:
-    """What the producer reads must be the same when the kernel runs, and while it runs."""
+    """Check that the operands of the producer are unchanged until the kernel runs, and while it runs."""
     outs = block_ops(at.regions[0].blocks[0])[-1].operands
     written = [buffer_of(v) for v in [op.operands[2], *list(at.operands)[-len(outs) :]]]
     if not all(map(is_known, [*inputs, *written])) or any(v in inputs for v in written):
@@ -103,7 +103,7 @@ def _check_memory(
 
 
 def erase_buffer(buffer: mlir.Value) -> None:
-    """Erase an allocation that is only freed."""
+    """Erase an allocation whose only uses are deallocations."""
     owner = defining_op(buffer)
     users = [use.owner.operation for use in buffer.uses]
     if owner is not None and owner.name == "memref.alloc" and all(user.name == "memref.dealloc" for user in users):
@@ -112,7 +112,7 @@ def erase_buffer(buffer: mlir.Value) -> None:
 
 
 def check_prologues(job: Job) -> None:
-    """Raises `NoMatch` when the kernel does not read every element once, or vectors of them are scattered."""
+    """Raises `NoMatch` if the kernel does not read every element exactly once, or if vectors of them are scattered."""
     problem, dot = job.problem, job.schedule.kernel == "dot"
     if not dot and not job.panels and not job.symmetric:
         raise NoMatch("the kernel reads the operand more than once")

@@ -1,4 +1,4 @@
-"""Products of a few numbers, written out: no loops, no packing, no call."""
+"""Fully unrolled products of a few elements: no loops, no packing, no call."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from mlirml.passes import NoMatch
 
 _ELEMENTS = ("f32", "f64")
 
-Place = tuple[int, ...]
+Indices = tuple[int, ...]
 
 
 def check_small(contraction: Contraction) -> None:
-    """NoMatch for a contraction of many numbers, or of such that are converted first."""
+    """Raises `NoMatch` for a contraction of many elements, or with conversions."""
     if not 0 < math.prod(contraction.sizes) <= SMALL:
         raise NoMatch("it multiplies many numbers")
     if contraction.compute not in _ELEMENTS or any(o.element != contraction.compute for o in contraction.operands):
@@ -27,8 +27,8 @@ def check_small(contraction: Contraction) -> None:
 def build_small(op: mlir.Operation, contraction: Contraction, fill: mlir.Operation | None) -> None:
     """Replace a contraction on memrefs by loads, products, sums and stores, of whole rows where they are contiguous.
 
-    `fill` sets its out to zero, right before it, or is None where the sums are added to what is there. All is loaded
-    before anything is stored.
+    `fill` is the operation right before it that zeroes its output, or None if it accumulates. All loads are before all
+    stores.
     """
     with op.location, mlir.InsertionPoint(op):
         Small(op, contraction).build(is_new=fill is not None)
@@ -37,7 +37,7 @@ def build_small(op: mlir.Operation, contraction: Contraction, fill: mlir.Operati
 
 
 class Small:
-    """The operations for one contraction; what is loaded is loaded once."""
+    """Builds the operations for one contraction; each element is loaded once."""
 
     def __init__(self, op: mlir.Operation, contraction: Contraction) -> None:
         self.memory = list(op.operands)
@@ -45,12 +45,12 @@ class Small:
         self.element = self.memory[2].type.element_type
         self.indices = [emit.index(number) for number in range(max(self.sizes))]
         self.contract = mlir.Attribute.parse("#arith.fastmath<contract>")
-        self.known: dict[tuple[int, Place], mlir.Value] = {}
+        self.known: dict[tuple[int, Indices], mlir.Value] = {}
         self.row = self.maps[2][-1] if self.has_rows() else None
         """The loop whose elements are in one vector."""
 
     def has_rows(self) -> bool:
-        """True if out, and what is read for a row of it, is contiguous along the last dim of out."""
+        """True if the output, and the inputs of a row of it, are contiguous along the last dim of the output."""
         if not self.maps[2] or self.sizes[self.maps[2][-1]] == 1:
             return False
         row = self.maps[2][-1]
@@ -61,17 +61,17 @@ class Small:
         return True
 
     def build(self, *, is_new: bool) -> None:
-        kind = self.element if self.row is None else mlir.VectorType.get([self.sizes[self.row]], self.element)
-        sums: dict[Place, mlir.Value] = {}
+        type_ = self.element if self.row is None else mlir.VectorType.get([self.sizes[self.row]], self.element)
+        sums: dict[Indices, mlir.Value] = {}
         for point in itertools.product(*(range(1 if d == self.row else size) for d, size in enumerate(self.sizes))):
-            place = self.place(2, point)
-            old = sums.get(place)
+            indices = self.indices_of(2, point)
+            old = sums.get(indices)
             if old is None:
-                old = self.zero(kind) if is_new else self.load(2, point, kind)
-            sums[place] = self.multiply_add(self.load(0, point, kind), self.load(1, point, kind), old)
+                old = self.zero(type_) if is_new else self.load(2, point, type_)
+            sums[indices] = self.multiply_add(self.load(0, point, type_), self.load(1, point, type_), old)
         store = "memref.store" if self.row is None else "vector.store"
-        for place, total in sums.items():
-            emit.create(store, [total, self.memory[2], *(self.indices[i] for i in place)])
+        for indices, total in sums.items():
+            emit.create(store, [total, self.memory[2], *(self.indices[i] for i in indices)])
 
     def multiply_add(self, a: mlir.Value, b: mlir.Value, c: mlir.Value) -> mlir.Value:
         if self.row is not None:
@@ -79,23 +79,23 @@ class Small:
         product = emit.same_type("arith.mulf", a, b, fastmath=self.contract)
         return emit.same_type("arith.addf", c, product, fastmath=self.contract)
 
-    def place(self, number: int, point: Place) -> Place:
+    def indices_of(self, number: int, point: Indices) -> Indices:
         """The indices of an operand."""
         return tuple(point[d] for d in self.maps[number])
 
-    def load(self, number: int, point: Place, kind: mlir.Type) -> mlir.Value:
-        """An element of an operand, or a row of it; an element for a whole row is in each lane of a vector."""
-        place = self.place(number, point)
-        if (number, place) not in self.known:
-            memory = [self.memory[number], *(self.indices[i] for i in place)]
+    def load(self, number: int, point: Indices, type_: mlir.Type) -> mlir.Value:
+        """An element of an operand, or a row of it; an element for a whole row is broadcast to a vector."""
+        indices = self.indices_of(number, point)
+        if (number, indices) not in self.known:
+            memory = [self.memory[number], *(self.indices[i] for i in indices)]
             if self.row in self.maps[number]:
-                value = emit.value("vector.load", memory, kind)
+                value = emit.value("vector.load", memory, type_)
             else:
                 value = emit.value("memref.load", memory, self.element)
-                value = value if self.row is None else emit.value("vector.broadcast", [value], kind)
-            self.known[number, place] = value
-        return self.known[number, place]
+                value = value if self.row is None else emit.value("vector.broadcast", [value], type_)
+            self.known[number, indices] = value
+        return self.known[number, indices]
 
-    def zero(self, kind: mlir.Type) -> mlir.Value:
+    def zero(self, type_: mlir.Type) -> mlir.Value:
         zero = emit.zero(self.element)
-        return zero if self.row is None else emit.value("vector.broadcast", [zero], kind)
+        return zero if self.row is None else emit.value("vector.broadcast", [zero], type_)

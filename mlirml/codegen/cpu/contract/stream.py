@@ -1,4 +1,4 @@
-"""The stream kernel of a contraction: few rows of out stay in cache while b passes by, `kc` of its rows at a time.
+"""The stream kernel of a contraction: few rows of out stay in cache while b is read once, `kc` of its rows at a time.
 
 for outer: for blocks of `nc` columns:
     out = 0                                          unless out accumulates
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.codegen.cpu.contract.kernel import Frame, Job, Kernel, Place, convert, fused_multiply_add
+from mlirml.codegen.cpu.contract.kernel import Frame, Job, Kernel, Offsets, convert, fused_multiply_add
 from mlirml.codegen.cpu.contract.plan import pieces
 from mlirml.codegen.cpu.emitter import Index, vector
 
 
 class StreamKernel:
-    """Writes one kernel. b and out must be contiguous along n, and out must hold the type that is computed in."""
+    """Emits one kernel. b and out must be contiguous along n, and out must have the compute type."""
 
     def __init__(self, job: Job) -> None:
         self.frame = Frame(job)
@@ -23,52 +23,52 @@ class StreamKernel:
         self.problem, self.schedule = job.problem, job.schedule
 
     def build(self, name: str) -> Kernel:
-        """The whole function."""
+        """Emit the function."""
         size, block = self.problem.n.size, self.schedule.nc
-        with self.frame.rounds((*self.problem.outer, *self.problem.outer_m)) as (place, _):
+        with self.frame.outer_loops((*self.problem.outer, *self.problem.outer_m)) as (offsets, _):
             if self.schedule.parallel == "columns":
-                with self.frame.inside(self.e.parallel(-(-size // block), self.schedule.grain)) as index:
-                    self._columns(place, index * block)
+                with self.frame.parallel_body(self.e.parallel(-(-size // block), self.schedule.grain)) as index:
+                    self._columns(offsets, index * block)
             else:
                 with self.e.loop(0, size, block, "jc") as first:
-                    self._columns(place, first)
+                    self._columns(offsets, first)
         return self.frame.finish(name)
 
-    def _columns(self, place: Place, first: Index) -> None:
-        """One block of columns, from `first` on."""
+    def _columns(self, offsets: Offsets, first: Index) -> None:
+        """Compute one block of columns, from `first` on."""
         size, step = self.problem.n.size, self.schedule.nr
         count = self.e.minimum(self.schedule.nc, size - first)
-        place = place.step(self.problem.n, first)
+        offsets = offsets.step(self.problem.n, first)
         whole = size // step * step
         middle = self.e.minimum(count, whole - first) if size % step else count
         spans = [(Index(), middle, step)] + ([(middle, count, size % step)] if size % step else [])
         if not self.frame.accumulate:
             for low, high, width in spans:
                 with self.e.loop(low, high, step, "j") as j:
-                    self._clear(place, j, width)
+                    self._clear(offsets, j, width)
         axis = self.problem.k[-1]
         full = axis.size // self.schedule.kc * self.schedule.kc
         if full:
             with self.e.loop(0, full, self.schedule.kc, "k") as k:
-                self._rows(place, k, self.schedule.kc, spans)
+                self._rows(offsets, k, self.schedule.kc, spans)
         if axis.size > full:
-            self._rows(place, Index.of(full), axis.size - full, spans)
+            self._rows(offsets, Index.of(full), axis.size - full, spans)
 
-    def _clear(self, place: Place, j: Index, width: int) -> None:
+    def _clear(self, offsets: Offsets, j: Index, width: int) -> None:
         for row in range(self.problem.m.size):
             for part in pieces(width, self.schedule.lanes):
                 zero = self.e.zeros(part.lanes, self.problem.compute)
-                at = place.c + row * self.problem.m.c + j + part.offset
+                at = offsets.c + row * self.problem.m.c + j + part.offset
                 self.e.store(zero, self.frame.c, at, part.lanes, part.valid)
 
-    def _rows(self, place: Place, k: Index, depth: int, spans: Sequence[tuple[Index, Index, int]]) -> None:
+    def _rows(self, offsets: Offsets, k: Index, depth: int, spans: Sequence[tuple[Index, Index, int]]) -> None:
         """Add `depth` rows of b, from row `k` on."""
         e, axis, rows = self.e, self.problem.k[-1], self.problem.m
         factors = [
             [
                 convert(
                     e,
-                    e.load_scalar(self.frame.a, place.a + row * rows.a + (k + i) * axis.a),
+                    e.load_scalar(self.frame.a, offsets.a + row * rows.a + (k + i) * axis.a),
                     self.problem.a.casts,
                     None,
                 )
@@ -78,22 +78,22 @@ class StreamKernel:
         ]
         for low, high, width in spans:
             with e.loop(low, high, self.schedule.nr, "j") as j:
-                self._add(place, k, j, width, factors)
+                self._add(offsets, k, j, width, factors)
 
-    def _add(self, place: Place, k: Index, j: Index, width: int, factors: list[list[str]]) -> None:
+    def _add(self, offsets: Offsets, k: Index, j: Index, width: int, factors: list[list[str]]) -> None:
         e, compute, axis = self.e, self.problem.compute, self.problem.k[-1]
         for part in pieces(width, self.schedule.lanes):
-            kind = vector(part.lanes, compute)
+            type_ = vector(part.lanes, compute)
             column = j + part.offset
             totals = [
-                e.load(self.frame.c, place.c + row * self.problem.m.c + column, part.lanes, part.valid)
+                e.load(self.frame.c, offsets.c + row * self.problem.m.c + column, part.lanes, part.valid)
                 for row in range(self.problem.m.size)
             ]
             for i in range(len(factors[0])):
-                value = e.load(self.frame.b, place.b + (k + i) * axis.b + column, part.lanes, part.valid)
+                value = e.load(self.frame.b, offsets.b + (k + i) * axis.b + column, part.lanes, part.valid)
                 value = convert(e, value, self.problem.b.casts, part.lanes)
                 for row, total in enumerate(totals):
-                    spread = e.let(f"vector.broadcast {factors[row][i]} : {compute} to {kind}")
-                    totals[row] = fused_multiply_add(e, spread, value, total, kind)
+                    spread = e.let(f"vector.broadcast {factors[row][i]} : {compute} to {type_}")
+                    totals[row] = fused_multiply_add(e, spread, value, total, type_)
             for row, total in enumerate(totals):
-                e.store(total, self.frame.c, place.c + row * self.problem.m.c + column, part.lanes, part.valid)
+                e.store(total, self.frame.c, offsets.c + row * self.problem.m.c + column, part.lanes, part.valid)

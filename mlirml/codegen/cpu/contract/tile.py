@@ -18,7 +18,7 @@ from mlirml.codegen.cpu.contract.kernel import (
     Frame,
     Job,
     Kernel,
-    Place,
+    Offsets,
     add,
     convert,
     fused_multiply_add,
@@ -37,7 +37,7 @@ PACK_BYTES = 256 << 10  # what one thread packs in about 30 us
 
 @dataclass(frozen=True)
 class Grid:
-    """`size` cut into tiles of `width`: `full` whole ones, and one of width `rest` when that is not zero."""
+    """`size` split into tiles of `width`: `full` whole ones, and one of width `rest` if that is not zero."""
 
     size: int
     width: int
@@ -57,7 +57,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class Source:
-    """What the register tile reads: element [k][i] at `base + k * k_stride + i * stride`, converted by `casts`."""
+    """An input of the register tile: element [k][i] at `base + k * k_stride + i * stride`, converted by `casts`."""
 
     view: View
     base: Index
@@ -70,12 +70,11 @@ class Source:
 class Work:
     """A part of one matrix product: a block of k and some panels of columns.
 
-    `place` is where the block starts. Panels `low` to `high` are counted from panel `first`, which is the first that
-    the packed b holds. `slot_a` and `slot_b` number the private buffers, `number` is
-    zero for the first block of k only.
+    `offsets` has the offsets of the block. Panels `low` to `high` are counted from panel `first`, the first one in the
+    packed b. `slot_a` and `slot_b` number the private buffers, `number` is zero for the first block of k only.
     """
 
-    place: Place
+    offsets: Offsets
     k_axes: tuple[tuple[Value, Axis], ...]
     slot_a: Index
     slot_b: Index
@@ -91,7 +90,7 @@ class Work:
 
 
 class TileKernel:
-    """Writes one kernel. Tiles of rows are counted by `u`, panels of columns by `t`."""
+    """Emits one kernel. Tiles of rows are counted by `u`, panels of columns by `t`."""
 
     def __init__(self, job: Job) -> None:
         self.frame = Frame(job)
@@ -105,10 +104,11 @@ class TileKernel:
         self.block_columns = max(1, min(schedule.nc // schedule.nr, self.columns.count))
         one = len(problem.k) == 1
         k = min(schedule.kc, problem.k_size) if one else problem.k_size
-        k = -(-k // 2) if schedule.words else k
-        # Transposed squares write whole groups of k; inner loops that are no multiple of a group write past the last.
+        k = -(-k // 2) if schedule.packs_words else k
+        # Transposed squares write whole groups of k; inner loops that are not a multiple of a group write past the
+        # last.
         self.panel_k = -(-k // schedule.lanes) * schedule.lanes + (0 if one else schedule.lanes)
-        # The last vector of a panel may reach past its end, where another thread has packed the next one.
+        # The last vector of a panel may reach past its end, into the next one, which another thread has packed.
         spare = schedule.lanes if padded(schedule.mr, schedule.lanes) > schedule.mr else 0
         self.panel_a = self.rows.width * self.panel_k + spare
         self.size_a = self.block_rows * self.panel_a + schedule.lanes
@@ -122,38 +122,38 @@ class TileKernel:
         self.writer: TileWriter | None = None
 
     def build(self, name: str) -> Kernel:
-        """The whole function."""
+        """Emit the function."""
         if self.frame.job.writes_tiles:
             self.writer = TileWriter(self.frame, name, again=self.splits_k)
             self.frame.scratch(self.writer.size)
-        with self.frame.rounds(self.problem.outer) as (place, slot):
-            self._product(place, slot)
+        with self.frame.outer_loops(self.problem.outer) as (offsets, slot):
+            self._product(offsets, slot)
         return self.frame.finish(name)
 
     @property
     def splits_k(self) -> bool:
-        """True if out is visited several times, for blocks of k."""
+        """True if the output is written several times, for blocks of k."""
         return len(self.problem.k) == 1 and self.schedule.kc < self.problem.k_size
 
-    def _product(self, place: Place, slot: Index) -> None:
-        """The products of all rounds of `outer_m`."""
+    def _product(self, offsets: Offsets, slot: Index) -> None:
+        """Compute the products of all iterations of `outer_m`."""
         axes = self.problem.k
         with self.e.loop(0, self.columns.count, self.block_columns, "jc") as first:
             high = self.e.minimum(self.block_columns, self.columns.count - first)
-            work = Work(place, tuple((axis.size, axis) for axis in axes), slot, slot, Index(), first, Index(), high)
+            work = Work(offsets, tuple((axis.size, axis) for axis in axes), slot, slot, Index(), first, Index(), high)
             if len(axes) > 1:
                 self._block(work)
                 return
             size, step = axes[0].size, self.schedule.kc
             with self.e.loop(0, size, step, "pc") as k:
                 left = self.e.minimum(step, size - k) if size % step else min(size, step)
-                self._block(replace(work, place=place.step(axes[0], k), k_axes=((left, axes[0]),), number=k))
+                self._block(replace(work, offsets=offsets.step(axes[0], k), k_axes=((left, axes[0]),), number=k))
 
     def _block(self, work: Work) -> None:
-        """All rows of out, in a block of columns, for one block of k."""
+        """Compute all rows of the output, in a block of columns, for one block of k."""
         if self.schedule.parallel == "columns":
             self._pack_a(work, Index(), Index.of(self.rows.count))
-            with self.frame.inside(self.e.parallel(work.high, self.schedule.grain)) as panel:
+            with self.frame.parallel_body(self.e.parallel(work.high, self.schedule.grain)) as panel:
                 part = replace(work, low=panel, high=panel + 1)
                 self._pack_b(part)
                 self._multiply(part, Index(), Index.of(self.rows.count))
@@ -162,22 +162,22 @@ class TileKernel:
         else:
             self._pack_b(work)
             with (
-                self.frame.nest(self.problem.outer_m, work.place) as place,
+                self.frame.nest(self.problem.outer_m, work.offsets) as offsets,
                 self.e.loop(0, self.blocks, 1, "ic") as block,
             ):
-                self._row_block(replace(work, place=place), block)
+                self._row_block(replace(work, offsets=offsets), block)
 
     def _split_rows(self, work: Work) -> None:
         if self.room_b:
-            with self.frame.inside(self.e.parallel(work.high, self.pack_grain)) as panel:
+            with self.frame.parallel_body(self.e.parallel(work.high, self.pack_grain)) as panel:
                 self._pack_b(replace(work, low=panel, high=panel + 1))
         axes = (*self.problem.outer_m, Axis(self.blocks))
-        with self.frame.inside(self.frame.chunks(math.prod(axis.size for axis in axes))) as (chunk, index):
+        with self.frame.parallel_body(self.frame.chunks(math.prod(axis.size for axis in axes))) as (chunk, index):
             *outer, block = self.e.digits(index, [axis.size for axis in axes])
-            place = work.place
+            offsets = work.offsets
             for axis, digit in zip(axes[:-1], outer, strict=True):
-                place = place.step(axis, digit)
-            self._row_block(replace(work, place=place, slot_a=chunk), block)
+                offsets = offsets.step(axis, digit)
+            self._row_block(replace(work, offsets=offsets, slot_a=chunk), block)
 
     def _row_block(self, work: Work, block: Index) -> None:
         first = block * self.block_rows
@@ -197,7 +197,7 @@ class TileKernel:
         for low, high, width in self._cut(Index(), tiles, self.rows, first):
             with self.e.loop(low, high, 1, "u") as u:
                 row = (first + u) * self.rows.width
-                panel = Panel(self.frame.a, work.place.a + row * axis.a, axis.a, width, self.problem.a.casts)
+                panel = Panel(self.frame.a, work.offsets.a + row * axis.a, axis.a, width, self.problem.a.casts)
                 room = Room(self.room_a, base + u * self.panel_a, self.rows.width)
                 pack_panel(self.e, panel, axes, room, self.schedule.lanes)
 
@@ -210,7 +210,7 @@ class TileKernel:
         for low, high, width in self._cut(work.low, work.high, self.columns, work.first):
             with self.e.loop(low, high, 1, "t") as t:
                 column = (work.first + t) * self.columns.width
-                panel = Panel(self.frame.b, work.place.b + column * axis.b, axis.b, width, self.problem.b.casts)
+                panel = Panel(self.frame.b, work.offsets.b + column * axis.b, axis.b, width, self.problem.b.casts)
                 room = Room(self.room_b, base + t * (self.panel_width * self.panel_k), self.panel_width)
                 pack_panel(self.e, panel, axes, room, self.schedule.lanes, self.schedule.prefetch)
 
@@ -224,7 +224,7 @@ class TileKernel:
                 yield start, end, width
 
     def _multiply(self, work: Work, first: Index, tiles: Index) -> None:
-        """Every register tile of `tiles` tiles of rows from tile `first` on, and of the panels of `work`."""
+        """Compute every register tile of `tiles` tiles of rows from tile `first` on, and of the panels of `work`."""
         for low, high, width in self._cut(work.low, work.high, self.columns, work.first):
             with self.e.loop(low, high, 1, "t") as t:
                 for start, end, rows in self._cut(Index(), tiles, self.rows, first):
@@ -234,9 +234,9 @@ class TileKernel:
     def _tile(self, work: Work, first: Index, u: Index, t: Index, rows: int, parts: tuple[Piece, ...]) -> None:
         """out += a * b on one register tile."""
         row, column = (first + u) * self.rows.width, (work.first + t) * self.columns.width
-        place = work.place.step(self.problem.m, row).step(self.problem.n, column)
-        a = Source(self.frame.a, place.a, self.problem.k[-1].a, self.problem.m.a, self.problem.a.casts)
-        b = Source(self.frame.b, place.b, self.problem.k[-1].b, 1, self.problem.b.casts)
+        offsets = work.offsets.step(self.problem.m, row).step(self.problem.n, column)
+        a = Source(self.frame.a, offsets.a, self.problem.k[-1].a, self.problem.m.a, self.problem.a.casts)
+        b = Source(self.frame.b, offsets.b, self.problem.k[-1].b, 1, self.problem.b.casts)
         if self.room_a:
             panel = work.slot_a * self.size_a + u * self.panel_a
             a = Source(self.room_a, panel, self.rows.width, 1)
@@ -245,30 +245,30 @@ class TileKernel:
             b = Source(self.room_b, panel, self.panel_width, 1)
         if self.writer is not None:
             self._fill_tile(self.writer, a, b, work.k_size, rows, parts)
-            self.writer.write(place, rows, sum(part.valid for part in parts), work.number)
+            self.writer.write(offsets, rows, sum(part.valid for part in parts), work.number)
             return
         totals = self._inner_product(a, b, work.k_size, rows, parts)
         m, n = self.problem.m, self.problem.n
-        outs = [(place.c + i * m.c + part.offset * n.c, part) for i in range(rows) for part in parts]
-        self._write_tile(totals, outs, work.number)
+        targets = [(offsets.c + i * m.c + part.offset * n.c, part) for i in range(rows) for part in parts]
+        self._write_tile(totals, targets, work.number)
 
     def _fill_tile(
         self, writer: TileWriter, a: Source, b: Source, size: Value, rows: int, parts: tuple[Piece, ...]
     ) -> None:
-        """The product on the frame's tile; long sums are cut into blocks, which keeps them accurate."""
+        """Compute the product on the frame's tile; long sums are split into blocks for accuracy."""
         e, tile = self.e, self.frame.tile
         assert tile is not None
-        places = [(i * writer.stride + part.offset, part.lanes) for i in range(rows) for part in parts]
+        positions = [(i * writer.stride + part.offset, part.lanes) for i in range(rows) for part in parts]
         if len(self.problem.k) > 1 or not isinstance(size, int) or size <= K_BLOCK:
-            for (at, lanes), total in zip(places, self._inner_product(a, b, size, rows, parts), strict=True):
+            for (at, lanes), total in zip(positions, self._inner_product(a, b, size, rows, parts), strict=True):
                 e.store(total, tile, at, lanes)
             return
-        for at, lanes in places:
+        for at, lanes in positions:
             e.store(e.zeros(lanes, tile.element), tile, at, lanes)
         with e.loop(0, size, K_BLOCK, "pk") as k:
             here = replace(a, base=a.base + k * a.k_stride), replace(b, base=b.base + k * b.k_stride)
             totals = self._inner_product(*here, e.minimum(K_BLOCK, size - k), rows, parts)
-            for (at, lanes), total in zip(places, totals, strict=True):
+            for (at, lanes), total in zip(positions, totals, strict=True):
                 old = e.load(tile, at, lanes)
                 e.store(add(e, old, total, vector(lanes, tile.element)), tile, at, lanes)
 
@@ -276,8 +276,8 @@ class TileKernel:
         """The loop over k: accumulators [rows][parts] in registers, `unroll` sets of them."""
         e, compute = self.e, self.problem.compute
         sets = self.schedule.unroll if isinstance(size, int) else 1
-        kinds = [vector(part.lanes, compute) for part in parts] * rows
-        count = len(kinds)
+        types = [vector(part.lanes, compute) for part in parts] * rows
+        count = len(types)
         zeros = {part.lanes: e.zeros(part.lanes, compute) for part in parts}
         initial = [zeros[part.lanes] for part in parts] * rows
 
@@ -289,17 +289,17 @@ class TileKernel:
             return after
 
         tail = size % sets if isinstance(size, int) else 0
-        totals = e.carry((0, size - tail, sets), initial * sets, kinds * sets, steps)
+        totals = e.carry((0, size - tail, sets), initial * sets, types * sets, steps)
         totals = steps(Index.of(size - tail), totals, tail)
         sums = totals[:count]
         for start in range(count, count * sets, count):
-            sums = [add(e, x, y, kind) for x, y, kind in zip(sums, totals[start : start + count], kinds, strict=True)]
+            sums = [add(e, x, y, type_) for x, y, type_ in zip(sums, totals[start : start + count], types, strict=True)]
         return sums
 
     def _outer_product(
         self, a: Source, b: Source, k: Index, rows: int, parts: tuple[Piece, ...], totals: list[str]
     ) -> list[str]:
-        """`totals` and the product of one column of a with one row of b."""
+        """`totals` plus the product of one column of a and one row of b."""
         e, compute = self.e, self.problem.compute
         columns = []
         for part in parts:
@@ -312,29 +312,29 @@ class TileKernel:
             scalar = convert(e, e.load_scalar(a.view, a.base + k * a.k_stride + i * a.stride), a.casts, None)
             spread: dict[int, str] = {}
             for part, column in zip(parts, columns, strict=True):
-                kind = vector(part.lanes, compute)
+                type_ = vector(part.lanes, compute)
                 if part.lanes not in spread:
-                    spread[part.lanes] = e.let(f"vector.broadcast {scalar} : {compute} to {kind}")
-                after.append(fused_multiply_add(e, spread[part.lanes], column, totals[len(after)], kind))
+                    spread[part.lanes] = e.let(f"vector.broadcast {scalar} : {compute} to {type_}")
+                after.append(fused_multiply_add(e, spread[part.lanes], column, totals[len(after)], type_))
         return after
 
-    def _write_tile(self, totals: list[str], outs: list[tuple[Index, Piece]], number: Index) -> None:
-        """Add to out; the first block of k overwrites instead when out need not be read."""
+    def _write_tile(self, totals: list[str], targets: list[tuple[Index, Piece]], number: Index) -> None:
+        """Add to the output; the first block of k overwrites it unless the kernel accumulates."""
         e = self.e
         if self.frame.accumulate or not number.terms:
-            for total, (at, part) in zip(totals, outs, strict=True):
+            for total, (at, part) in zip(totals, targets, strict=True):
                 self._write(total, at, part, self.frame.accumulate)
             return
         first = e.let(f"arith.cmpi eq, {e.at(number)}, {e.at(0)} : index", "first")
         with e.region(f"scf.if {first} {{", "} else {"):
-            for total, (at, part) in zip(totals, outs, strict=True):
+            for total, (at, part) in zip(totals, targets, strict=True):
                 self._write(total, at, part, add_old=False)
         with e.region("", "}"):
-            for total, (at, part) in zip(totals, outs, strict=True):
+            for total, (at, part) in zip(totals, targets, strict=True):
                 self._write(total, at, part, add_old=True)
 
     def _write(self, total: str, at: Index, part: Piece, add_old: bool) -> None:
-        """Add to, or overwrite, part of a row of out."""
+        """Add to, or overwrite, part of a row of the output."""
         e, compute, out = self.e, self.problem.compute, self.frame.c
         strided = self.problem.n.c != 1 and part.valid > 1
         valid = None if part.valid == part.lanes else part.valid
@@ -353,13 +353,13 @@ class TileKernel:
 
     def _gather(self, at: Index, part: Piece) -> str:
         out, e = self.frame.c, self.e
-        kind, mask = vector(part.lanes, out.element), e.mask(part.lanes, part.valid)
-        types = f"{out.type}, {vector(part.lanes, 'index')}, {vector(part.lanes, 'i1')}, {kind} into {kind}"
+        type_, mask = vector(part.lanes, out.element), e.mask(part.lanes, part.valid)
+        types = f"{out.type}, {vector(part.lanes, 'index')}, {vector(part.lanes, 'i1')}, {type_} into {type_}"
         zero = e.zeros(part.lanes, out.element)
         return e.let(f"vector.gather {out.name}[{e.at(at)}] [{self._lane_places(part)}], {mask}, {zero} : {types}")
 
     def _scatter(self, value: str, at: Index, part: Piece) -> None:
         out, e = self.frame.c, self.e
-        kind, mask = vector(part.lanes, out.element), e.mask(part.lanes, part.valid)
-        types = f"{out.type}, {vector(part.lanes, 'index')}, {vector(part.lanes, 'i1')}, {kind}"
+        type_, mask = vector(part.lanes, out.element), e.mask(part.lanes, part.valid)
+        types = f"{out.type}, {vector(part.lanes, 'index')}, {vector(part.lanes, 'i1')}, {type_}"
         e.do(f"vector.scatter {out.name}[{e.at(at)}] [{self._lane_places(part)}], {mask}, {value} : {types}")

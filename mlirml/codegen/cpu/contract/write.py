@@ -1,29 +1,29 @@
-"""Writes register tiles to memory: the function behind every tile that goes through the stack, with its epilogue.
+"""Writes register tiles to memory: the function for every tile that is stored on the stack, with its epilogue.
 
-The tile lies in memory row by row. The function adds what out holds where that counts, rounds to out's type, stores,
-and does what the elementwise consumer of the product does, a vector along n at a time. One copy of the code serves
-whole tiles and those at the edges, whose rows and columns are given; where nothing is done but to store, it serves all
-contractions of a module that have such tiles: the step from row to row of out is given, too.
+The tile is in memory row by row. The function adds the old output where required, rounds to the type of the output,
+stores, and applies the elementwise consumer of the product, a vector along n at a time. One copy of the code serves
+whole tiles and those at the edges, whose rows and columns are parameters; without epilogue it serves all contractions
+of a module that have such tiles: the row stride of the output is a parameter, too.
 """
 
 from __future__ import annotations
 
-from mlirml.codegen.cpu.contract.kernel import Frame, Place, add, declared, evaluate, flat_view, narrow, passed, widen
+from mlirml.codegen.cpu.contract.kernel import Frame, Offsets, add, declared, evaluate, flat_view, narrow, passed, widen
 from mlirml.codegen.cpu.contract.plan import BITS, power_of_two, round_up
 from mlirml.codegen.cpu.contract.shared import any_view, finish, named, symbol
 from mlirml.codegen.cpu.emitter import Emitter, Index, Value, View, vector
 
 LINE = 64
-"""Bytes of a line of cache."""
+"""Bytes of a cache line."""
 _LEAST_K = 128
-"""Shorter sums take less time than to ask for the lines that they go to."""
+"""Shorter sums take less time than prefetching the lines of their output."""
 
 
 class TileWriter:
-    """The function that takes tiles of `mr` rows from the stack, and calls of it.
+    """The function that writes tiles of `mr` rows from the stack, and calls of it.
 
-    `again`: whether tiles come several times, for blocks of k, and out holds the sums so far after the first.
-    `keep`: whether the tile, too, is to hold all sums afterwards.
+    `again`: tiles are written several times, for blocks of k, and the output has the partial sums after the first.
+    `keep`: the tile, too, must have the complete sums afterwards.
     """
 
     def __init__(self, frame: Frame, kernel: str, again: bool, keep: bool = False) -> None:
@@ -48,41 +48,41 @@ class TileWriter:
         return "write"
 
     def _shared_name(self) -> str:
-        """What there is to tell two such functions apart."""
+        """A name that distinguishes two such functions."""
         schedule, problem = self.job.schedule, self.job.problem
-        kind = self.element if problem.c.casts else ""
+        type_ = self.element if problem.c.casts else ""
         name = f"contract_{self.verb}_{problem.compute}_{schedule.mr}x{self.stride}_{self.lanes}"
-        name += f"_{kind}{named(problem.c.casts)}" if kind else ""
+        name += f"_{type_}{named(problem.c.casts)}" if type_ else ""
         marks = {"add": self.job.accumulate, "again": self.again, "keep": self.keep, "masked": self.masked}
         return "_".join([name, *(mark for mark, there in marks.items() if there)])
 
-    def write(self, place: Place, rows: Value, columns: Value, number: Index) -> None:
-        """Write the frame's tile to `place`; `number` is zero for the first block of k."""
+    def write(self, offsets: Offsets, rows: Value, columns: Value, number: Index) -> None:
+        """Write the frame's tile at `offsets`; `number` is zero for the first block of k."""
         e, tile = self.frame.e, self.frame.tile
         assert tile is not None
         flag = [e.let(f"arith.cmpi ne, {e.at(number)}, {e.at(0)} : index", "again")] if self.again else []
         if self.shared:
             out, start = self.frame.base("c")
             step = e.at(self.job.problem.m.c)
-            arguments = [tile.name, e.at(rows), e.at(columns), out, e.at(start + place.c), step, *flag]
-            kinds = [self.tile, "index", "index", f"memref<{self.element}>", "index", "index"]
-            self.frame.call(self.name, arguments, kinds + ["i1"] * len(flag))
+            arguments = [tile.name, e.at(rows), e.at(columns), out, e.at(start + offsets.c), step, *flag]
+            types = [self.tile, "index", "index", f"memref<{self.element}>", "index", "index"]
+            self.frame.call(self.name, arguments, types + ["i1"] * len(flag))
             return
         names, types = passed(self.named)
-        offsets = dict(zip(self.job.names[2:], (place.c, *place.more), strict=True))
-        places = [e.at(offsets[name]) for name in self.named]
-        arguments = [tile.name, e.at(rows), e.at(columns), *places, *names, *flag]
-        kinds = [self.tile, "index", "index", *["index"] * len(places), *types, *["i1"] * len(flag)]
-        self.frame.call(self.name, arguments, kinds)
+        by_name = dict(zip(self.job.names[2:], (offsets.c, *offsets.more), strict=True))
+        positions = [e.at(by_name[name]) for name in self.named]
+        arguments = [tile.name, e.at(rows), e.at(columns), *positions, *names, *flag]
+        types = [self.tile, "index", "index", *["index"] * len(positions), *types, *["i1"] * len(flag)]
+        self.frame.call(self.name, arguments, types)
 
-    def prefetch(self, place: Place) -> None:
-        """Ask for the lines of out that the tile at `place` goes to, while it is computed."""
+    def prefetch(self, offsets: Offsets) -> None:
+        """Prefetch the lines of the output for the tile at `offsets`, while it is computed."""
         e, schedule = self.frame.e, self.job.schedule
         if "c" not in self.frame.named or schedule.kc < _LEAST_K or self.job.problem.n.c != 1:
             return
         out, start = self.frame.base("c")
         view, line = any_view(e, out, self.element), LINE * 8 // BITS.get(self.element, 16)
-        first = start + place.c
+        first = start + offsets.c
         for row in range(schedule.mr):
             at = first + row * self.job.problem.m.c
             for number in (*range(0, schedule.nr, line), schedule.nr - 1):  # rows may start anywhere in a line
@@ -91,7 +91,7 @@ class TileWriter:
     def _shared_function(self) -> str:
         e = Emitter()
         views = {"c": any_view(e, "%c", self.element)}
-        self._rounds(e, views)
+        self._write_rows(e, views)
         parameters = [f"%tile: {self.tile}", "%rows: index", "%columns: index", f"%c: memref<{self.element}>"]
         parameters += ["%c_at: index", "%c_step: index", *(["%again: i1"] if self.again else [])]
         return finish(e, self.name, parameters)[1]
@@ -99,7 +99,7 @@ class TileWriter:
     def _function(self) -> str:
         e = Emitter()
         views = {name: flat_view(e, name, argument) for name, argument in self.named.items()}
-        self._rounds(e, views)
+        self._write_rows(e, views)
         parameters = [f"%tile: {self.tile}", "%rows: index", "%columns: index"]
         parameters += [f"%{name}_at: index" for name in self.named] + declared(self.named)
         parameters += ["%again: i1"] if self.again else []
@@ -108,15 +108,15 @@ class TileWriter:
         )
         return "\n".join([head, *e.body(), "return", "}"])
 
-    def _rounds(self, e: Emitter, views: dict[str, View]) -> None:
-        """All rows of a tile, a vector at a time."""
+    def _write_rows(self, e: Emitter, views: dict[str, View]) -> None:
+        """Write all rows of a tile, a vector at a time."""
         rows, columns = symbol("%rows"), symbol("%columns")
         with e.loop(0, rows, 1, "i") as i, e.loop(0, columns, self.lanes, "j") as j:
             valid = columns - j if self.masked else None
             self._finish(e, views, self._total(e, views, i, j, columns - j, valid), i, j, valid)
 
     def _at(self, e: Emitter, name: str, i: Index, j: Index) -> Index:
-        """The place of row i, column j of the tile in an operand."""
+        """The offset of row i, column j of the tile in an operand."""
         if self.shared:
             return symbol("%c_at") + e.product(i, symbol("%c_step")) + j
         m, n = (self._stride(name, axis) for axis in ("m", "n"))
@@ -127,20 +127,20 @@ class TileWriter:
         return axis.c if name == "c" else axis.more[int(name[1:])]
 
     def _total(self, e: Emitter, views: dict[str, View], i: Index, j: Index, left: Index, valid: Index | None) -> str:
-        """A vector of sums, in the type that they are computed in."""
+        """A vector of sums, in the compute type."""
         problem, lanes = self.job.problem, self.lanes
-        kind, tile = vector(lanes, problem.compute), View("%tile", problem.compute, self.tile)
+        type_, tile = vector(lanes, problem.compute), View("%tile", problem.compute, self.tile)
         total = e.load(tile, i * self.stride + j, lanes)
         if self.job.accumulate or self.again:
             held = self._held(e, left, valid)
             old = e.load(views["c"], self._at(e, "c", i, j), lanes, held)
-            total = add(e, widen(e, old, problem.c, problem.compute, lanes), total, kind)
+            total = add(e, widen(e, old, problem.c, problem.compute, lanes), total, type_)
         if self.keep:
             e.store(total, tile, i * self.stride + j, lanes)
         return total
 
     def _finish(self, e: Emitter, views: dict[str, View], total: str, i: Index, j: Index, valid: Index | None) -> None:
-        """Store a vector of sums in the type of out, if the sums are kept, and do what the epilogue does with it."""
+        """Store a vector of sums in the type of the output, if the sums are kept, and apply the epilogue to it."""
         problem, lanes = self.job.problem, self.lanes
         product = narrow(e, total, problem.c, problem.compute, lanes)
         if "c" in views:
@@ -149,7 +149,7 @@ class TileWriter:
             self._epilogue(e, views, product, i, j, valid)
 
     def _held(self, e: Emitter, left: Index, valid: Index | None) -> Index | None:
-        """How many lanes of out count: none for the first block of k."""
+        """The number of lanes of the output to add: none for the first block of k."""
         if self.job.accumulate:
             return valid
         return Index(((e.let(f"arith.select %again, {e.at(left)}, {e.at(0)} : index", "held"), 1),))

@@ -1,4 +1,4 @@
-"""What is done to the sums of a convolution before they are stored: an elementwise operation as text, on vectors."""
+"""The epilogue of a convolution: an elementwise operation on the sums before they are stored, as text, on vectors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MOST_OPS = 40
 class Epilogue:
     """`steps` compute values from numbered ones: 0 is the sum, then come the inputs, then the steps' own results.
 
-    `kinds` says of each input whether it has an element for each "filter" or for each "place" of the out. In a step,
-    `$n$` is value n and `@` the number of lanes.
+    `indexed_by` is the dimension of the output that indexes each input, "filter" or "pixel". In a step, `$n$` is value
+    n and `@` the number of lanes.
     """
 
-    kinds: tuple[str, ...]
+    indexed_by: tuple[str, ...]
     steps: tuple[str, ...]
     result: int
 
@@ -34,10 +34,10 @@ class Epilogue:
         lanes: int,
         valid: int | Index | None,
     ) -> str:
-        """The text of the steps on a vector of pixels of one filter; the result."""
+        """Emit the steps on a vector of pixels of one filter; returns the result."""
         values = [total]
-        for kind, view in zip(self.kinds, views, strict=True):
-            if kind == "filter":
+        for dimension, view in zip(self.indexed_by, views, strict=True):
+            if dimension == "filter":
                 scalar = e.load_scalar(view, filter_)
                 values.append(e.let(f"vector.broadcast {scalar} : {view.element} to {vector(lanes, view.element)}"))
             else:
@@ -48,16 +48,16 @@ class Epilogue:
         return values[self.result]
 
 
-def read_epilogue(op: mlir.Operation, numbers: dict[mlir.Value, int], kinds: tuple[str, ...]) -> Epilogue:
+def read_epilogue(op: mlir.Operation, numbers: dict[mlir.Value, int], indexed_by: tuple[str, ...]) -> Epilogue:
     """The body of an elementwise operation; `numbers` are those of its block arguments.
 
-    Raises `NoMatch` for what has no vector form.
+    Raises `NoMatch` for operations without a vector form.
     """
     values: dict[mlir.Value, int] = dict(numbers)
     steps: list[str] = []
     *body, final = block_ops(op.regions[0].blocks[0])
     if len(body) > MOST_OPS:
-        raise NoMatch("the operation behind it is long")
+        raise NoMatch("the operation after it is long")
 
     def number(value: mlir.Value) -> int:
         if value not in values:
@@ -70,28 +70,28 @@ def read_epilogue(op: mlir.Operation, numbers: dict[mlir.Value, int], kinds: tup
 
     def add(inner: mlir.Operation) -> None:
         steps.append(step(inner, [number(operand) for operand in inner.operands]))
-        values[inner.results[0]] = len(kinds) + len(steps)
+        values[inner.results[0]] = len(indexed_by) + len(steps)
 
     for inner in body:
         add(inner)
-    return Epilogue(kinds, tuple(steps), number(final.operands[0]))
+    return Epilogue(indexed_by, tuple(steps), number(final.operands[0]))
 
 
 def step(op: mlir.Operation, operands: list[int]) -> str:
     """One operation of a body on vectors of `@` lanes."""
     if not op.name.startswith(("arith.", "math.")) or op.regions or len(op.results) != 1:
         raise NoMatch(f"{op.name} is no elementwise operation")
-    kinds = [spread(value.type) for value in op.operands]
+    types = [spread(value.type) for value in op.operands]
     result = spread(op.results[0].type)
     if op.name == "arith.constant":
         return f"arith.constant dense<{str(op.attributes['value']).partition(' : ')[0]}> : {result}"
     attributes = ", ".join(f"{name} = {op.attributes[name]}" for name in op.attributes)
-    places = ", ".join(f"${operand}$" for operand in operands)
-    return f'"{op.name}"({places}) {{{attributes}}} : ({", ".join(kinds)}) -> {result}'
+    listed = ", ".join(f"${operand}$" for operand in operands)
+    return f'"{op.name}"({listed}) {{{attributes}}} : ({", ".join(types)}) -> {result}'
 
 
-def spread(kind: mlir.Type) -> str:
-    """The vector of a scalar type."""
-    if not isinstance(kind, (mlir.FloatType, mlir.IntegerType)):
-        raise NoMatch(f"{kind} is no element of a vector here")
-    return f"vector<@x{kind}>"
+def spread(type_: mlir.Type) -> str:
+    """The vector type for a scalar type."""
+    if not isinstance(type_, (mlir.FloatType, mlir.IntegerType)):
+        raise NoMatch(f"{type_} is no element of a vector here")
+    return f"vector<@x{type_}>"

@@ -1,13 +1,13 @@
-"""The kernel of a convolution whose vector lanes are filters: pixels are broadcast, nothing is gathered.
+"""The kernel of a convolution whose vector lanes are filters: pixels are broadcast, without gathers.
 
 pad x                       if it has padding
-pack w                      [group][block][channel * taps][width], width filters side by side
+pack w                      [group][block][channel * taps][width], width filters interleaved
 for plane, block, row tile:
     for column tile:
         for channel, tap: acc[pixel][vector] += broadcast(x[pixel]) * w[vector]
         out[filter][pixel] = transpose(acc)
 
-Loops over channels and taps stay loops: unrolled, LLVM keeps broadcasts alive across taps and spills.
+Loops over channels and taps are not unrolled: LLVM would keep broadcasts alive across taps and spill.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from mlirml.codegen.cpu.contract.kernel import fused_multiply_add
 from mlirml.codegen.cpu.contract.pack import transpose
 from mlirml.codegen.cpu.conv.epilogue import Epilogue
-from mlirml.codegen.cpu.conv.frame import Argument, Frame, Kernel, Padded, Place, clamped, pad_plane
-from mlirml.codegen.cpu.conv.plan import Plan, filter_rounds
+from mlirml.codegen.cpu.conv.frame import Argument, Frame, Kernel, Offsets, Padded, clamped, pad_plane
+from mlirml.codegen.cpu.conv.plan import Plan, filter_iterations
 from mlirml.codegen.cpu.conv.problem import Axis, Problem
 from mlirml.codegen.cpu.emitter import Index, View, vector
 from mlirml.core.dataclass import dataclass
@@ -27,7 +27,7 @@ from mlirml.core.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Source:
-    """Where pixels are read: a view, and the strides of channels and of the three spatial dimensions in it."""
+    """The source of pixels: a view, and its strides of channels and of the three spatial dimensions."""
 
     view: View
     channel: int
@@ -35,7 +35,7 @@ class Source:
 
 
 class FilterKernel:
-    """Writes one kernel."""
+    """Emits one kernel."""
 
     def __init__(
         self, problem: Problem, plan: Plan, arguments: dict[str, Argument], filler: str, epilogue: Epilogue | None
@@ -48,30 +48,30 @@ class FilterKernel:
         self.depth = problem.channels.size * problem.taps  # of the sum
         self.panel = (self.depth + plan.lanes) * plan.width  # packing writes whole groups of the sum
         self.packed = self.frame.buffer(math.prod(a.size for a in self.groups) * self.blocks * self.panel)
-        self.kind = vector(plan.lanes, problem.element)
+        self.type = vector(plan.lanes, problem.element)
 
     def build(self, name: str) -> Kernel:
-        """The whole function."""
+        """Emit the function."""
         self._pack()
         source = self._source()
         problem, plan = self.problem, self.plan
         depth, height, width = problem.slides
         tiles = -(-height.count // plan.rows)
         sizes = [*(a.size for a in problem.planes), self.blocks, depth.count, tiles]
-        with self.frame.rounds(filter_rounds(problem, plan), plan.grain) as item:
+        with self.frame.maybe_parallel(filter_iterations(problem, plan), plan.grain) as item:
             *outer, block, plane, tile = self.e.digits(item, sizes)
-            place, group, number = Place(), Index(), Index()
+            offsets, group, number = Offsets(), Index(), Index()
             for axis, digit in zip(problem.planes, outer, strict=True):
-                place = place.step(axis, digit)
+                offsets = offsets.step(axis, digit)
                 number = number * axis.size + digit
                 if axis.w:
                     group = group * axis.size + digit
             weights = (group * self.blocks + block) * self.panel
             first = block * plan.width
             row = clamped(self.e, tile, plan.rows, height.count)
-            base = self._plane(source, number, place.x)
+            base = self._plane(source, number, offsets.x)
             base += plane * (depth.stride * source.strides[0]) + row * (height.stride * source.strides[1])
-            out = place.out + first * problem.filters.out + plane * depth.out + row * height.out
+            out = offsets.out + first * problem.filters.out + plane * depth.out + row * height.out
             with self.e.loop(0, -(-width.count // plan.columns), 1, "t") as t:
                 column = clamped(self.e, t, plan.columns, width.count)
                 start = base + column * (width.stride * source.strides[2])
@@ -92,25 +92,25 @@ class FilterKernel:
         count = math.prod(axis.size for axis in planes)
         room = self.frame.buffer(count * padded.size + 64)
         each = padded.size * 0.4
-        with self.frame.rounds(count, max(1, math.ceil(20_000 / each)) if self.plan.grain else 0) as item:
-            place = Place()
+        with self.frame.maybe_parallel(count, max(1, math.ceil(20_000 / each)) if self.plan.grain else 0) as item:
+            offsets = Offsets()
             for axis, digit in zip(planes, self.e.digits(item, [a.size for a in planes]), strict=True):
-                place = place.step(axis, digit)
-            pad_plane(self.e, slides, view, place.x, room, item * padded.size, self.filler, self.plan.lanes)
+                offsets = offsets.step(axis, digit)
+            pad_plane(self.e, slides, view, offsets.x, room, item * padded.size, self.filler, self.plan.lanes)
         return Source(room, padded.size, padded.strides)
 
     def _plane(self, source: Source, number: Index, x: Index) -> Index:
-        """Where the pixels of a plane begin."""
+        """The offset of the pixels of a plane."""
         return number * (self.problem.channels.size * source.channel) if self.problem.is_padded else x
 
     def _pack(self) -> None:
-        """Weights as panels of `width` filters; filters that do not exist are zeros."""
+        """Pack weights as panels of `width` filters; missing filters are zeros."""
         p, plan, e = self.problem, self.plan, self.e
         sizes = [*(a.size for a in self.groups), self.blocks]
         each = self.panel * 0.6
         count = math.prod(sizes)
         parallel = self.plan.grain and count > 1 and count * each > 60_000
-        with self.frame.rounds(count, max(1, math.ceil(20_000 / each)) if parallel else 0) as item:
+        with self.frame.maybe_parallel(count, max(1, math.ceil(20_000 / each)) if parallel else 0) as item:
             *outer, block = e.digits(item, sizes)
             base = Index()
             for axis, digit in zip(self.groups, outer, strict=True):
@@ -122,11 +122,11 @@ class FilterKernel:
                 self._pack_vector(part, item * self.panel + number * plan.lanes, left)
 
     def _pack_vector(self, base: Index, room: Index, left: Index) -> None:
-        """`lanes` filters from `base` on, of which `left` exist."""
+        """Pack `lanes` filters from `base` on, of which `left` exist."""
         p, plan, e = self.problem, self.plan, self.e
         lanes, view = plan.lanes, self.frame.views["w"]
         rows = [base + lane * p.filters.w for lane in range(lanes)]
-        if p.filters.size % plan.width:  # read the last filter again: what is computed from it is not stored
+        if p.filters.size % plan.width:  # reload the last filter: results for it are not stored
             rows = [base + e.minimum(lane, left - 1) * p.filters.w for lane in range(lanes)]
         if self._is_dense():
             with e.loop(0, self.depth, lanes, "k") as k:
@@ -148,7 +148,7 @@ class FilterKernel:
                 e.store_scalar(e.load_scalar(view, row + at), self.packed, room + k * plan.width + lane)
 
     def _is_dense(self) -> bool:
-        """True if channels and taps of a filter lie in one piece."""
+        """True if the channels and taps of a filter are contiguous."""
         stride = 1
         for slide in reversed(self.problem.slides):
             if slide.kernel > 1 and slide.w != stride:
@@ -157,7 +157,7 @@ class FilterKernel:
         return self.problem.channels.size == 1 or self.problem.channels.w == stride
 
     def _start(self, bias: Index, first: Index) -> list[str]:
-        """What the accumulators start from, pixel by pixel."""
+        """The initial accumulators, pixel by pixel."""
         plan, e = self.plan, self.e
         if "bias" not in self.frame.views:
             return [e.zeros(plan.lanes, self.problem.element)] * (plan.pixels * plan.vectors)
@@ -174,7 +174,7 @@ class FilterKernel:
         loops = [(p.channels.size, source.channel)]
         loops += [(s.kernel, s.dilation * stride) for s, stride in zip(p.slides, source.strides)]
         offsets = self._pixels(source)
-        kinds = [self.kind] * len(initial)
+        types = [self.type] * len(initial)
 
         def tap(x: Index, k: Index, totals: Sequence[str]) -> list[str]:
             factors = [
@@ -184,10 +184,10 @@ class FilterKernel:
             results = []
             for position, offset in enumerate(offsets):
                 pixel = e.load_scalar(source.view, x + offset)
-                spread = e.let(f"vector.broadcast {pixel} : {p.element} to {self.kind}")
+                spread = e.let(f"vector.broadcast {pixel} : {p.element} to {self.type}")
                 for number, factor in enumerate(factors):
                     total = totals[position * plan.vectors + number]
-                    results.append(fused_multiply_add(e, spread, factor, total, self.kind))
+                    results.append(fused_multiply_add(e, spread, factor, total, self.type))
             return results
 
         def nest(level: int, x: Index, k: Index, totals: list[str]) -> list[str]:
@@ -197,7 +197,7 @@ class FilterKernel:
             return e.carry(
                 (0, size, 1),
                 totals,
-                kinds,
+                types,
                 lambda i, inner: nest(level + 1, x + i * stride, k * size + i, inner),
             )
 
@@ -214,7 +214,7 @@ class FilterKernel:
         ]
 
     def _store(self, totals: list[str], out: Index, first: Index, counted: Index) -> None:
-        """Rows of pixels for each filter; `first` is the first of the tile in its group, `counted` in all groups."""
+        """Store rows of pixels for each filter; `first` is the first of the tile in its group, `counted` in all."""
         p, plan, e = self.problem, self.plan, self.e
         view, whole = self.frame.views["out"], p.filters.size % plan.width == 0
         for number in range(plan.vectors):

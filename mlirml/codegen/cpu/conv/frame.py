@@ -1,4 +1,4 @@
-"""The frame that convolution kernels share: arguments, scratch buffers, places of planes, padding."""
+"""The common frame of convolution kernels: arguments, scratch buffers, offsets of planes, padding."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlirml.core.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Argument:
-    """How an operand reaches a kernel: a memref of static layout, `span` elements from the first to the last."""
+    """An operand as a parameter of a kernel: a memref of static layout, `span` elements from the first to the last."""
 
     type: str
     element: str
@@ -37,7 +37,7 @@ class Kernel:
 
 
 class Frame:
-    """A kernel being written. The arguments are x, out, where there are any w and bias, and the epilogue's inputs."""
+    """A kernel under construction. The arguments are x, out, w and bias if there are any, and the epilogue's inputs."""
 
     def __init__(self, problem: Problem, arguments: dict[str, Argument], epilogue: Epilogue | None) -> None:
         self.epilogue = epilogue
@@ -52,46 +52,46 @@ class Frame:
         return View(self.e.let(f"{cast} : {a.type} to {a.flat}", name), a.element, a.flat)
 
     def buffer(self, size: int) -> View:
-        """Ask the caller for `size` elements."""
-        kind = f"memref<{size}x{self.problem.element}>"
-        self.buffers.append(kind)
-        return View(f"%buffer{len(self.buffers) - 1}", self.problem.element, kind)
+        """Add a buffer of `size` elements."""
+        type_ = f"memref<{size}x{self.problem.element}>"
+        self.buffers.append(type_)
+        return View(f"%buffer{len(self.buffers) - 1}", self.problem.element, type_)
 
     @contextmanager
-    def rounds(self, count: int, grain: int) -> Iterator[Index]:
+    def maybe_parallel(self, count: int, grain: int) -> Iterator[Index]:
         """A loop, parallel if the grain is not 0."""
         with self.e.parallel(count, grain) if grain else self.e.loop(0, count) as index:
             yield index
 
     def finished(self, total: str, number: Index, out: Index, lanes: int, valid: int | Index | None) -> str:
-        """What is stored at `out` for a vector of sums of filter `number`."""
+        """The value to store at `out` for a vector of sums of filter `number`, after the epilogue."""
         if self.epilogue is None:
             return total
         views = [view for name, view in self.views.items() if name.startswith("input")]
         return self.epilogue.apply(self.e, total, views, number, out, lanes, valid)
 
     def finish(self, name: str) -> Kernel:
-        """The whole function."""
+        """Emit the function."""
         parameters = [f"%{letter}: {argument.type}" for letter, argument in self.arguments.items()]
-        parameters += [f"%buffer{position}: {kind}" for position, kind in enumerate(self.buffers)]
+        parameters += [f"%buffer{position}: {type_}" for position, type_ in enumerate(self.buffers)]
         head = f"func.func private @{name}({', '.join(parameters)}) {{"
         return Kernel("\n".join([head, *self.e.body(), "return", "}"]), tuple(self.buffers))
 
 
 @dataclass(frozen=True)
-class Place:
-    """Offsets into input, weight and out."""
+class Offsets:
+    """Offsets into input, weight and output."""
 
     x: Index = field(default_factory=Index)
     w: Index = field(default_factory=Index)
     out: Index = field(default_factory=Index)
 
-    def step(self, axis: Axis, index: Index) -> Place:
-        return Place(self.x + index * axis.x, self.w + index * axis.w, self.out + index * axis.out)
+    def step(self, axis: Axis, index: Index) -> Offsets:
+        return Offsets(self.x + index * axis.x, self.w + index * axis.w, self.out + index * axis.out)
 
 
 def clamped(e: Emitter, index: Index, step: int, size: int) -> Index:
-    """Where tile `index` of `step` elements starts; the last one is moved back to end with the last element."""
+    """The start of tile `index` of `step` elements; the last one is moved back to end at the last element."""
     return index * step if size % step == 0 else e.minimum(index * step, size - step)
 
 

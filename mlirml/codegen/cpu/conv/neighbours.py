@@ -1,4 +1,4 @@
-"""What stands around a convolution and can be folded into its kernel: the start, the padding, what follows."""
+"""The operations around a convolution that can be folded into its kernel: init, padding, elementwise consumer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mlirml.passes import NoMatch
 
 @dataclass(frozen=True)
 class Start:
-    """What an out holds before: a scalar everywhere, or the elements of `bias` by filter; `op` writes it."""
+    """The init of an output: a scalar everywhere, or the elements of `bias` by filter; `op` writes it."""
 
     op: mlir.Operation
     scalar: str
@@ -23,7 +23,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Padding:
-    """The padded input is `source` in the middle of `filler`; the operations that write it are not needed any more."""
+    """The padded input is `source` within `filler`; the operations that write it become dead."""
 
     source: mlir.Value
     filler: str
@@ -33,9 +33,9 @@ class Padding:
 
 @dataclass(frozen=True)
 class Following:
-    """The elementwise operation behind a convolution: what it computes, its further inputs, and where it stores.
+    """The elementwise operation after a convolution: its epilogue, its further inputs, and its output.
 
-    `late` says that the kernel must stand in the place of this operation, not of the convolution.
+    `late`: the kernel must replace this operation, not the convolution.
     """
 
     op: mlir.Operation
@@ -46,7 +46,7 @@ class Following:
 
 
 def match_start(op: mlir.Operation, problem: Problem) -> Start:
-    """The operation right before that fills the out; `NoMatch` when the out holds anything else."""
+    """The operation right before that fills the output; `NoMatch` if the output has other contents."""
     out = op.operands[2]
     writer = last_writer(op, out)
     if writer is None:
@@ -67,7 +67,7 @@ def match_start(op: mlir.Operation, problem: Problem) -> Start:
 
 
 def is_bias(maps: list[mlir.AffineMap], bias: mlir.Value, op: mlir.Operation, problem: Problem) -> bool:
-    """True if a broadcast gives each filter of each group its own element, in order."""
+    """True if a broadcast assigns each filter of each group its own element, in order."""
     out_map = linalg.get_indexing_maps(op)[2].value
     weights = linalg.get_indexing_maps(op)[1].value
     if maps[1] != mlir.AffineMap.get_identity(maps[1].n_dims):
@@ -94,7 +94,7 @@ def literal(value: mlir.Value) -> str | None:
 
 
 def last_writer(op: mlir.Operation, out: mlir.Value) -> mlir.Operation | None:
-    """The last operation of the block before `op` that touches the buffer of `out`, if it writes `out` itself."""
+    """The last operation of the block before `op` that accesses the buffer of `out`, if it writes `out` itself."""
     if not is_plain(out):
         return None
     last = None
@@ -136,14 +136,14 @@ def match_padding(op: mlir.Operation, x: mlir.Value) -> Padding | None:
 
 
 def is_plain(value: mlir.Value) -> bool:
-    """True if all names of a buffer are views of one value."""
+    """True if a buffer has no aliases but views of one value."""
     return is_known(buffer_of(value))
 
 
 def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Value]) -> Following | None:
-    """The next operation, if it is elementwise on the out of `op` and can be done before the out is stored.
+    """The next operation, if it is elementwise on the output of `op` and can be applied before the output is stored.
 
-    `read` is what the kernel reads at any time, so that nothing may be stored there.
+    `read` are the values that the kernel may read at any time, so that nothing may be stored there.
     """
     out = op.operands[2]
     after = [use.owner.operation for use in out.uses]
@@ -155,7 +155,7 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
         return None
     maps = [attribute.value for attribute in first.attributes["indexing_maps"]]
     identity = mlir.AffineMap.get_identity(maps[0].n_dims)
-    if any("parallel" not in str(kind) for kind in first.attributes["iterator_types"]) or maps[-1] != identity:
+    if any("parallel" not in str(iterator) for iterator in first.attributes["iterator_types"]) or maps[-1] != identity:
         return None
     *inputs, target = first.operands
     body = first.regions[0].blocks[0]
@@ -166,7 +166,7 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
     if not is_plain(target) or (target != out and not all(map(is_plain, read))):
         return None
     numbers: dict[mlir.Value, int] = {}
-    kinds: list[str] = []
+    indexed_by: list[str] = []
     values: list[mlir.Value] = []
     for value, map_, argument_ in zip([*inputs, target], maps, body.arguments, strict=True):
         if not any(True for _ in argument_.uses):
@@ -174,10 +174,10 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
         if value == out and map_ == identity:
             numbers[argument_] = 0
             continue
-        kind = input_kind(value, map_, identity, op, problem, target)
-        if kind is None or buffer_of(value) == buffer_of(target) or not is_plain(value):
+        dimension = index_of_input(value, map_, identity, op, problem, target)
+        if dimension is None or buffer_of(value) == buffer_of(target) or not is_plain(value):
             return None
-        kinds.append(kind)
+        indexed_by.append(dimension)
         values.append(value)
         numbers[argument_] = len(values)
     if 0 not in numbers.values() or any(buffer_of(value) == buffer_of(target) for value in read):
@@ -189,13 +189,13 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
     try:
         if static_strides(target.type) != static_strides(out.type):
             return None
-        epilogue = read_epilogue(first, numbers, tuple(kinds))
+        epilogue = read_epilogue(first, numbers, tuple(indexed_by))
     except NoMatch:
         return None
     return Following(first, epilogue, tuple(values), target, late)
 
 
-def input_kind(
+def index_of_input(
     value: mlir.Value,
     map_: mlir.AffineMap,
     identity: mlir.AffineMap,
@@ -203,17 +203,17 @@ def input_kind(
     problem: Problem,
     target: mlir.Value,
 ) -> str | None:
-    """True if an input has an element for each "filter" or each "place"; None for anything else."""
-    kind = value.type
-    if not isinstance(kind, mlir.MemRefType) or str(kind.element_type) != problem.element:
+    """The dimension that indexes an input, "filter" or "pixel"; None for anything else."""
+    type_ = value.type
+    if not isinstance(type_, mlir.MemRefType) or str(type_.element_type) != problem.element:
         return None
     if map_ == identity:
-        return "place" if kind == target.type and isinstance(kind.layout, mlir.AffineMapAttr) else None
+        return "pixel" if type_ == target.type and isinstance(type_.layout, mlir.AffineMapAttr) else None
     return "filter" if problem.product and is_bias([map_, identity], value, op, problem) else None
 
 
 def is_local(value: mlir.Value) -> bool:
-    """True if a buffer is allocated here, and has no other name."""
+    """True if a buffer is allocated here, and has no aliases."""
     owner = defining_op(value)
     uses = [use.owner.operation for use in value.uses]
     return (
@@ -225,7 +225,7 @@ def is_local(value: mlir.Value) -> bool:
 
 
 def is_free(value: mlir.Value, op: mlir.Operation, following: mlir.Operation) -> bool:
-    """True if a buffer is the same at `op` as at a following operation."""
+    """True if a buffer is unchanged between `op` and a following operation."""
     return is_defined_before(value, op) and not is_touched(value, op, following)
 
 

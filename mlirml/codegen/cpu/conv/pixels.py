@@ -7,9 +7,9 @@ for plane:
             for tap: acc[row] = combine(acc[row], x[row + tap] * w[tap])
         out = acc
 
-The rows of a tile share what they load. A tile of few rows has several vectors in each, so that additions do not wait
-for each other. With a stride, as many vectors as the stride are loaded and shuffled. The tiles of the only row of the
-only plane are divided among threads.
+The rows of a tile share loads. A tile of few rows has several vectors in each, so that additions are not latency bound.
+With a stride, as many vectors as the stride are loaded and shuffled. If there is one row of one plane only, its tiles
+are distributed over threads.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Sequence
 
 from mlirml.codegen.cpu.contract.kernel import fused_multiply_add
 from mlirml.codegen.cpu.conv.epilogue import Epilogue
-from mlirml.codegen.cpu.conv.frame import Argument, Frame, Kernel, Padded, Place, clamped, pad_plane
-from mlirml.codegen.cpu.conv.plan import MOST_TAPS, Plan, pixel_rounds, shares_columns
+from mlirml.codegen.cpu.conv.frame import Argument, Frame, Kernel, Offsets, Padded, clamped, pad_plane
+from mlirml.codegen.cpu.conv.plan import MOST_TAPS, Plan, pixel_iterations, shares_columns
 from mlirml.codegen.cpu.conv.problem import Problem
 from mlirml.codegen.cpu.emitter import Index, View, vector
 from mlirml.core.dataclass import dataclass
@@ -28,7 +28,7 @@ from mlirml.core.dataclass import dataclass
 
 @dataclass(frozen=True)
 class Source:
-    """Where pixels are read: a view, the place of the plane, and the strides of channels and spatial dimensions."""
+    """The source of pixels: a view, the offset of the plane, and the strides of channels and spatial dimensions."""
 
     view: View
     base: Index
@@ -37,7 +37,7 @@ class Source:
 
 
 class PixelKernel:
-    """Writes one kernel. `initial` is what the accumulators start from, as text, where there is no bias."""
+    """Emits one kernel. `initial` is the text of the initial accumulators, if there is no bias."""
 
     def __init__(
         self,
@@ -51,25 +51,25 @@ class PixelKernel:
         self.frame = Frame(problem, arguments, epilogue)
         self.e = self.frame.e
         self.problem, self.plan, self.filler, self.initial = problem, plan, filler, initial
-        self.kind = vector(plan.lanes, problem.element)
+        self.type = vector(plan.lanes, problem.element)
         self.padded = Padded(problem.slides)
         self.room: View | None = None
 
     def build(self, name: str) -> Kernel:
-        """The whole function."""
+        """Emit the function."""
         p, plan, e = self.problem, self.plan, self.e
-        rounds = pixel_rounds(p)
+        iterations = pixel_iterations(p)
         if plan.grain and shares_columns(p):
             self._plane(Index(), Index())
             return self.frame.finish(name)
-        chunks = -(-rounds // plan.grain) if plan.grain else 1
-        each = -(-rounds // chunks)
-        chunks = -(-rounds // each)
+        chunks = -(-iterations // plan.grain) if plan.grain else 1
+        each = -(-iterations // chunks)
+        chunks = -(-iterations // each)
         if p.is_padded:
             self.room = self.frame.buffer(chunks * self._room_size())
-        with self.frame.rounds(chunks, 1 if plan.grain else 0) as chunk:
+        with self.frame.maybe_parallel(chunks, 1 if plan.grain else 0) as chunk:
             low = chunk * each
-            high = e.minimum(low + each, rounds) if rounds % each else low + each
+            high = e.minimum(low + each, iterations) if iterations % each else low + each
             with e.loop(low, high) as item:
                 self._plane(item, chunk)
         return self.frame.finish(name)
@@ -79,41 +79,41 @@ class PixelKernel:
         return -(-size // 16) * 16
 
     def _plane(self, item: Index, chunk: Index) -> None:
-        """All filters of a padded plane, or one filter of one plane."""
+        """Compute all filters of a padded plane, or one filter of one plane."""
         p = self.problem
         axes = [*p.planes] if p.is_padded else [*p.planes, p.filters]
-        place, number = Place(), Index()
+        offsets, number = Offsets(), Index()
         for axis, digit in zip(axes, self.e.digits(item, [a.size for a in axes]), strict=True):
-            place = place.step(axis, digit)
+            offsets = offsets.step(axis, digit)
             if axis.w:
                 number = number * axis.size + digit
-        source = self._source(place.x, chunk)
+        source = self._source(offsets.x, chunk)
         if not p.is_padded:
-            self._filter(source, place, number)
+            self._filter(source, offsets, number)
             return
         with self.e.loop(0, p.filters.size, 1, "f") as f:
-            self._filter(source, place.step(p.filters, f), number * p.filters.size + f)
+            self._filter(source, offsets.step(p.filters, f), number * p.filters.size + f)
 
-    def _filter(self, source: Source, place: Place, number: Index) -> None:
-        """One filter of one plane; `number` counts filters over all groups."""
+    def _filter(self, source: Source, offsets: Offsets, number: Index) -> None:
+        """Compute one filter of one plane; `number` counts filters over all groups."""
         p = self.problem
         depth, height, width = p.slides
         single = p.channels.size == 1 and p.taps <= MOST_TAPS
-        weights = self._weights(place.w) if single else []
+        weights = self._weights(offsets.w) if single else []
         with (
             self.e.loop(0, depth.count, 1, "d") as d,
             self.e.loop(0, -(-height.count // self.plan.rows), 1, "h") as h,
         ):
             row = clamped(self.e, h, self.plan.rows, height.count)
             start = source.base + d * (depth.stride * source.strides[0]) + row * (height.stride * source.strides[1])
-            out = place.out + d * depth.out + row * height.out
+            out = offsets.out + d * depth.out + row * height.out
             tiles = -(-width.count // self.plan.columns)
             shared = self.plan.grain if shares_columns(p) else 0
             with self.e.parallel(tiles, shared) if shared else self.e.loop(0, tiles, 1, "t") as t:
                 column = clamped(self.e, t, self.plan.columns, width.count)
                 at = start + column * (width.stride * source.strides[2])
-                totals = self._tile(source, at, place.w, weights, self._start(number))
-                for (r, v), total in zip(self._places(), totals, strict=True):
+                totals = self._tile(source, at, offsets.w, weights, self._start(number))
+                for (r, v), total in zip(self._accumulators(), totals, strict=True):
                     there = out + r * height.out + v * self.plan.lanes + column
                     total = self.frame.finished(total, number, there, self.plan.lanes, None)
                     self.e.store(total, self.frame.views["out"], there, self.plan.lanes)
@@ -133,21 +133,21 @@ class PixelKernel:
     def _start(self, number: Index) -> list[str]:
         if "bias" in self.frame.views:
             value = self.e.load_scalar(self.frame.views["bias"], number)
-            spread = self.e.let(f"vector.broadcast {value} : {self.problem.element} to {self.kind}")
+            spread = self.e.let(f"vector.broadcast {value} : {self.problem.element} to {self.type}")
         else:
-            spread = self.e.let(f"arith.constant dense<{self.initial}> : {self.kind}", "init")
+            spread = self.e.let(f"arith.constant dense<{self.initial}> : {self.type}", "init")
         return [spread] * (self.plan.rows * self.plan.vectors)
 
-    def _places(self) -> list[tuple[int, int]]:
+    def _accumulators(self) -> list[tuple[int, int]]:
         """The row, and the vector in it, of each accumulator of a tile."""
         return [(r, v) for r in range(self.plan.rows) for v in range(self.plan.vectors)]
 
     def _across(self, source: Source) -> int:
-        """From the first pixel of a vector to that of the next one."""
+        """The distance from the first pixel of a vector to that of the next one."""
         return self.plan.lanes * self.problem.slides[2].stride * source.strides[2]
 
     def _weights(self, base: Index) -> list[str]:
-        """All taps of one channel, spread over a vector each; none for poolings."""
+        """All taps of one channel, each broadcast to a vector; none for poolings."""
         p = self.problem
         if not p.product:
             return []
@@ -160,18 +160,18 @@ class PixelKernel:
 
     def _weight(self, at: Index) -> str:
         value = self.e.load_scalar(self.frame.views["w"], at)
-        return self.e.let(f"vector.broadcast {value} : {self.problem.element} to {self.kind}")
+        return self.e.let(f"vector.broadcast {value} : {self.problem.element} to {self.type}")
 
     def _tile(self, source: Source, at: Index, base: Index, weights: list[str], start: list[str]) -> list[str]:
         """The accumulators of a tile, row by row."""
-        p, kinds = self.problem, [self.kind] * (self.plan.rows * self.plan.vectors)
+        p, types = self.problem, [self.type] * (self.plan.rows * self.plan.vectors)
         if weights or (not p.product and p.taps <= MOST_TAPS):
             return self._taps(source, at, weights, start)
         if p.taps <= MOST_TAPS:
             return self.e.carry(
                 (0, p.channels.size, 1),
                 start,
-                kinds,
+                types,
                 lambda c, totals: self._taps(
                     source, at + c * source.channel, self._weights(base + c * p.channels.w), totals
                 ),
@@ -186,7 +186,7 @@ class PixelKernel:
             return self.e.carry(
                 (0, size, 1),
                 totals,
-                kinds,
+                types,
                 lambda i, inner: nest(level + 1, x + i * x_stride, w + i * w_stride, inner),
             )
 
@@ -197,11 +197,11 @@ class PixelKernel:
         step, across = self.problem.slides[1].stride * source.strides[1], self._across(source)
         return [
             self._combine(self._load(source, x + r * step + v * across), weight, total)
-            for (r, v), total in zip(self._places(), totals, strict=True)
+            for (r, v), total in zip(self._accumulators(), totals, strict=True)
         ]
 
     def _taps(self, source: Source, at: Index, weights: list[str], start: Sequence[str]) -> list[str]:
-        """All taps of one channel, written out; each vector of the input is loaded once."""
+        """All taps of one channel, unrolled; each vector of the input is loaded once."""
         depth, height, width = self.problem.slides
         totals, vectors, across = list(start), self.plan.vectors, self._across(source)
         for d in range(depth.kernel):
@@ -223,11 +223,11 @@ class PixelKernel:
 
     def _combine(self, loaded: str, weight: str, total: str) -> str:
         if self.problem.product:
-            return fused_multiply_add(self.e, weight, loaded, total, self.kind)
-        return self.e.let(f"arith.{self.problem.combiner} {total}, {loaded} : {self.kind}")
+            return fused_multiply_add(self.e, weight, loaded, total, self.type)
+        return self.e.let(f"arith.{self.problem.combiner} {total}, {loaded} : {self.type}")
 
     def _load(self, source: Source, at: Index) -> str:
-        """Pixels a stride apart, from nothing but the memory between the first and the last."""
+        """Pixels a stride apart, from no memory but that between the first and the last."""
         lanes, stride, e = self.plan.lanes, self.problem.slides[2].stride, self.e
         if stride == 1 or lanes == 1:
             return e.load(source.view, at, lanes)

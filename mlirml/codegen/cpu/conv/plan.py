@@ -1,4 +1,4 @@
-"""The plan of a convolution: which kernel, its register tile, and how the work is cut for threads."""
+"""The plan of a convolution: its kernel, its register tile, and the grain of the parallel loop."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from mlirml.core.dataclass import dataclass
 from mlirml.passes import NoMatch
 
 MOST_TAPS = 64
-"""Windows with more taps are walked by loops."""
+"""Windows with more taps become loops."""
 ROWS = 4
 """Output rows that share the loads of a window."""
 VECTORS = 4
-"""Vectors in a tile of pixels, at least where rows are so long: each is a chain of additions of its own."""
+"""The minimal number of vectors in a tile of pixels, if rows are long enough: each is a separate chain of additions."""
 _BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 _TASK_NS = 20_000
 _PARALLEL_NS = 60_000
@@ -22,10 +22,11 @@ _CHUNKS = 64
 
 @dataclass(frozen=True)
 class Plan:
-    """`kernel` is "filters" (vector lanes are filters) or "pixels".
+    """The plan of a kernel; `kernel` is "filters" (vector lanes are filters) or "pixels".
 
-    A tile of "filters" is `vectors` vectors of filters for `rows` times `columns` pixels; one of "pixels" is
-    `vectors` vectors in each of `rows` rows. `grain` is the least number of parallel rounds worth a chunk, 0 for none.
+    A tile of "filters" is `vectors` vectors of filters for `rows` times `columns` pixels; one of "pixels" is `vectors`
+    vectors in each of `rows` rows. `grain` is the least number of parallel iterations worth a chunk, 0 for a serial
+    loop.
     """
 
     kernel: str
@@ -37,7 +38,7 @@ class Plan:
 
     @property
     def width(self) -> int:
-        """Filters in a tile."""
+        """The number of filters in a tile."""
         return self.lanes * self.vectors
 
     @property
@@ -46,7 +47,7 @@ class Plan:
 
 
 def plan(problem: Problem, vector_bits: int) -> Plan:
-    """The plan with the least estimated time; `NoMatch` where loops do as well."""
+    """The plan with the least estimated time; `NoMatch` where loops are as fast."""
     if any(slide.count == 0 or slide.kernel == 0 for slide in problem.slides):
         raise NoMatch("there is nothing to compute")
     lanes = vector_bits // 8 // _BYTES[problem.element]
@@ -56,7 +57,7 @@ def plan(problem: Problem, vector_bits: int) -> Plan:
 
 
 def filter_plan(problem: Problem, lanes: int, registers: int) -> Plan:
-    """Lanes are filters: the tile that wastes least, by counting multiplications and loads."""
+    """Lanes are filters: the tile that wastes least, by the number of multiplications and loads."""
     height, width = problem.slides[1].count, problem.slides[2].count
     if problem.slides[2].out != 1:
         raise NoMatch("rows of the out do not lie in one piece")
@@ -83,18 +84,18 @@ def filter_plan(problem: Problem, lanes: int, registers: int) -> Plan:
     time, chosen = best
     total = time * problem.taps * problem.channels.size * problem.slides[0].count / 3.0
     total *= math.prod(axis.size for axis in problem.planes)
-    rounds = filter_rounds(problem, chosen)
-    return Plan("filters", lanes, chosen.vectors, chosen.rows, chosen.columns, grain(rounds, total))
+    iterations = filter_iterations(problem, chosen)
+    return Plan("filters", lanes, chosen.vectors, chosen.rows, chosen.columns, grain(iterations, total))
 
 
 def is_flat(problem: Problem) -> bool:
-    """True if the places of a plane lie row after row."""
+    """True if the outputs of a plane are contiguous, row by row."""
     _, rows, columns = problem.slides
     return columns.out == 1 and rows.out == columns.count
 
 
-def filter_rounds(problem: Problem, chosen: Plan) -> int:
-    """Parallel rounds: planes, blocks of filters, rows of tiles."""
+def filter_iterations(problem: Problem, chosen: Plan) -> int:
+    """The parallel iterations: planes, blocks of filters, rows of tiles."""
     blocks = -(-problem.filters.size // chosen.width)
     depth, height, _ = problem.slides
     return math.prod(a.size for a in problem.planes) * blocks * depth.count * -(-height.count // chosen.rows)
@@ -109,26 +110,26 @@ def pixel_plan(problem: Problem, lanes: int) -> Plan:
         lanes //= 2
     rows = min(ROWS, height.count)
     vectors = max(1, min(VECTORS // rows, width.count // lanes))
-    rounds = -(-width.count // (lanes * vectors)) if shares_columns(problem) else pixel_rounds(problem)
+    iterations = -(-width.count // (lanes * vectors)) if shares_columns(problem) else pixel_iterations(problem)
     each = (0.45 if width.stride == 1 else 1.6) + (0.6 if problem.combiner.endswith("imumf") else 0)
     total = problem.operations / lanes * each
-    return Plan("pixels", lanes, vectors, rows, lanes * vectors, grain(rounds, total))
+    return Plan("pixels", lanes, vectors, rows, lanes * vectors, grain(iterations, total))
 
 
 def shares_columns(problem: Problem) -> bool:
-    """True if all that threads can share is one row of pixels."""
+    """True if one row of pixels is all the parallelism there is."""
     depth, height, _ = problem.slides
-    return not problem.is_padded and pixel_rounds(problem) == depth.count == height.count == 1
+    return not problem.is_padded and pixel_iterations(problem) == depth.count == height.count == 1
 
 
-def pixel_rounds(problem: Problem) -> int:
-    """Parallel rounds: planes and filters, or planes alone where padding one serves all of its filters."""
+def pixel_iterations(problem: Problem) -> int:
+    """The parallel iterations: planes and filters, or planes alone if padding one serves all of its filters."""
     planes = math.prod(a.size for a in problem.planes)
     return planes if problem.is_padded else planes * problem.filters.size
 
 
-def grain(rounds: int, total_ns: float) -> int:
-    """The least number of rounds for one thread; 0 where the whole is too small to share."""
-    if rounds < 2 or total_ns < _PARALLEL_NS:
+def grain(iterations: int, total_ns: float) -> int:
+    """The least number of iterations for one thread; 0 if the whole is too small to parallelise."""
+    if iterations < 2 or total_ns < _PARALLEL_NS:
         return 0
-    return max(1, math.ceil(_TASK_NS * rounds / total_ns), -(-rounds // _CHUNKS))
+    return max(1, math.ceil(_TASK_NS * iterations / total_ns), -(-iterations // _CHUNKS))

@@ -1,4 +1,4 @@
-"""What a convolution or pooling is: its loops by what they index, as a strided problem that a kernel solves."""
+"""A convolution or pooling: its loops by the operands that they index, as a strided problem that a kernel computes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ELEMENTS = ("f32", "f64", "i32", "i64")
 
 @dataclass(frozen=True)
 class Axis:
-    """A loop that slides no window: its size, and the strides of input, weight and out along it."""
+    """A loop that does not slide a window: its size, and the strides of input, weight and output along it."""
 
     size: int
     x: int
@@ -25,10 +25,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Slide:
-    """A spatial dimension: `count` places of a window of `kernel` taps over `size` elements of the input.
+    """A spatial dimension: `count` positions of a window of `kernel` taps over `size` elements of the input.
 
     `low` and `high` elements of padding are not in the input's memory. `x` and `w` are strides of input and weight,
-    `out` that of the places.
+    `out` that of the positions.
     """
 
     count: int
@@ -49,10 +49,10 @@ class Slide:
 
 @dataclass(frozen=True)
 class Problem:
-    """`out[plane, filter, place] = combine over channel and taps of x[plane, channel, place * stride + tap] * w`.
+    """`out[plane, filter, position] = combine over channel and taps of x[plane, channel, position * stride + tap] * w`.
 
-    `planes` are loops of batch and groups. `combiner` is the operation without its dialect; `product` says whether
-    weights are multiplied. There are three spatial dimensions, of size 1 where the operation has fewer.
+    `planes` are loops of batch and groups. `combiner` is the operation without its dialect; `product`: inputs are
+    multiplied with weights. There are three spatial dimensions, of size 1 if the operation has fewer.
     """
 
     element: str
@@ -73,13 +73,13 @@ class Problem:
 
     @property
     def operations(self) -> int:
-        """Multiplications and additions in all."""
-        places = math.prod(slide.count for slide in self.slides)
-        return math.prod(a.size for a in self.planes) * self.filters.size * self.channels.size * places * self.taps
+        """The number of multiplications and additions."""
+        positions = math.prod(slide.count for slide in self.slides)
+        return math.prod(a.size for a in self.planes) * self.filters.size * self.channels.size * positions * self.taps
 
 
 def match_form(op: mlir.Operation) -> tuple[list[mlir.AffineMap], str, bool]:
-    """The maps, the combiner and whether weights are multiplied; `NoMatch` for anything else than a sliding window."""
+    """The maps, the combiner and whether inputs are multiplied with weights; `NoMatch` without a sliding window."""
     if not op.name.startswith("linalg.") or len(op.operands) != 3 or len(op.results):
         raise NoMatch("it does not have two inputs and an out")
     found = linalg.get_indexing_maps(op)
@@ -88,26 +88,26 @@ def match_form(op: mlir.Operation) -> tuple[list[mlir.AffineMap], str, bool]:
     maps = [attribute.value for attribute in found]
     if not any(isinstance(e, mlir.AffineAddExpr) for e in maps[0].results):
         raise NoMatch("no window slides over its first input")
-    kinds = [value.type for value in op.operands]
-    if not all(isinstance(kind, mlir.MemRefType) for kind in kinds):
+    types = [value.type for value in op.operands]
+    if not all(isinstance(type_, mlir.MemRefType) for type_ in types):
         raise NoMatch("an operand is no memref")
     combiner, product = match_body(op)
-    elements = {str(kind.element_type) for kind in (kinds if product else kinds[::2])}
+    elements = {str(type_.element_type) for type_ in (types if product else types[::2])}
     if len(elements) != 1 or not elements <= set(_ELEMENTS):
         raise NoMatch("the elements differ, or are none that the kernels compute in")
     return maps, combiner, product
 
 
 def match_convolution(op: mlir.Operation, inner: mlir.Value | None = None, low: Sequence[int] = ()) -> Problem:
-    """Read a structured operation on memrefs of static layout; `NoMatch` for anything else than a sliding window.
+    """Read a structured operation on memrefs of static layout; `NoMatch` unless it is a sliding window.
 
-    With `inner`, only that part of the first input is in memory, from `low` on in each dimension.
+    With `inner`, only that slice of the first input is in memory, from `low` on in each dimension.
     """
     maps, combiner, product = match_form(op)
-    kinds = [value.type for value in op.operands]
-    element = str(kinds[2].element_type)
-    shapes = [list(kind.shape) for kind in kinds]
-    strides = [static_strides(kind) for kind in (kinds if inner is None else [inner.type, *kinds[1:]])]
+    types = [value.type for value in op.operands]
+    element = str(types[2].element_type)
+    shapes = [list(type_.shape) for type_ in types]
+    strides = [static_strides(type_) for type_ in (types if inner is None else [inner.type, *types[1:]])]
     problem = build_problem(maps, shapes, strides, element, combiner, product)
     return problem if inner is None else without_padding(problem, maps[0], shapes[0], list(inner.type.shape), low)
 
@@ -116,30 +116,30 @@ def without_padding(
     problem: Problem, map_: mlir.AffineMap, whole: list[int], inner: list[int], low: Sequence[int]
 ) -> Problem:
     """The problem whose input has only the elements inside of the padding."""
-    places = [place for place, e in enumerate(map_.results) if isinstance(e, mlir.AffineAddExpr)]
-    if any(low[i] or inner[i] != whole[i] for i in range(len(whole)) if i not in places):
+    dims = [dim for dim, e in enumerate(map_.results) if isinstance(e, mlir.AffineAddExpr)]
+    if any(low[i] or inner[i] != whole[i] for i in range(len(whole)) if i not in dims):
         raise NoMatch("a dimension is padded that no window slides along")
     slides = list(problem.slides)
-    for number, i in enumerate(places, 3 - len(places)):
+    for number, i in enumerate(dims, 3 - len(dims)):
         slides[number] = replace(slides[number], size=inner[i], low=low[i], high=whole[i] - inner[i] - low[i])
     first, second, third = slides
     return replace(problem, slides=(first, second, third))
 
 
-def static_strides(kind: mlir.MemRefType) -> list[int]:
+def static_strides(type_: mlir.MemRefType) -> list[int]:
     """The strides of a memref of static layout."""
     dynamic = mlir.ShapedType.get_dynamic_stride_or_offset()
     try:
-        strides, offset = kind.get_strides_and_offset()
+        strides, offset = type_.get_strides_and_offset()
     except RuntimeError as error:
-        raise NoMatch(f"{kind} has no strides") from error
-    if dynamic in strides or offset == dynamic or kind.memory_space is not None:
-        raise NoMatch(f"{kind} has no static layout")
+        raise NoMatch(f"{type_} has no strides") from error
+    if dynamic in strides or offset == dynamic or type_.memory_space is not None:
+        raise NoMatch(f"{type_} has no static layout")
     return list(strides)
 
 
 def match_body(op: mlir.Operation) -> tuple[str, bool]:
-    """The combiner, and whether weights are multiplied."""
+    """The combiner, and whether inputs are multiplied with weights."""
     block = op.regions[0].blocks[0]
     x, w, total = block.arguments
     *ops, final = block_ops(block)
@@ -160,7 +160,7 @@ def match_body(op: mlir.Operation) -> tuple[str, bool]:
 
 
 def terms(expression: mlir.AffineExpr) -> dict[int, int]:
-    """A sum of loops, each with a factor."""
+    """A sum of loops, as the factor of each."""
     if isinstance(expression, mlir.AffineDimExpr):
         return {expression.position: 1}
     if isinstance(expression, mlir.AffineMulExpr) and isinstance(expression.rhs, mlir.AffineConstantExpr):
@@ -180,7 +180,7 @@ def build_problem(
     combiner: str,
     product: bool,
 ) -> Problem:
-    """Sort the loops of an operation by the operands that they index."""
+    """Classify the loops of an operation by the operands that they index."""
     x_terms = [terms(e) for e in maps[0].results]
     plain: list[dict[int, int]] = []
     for number, map_ in enumerate(maps):
@@ -198,16 +198,14 @@ def build_problem(
         size = next(shape[dims[d]] for shape, dims in zip(shapes, plain) if d in dims)
         return Axis(size, at[0], at[1] if product else 0, at[2])
 
-    slides = [
-        slide(pair, place, [in_w, in_out], shapes, strides) for place, pair in enumerate(x_terms) if len(pair) > 1
-    ]
+    slides = [slide(pair, dim, [in_w, in_out], shapes, strides) for dim, pair in enumerate(x_terms) if len(pair) > 1]
     sliding = {d for pair in x_terms if len(pair) > 1 for d in pair}
     rest = [d for d in range(maps[0].n_dims) if d not in sliding]
     planes = tuple(axis(d) for d in rest if d in in_out and d in in_x)
     filters = [axis(d) for d in rest if d in in_out and d not in in_x]
     channels = [axis(d) for d in rest if d not in in_out and d in in_x and d in in_w]
     if len(planes) + len(filters) + len(channels) != len(rest) or max(len(filters), len(channels)) > 1:
-        raise NoMatch("a loop is of no kind that convolutions have")
+        raise NoMatch("a loop has no role in a convolution")
     if not 1 <= len(slides) <= 3:
         raise NoMatch(f"a window in {len(slides)} dimensions")
     one = Slide(1, 1, 1, 1, 1, 0, 0, 0)
@@ -219,24 +217,24 @@ def build_problem(
 
 def slide(
     pair: dict[int, int],
-    place: int,
+    dim: int,
     others: Sequence[dict[int, int]],
     shapes: Sequence[list[int]],
     strides: Sequence[list[int]],
 ) -> Slide:
-    """The spatial dimension that is dimension `place` of the input, `out * stride + tap * dilation`."""
+    """The spatial dimension that is dimension `dim` of the input, `out * stride + tap * dilation`."""
     in_w, in_out = others
-    outs, taps = [d for d in pair if d in in_out], [d for d in pair if d in in_w]
-    if len(pair) != 2 or len(outs) != 1 or len(taps) != 1 or set(outs) == set(taps) or min(pair.values()) < 1:
+    positions, taps = [d for d in pair if d in in_out], [d for d in pair if d in in_w]
+    if len(pair) != 2 or len(positions) != 1 or len(taps) != 1 or set(positions) == set(taps) or min(pair.values()) < 1:
         raise NoMatch("a window is not placed by one loop and filled by another")
-    out, tap = in_out[outs[0]], in_w[taps[0]]
+    out, tap = in_out[positions[0]], in_w[taps[0]]
     return Slide(
         count=shapes[2][out],
         kernel=shapes[1][tap],
-        stride=pair[outs[0]],
+        stride=pair[positions[0]],
         dilation=pair[taps[0]],
-        size=shapes[0][place],
-        x=strides[0][place],
+        size=shapes[0][dim],
+        x=strides[0][dim],
         w=strides[1][tap],
         out=strides[2][out],
     )

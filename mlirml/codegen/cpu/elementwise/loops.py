@@ -1,4 +1,4 @@
-"""Loops for operations without reductions: the dimension that most operands walk with stride 1 is innermost."""
+"""Loops for operations without reductions: the dimension that most operands access with stride 1 is innermost."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from mlirml.ir.bindings import mlir
 
 SHORT = 8
 _FEW = 4
-"""Elements that are computed one after the other, without a loop: LLVM takes longer for a loop than for these."""
+"""Elements that are unrolled completely: LLVM takes longer for a loop than for these."""
 _SOME, _SHORT_BODIES = 16, 96
-"""So many elements are, too, where these are not more operations: values stay in registers from one to the next."""
+"""The limit of elements to unroll for a total of operations: values stay in registers from one to the next."""
 _SCATTER, _GATHER = 8, 4
 _PAIRS = 2  # the stride of the parts of complex numbers, which are loaded and stored in pairs
 
 
 def stride_penalty(nest: Nest, d: int) -> int:
-    """How badly the operands take loop `d` as the innermost one."""
-    first_out = len(nest.accesses) - nest.outs
+    """The penalty for loop `d` as the innermost one, by the strides of the operands."""
+    first_out = len(nest.accesses) - nest.num_outputs
     penalty = 0
     for position, access in enumerate(nest.accesses):
         if access is not None and abs(access.strides[d]) == _PAIRS:
@@ -35,18 +35,18 @@ def stride_penalty(nest: Nest, d: int) -> int:
 
 
 def outer_order(nest: Nest, dims: list[int]) -> list[int]:
-    """Loops with bigger strides first."""
+    """The dims sorted by decreasing strides."""
     weight = {d: sum(abs(access.strides[d]) * access.bytes for access in nest.memory) for d in dims}
     return sorted(dims, key=lambda d: (-weight[d], d))
 
 
 def innermost_dim(nest: Nest) -> int:
-    """The loop that should be vectorised; a long one among equals."""
+    """The loop that should be vectorised; among equals a long one."""
     return min(range(nest.rank), key=lambda d: (stride_penalty(nest, d), nest.sizes[d] < SHORT, -d))
 
 
 def ordered(nest: Nest) -> Nest:
-    """The loops in the order in which memory is walked best, neighbours merged."""
+    """The nest with loops in the order of the best memory access, adjacent ones merged."""
     nest = nest.without_unit_dims()
     if nest.rank == 0:
         return nest
@@ -71,14 +71,14 @@ def loop(
 
 
 def outer_grain(nest: Nest, each_ns: float) -> int:
-    """The grain of the outermost loop, where one point of the whole nest takes `each_ns`; 0 for a serial loop."""
+    """The grain of the outermost loop, if one point of the whole nest takes `each_ns`; 0 for a serial loop."""
     if not nest.rank or nest.reduction[0]:
         return 0
     return cost.grain(nest.sizes[0], each_ns * math.prod(nest.sizes[1:]))
 
 
 def nested(cursor: Cursor, first: int, last: int, inner: Callable[[Cursor], None], *, grain: int = 0) -> None:
-    """Loops `first` to `last - 1` around `inner`; `grain` is that of the outermost."""
+    """Build loops `first` to `last - 1` around `inner`; `grain` is that of the outermost."""
     if first == last:
         inner(cursor)
         return
@@ -92,12 +92,12 @@ def nested(cursor: Cursor, first: int, last: int, inner: Callable[[Cursor], None
 
 
 def most_written_out(body: Body) -> int:
-    """The most elements that are computed without a loop."""
+    """The maximal number of elements that are computed without a loop."""
     return max(_FEW, min(_SOME, _SHORT_BODIES // max(1, len(body.ops))))
 
 
 def lower_elementwise(frame: Frame, nest: Nest, body: Body, inits: dict[mlir.Value, mlir.Value]) -> None:
-    """Lower an ordered nest whose loops are all parallel. `inits` are the known scalars in outs."""
+    """Lower an ordered nest whose loops are all parallel. `inits` are the known scalar inits of outputs."""
 
     def inner(cursor: Cursor) -> None:
         environment = cursor.run(body, cursor.arguments(body, inits))

@@ -1,12 +1,12 @@
-"""Operations that work row by row share the loop over the rows: a row is in cache when the next operation reads it.
+"""Fuse the row loops of operations that work row by row: a row is in cache when the next operation reads it.
 
     for i in rows: m[i] = max(x[i])              for i in rows:
     for i in rows: e[i] = exp(x[i] - m[i])  ->       m[i] = max(x[i])
     for i in rows: y[i] = e[i] / sum(e[i])           e[i] = exp(x[i] - m[i])
                                                      y[i] = e[i] / sum(e[i])
 
-What one operation writes and another touches must be the same row in both. Rows of rows, where an operand is the same
-for all of the outer ones, as a mask is, are walked by two loops: what is in the outer one is grouped again.
+Memory that one operation writes and another accesses must be the same row in both. Rows of rows, if an operand is the
+same for all of the outer ones, as a mask is, become two loops: the operations in the outer one are grouped recursively.
 """  # fmt: skip
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from mlirml.passes import NoMatch
 
 FEWEST_ROWS = 32
 SHORTEST_ROW = 32
-"""A group needs rows enough for all threads, and long enough for vectors."""
+"""A group needs enough rows for all threads, that are long enough for vectors."""
 LONG_ROW_BYTES = 128
-"""What operations share that has shorter rows may as well be walked by each on its own."""
+"""Sharing the loop does not pay for operations that share shorter rows only."""
 
 
 def row_nest(nest: Nest, rows: int) -> Nest:
-    """The nest with a loop over `rows` rows outermost; NoMatch where its loops do not give one."""
+    """The nest with a loop over `rows` rows outermost; NoMatch if its loops do not allow one."""
     nest = nest.without_unit_dims()
     parallel = outer_order(nest, [d for d in range(nest.rank) if not nest.reduction[d]])
     nest = nest.permuted([*parallel, *(d for d in range(nest.rank) if nest.reduction[d])])
@@ -40,15 +40,15 @@ def row_nest(nest: Nest, rows: int) -> Nest:
         nest = nest.collapse(0)
     if not nest.rank or nest.sizes[0] != rows or nest.reduction[0] or nest.origin[0] in nest.pinned:
         raise NoMatch("the outer loops are not the rows")
-    if any(nest.out(number).strides[0] == 0 for number in range(nest.outs)):
-        raise NoMatch("an out is not cut into rows")
+    if any(nest.out(number).strides[0] == 0 for number in range(nest.num_outputs)):
+        raise NoMatch("an output is not split into rows")
     if not all(within_row(nest, access) for access in nest.memory if access.strides[0]):
         raise NoMatch("the rows of an operand lie across each other")
     return nest
 
 
 def pivot_rows(item: Structured) -> list[int]:
-    """The numbers of rows that a reduction can work on one by one, the best first; NoMatch for other operations."""
+    """The numbers of rows that a reduction can be split into, the best first; NoMatch for other operations."""
     if item.is_elementwise:
         raise NoMatch("not a reduction")
     nest = item.nest.without_unit_dims()
@@ -61,17 +61,17 @@ def pivot_rows(item: Structured) -> list[int]:
 
 
 def has_rows(nest: Nest) -> bool:
-    """True if the outermost loop goes over rows enough, by itself or with the next one."""
+    """True if the outermost loop has enough rows, by itself or with the next one."""
     if not nest.rank or nest.reduction[0] or math.prod(nest.sizes[1:]) < SHORTEST_ROW:
         return False
     rows_of_rows = nest.rank > 1 and not nest.reduction[1] and nest.sizes[1] >= FEWEST_ROWS
     return nest.sizes[0] >= FEWEST_ROWS or rows_of_rows
 
 
-def groups(items: Sequence[Structured], inside: bool = False) -> Iterator[list[Structured]]:
-    """Cut neighbours in a block into groups that share their loop over rows; most groups have one member.
+def groups(items: Sequence[Structured], in_parallel: bool = False) -> Iterator[list[Structured]]:
+    """Partition adjacent operations in a block into groups that share their loop over rows; most have one member.
 
-    `inside` of a parallel loop, groups are for the cache alone.
+    In a parallel loop (`in_parallel`), groups are formed for cache reuse alone.
     """
     start = 0
     pivots = [number for number, item in enumerate(items) if not item.is_elementwise][::-1]
@@ -79,7 +79,7 @@ def groups(items: Sequence[Structured], inside: bool = False) -> Iterator[list[S
         while pivots and pivots[-1] < start:
             pivots.pop()
         found = group_at(items, start, pivots[-1]) if pivots else []
-        if len(found) < 2 or not (fills_cache(found) if inside else total_ns(found) >= cost.PARALLEL_NS):
+        if len(found) < 2 or not (fills_cache(found) if in_parallel else total_ns(found) >= cost.PARALLEL_NS):
             found = [items[start]]
         yield found
         start += len(found)
@@ -113,7 +113,7 @@ def group_of(items: Sequence[Structured], start: int, pivot: int, rows: int) -> 
 
 
 def fills_cache(members: Sequence[Structured]) -> bool:
-    """True if the next operation would not find in cache what one leaves there."""
+    """True if the next operation would not find the output of the previous ones in cache."""
     return 4 * sum(cost.footprint(member.nest) for member in members) > cost.CACHE_BYTES
 
 
@@ -122,27 +122,27 @@ def total_ns(members: Sequence[Structured]) -> float:
 
 
 def shares(one: Structured, other: Structured) -> bool:
-    """True if two operations touch the same memory, so that the cache helps."""
+    """True if two operations access the same memory, so that the cache helps."""
     mine = {root(access.operand) for access in one.nest.memory}
     return any(root(access.operand) in mine for access in other.nest.memory)
 
 
 def shares_rows(one: Structured, other: Structured) -> bool:
-    """True if two operations touch the same long rows; a number for each row is no reason to read row by row."""
+    """True if two operations access the same long rows; a scalar for each row does not count."""
     mine = {root(access.operand) for access in one.nest.memory if is_long_row(one.nest, access)}
     return any(root(a.operand) in mine for a in other.nest.memory if is_long_row(other.nest, a))
 
 
 def is_long_row(nest: Nest, access: Access) -> bool:
     """True if the rows of an access are some cache lines long."""
-    inside = [size for size, stride in zip(nest.sizes[1:], access.strides[1:], strict=True) if stride]
-    return access.bytes * math.prod(inside) >= LONG_ROW_BYTES
+    row_sizes = [size for size, stride in zip(nest.sizes[1:], access.strides[1:], strict=True) if stride]
+    return access.bytes * math.prod(row_sizes) >= LONG_ROW_BYTES
 
 
 def row_local(earlier: Structured, later: Structured) -> bool:
-    """True if what one of the two writes is touched by the other in the same row only."""
+    """True if memory that one of the two writes is accessed by the other in the same row only."""
     for one, other in ((earlier, later), (later, earlier)):
-        for number in range(one.nest.outs):
+        for number in range(one.nest.num_outputs):
             out = one.nest.out(number)
             for access in other.nest.memory:
                 if root(out.operand) == root(access.operand) and not same_row(out, access):
@@ -153,13 +153,13 @@ def row_local(earlier: Structured, later: Structured) -> bool:
 
 
 def same_row(access: Access, other: Access) -> bool:
-    """True if row i of both is the same memory; `row_nest` has made sure that it meets no other row."""
+    """True if row i of both is the same memory; `row_nest` has checked that it overlaps no other row."""
     same = access.operand == other.operand and access.base == other.base
     return same and access.strides[0] == other.strides[0] != 0
 
 
 def within_row(nest: Nest, access: Access) -> bool:
-    """True if a row of an access lies between the start of its row and the start of the next."""
+    """True if a row of an access is between the start of its row and the start of the next."""
     steps = [(size - 1) * stride for size, stride in zip(nest.sizes[1:], access.strides[1:], strict=True)]
     first = access.offset + sum(step for step in steps if step < 0)
     last = access.offset + sum(step for step in steps if step > 0)
@@ -167,30 +167,30 @@ def within_row(nest: Nest, access: Access) -> bool:
 
 
 def reads_elements_of(one: Structured, other: Structured) -> bool:
-    """True if a body loads elements, at any place, of what the other operation writes."""
-    return any(one.inside.touches(other.nest.out(number).operand) for number in range(other.nest.outs))
+    """True if a body loads elements, at any index, of memory that the other operation writes."""
+    return any(one.body_effects.touches(other.nest.out(number).operand) for number in range(other.nest.num_outputs))
 
 
 def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame | None = None) -> None:
-    """Build one loop over the rows, in front of the last member, or at the insertion point inside of another group."""
+    """Build one loop over the rows, before the last member, or at the insertion point in another group's loop."""
     last = members[-1].op
     rows = members[0].nest.sizes[0]
     frame = around or Frame(last)
-    grain = 0 if frame.inside else rows_grain(rows, total_ns(members) / rows)
+    grain = 0 if frame.in_parallel else rows_grain(rows, total_ns(members) / rows)
     far = around is None and cost.footprint(members[0].nest) > cost.CACHE_BYTES
 
     def body(i: mlir.Value) -> None:
         bases: dict[tuple[tuple[mlir.Value, ...], int], tuple[mlir.Value, ...]] = {}
         entered = []
         for member in members:
-            inner = Frame(member.op, frame, inside=frame.inside or grain > 0)
+            inner = Frame(member.op, frame, in_parallel=frame.in_parallel or grain > 0)
             with member.op.location:
                 entered.append(member.with_nest(enter_row(inner, member.nest, i, bases)))
-        for number, group in enumerate(groups(entered, frame.inside or grain > 0)):
+        for number, group in enumerate(groups(entered, frame.in_parallel or grain > 0)):
             if number == 1 and far:
                 with group[0].op.location:
                     prefetch_next_row(frame, members[0].nest, i, rows)
-            inner = Frame(group[-1].op, frame, inside=frame.inside or grain > 0)
+            inner = Frame(group[-1].op, frame, in_parallel=frame.in_parallel or grain > 0)
             with group[-1].op.location:
                 if len(group) > 1:
                     lower_group(group, vector_bits, inner)
@@ -201,7 +201,7 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
 
 
 def rows_grain(rows: int, each_ns: float) -> int:
-    """The grain of a loop over rows that take so long each; 0 where threads had better share each of few long ones."""
+    """The grain of a loop over rows with this time each; 0 if threads should rather split each of few long ones."""
     return 0 if rows < FEWEST_ROWS and each_ns >= cost.PARALLEL_NS else cost.grain(rows, each_ns)
 
 
@@ -211,9 +211,9 @@ def enter_row(
     i: mlir.Value,
     bases: dict[tuple[tuple[mlir.Value, ...], int], tuple[mlir.Value, ...]],
 ) -> Nest:
-    """The nest of one row; `bases` are the beginnings of rows, which operations share."""
+    """The nest of one row; `bases` are the offsets of rows, which operations share."""
 
-    def inside(access: Access | None) -> Access | None:
+    def row_access(access: Access | None) -> Access | None:
         if access is None:
             return None
         stride = access.strides[0]
@@ -223,7 +223,7 @@ def enter_row(
             bases[key] = (frame.add(access.base[0], start) if access.base else start,)
         return replace(access, strides=access.strides[1:], base=bases[key] if stride else access.base)
 
-    accesses = tuple(map(inside, nest.accesses))
+    accesses = tuple(map(row_access, nest.accesses))
     return replace(
         nest,
         sizes=nest.sizes[1:],

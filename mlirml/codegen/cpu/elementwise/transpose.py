@@ -1,8 +1,8 @@
-"""Loops for operations that read an operand across: two loops are tiled, and square tiles are transposed in registers.
+"""Loops for operations that read an operand transposed: two loops are tiled, and square tiles transposed in registers.
 
 A tile of a transposed operand is read by rows (vectors along its own unit stride), transposed by shuffles, and written
-by rows: straight to the out where the operation only copies, else to a buffer that stays in the first-level cache and
-from which the body is computed. The last tile of a loop starts early instead of being short.
+by rows: directly to the output if the operation only copies, else to a buffer in the L1 cache from which the body is
+computed. The last tile of a loop starts earlier instead of being shorter.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 
 ROWS, COLUMNS = 256, 64
-"""A tile that is worked on at a time; its columns are contiguous in the out."""
+"""The rows and columns of a tile; its columns are contiguous in the output."""
 BUFFER_BYTES = 65536
-"""The most that the buffers of a tile may take."""
+"""The maximal size of the buffers of a tile."""
 
 
 @dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Transposition:
 
 
 def match_transposition(nest: Nest, body: Body, vector_bits: int) -> Transposition:
-    """`nest` is ordered, its innermost loop the unit stride of the outs; NoMatch where nothing is read across."""
+    """The transposition of an ordered nest, whose innermost loop is the unit stride of the outputs; else NoMatch."""
     if nest.rank < 2:
         raise NoMatch("there are no two loops")
     b = nest.rank - 1
-    inputs = range(len(nest.accesses) - nest.outs)
+    inputs = range(len(nest.accesses) - nest.num_outputs)
     across = [n for n in inputs if nest.accesses[n] is not None and body.reads(body.arguments[n]) and jumps(nest, n)]
     if not across:
         raise NoMatch("no operand is read across")
@@ -62,8 +62,8 @@ def match_transposition(nest: Nest, body: Body, vector_bits: int) -> Transpositi
     lanes = min(16, vector_bits // 8 // width)
     if min(nest.sizes[a], nest.sizes[b]) < lanes:
         raise NoMatch("the loops are shorter than a vector")
-    if any(nest.out(n).strides[b] != 1 for n in range(nest.outs)) or writes_inputs(nest, body):
-        raise NoMatch("the outs are not written by rows, or written in place")
+    if any(nest.out(n).strides[b] != 1 for n in range(nest.num_outputs)) or writes_inputs(nest, body):
+        raise NoMatch("the outputs are not written by rows, or written in place")
     others = [d for d in range(nest.rank) if d not in (a, b)]
     columns = min(COLUMNS, nest.sizes[b])
     rows = max(lanes, min(ROWS, nest.sizes[a], BUFFER_BYTES // (columns * width * len(across))))
@@ -71,17 +71,17 @@ def match_transposition(nest: Nest, body: Body, vector_bits: int) -> Transpositi
 
 
 def jumps(nest: Nest, number: int) -> bool:
-    """True if the innermost loop does not walk an operand by its unit stride."""
+    """True if the innermost loop does not access an operand with unit stride."""
     access = nest.accesses[number]
     return access is not None and abs(access.strides[-1]) > 1 and 1 in access.strides
 
 
 def writes_inputs(nest: Nest, body: Body) -> bool:
-    """True if an out may lie in the memory of an input, so that nothing can be computed twice."""
-    first = len(nest.accesses) - nest.outs
-    outs = {root(nest.out(n).operand) for n in range(nest.outs)}
+    """True if an output may alias an input, so that no element can be recomputed."""
+    first = len(nest.accesses) - nest.num_outputs
+    outputs = {root(nest.out(n).operand) for n in range(nest.num_outputs)}
     read = any(body.reads(argument) for argument in body.arguments[first:])
-    return read or any(access is not None and root(access.operand) in outs for access in nest.accesses[:first])
+    return read or any(access is not None and root(access.operand) in outputs for access in nest.accesses[:first])
 
 
 def lower_transposition(frame: Frame, plan: Transposition, body: Body) -> None:
@@ -111,12 +111,12 @@ def lower_transposition(frame: Frame, plan: Transposition, body: Body) -> None:
     def make_buffers() -> list[mlir.Value]:
         return [] if copied is not None else [stack_buffer(plan, number) for number in plan.across]
 
-    def inside(cursor: Cursor) -> None:
+    def build_tiles(cursor: Cursor) -> None:
         loop(frame, counts[0], tiles(cursor, ()))
 
     start = Cursor.start(frame, nest)
     if first_outer:
-        nested(start, 0, plan.a, inside, grain=grain)
+        nested(start, 0, plan.a, build_tiles, grain=grain)
         return
 
     def strips(i: mlir.Value) -> None:
@@ -127,9 +127,9 @@ def lower_transposition(frame: Frame, plan: Transposition, body: Body) -> None:
 
 
 def copied_input(plan: Transposition, body: Body) -> int | None:
-    """The one input that the operation copies to its one out; None for any other body."""
+    """The one input that the operation copies to its one output; None for any other body."""
     for number in plan.across:
-        if plan.nest.outs == 1 and body.yields[0] == body.arguments[number]:
+        if plan.nest.num_outputs == 1 and body.yields[0] == body.arguments[number]:
             return number
     return None
 
@@ -138,15 +138,15 @@ def stack_buffer(plan: Transposition, number: int) -> mlir.Value:
     """A tile on the stack."""
     access = plan.nest.accesses[number]
     assert access is not None
-    kind = mlir.MemRefType.get([plan.rows * plan.columns], access.operand.type.element_type)
+    type_ = mlir.MemRefType.get([plan.rows * plan.columns], access.operand.type.element_type)
     attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
-    return emit.create("memref.alloca", (), [kind], attributes).results[0]
+    return emit.create("memref.alloca", (), [type_], attributes).results[0]
 
 
 def tile_start(frame: Frame, number: mlir.Value, tile: int, size: int) -> mlir.Value:
-    """Where a tile starts; the last one ends at `size`."""
-    place = frame.multiply(number, tile)
-    return place if size % tile == 0 else emit.same_type("arith.minsi", place, frame.index(size - tile))
+    """The start of a tile; the last one ends at `size`."""
+    offset = frame.multiply(number, tile)
+    return offset if size % tile == 0 else emit.same_type("arith.minsi", offset, frame.index(size - tile))
 
 
 def emit_tile(
@@ -159,7 +159,7 @@ def emit_tile(
     buffers: Sequence[mlir.Value],
     copied: int | None,
 ) -> None:
-    """One tile."""
+    """Build one tile."""
     if copied is not None:
         transpose_tile(frame, plan, cursor, row, column, copied, None)
         return
@@ -168,10 +168,10 @@ def emit_tile(
 
     def point(i: mlir.Value, j: mlir.Value) -> None:
         here = cursor.enter(plan.a, frame.add(row, i)).enter(plan.b, frame.add(column, j))
-        place = frame.add(frame.multiply(i, plan.columns), j)
+        offset = frame.add(frame.multiply(i, plan.columns), j)
         given = {}
         for number, buffer in zip(plan.across, buffers, strict=True):
-            given[body.arguments[number]] = emit.value("memref.load", [buffer, place], buffer.type.element_type)
+            given[body.arguments[number]] = emit.value("memref.load", [buffer, offset], buffer.type.element_type)
         environment = here.run(body, here.arguments(body, given))
         for number, value in enumerate(body.yields):
             here.store(environment.get(value, value), plan.nest.out(number))
@@ -188,40 +188,40 @@ def transpose_tile(
     number: int,
     buffer: mlir.Value | None,
 ) -> None:
-    """Transpose a tile of an input into a buffer, or into the out."""
+    """Transpose a tile of an input into a buffer, or into the output."""
     source = plan.nest.accesses[number]
     assert source is not None
 
     def square(i: mlir.Value, j: mlir.Value) -> None:
         i, j = (tile_start(frame, x, plan.lanes, n) for x, n in ((i, plan.rows), (j, plan.columns)))
         here = cursor.enter(plan.a, frame.add(row, i)).enter(plan.b, frame.add(column, j))
-        kind = mlir.VectorType.get([plan.lanes], source.operand.type.element_type)
-        vectors = transpose(load_vectors(here, source, plan.b, kind, plan.lanes))
+        type_ = mlir.VectorType.get([plan.lanes], source.operand.type.element_type)
+        vectors = transpose(load_vectors(here, source, plan.b, type_, plan.lanes))
         if buffer is None:
             store_vectors(here, plan.nest.out(0), plan.a, vectors)
             return
         first = frame.add(frame.multiply(i, plan.columns), j)
         for step, vector in enumerate(vectors):
-            place = first if not step else frame.add(first, frame.index(step * plan.columns))
-            emit.create("vector.store", [vector, buffer, place])
+            offset = first if not step else frame.add(first, frame.index(step * plan.columns))
+            emit.create("vector.store", [vector, buffer, offset])
 
     squares = [math.ceil(n / plan.lanes) for n in (plan.rows, plan.columns)]
     loop(frame, squares[0], lambda i: loop(frame, squares[1], lambda j: square(i, j)))
 
 
-def load_vectors(here: Cursor, access: Access, d: int, kind: mlir.Type, count: int) -> list[mlir.Value]:
+def load_vectors(here: Cursor, access: Access, d: int, type_: mlir.Type, count: int) -> list[mlir.Value]:
     """`count` vectors, one for each step of loop `d`."""
     flat = here.frame.flat(access.operand)
-    places = [here.shifted(d, step) if step else here for step in range(count)]
-    return [emit.value("vector.load", [flat, place.address(access)], kind) for place in places]
+    cursors = [here.shifted(d, step) if step else here for step in range(count)]
+    return [emit.value("vector.load", [flat, cursor.address(access)], type_) for cursor in cursors]
 
 
 def store_vectors(here: Cursor, access: Access, d: int, vectors: Sequence[mlir.Value]) -> None:
     """Store vectors, one for each step of loop `d`."""
     flat = here.frame.flat(access.operand)
     for step, vector in enumerate(vectors):
-        place = here.shifted(d, step) if step else here
-        emit.create("vector.store", [vector, flat, place.address(access)])
+        cursor = here.shifted(d, step) if step else here
+        emit.create("vector.store", [vector, flat, cursor.address(access)])
 
 
 def transpose(rows: Sequence[mlir.Value]) -> list[mlir.Value]:

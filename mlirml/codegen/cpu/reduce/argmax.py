@@ -1,9 +1,9 @@
-"""Loops for argmax and argmin along a row: the extremum of a block first, and its place only where the block wins.
+"""Loops for argmax and argmin along a row: the extremum of each block first, then its index only if the block wins.
 
 For each block of a row:
     m = max(block)                                       vectorised
     if m > best:                                         rare after the first blocks
-        best, place = m, first i with block[i] == m      vectorised as a minimum
+        best, index = m, first i with block[i] == m      vectorised as a minimum
 """  # fmt: skip
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 
 BLOCK = 1024
-"""The most elements of a block; wide ones make it as many bytes as 1024 of four bytes."""
+"""The maximal number of elements of a block; wide ones make it as many bytes as 1024 of four bytes."""
 _PART = 8
-"""A block is a part of that in rows of few blocks, as the place is looked for in a whole one."""
+"""The divisor of the block length in rows of few blocks, as the index is searched in a whole block."""
 
 _BETTER = {
     "maxsi": "sgt", "minsi": "slt", "maxui": "ugt", "minui": "ult", "maximumf": "ogt", "minimumf": "olt",
@@ -34,24 +34,24 @@ _PAST_NAN = {"maximumf": "maxnumf", "minimumf": "minnumf"}
 
 @dataclass(frozen=True)
 class Position:
-    """Outs `value` and `place`: the extremum of `operand` by `reducer`, and where it stands first."""
+    """Outputs `value` and `index`: the extremum of `operand` by `reducer`, and its first index."""
 
     reducer: Reducer
     operand: mlir.Value
     value: int
-    place: int
+    index: int
 
 
 def match_position(nest: Nest, body: Body) -> Position:
     """Recognise `better = x > best; yield select(better, x, best), select(better, index, place)`."""
-    if nest.outs != 2 or sum(nest.reduction) != 1:
-        raise NoMatch("not two outs and one reduced loop")
+    if nest.num_outputs != 2 or sum(nest.reduction) != 1:
+        raise NoMatch("not two outputs and one reduction loop")
     arguments = body.arguments[len(body.arguments) - 2 :]
-    place = next((n for n in range(2) if is_index_select(nest, body, n, arguments[n])), None)
-    if place is None:
-        raise NoMatch("no out is a place")
-    value = 1 - place
-    better = operation(body.yields[place], "arith.select").operands[0]
+    index = next((n for n in range(2) if is_index_select(nest, body, n, arguments[n])), None)
+    if index is None:
+        raise NoMatch("no output is an index")
+    value = 1 - index
+    better = operation(body.yields[index], "arith.select").operands[0]
     operand, short = match_better(better, arguments[value])
     check_value(body.yields[value], better, operand, arguments[value], short)
     depends = {arguments[0], arguments[1]}
@@ -60,8 +60,8 @@ def match_position(nest: Nest, body: Body) -> Position:
             depends.update(op.results)
     if operand in depends:
         raise NoMatch("what is compared depends on the best value")
-    owner = operation(body.yields[place], "arith.select")
-    return Position(Reducer(f"arith.{short}", operand.type, owner, operand, value), operand, value, place)
+    owner = operation(body.yields[index], "arith.select")
+    return Position(Reducer(f"arith.{short}", operand.type, owner, operand, value), operand, value, index)
 
 
 def operation(value: mlir.Value, name: str) -> mlir.Operation:
@@ -73,7 +73,7 @@ def operation(value: mlir.Value, name: str) -> mlir.Operation:
 
 
 def is_index_select(nest: Nest, body: Body, number: int, argument: mlir.Value) -> bool:
-    """True if an out is `select(better, index of the reduced loop, argument)`."""
+    """True if an output is `select(better, index of the reduced loop, argument)`."""
     op = defining_op(body.yields[number])
     if op is None or op.name != "arith.select" or op.operands[2] != argument:
         return False
@@ -87,7 +87,7 @@ def is_index_select(nest: Nest, body: Body, number: int, argument: mlir.Value) -
 
 
 def match_better(better: mlir.Value, best: mlir.Value) -> tuple[mlir.Value, str]:
-    """What is compared with `best`, and which extremum that looks for: with NaN winning, or passed over."""
+    """The value that is compared with `best`, and the extremum that implies: with NaN winning, or ignored."""
     op = defining_op(better)
     if op is None:
         raise NoMatch("the comparison comes from outside")
@@ -107,7 +107,7 @@ def match_better(better: mlir.Value, best: mlir.Value) -> tuple[mlir.Value, str]
 
 
 def compared_operand(op: mlir.Operation, best: mlir.Value, predicates: dict[str, int]) -> tuple[mlir.Value, str]:
-    """`x` and the extremum that `x predicate best` looks for."""
+    """`x` and the extremum that `x predicate best` selects."""
     for short, predicate in _BETTER.items():
         if predicates.get(predicate) == op.attributes["predicate"].value and op.operands[1] == best:
             return op.operands[0], short
@@ -119,7 +119,7 @@ def float_comparison(value: mlir.Value) -> mlir.Operation:
 
 
 def check_value(value: mlir.Value, better: mlir.Value, operand: mlir.Value, best: mlir.Value, short: str) -> None:
-    """The value out must be `select(better, x, best)`, or the same as a maximum or minimum."""
+    """Check that the value output is `select(better, x, best)`, or the equivalent maximum or minimum."""
     op = defining_op(value)
     operands = list(op.operands) if op is not None else []
     if op is None or not (
@@ -131,7 +131,7 @@ def check_value(value: mlir.Value, better: mlir.Value, operand: mlir.Value, best
 
 @dataclass(frozen=True)
 class Search:
-    """Emits the search of one row."""
+    """Builds the search of one row."""
 
     frame: Frame
     nest: Nest
@@ -140,18 +140,18 @@ class Search:
     inits: dict[mlir.Value, mlir.Value]
 
     @property
-    def outs(self) -> list[Access]:
-        """Where the value and the place go."""
-        return [self.nest.out(self.plan.value), self.nest.out(self.plan.place)]
+    def outputs(self) -> list[Access]:
+        """The outputs for the value and the index."""
+        return [self.nest.out(self.plan.value), self.nest.out(self.plan.index)]
 
     def first(self, cursor: Cursor) -> list[mlir.Value]:
-        """The value and the place that a row starts from."""
+        """The init of the value and the index of a row."""
         arguments = self.body.arguments[len(self.body.arguments) - 2 :]
-        known = [self.inits.get(arguments[number]) for number in (self.plan.value, self.plan.place)]
-        return [cursor.load(out) if init is None else init for init, out in zip(known, self.outs, strict=True)]
+        known = [self.inits.get(arguments[number]) for number in (self.plan.value, self.plan.index)]
+        return [cursor.load(out) if init is None else init for init, out in zip(known, self.outputs, strict=True)]
 
     def operand_at(self, cursor: Cursor, i: mlir.Value) -> mlir.Value:
-        """The compared value at place `i` of the row."""
+        """The compared value at index `i` of the row."""
         here = cursor.enter(self.nest.rank - 1, i)
         arguments = self.body.arguments[len(self.body.arguments) - 2 :]
         hidden = {argument: argument for argument in arguments}
@@ -171,12 +171,12 @@ class Search:
 
     @property
     def block_length(self) -> int:
-        """How many elements a block has."""
+        """The number of elements in a block."""
         most = min(BLOCK, 4 * BLOCK // element_bytes(self.plan.operand.type))
         return most if self.nest.sizes[-1] >= 4 * most else max(most // _PART, 1)
 
     def row(self, cursor: Cursor) -> None:
-        """One row."""
+        """Build the search of one row."""
         frame, size = self.frame, self.nest.sizes[-1]
         state = self.first(cursor)
         length = self.block_length
@@ -191,23 +191,23 @@ class Search:
             )
         if whole < size:
             state = self.block(cursor, frame.index(whole), frame.index(size), state)
-        for value, out in zip(state, self.outs, strict=True):
+        for value, out in zip(state, self.outputs, strict=True):
             cursor.store(value, out)
 
     def block(self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, state: list[mlir.Value]) -> list[mlir.Value]:
-        """The state after one more block."""
-        best, place = state
+        """The value and index after one more block."""
+        best, index = state
         extremum = self.extremum(cursor, lower, upper)
-        kinds = [best.type, place.type]
+        types = [best.type, index.type]
         return emit.conditional(
             self.is_better(extremum, best),
-            lambda: [extremum, self.find(cursor, lower, upper, extremum, place.type)],
-            lambda: [best, place],
-            kinds,
+            lambda: [extremum, self.find(cursor, lower, upper, extremum, index.type)],
+            lambda: [best, index],
+            types,
         )
 
     def extremum(self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value) -> mlir.Value:
-        """The extremum of a block; NaN if it holds one."""
+        """The extremum of a block; NaN if it contains one."""
         return self.extrema([cursor], lower, upper)[0]
 
     def extrema(self, cursors: Sequence[Cursor], lower: mlir.Value, upper: mlir.Value) -> list[mlir.Value]:
@@ -231,7 +231,7 @@ class Search:
             flags = carried[len(cursors) :]
             return new + [emit.same_type("arith.ori", flag, is_nan(x)) for x, flag in zip(values, flags, strict=True)]
 
-        flag, nan = emit.number(mlir.IntegerType.get_signless(1), 0), emit.number(reducer.kind, math.nan)
+        flag, nan = emit.number(mlir.IntegerType.get_signless(1), 0), emit.number(reducer.type, math.nan)
         found = emit.for_loop(lower, upper, one, step, [*[reducer.identity()] * len(cursors), *[flag] * len(cursors)])
         best, nans = found[: len(cursors)], found[len(cursors) :]
         return [emit.same_type("arith.select", flag, nan, value) for value, flag in zip(best, nans, strict=True)]
@@ -244,9 +244,9 @@ class Search:
         return emit.same_type("arith.ori", better, emit.same_type("arith.andi", is_nan(value), not_nan(best)))
 
     def find(
-        self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, value: mlir.Value, kind: mlir.Type
+        self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, value: mlir.Value, type_: mlir.Type
     ) -> mlir.Value:
-        """The first place of a block with this value."""
+        """The first index of a block with this value."""
         frame, i32 = self.frame, mlir.IntegerType.get_signless(32)
         none = emit.number(i32, BLOCK)
 
@@ -260,5 +260,5 @@ class Search:
             return [emit.same_type("arith.minsi", carried[0], here)]
 
         offset = emit.for_loop(lower, upper, frame.index(1), step, [none])[0]
-        place = frame.add(lower, emit.value("arith.index_cast", [offset], lower.type))
-        return place if isinstance(kind, mlir.IndexType) else emit.value("arith.index_cast", [place], kind)
+        index = frame.add(lower, emit.value("arith.index_cast", [offset], lower.type))
+        return index if isinstance(type_, mlir.IndexType) else emit.value("arith.index_cast", [index], type_)

@@ -1,11 +1,11 @@
-"""The rows of argmax and argmin: one after the other, or several at a time where they have several blocks.
+"""The rows of argmax and argmin: sequential, or several at a time if they have several blocks.
 
 Several at a time, in blocks of the rows:
     for each block:                                      several rows are read at the same time
         m = max(block)
         best, start = m > best ? (m, block) : (best, start)
     for each row:
-        place = first i in the block at start with row[i] == best
+        index = first i in the block at start with row[i] == best
 """  # fmt: skip
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 
 ROWS, APART_BYTES = 4, 4096
-"""How many rows are read at the same time, and how far apart they are at least."""
+"""The number of rows that are read at the same time, and their minimal distance."""
 
 
 def check_rows(nest: Nest) -> None:
-    """Raises NoMatch where the reduced loop is not the one to vectorise."""
+    """Raises NoMatch if the reduced loop is not the one to vectorise."""
     if 0 in nest.sizes:
         raise NoMatch("there is nothing to search")
     nest = nest.without_unit_dims()
@@ -36,7 +36,7 @@ def check_rows(nest: Nest) -> None:
 
 
 def lower_position(frame: Frame, nest: Nest, body: Body, plan: Position, inits: dict[mlir.Value, mlir.Value]) -> None:
-    """Build the loops of a nest that `check_rows` let through; `inits` are the known scalars in outs."""
+    """Build the loops of a nest that passed `check_rows`; `inits` are the known scalar inits of outputs."""
     nest = nest.without_unit_dims()
     parallel = [d for d in range(nest.rank) if not nest.reduction[d]]
     nest = nest.permuted([*outer_order(nest, parallel), nest.reduction.index(True)])
@@ -50,9 +50,9 @@ def lower_position(frame: Frame, nest: Nest, body: Body, plan: Position, inits: 
 
 
 def is_read_apart(search: Search) -> bool:
-    """True if there are rows of several blocks to be read at the same time, and reading is what takes the time."""
+    """True if there are rows of several blocks to be read at the same time, and the nest is memory bound."""
     nest, frame = search.nest, search.frame
-    if frame.inside or nest.rank < 2 or nest.sizes[-2] < ROWS or nest.sizes[-1] < 2 * search.block_length:
+    if frame.in_parallel or nest.rank < 2 or nest.sizes[-2] < ROWS or nest.sizes[-1] < 2 * search.block_length:
         return False
     streams = [access for access in nest.memory if access.strides[-1]]
     return len(search.needed()) <= 1 and len(streams) == 1
@@ -60,13 +60,13 @@ def is_read_apart(search: Search) -> bool:
 
 @dataclass(frozen=True)
 class Rows:
-    """Emits the loops over all rows. The outs hold the best value and the start of its block, -1 for none, between."""
+    """Builds the loops over all rows. In between, the outputs are the best value and its block's start or -1."""
 
     search: Search
     each_ns: float
 
     def build(self) -> None:
-        """Blocks of rows, and the rows that are left."""
+        """Build the blocks of rows, and the remaining rows."""
         nest, frame = self.search.nest, self.search.frame
         last = nest.rank - 2
         rows, row_ns = nest.sizes[last], self.each_ns * nest.sizes[-1]
@@ -89,16 +89,16 @@ class Rows:
         nested(Cursor.start(frame, nest), 0, last, blocks, grain=outer)
 
     def maxima(self, cursor: Cursor, apart: int) -> None:
-        """The best values of rows that are `apart`, and the blocks that hold them."""
+        """The best values of rows with distance `apart`, and the blocks that contain them."""
         search, frame = self.search, self.search.frame
         nest, length = search.nest, search.block_length
-        value, place = search.outs
+        value, index = search.outputs
         cursors = [cursor.shifted(nest.rank - 2, row * apart) if row else cursor for row in range(ROWS)]
-        kind = frame.flat(place.operand).type.element_type
-        none = emit.number(kind, -1) if not isinstance(kind, mlir.IndexType) else frame.index(-1)
+        type_ = frame.flat(index.operand).type.element_type
+        none = emit.number(type_, -1) if not isinstance(type_, mlir.IndexType) else frame.index(-1)
 
         def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
-            start = as_kind(i, kind)
+            start = as_type(i, type_)
             best, starts = [], []
             extrema = search.extrema(cursors, i, frame.add(i, frame.index(length)))
             for new, old, before in zip(extrema, carried[:ROWS], carried[ROWS:], strict=True):
@@ -112,28 +112,28 @@ class Rows:
         state = emit.for_loop(frame.index(0), frame.index(whole), frame.index(length), step, state)
         for row, best, start in zip(cursors, state[:ROWS], state[ROWS:], strict=True):
             row.store(best, value)
-            row.store(start, place)
+            row.store(start, index)
 
     def find(self, cursor: Cursor) -> None:
-        """The place of the best value of a row."""
+        """The index of the best value of a row."""
         search, frame = self.search, self.search.frame
         nest, length = search.nest, search.block_length
-        best, start = [cursor.load(out) for out in search.outs]
-        at = as_kind(start, mlir.IndexType.get())
-        place = emit.conditional(
+        best, start = [cursor.load(out) for out in search.outputs]
+        at = as_type(start, mlir.IndexType.get())
+        index = emit.conditional(
             emit.compare("sge", at, frame.index(0)),
             lambda: [search.find(cursor, at, frame.add(at, frame.index(length)), best, start.type)],
             lambda: [search.first(cursor)[1]],
             [start.type],
         )[0]
-        state = [best, place]
+        state = [best, index]
         whole = nest.sizes[-1] // length * length
         if whole < nest.sizes[-1]:
             state = search.block(cursor, frame.index(whole), frame.index(nest.sizes[-1]), state)
-        for new, out in zip(state, search.outs, strict=True):
+        for new, out in zip(state, search.outputs, strict=True):
             cursor.store(new, out)
 
 
-def as_kind(value: mlir.Value, kind: mlir.Type) -> mlir.Value:
+def as_type(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
     """An integer or index value as one of another type."""
-    return value if value.type == kind else emit.value("arith.index_cast", [value], kind)
+    return value if value.type == type_ else emit.value("arith.index_cast", [value], type_)

@@ -1,4 +1,4 @@
-"""Column reductions: the innermost loop is parallel; rows are added to a piece of the out that stays in cache."""
+"""Column reductions: the innermost loop is parallel; rows are added to a part of the output row that stays in cache."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
 COLUMNS_BYTES = 16384
-"""The piece of an out row that a column reduction keeps in cache."""
+"""The part of an output row that a column reduction keeps in cache."""
 ROWS = 8
-"""Rows that a column reduction adds at a time, to read and write the out less often."""
+"""Rows that a column reduction adds at a time, to load and store the output less often."""
 STREAMS = 16
-"""Pieces of memory that are read at the same time. With more the out is a small part of what is moved, the prefetchers
-lose track, and to find good addresses for all takes LLVM longer than to make the code."""
+"""The number of memory streams that are read at the same time. With more, the output is a small part of the traffic,
+hardware prefetchers lose track, and LLVM's address computations dominate compile time.
+"""
 SHORT_ROW_BYTES, LONG_ROW_BYTES = 64, 8192
-"""Rows between these lengths are read one after the other when they come from memory: the prefetchers lose track of
-many short pieces, while the shortest are one piece together and longer ones are long enough."""
+"""Rows between these lengths are read sequentially when they come from memory: hardware prefetchers lose track of many
+short streams, while the shortest rows are one stream together and longer ones are long enough.
+"""
 
 
 def reduce_columns(task: Reduction) -> None:
-    """Rows added into a piece of the out row."""
+    """Add rows into a part of the output row."""
     nest, frame = task.nest, task.frame
     rank, width = parallel_rank(nest), nest.sizes[-1]
-    tile = max(1, COLUMNS_BYTES // sum(element_bytes(reducer.kind) for reducer in task.reducers))
+    tile = max(1, COLUMNS_BYTES // sum(element_bytes(reducer.type) for reducer in task.reducers))
     count = math.ceil(width / tile)
-    inside = task.each_ns * math.prod(nest.sizes[rank:-1])
+    inner_ns = task.each_ns * math.prod(nest.sizes[rank:-1])
     outer_parallel = rank > 0 and nest.sizes[0] >= count
-    outer_grain = cost.grain(nest.sizes[0], inside * width * math.prod(nest.sizes[1:rank])) if outer_parallel else 0
-    tile_grain = 0 if outer_grain else cost.grain(count, inside * min(tile, width))
+    outer_grain = cost.grain(nest.sizes[0], inner_ns * width * math.prod(nest.sizes[1:rank])) if outer_parallel else 0
+    tile_grain = 0 if outer_grain else cost.grain(count, inner_ns * min(tile, width))
 
     def tiles(cursor: Cursor) -> None:
         if count == 1:
@@ -47,7 +49,7 @@ def reduce_columns(task: Reduction) -> None:
 
     def columns(cursor: Cursor, lower: mlir.Value, upper: mlir.Value) -> None:
         def init(j: mlir.Value, _: list[mlir.Value]) -> None:
-            for value, out in zip(task.inits, task.outs, strict=True):
+            for value, out in zip(task.inits, task.outputs, strict=True):
                 if value is not None:
                     cursor.enter(nest.rank - 1, j).store(value, out)
 
@@ -70,26 +72,26 @@ def reduce_columns(task: Reduction) -> None:
 
 
 def rows_together(task: Reduction) -> int:
-    """How many rows a column reduction adds at a time."""
+    """The number of rows that a column reduction adds at a time."""
     nest = task.nest
     widths = [access.bytes * nest.sizes[-1] for access in nest.memory if access.strides[-1]]
     footprint = sum(cost.extent(nest, access) for access in nest.memory)
     short = SHORT_ROW_BYTES <= max(widths, default=0) < LONG_ROW_BYTES
-    # Inside of a loop over rows that share it, the nest is a part of what is read.
-    if short and (task.frame.inside or footprint > cost.CACHE_BYTES):
+    # In a loop over rows that share it, the nest is only a part of the memory traffic.
+    if short and (task.frame.in_parallel or footprint > cost.CACHE_BYTES):
         return 1
     streams = sum(1 for access in nest.memory if access.strides[-1] and access.strides[-2])
     return min(ROWS, 1 << (STREAMS // max(1, streams) or 1).bit_length() - 1)
 
 
 def add_rows(task: Reduction, cursor: Cursor, count: int, lower: mlir.Value, upper: mlir.Value) -> None:
-    """Combine `count` rows, as a tree, and then with the out."""
+    """Combine `count` rows, as a tree, and then with the output."""
     d = task.nest.rank - 2
 
     def inner(j: mlir.Value, _: list[mlir.Value]) -> None:
         here = cursor.enter(task.nest.rank - 1, j)
         rows = [task.values(here.shifted(d, step) if step else here) for step in range(count)]
-        for number, (reducer, out) in enumerate(zip(task.reducers, task.outs, strict=True)):
+        for number, (reducer, out) in enumerate(zip(task.reducers, task.outputs, strict=True)):
             values = [row[number] for row in rows]
             while len(values) > 1:
                 pairs = [reducer.combine(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]

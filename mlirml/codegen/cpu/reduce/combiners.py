@@ -1,4 +1,4 @@
-"""Associative combiners: recognise them in a body, start from their identity, combine two values."""
+"""Associative combiners: recognise them in a body, build their identity, combine two values."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _FLOAT_IDENTITY = {
 
 @dataclass(frozen=True)
 class Reducer:
-    """One reduced out: the combiner's name (`arith.addf`), the element type and the value that is combined."""
+    """One reduced output: the combiner's name (`arith.addf`), the element type and the value that is combined."""
 
     name: str
-    kind: mlir.Type
+    type: mlir.Type
     op: mlir.Operation
     value: mlir.Value
     out: int
@@ -36,42 +36,42 @@ class Reducer:
 
     @property
     def is_nan_aware(self) -> bool:
-        """True if a NaN wins: such a maximum is computed as a plain maximum and a flag."""
+        """True if NaN wins: such a maximum is computed as a plain maximum and a flag."""
         return self.short in ("maximumf", "minimumf")
 
     def identity(self) -> mlir.Value:
-        """The scalar that changes nothing."""
+        """The identity of the combiner as a scalar."""
         if self.short in _FLOAT_IDENTITY:
-            return emit.number(self.kind, _FLOAT_IDENTITY[self.short])
-        width = mlir.IntegerType(self.kind).width if isinstance(self.kind, mlir.IntegerType) else 64
+            return emit.number(self.type, _FLOAT_IDENTITY[self.short])
+        width = mlir.IntegerType(self.type).width if isinstance(self.type, mlir.IntegerType) else 64
         if self.short in ("maxsi", "minsi"):
-            return emit.number(self.kind, -(1 << (width - 1)) if self.short == "maxsi" else (1 << (width - 1)) - 1)
-        return emit.number(self.kind, _INTEGER_IDENTITY[self.short])
+            return emit.number(self.type, -(1 << (width - 1)) if self.short == "maxsi" else (1 << (width - 1)) - 1)
+        return emit.number(self.type, _INTEGER_IDENTITY[self.short])
 
     def combine(self, a: mlir.Value, b: mlir.Value, *, fast: bool = False) -> mlir.Value:
-        """`a` and `b` as one; `fast` lets LLVM reassociate float sums and products, and says that `a` is no NaN."""
+        """`a` and `b` combined; `fast` lets LLVM reassociate float sums and products, and `a` is not NaN."""
         if self.short in ("maxnumf", "minnumf"):
             return self.combine_without_nan(a if fast else self.or_identity(a), self.or_identity(b))
         attributes = {}
         if fast and self.short in ("addf", "mulf"):
             attributes["fastmath"] = mlir.Attribute.parse("#arith.fastmath<reassoc>")
-        return emit.value(self.name, [a, b], self.kind, **attributes)
+        return emit.value(self.name, [a, b], self.type, **attributes)
 
     def or_identity(self, value: mlir.Value) -> mlir.Value:
-        """A value, or the identity for NaN: one instruction, where a select would keep LLVM from vectorising."""
-        return emit.value(self.name, [self._unmasked(value), self.identity()], self.kind)
+        """A value, or the identity for NaN: one instruction, whereas a select would prevent vectorisation."""
+        return emit.value(self.name, [self._unmasked(value), self.identity()], self.type)
 
     def _unmasked(self, value: mlir.Value) -> mlir.Value:
-        """A select between a number and the identity, as a sum that is the number, or else the identity or NaN.
+        """A select between a value and the identity, as a sum that is the value, or else the identity or NaN.
 
-        Of a maximum of selects LLVM makes branches, which it does not vectorise. A number plus minus infinity is that,
-        or NaN where it is infinite, and plus -0 it is the number itself.
+        LLVM turns a maximum of selects into branches, which it does not vectorise. A value plus minus infinity is minus
+        infinity, or NaN if it is infinite, and plus -0 it is the value itself.
         """
         op, limit = defining_op(value), _FLOAT_IDENTITY[self.short]
         if op is None or op.name != "arith.select":
             return value
         mask, yes, no = op.operands
-        nothing, identity = emit.number(self.kind, -0.0), self.identity()
+        nothing, identity = emit.number(self.type, -0.0), self.identity()
         if is_constant(no, limit):
             return emit.same_type("arith.addf", yes, emit.same_type("arith.select", mask, nothing, identity))
         if is_constant(yes, limit):
@@ -79,19 +79,19 @@ class Reducer:
         return value
 
     def combine_without_nan(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
-        """`maxnumf` or `minnumf` of numbers. LLVM 22 loses elements when it vectorises chains of `llvm.minnum`."""
+        """`maxnumf` or `minnumf` without NaN. LLVM 22 loses elements when it vectorises chains of `llvm.minnum`."""
         flags = mlir.Attribute.parse("#arith.fastmath<nnan,nsz>")
         name = "arith.maximumf" if self.short == "maxnumf" else "arith.minimumf"
-        return emit.value(name, [a, b], self.kind, fastmath=flags)
+        return emit.value(name, [a, b], self.type, fastmath=flags)
 
     def combine_numbers(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
         """The maximum of two values that are not NaN; poison if one is. One instruction."""
         flags = mlir.Attribute.parse("#arith.fastmath<nnan,nsz>")
-        return emit.value(self.name, [a, b], self.kind, fastmath=flags)
+        return emit.value(self.name, [a, b], self.type, fastmath=flags)
 
 
 def is_constant(value: mlir.Value, number: float) -> bool:
-    """True if a value is a constant float."""
+    """True if a value is this float constant."""
     op = defining_op(value)
     return op is not None and op.name == "arith.constant" and op.attributes["value"].value == number
 
@@ -105,7 +105,7 @@ def not_nan(value: mlir.Value) -> mlir.Value:
 
 
 def two_sum(total: mlir.Value, error: mlir.Value, value: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
-    """`total + value`, and `error` plus what rounding lost (Knuth, The Art of Computer Programming 2, 4.2.2)."""
+    """`total + value`, and `error` plus its rounding error (Knuth, The Art of Computer Programming 2, 4.2.2)."""
     new = emit.same_type("arith.addf", total, value)
     part = emit.same_type("arith.subf", new, total)
     lost_total = emit.same_type("arith.subf", total, emit.same_type("arith.subf", new, part))
@@ -115,18 +115,18 @@ def two_sum(total: mlir.Value, error: mlir.Value, value: mlir.Value) -> tuple[ml
 
 
 def corrected(total: mlir.Value, error: mlir.Value) -> mlir.Value:
-    """`total + error`; `total` where the error is NaN, because the sum overflowed or holds infinities."""
+    """`total + error`; `total` if the error is NaN, because the sum overflowed or has infinite terms."""
     better = emit.same_type("arith.addf", total, error)
     return emit.same_type("arith.select", not_nan(error), better, total)
 
 
 def match_reducers(nest: Nest, body: Body) -> list[Reducer]:
-    """The combiner of every out that a reduction dimension does not index; NoMatch for any other accumulation."""
+    """The combiner of every output that a reduction dimension does not index; NoMatch for any other accumulation."""
     reducers = []
     for number, value in enumerate(body.yields):
         access = nest.out(number)
         reduced = any(r and s > 1 and not t for r, s, t in zip(nest.reduction, nest.sizes, access.strides, strict=True))
-        argument = body.arguments[len(body.arguments) - nest.outs + number]
+        argument = body.arguments[len(body.arguments) - nest.num_outputs + number]
         if reduced:
             reducers.append(match_reducer(number, value, argument, body))
         elif body.reads(argument):
@@ -135,7 +135,7 @@ def match_reducers(nest: Nest, body: Body) -> list[Reducer]:
 
 
 def match_reducer(number: int, value: mlir.Value, argument: mlir.Value, body: Body) -> Reducer:
-    """`value = combiner(argument, x)`, with no other use of the argument or of the combination."""
+    """The combiner in `value = combiner(argument, x)`, with no other use of the argument or of the combination."""
     op = defining_op(value)
     if op is None or op not in body.ops:
         raise NoMatch("the yielded value is not computed in the body")

@@ -1,6 +1,6 @@
 """Loops for reductions: by rows or by columns, in one stage or in two.
 
-Where few parallel iterations carry much work, a reduction is cut into chunks of fixed size, whose partial results are
+If few parallel iterations have much work, a reduction is split into chunks of fixed size, whose partial results are
 reduced by a second nest: results never depend on the number of threads.
 """
 
@@ -22,11 +22,11 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
 CHUNK, CHUNK_ROWS = 65536, 64
-"""Elements of a chunk of a reduction by columns in two stages; at least so many rows, where there are enough."""
+"""Elements of a chunk of a reduction by columns in two stages; at least this number of rows, if there are enough."""
 ROW_CHUNK = 16384
 """Elements of a chunk of a reduction by rows in two stages; several chunks are read at the same time."""
 FEW = 32
-"""Parallel loops with fewer iterations are not worth keeping all threads waiting for the last one."""
+"""With fewer parallel iterations, threads would wait for the last one too long."""
 
 
 def lower_reduction(
@@ -46,16 +46,16 @@ def lower_reduction(
                 cursor.store(environment.get(value, value), cursor.nest.out(number))
         return [environment.get(reducer.value, reducer.value) for reducer in reducers]
 
-    arguments = body.arguments[len(body.arguments) - nest.outs :]
+    arguments = body.arguments[len(body.arguments) - nest.num_outputs :]
     hidden = {arguments[reducer.out]: arguments[reducer.out] for reducer in reducers}
     each = cost.iteration_ns(nest, body.ops)
-    outs = tuple(nest.out(reducer.out) for reducer in reducers)
+    outputs = tuple(nest.out(reducer.out) for reducer in reducers)
     known = tuple(inits.get(arguments[reducer.out]) for reducer in reducers)
-    emit_reduction(Reduction(frame, nest, tuple(reducers), outs, known, values, each))
+    emit_reduction(Reduction(frame, nest, tuple(reducers), outputs, known, values, each))
 
 
 def order(nest: Nest) -> Nest:
-    """Row reductions: parallel loops, then reduced ones. Column reductions: the innermost is parallel."""
+    """Row reductions: parallel loops, then reduced ones. Column reductions: the innermost loop is parallel."""
     if nest.rank == 0:
         return nest
     inner = innermost_dim(nest)
@@ -70,7 +70,7 @@ def emit_reduction(task: Reduction) -> None:
     nest = task.nest
     if 0 in nest.sizes:
         parallel = [d for d in range(nest.rank) if not nest.reduction[d]]
-        store_inits(task.with_nest(nest.permuted(parallel), [at(out, parallel) for out in task.outs]))
+        store_inits(task.with_nest(nest.permuted(parallel), [at(out, parallel) for out in task.outputs]))
     elif should_split(task):
         split_reduction(task)
     elif nest.rank and not nest.reduction[-1]:
@@ -83,12 +83,12 @@ def should_split(task: Reduction) -> bool:
     """True if there is work for several threads, but not enough parallel iterations."""
     nest = task.nest
     rank = parallel_rank(nest)
-    if task.frame.inside or rank == nest.rank or nest.origin[rank] in nest.pinned:
+    if task.frame.in_parallel or rank == nest.rank or nest.origin[rank] in nest.pinned:
         return False
     points = math.prod(nest.sizes)
     iterations = nest.sizes[0] if rank else 1
     if not nest.reduction[-1]:
-        row_bytes = nest.sizes[-1] * sum(element_bytes(reducer.kind) for reducer in task.reducers)
+        row_bytes = nest.sizes[-1] * sum(element_bytes(reducer.type) for reducer in task.reducers)
         iterations = max(iterations, row_bytes // reduce_columns.COLUMNS_BYTES)
     return iterations < FEW and points >= 4 * CHUNK and points * task.each_ns > 4 * cost.PARALLEL_NS
 
@@ -98,8 +98,8 @@ def split_reduction(task: Reduction) -> None:
     nest, frame = task.nest, task.frame
     d = parallel_rank(nest)
     size = nest.sizes[d]
-    inside = math.prod(nest.sizes[d + 1 :])
-    length = max(1, (ROW_CHUNK if nest.reduction[-1] else CHUNK) // inside)
+    inner_size = math.prod(nest.sizes[d + 1 :])
+    length = max(1, (ROW_CHUNK if nest.reduction[-1] else CHUNK) // inner_size)
     if not nest.reduction[-1]:
         length = even_length(size, max(length, min(CHUNK_ROWS, size // FEW)), reduce_columns.rows_together(task))
     count, rest = divmod(size, length)
@@ -108,8 +108,8 @@ def split_reduction(task: Reduction) -> None:
     total = count + (rest > 0)
     partials = []
     for reducer in task.reducers:
-        buffer = allocate(frame, math.prod(shape) * total, reducer.kind)
-        partials.append(partial_access(nest, buffer, reducer.kind, total, parallel, d))
+        buffer = allocate(frame, math.prod(shape) * total, reducer.type)
+        partials.append(partial_access(nest, buffer, reducer.type, total, parallel, d))
     first = [reducer.identity() for reducer in task.reducers]
     task = replace(task, inits=tuple(task.inits))
     stage = replace(task, inits=tuple(first))
@@ -120,9 +120,9 @@ def split_reduction(task: Reduction) -> None:
 
 
 def even_length(size: int, length: int, together: int) -> int:
-    """A length about as long of which `size` is a multiple, if there is one: another nest for the rest is as much code.
+    """A similar length of which `size` is a multiple, if there is one: another nest for the rest is as much code.
 
-    It is a multiple of the rows that are added together, so that none of them are left over in each chunk.
+    It is a multiple of the rows that are added together, so that no rows remain in each chunk.
     """
     about = range(max(1, length * 3 // 4), length * 3 // 2)
     lengths = [each for each in about if size % each == 0 and each % together == 0]
@@ -130,34 +130,34 @@ def even_length(size: int, length: int, together: int) -> int:
 
 
 def emit_single(task: Reduction) -> None:
-    """One stage."""
+    """Build one stage."""
     if task.nest.reduction[-1]:
         reduce_rows(task)
     else:
         reduce_columns.reduce_columns(task)
 
 
-def allocate(frame: Frame, size: int, kind: mlir.Type) -> mlir.Value:
-    """A temporary buffer, in front of the loops."""
+def allocate(frame: Frame, size: int, type_: mlir.Type) -> mlir.Value:
+    """Allocate a temporary buffer, before the loops."""
     with frame.front:
         attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}
-        return emit.create("memref.alloc", (), [mlir.MemRefType.get([size], kind)], attributes).results[0]
+        return emit.create("memref.alloc", (), [mlir.MemRefType.get([size], type_)], attributes).results[0]
 
 
 def partial_access(
-    nest: Nest, buffer: mlir.Value, kind: mlir.Type, total: int, parallel: Sequence[int], d: int
+    nest: Nest, buffer: mlir.Value, type_: mlir.Type, total: int, parallel: Sequence[int], d: int
 ) -> Access:
-    """Partial results lie as [parallel loops outside, chunk, parallel loops inside] in the order of the nest."""
+    """Partial results are [outer parallel loops, chunk, inner parallel loops] in the order of the nest."""
     strides = [0] * nest.rank
     step = 1
     for p in sorted([*parallel, d], reverse=True):
         strides[p] = step
         step *= total if p == d else nest.sizes[p]
-    return Access(buffer, 0, tuple(strides), element_bytes(kind))
+    return Access(buffer, 0, tuple(strides), element_bytes(type_))
 
 
 def chunked(task: Reduction, partials: Sequence[Access], d: int, count: int, length: int, first: int) -> Reduction:
-    """Loop `d` as a parallel loop over `count` chunks and a reduced one over `length`, from chunk `first` on.
+    """Split loop `d` into a parallel loop over `count` chunks and a reduced one over `length`, from chunk `first` on.
 
     All chunks before `first` have the length of `split_reduction`, so that they end where the longest possible ones do.
     """
@@ -185,7 +185,7 @@ def chunked(task: Reduction, partials: Sequence[Access], d: int, count: int, len
 
 
 def combine_partials(task: Reduction, partials: Sequence[Access], d: int, total: int) -> None:
-    """The second stage."""
+    """Build the second stage."""
     nest = task.nest
     dims = [p for p in range(nest.rank) if not nest.reduction[p] or p == d]
     sizes = tuple(total if p == d else nest.sizes[p] for p in dims)
@@ -196,5 +196,5 @@ def combine_partials(task: Reduction, partials: Sequence[Access], d: int, total:
     def values(cursor: Cursor) -> list[mlir.Value]:
         return [cursor.load(access) for access in accesses]
 
-    outs = tuple(at(out, dims) for out in task.outs)
-    emit_single(replace(task, nest=second, outs=outs, values=values, each_ns=0.1))
+    outputs = tuple(at(out, dims) for out in task.outputs)
+    emit_single(replace(task, nest=second, outputs=outputs, values=values, each_ns=0.1))

@@ -1,8 +1,8 @@
 """Row reductions: the innermost loop is reduced, and its accumulators are loop-carried values.
 
-LLVM makes vectors of them. Float sums go in blocks, whose sums are added with compensation: the error does not grow
-with the length. Rows that come from memory are reduced several at a time: prefetchers stop at the end of a page, and
-several pages are read faster than one after the other.
+LLVM vectorises them. Float sums are split into blocks, whose sums are added with compensation: the error does not grow
+with the length. Rows that come from memory are reduced several at a time: hardware prefetchers stop at the end of a
+page, and several pages are read faster at the same time than sequentially.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ from mlirml.ir.bindings import mlir
 BLOCK = 512
 """Elements that one set of accumulators sums up."""
 SHORT_BYTES, BLOCK_BYTES = 4096, 65536
-"""Rows shorter than this are read in the order of memory, in blocks of rows of this size."""
+"""Rows shorter than this are read in memory order, in blocks of rows of this size."""
 STREAMS, APART_BYTES, STREAM_BYTES = 8, 4096, 256
-"""How many rows are read at the same time when they come from memory: so far apart that each is in a page of its own,
-and of at least so many bytes."""
+"""The number of rows that are read at the same time when they come from memory: at such a distance that each is in its
+own page, and of at least this number of bytes.
+"""
 SHARES = 8
-"""Rows are read at the same time only where at least so many groups of them are left for the threads."""
+"""Rows are read at the same time only if at least this number of groups of them is left for the threads."""
 
 
 def reduce_rows(task: Reduction) -> None:
-    """Parallel loops around accumulators."""
+    """Build parallel loops around accumulators."""
     rank = parallel_rank(task.nest)
     if jumps_between_rows(task, rank):
         reduce_row_blocks(task, rank)
@@ -49,8 +50,8 @@ def reduce_rows(task: Reduction) -> None:
 
 
 def reduce_rows_of(task: Reduction, rank: int, lower: int, upper: int, step: int, first: int) -> None:
-    """Rows `lower` to `upper` of the innermost of the `rank` parallel loops, the `first` ones of each `step` rows."""
-    inside = task.each_ns * math.prod(task.nest.sizes[rank:]) * step
+    """Reduce rows `lower` to `upper` of parallel loop `rank - 1`, the `first` ones of each `step` rows."""
+    inner_ns = task.each_ns * math.prod(task.nest.sizes[rank:]) * step
     count = (upper - lower) // step
     frame, last = task.frame, rank - 1
 
@@ -64,11 +65,11 @@ def reduce_rows_of(task: Reduction, rank: int, lower: int, upper: int, step: int
             loop(frame, first, lambda j: row(cursor.enter(last, frame.add(i, j))))
 
     def blocks(cursor: Cursor) -> None:
-        grain = cost.grain(count, inside) if rank == 1 else 0
+        grain = cost.grain(count, inner_ns) if rank == 1 else 0
         loop(frame, upper, lambda i: rows(cursor, i), lower=lower, step=step, grain=grain)
 
     if rank:
-        outer = cost.grain(task.nest.sizes[0], inside * count * math.prod(task.nest.sizes[1:last])) if last else 0
+        outer = cost.grain(task.nest.sizes[0], inner_ns * count * math.prod(task.nest.sizes[1:last])) if last else 0
         nested(start(task), 0, last, blocks, grain=outer)
     else:
         row(start(task))
@@ -80,27 +81,27 @@ def row_bytes(nest: Nest) -> int:
 
 
 def rows_together(task: Reduction, rank: int) -> int:
-    """How many rows are worth reading at the same time."""
+    """The number of rows that are worth reading at the same time."""
     nest = task.nest
     streams = [access for access in nest.memory if access.strides[-1]]
     if not rank or rank != nest.rank - 1 or not streams or task.each_ns > cost.traffic_ns(nest):
         return 1
-    if task.frame.inside or row_bytes(nest) < STREAM_BYTES or cost.footprint(nest) <= cost.CACHE_BYTES:
+    if task.frame.in_parallel or row_bytes(nest) < STREAM_BYTES or cost.footprint(nest) <= cost.CACHE_BYTES:
         return 1
     # A NaN-aware maximum has two accumulators.
     each = sum(2 if reducer.is_nan_aware else 1 for reducer in task.reducers)
     rows, shared = nest.sizes[rank - 1], math.prod(nest.sizes[:rank]) // SHARES
     most = max(1, min(STREAMS // (len(streams) * each), rows, shared))
-    # A few rows that are left over are for one thread.
+    # A few remaining rows are for one thread.
     return next((count for count in range(most, most // 2, -1) if rows % count <= rows // 50), most)
 
 
 def several(task: Reduction, d: int, count: int, apart: int) -> Reduction:
-    """`count` rows that are `apart` along the parallel loop `d` as one reduction with that many times the outs."""
+    """`count` rows at distance `apart` along parallel loop `d`, as one reduction with that many outputs."""
     steps = range(0, count * apart, apart)
 
     def moved(step: int) -> list[Access]:
-        return [replace(out, offset=out.offset + step * out.strides[d]) for out in task.outs]
+        return [replace(out, offset=out.offset + step * out.strides[d]) for out in task.outputs]
 
     def values(cursor: Cursor) -> list[mlir.Value]:
         return [v for step in steps for v in task.values(cursor.shifted(d, step) if step else cursor)]
@@ -108,7 +109,7 @@ def several(task: Reduction, d: int, count: int, apart: int) -> Reduction:
     return replace(
         task,
         reducers=task.reducers * count,
-        outs=tuple(out for step in steps for out in moved(step)),
+        outputs=tuple(out for step in steps for out in moved(step)),
         inits=tuple(task.inits) * count,
         values=values,
     )
@@ -117,12 +118,12 @@ def several(task: Reduction, d: int, count: int, apart: int) -> Reduction:
 def finish_row(task: Reduction, cursor: Cursor, first: int, inits: Sequence[mlir.Value | None]) -> None:
     """Reduce loops `first` to the innermost one, and combine the totals with the inits."""
     totals = reduce_from(task, cursor, first)
-    for reducer, total, init, out in zip(task.reducers, totals, inits, task.outs, strict=True):
+    for reducer, total, init, out in zip(task.reducers, totals, inits, task.outputs, strict=True):
         cursor.store(reducer.combine(cursor.load(out) if init is None else init, total), out)
 
 
 def jumps_between_rows(task: Reduction, rank: int) -> bool:
-    """True if short rows that are reduced together lie far apart, with rows of other results between them."""
+    """True if short rows that are reduced together are far apart, with rows of other results between them."""
     nest = task.nest
     if not 0 < rank < nest.rank - 1:
         return False
@@ -132,17 +133,17 @@ def jumps_between_rows(task: Reduction, rank: int) -> bool:
 
 
 def reduce_row_blocks(task: Reduction, rank: int) -> None:
-    """Walk memory in its order: the outer reduced loop goes around a block of the innermost parallel one.
+    """Read memory in order: the outer reduced loop encloses a block of the innermost parallel one.
 
-    The outs of a block are accumulated in memory, which stays in cache.
+    The outputs of a block are accumulated in memory, which stays in cache.
     """
     nest, frame = task.nest, task.frame
     size = nest.sizes[rank - 1]
     length = max(1, BLOCK_BYTES // (nest.sizes[-1] * max(access.bytes for access in nest.memory)))
     count = math.ceil(size / length)
-    inside = task.each_ns * math.prod(nest.sizes[rank:])
-    grain = cost.grain(count, inside * min(length, size)) if rank == 1 else 0
-    outer = cost.grain(nest.sizes[0], inside * math.prod(nest.sizes[1:rank])) if rank > 1 else 0
+    inner_ns = task.each_ns * math.prod(nest.sizes[rank:])
+    grain = cost.grain(count, inner_ns * min(length, size)) if rank == 1 else 0
+    outer = cost.grain(nest.sizes[0], inner_ns * math.prod(nest.sizes[1:rank])) if rank > 1 else 0
 
     def block(cursor: Cursor, lower: mlir.Value) -> None:
         upper = frame.add(lower, frame.index(length))
@@ -150,7 +151,7 @@ def reduce_row_blocks(task: Reduction, rank: int) -> None:
             upper = emit.same_type("arith.minsi", upper, frame.index(size))
 
         def init(i: mlir.Value, _: list[mlir.Value]) -> None:
-            for value, out in zip(task.inits, task.outs, strict=True):
+            for value, out in zip(task.inits, task.outputs, strict=True):
                 if value is not None:
                     cursor.enter(rank - 1, i).store(value, out)
 
@@ -158,7 +159,7 @@ def reduce_row_blocks(task: Reduction, rank: int) -> None:
             emit.for_loop(lower, upper, frame.index(1), init)
 
         def row(r: mlir.Value, i: mlir.Value) -> None:
-            finish_row(task, cursor.enter(rank - 1, i).enter(rank, r), rank + 1, [None] * len(task.outs))
+            finish_row(task, cursor.enter(rank - 1, i).enter(rank, r), rank + 1, [None] * len(task.outputs))
 
         def rows(r: mlir.Value) -> None:
             emit.for_loop(lower, upper, frame.index(1), lambda i, _: row(r, i))
@@ -172,7 +173,7 @@ def reduce_row_blocks(task: Reduction, rank: int) -> None:
 
 
 def reduce_from(task: Reduction, cursor: Cursor, first: int) -> list[mlir.Value]:
-    """Reduce loops `first` to the innermost one; the totals, without the inits."""
+    """Reduce loops `first` to the innermost one; returns the totals, without the inits."""
     if first == task.nest.rank:
         return task.values(cursor)
     length = math.prod(task.nest.sizes[first:])
@@ -196,7 +197,7 @@ def totals_of(state: Sequence[mlir.Value], compensated: Sequence[bool]) -> list[
 def reduce_loop(
     task: Reduction, cursor: Cursor, d: int, state: list[mlir.Value], compensated: Sequence[bool]
 ) -> list[mlir.Value]:
-    """Loops `d` to the innermost, the state carried through."""
+    """Build loops `d` to the innermost one, which carry the state."""
     frame, size = task.frame, task.nest.sizes[d]
     one = frame.index(1)
     if d < task.nest.rank - 1:
@@ -233,7 +234,7 @@ def absorb(
 
 
 def block_of(task: Reduction, cursor: Cursor, lower: mlir.Value, upper: mlir.Value) -> list[mlir.Value]:
-    """The innermost loop, the one that LLVM vectorises."""
+    """The innermost loop, which LLVM vectorises."""
     state: list[mlir.Value] = []
     for reducer in task.reducers:
         state.append(reducer.identity())
@@ -255,7 +256,7 @@ def block_of(task: Reduction, cursor: Cursor, lower: mlir.Value, upper: mlir.Val
     for reducer in task.reducers:
         total = final.pop(0)
         if reducer.is_nan_aware:
-            nan = emit.number(reducer.kind, math.nan)
+            nan = emit.number(reducer.type, math.nan)
             total = emit.same_type("arith.select", final.pop(0), nan, total)
         totals.append(total)
     return totals

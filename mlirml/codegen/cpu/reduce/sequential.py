@@ -1,4 +1,4 @@
-"""Loops for accumulations that are no known combiner, such as argmax: reduced loops keep their order."""
+"""Loops for accumulations without a known combiner: reduced loops keep their order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mlirml.ir.bindings import mlir
 
 
 def lower_sequential(frame: Frame, nest: Nest, body: Body) -> None:
-    """Lower an operation with reductions of any kind, one point after the other."""
+    """Lower an operation with arbitrary reductions, in the order of its points."""
     if 0 in nest.sizes:
         return
     nest = nest.without_unit_dims()
@@ -30,7 +30,7 @@ def parallel_dims(nest: Nest) -> list[int]:
 
 
 def walk_memory(frame: Frame, nest: Nest, body: Body) -> None:
-    """The innermost loop is parallel: the outs are read and written at every point."""
+    """The innermost loop is parallel: the outputs are loaded and stored at every point."""
     parallel = parallel_dims(nest)
     inner = [innermost_dim(nest)] if parallel else []
     outer = outer_order(nest, [d for d in parallel if d not in inner])
@@ -46,11 +46,11 @@ def walk_memory(frame: Frame, nest: Nest, body: Body) -> None:
 
 
 def walk_rows(frame: Frame, nest: Nest, body: Body) -> None:
-    """The innermost loop is reduced: the outs that it does not index are loop-carried values."""
+    """The innermost loop is reduced: the outputs that it does not index are loop-carried values."""
     nest = nest.permuted([*outer_order(nest, parallel_dims(nest)), *reduced_dims(nest)]).collapsed()
     rank = nest.reduction.index(True)
-    arguments = body.arguments[len(body.arguments) - nest.outs :]
-    carried = [number for number in range(nest.outs) if is_carried(nest, nest.out(number))]
+    arguments = body.arguments[len(body.arguments) - nest.num_outputs :]
+    carried = [number for number in range(nest.num_outputs) if is_carried(nest, nest.out(number))]
 
     def row(cursor: Cursor) -> None:
         inits = [cursor.load(nest.out(number)) for number in carried]
@@ -83,5 +83,5 @@ def walk_rows(frame: Frame, nest: Nest, body: Body) -> None:
 
 
 def is_carried(nest: Nest, access: Access) -> bool:
-    """True if no reduced loop moves an out."""
+    """True if no reduced loop indexes an output."""
     return all(not stride for stride, reduced in zip(access.strides, nest.reduction, strict=True) if reduced)

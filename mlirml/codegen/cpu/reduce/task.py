@@ -1,4 +1,4 @@
-"""A reduction as the schedules see it: a nest, what is combined, and where the results go."""
+"""A reduction as the schedules see it: a nest, its combined values, and the destinations of its results."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from mlirml.ir.bindings import mlir
 class Reduction:
     """A reduction to emit.
 
-    `values` builds the values to combine at a point; `inits[n]` is the scalar that an out starts from, None where the
-    out holds it; `each_ns` is the cost of a point.
+    `values` builds the values to combine at a point; `inits[n]` is the scalar init of an output, None if it is in
+    memory; `each_ns` is the cost of a point.
     """
 
     frame: Frame
     nest: Nest
     reducers: tuple[Reducer, ...]
-    outs: tuple[Access, ...]
+    outputs: tuple[Access, ...]
     inits: tuple[mlir.Value | None, ...]
     values: Callable[[Cursor], list[mlir.Value]]
     each_ns: float
 
-    def with_nest(self, nest: Nest, outs: Sequence[Access] | None = None) -> Reduction:
-        return replace(self, nest=nest, outs=tuple(outs or self.outs))
+    def with_nest(self, nest: Nest, outputs: Sequence[Access] | None = None) -> Reduction:
+        return replace(self, nest=nest, outputs=tuple(outputs or self.outputs))
 
 
 def at(access: Access, dims: Sequence[int]) -> Access:
@@ -43,19 +43,19 @@ def parallel_rank(nest: Nest) -> int:
 
 
 def start(task: Reduction) -> Cursor:
-    """In front of all loops, with the outs among the accesses."""
+    """The cursor before all loops, with the outputs among the accesses."""
     known = set(task.nest.memory)
-    extra = tuple(out for out in task.outs if out not in known)
+    extra = tuple(out for out in task.outputs if out not in known)
     nest = replace(task.nest, accesses=(*extra, *task.nest.accesses)) if extra else task.nest
     cursor = Cursor.start(task.frame, nest)
     return replace(cursor, nest=task.nest)
 
 
 def store_inits(task: Reduction) -> None:
-    """A reduction of nothing gives its init."""
+    """Store the inits, which are the result of a reduction without elements."""
 
     def inner(cursor: Cursor) -> None:
-        for init, out in zip(task.inits, task.outs, strict=True):
+        for init, out in zip(task.inits, task.outputs, strict=True):
             if init is not None:
                 cursor.store(init, out)
 

@@ -1,12 +1,12 @@
-"""Products of f32 in full precision where tiles come by asynchronous copies: each thread multiplies and adds by itself.
+"""f32 products in full precision with asynchronously copied tiles, in registers of each thread.
 
-    for round in the depth, DEPTH at a time, its panels in shared memory (`pipelined.py`):
+    for step in the depth, DEPTH at a time, its panels in shared memory (`pipelined.py`):
         for k' in DEPTH, for each row i and column j of the thread:
             sums[i, j] += panel_a[i, k'] * panel_b[k', j]
 
-A panel lies in shared memory as its factor does in memory. A thread reads four places along k at once where rows of the
-panel lie along the depth; its rows or columns then lie apart, as neighbours are those of its neighbours, which read
-other banks. Else it reads four neighbouring rows or columns at once.
+A panel in shared memory has the layout of its factor in memory. If rows of the panel are along the depth, a thread
+reads four elements along k at once; its rows or columns then are apart, as adjacent ones belong to adjacent threads,
+which read other banks. Else it reads four adjacent rows or columns at once.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _DEPTH = ROW_BYTES // 4
 
 
 def check_multiply_add(host: Host, product: Product) -> None:
-    """Raise NoMatch where the device copies nothing by itself, or the factors are not f32."""
-    if not host.facts.async_copies:
+    """Raise NoMatch if the device has no asynchronous copies, or the factors are not f32."""
+    if not host.device.async_copies:
         raise NoMatch("no asynchronous copies")
-    kinds = [product.combiner.kinds[0], *(product.op.operands[n].type.element_type for n in (0, 1))]
-    if not all(isinstance(kind, mlir.F32Type) for kind in kinds):
+    types = [product.combiner.types[0], *(product.op.operands[n].type.element_type for n in (0, 1))]
+    if not all(isinstance(type_, mlir.F32Type) for type_ in types):
         raise NoMatch("not f32")
     if not any(is_plain(product, side) and is_direct(host, product, side, VECTOR) for side in (0, 1)):
         raise NoMatch("neither factor can be copied as it is")
 
 
 def is_plain(product: Product, side: int) -> bool:
-    """True if nothing is computed on a factor."""
+    """True if a factor is multiplied without a computation on it."""
     return not product.sides[side].ops
 
 
@@ -54,17 +54,17 @@ class MultiplyAdd(Pipelined):
         return is_plain(self.product, side)
 
     def multiply_slot(self, slot: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
-        # A loop: written out it needs more registers, and more time to compile.
+        # A loop: unrolled it needs more registers, and more compile time.
         return self.kernel.loop(
             (0, _DEPTH // VECTOR, 1), lambda four, inner: self.multiply_four(slot, four, inner), sums
         )
 
     def multiply_four(self, slot: Form, four: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
-        """Add the products at four places along k."""
+        """Add the products at four indices along k."""
         sums = list(sums)
         right = [column for part in self.parts(1, slot, four) for column in part]
         first = 0
-        # The left factor comes in parts, of which few registers are held at a time.
+        # The left factor is loaded in parts, which need few registers at a time.
         for rows in self.parts(0, slot, four):
             for lane in range(VECTOR):
                 for i, row in enumerate(rows, first):
@@ -74,28 +74,28 @@ class MultiplyAdd(Pipelined):
         return sums
 
     def parts(self, side: int, slot: Form, four: Form) -> Iterator[list[list[mlir.Value]]]:
-        """For each row or column of the thread, some at a time, its elements at four places along k."""
+        """For each row or column of the thread, some at a time, its elements at four indices along k."""
         panel = self.panels[side]
         if panel.along:
             for row in self.lines(side):
-                yield [self.four(panel.memory, panel.place(slot, row, four))]
+                yield [self.four(panel.memory, panel.offset(slot, row, four))]
             return
-        for first in self.places(side):
+        for first in self.quads(side):
             chunk, _ = split(first, VECTOR)
-            rows = [self.four(panel.memory, panel.place(slot, four * VECTOR + k, chunk)) for k in range(VECTOR)]
+            rows = [self.four(panel.memory, panel.offset(slot, four * VECTOR + k, chunk)) for k in range(VECTOR)]
             yield [[row[lane] for row in rows] for lane in range(VECTOR)]
 
-    def four(self, memory: mlir.Value, place: Form) -> list[mlir.Value]:
+    def four(self, memory: mlir.Value, offset: Form) -> list[mlir.Value]:
         """A chunk of a panel."""
-        vector = self.kernel.load_vector(memory, place, VECTOR)
+        vector = self.kernel.load_vector(memory, offset, VECTOR)
         return [extract(vector, lane) for lane in range(VECTOR)]
 
     def lines(self, side: int) -> list[Form]:
         """The rows, or the columns, of a thread's tile within the block's."""
         if not self.panels[side].along:
-            return [first + lane for first in self.places(side) for lane in range(VECTOR)]
+            return [first + lane for first in self.quads(side) for lane in range(VECTOR)]
         extent, own = ((self.tile.rows, self.tile.high), (self.tile.columns, self.tile.wide))[side]
-        return [self.place[side] + number * (extent // own) for number in range(own)]
+        return [self.thread_position[side] + number * (extent // own) for number in range(own)]
 
     def each(self, side: int) -> list[Form]:
         return [self.origin[side] + line for line in self.lines(side)]

@@ -1,12 +1,12 @@
-"""Tiles of matrices in shared memory, several rounds of them, as tensor cores read them: in chunks of 16 bytes.
+"""Multi-buffered tiles of matrices in shared memory, in the layout that tensor cores read: chunks of 16 bytes.
 
-A panel holds a tile of one factor as it lies in memory, with the chunks of each row in another order:
+A panel is a tile of one factor in its memory layout, with the chunks of each row permuted:
 
     panel[slot][row][chunk ^ twist(row)] = 16 bytes of the matrix
 
-so that neither the threads that fill it nor the eight rows that `ldmatrix` reads at once meet in a bank. Where the
-chunks lie in memory as they are needed the device copies them by itself (`nvgpu.device_async_copy`); where the factor
-is computed, or rows are not aligned, threads load a round early and store what they loaded a round later.
+so that there are no bank conflicts between the threads that fill it or the eight rows that `ldmatrix` reads at once. If
+the chunks are contiguous in memory, the device copies them asynchronously (`nvgpu.device_async_copy`); if the factor is
+computed, or rows are not aligned, threads load one step ahead and store a step later.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CHUNK_BYTES = 16
 class Panel:
     """The shared memory of one factor.
 
-    `along` says that a row of the panel lies along the depth of the product, else it lies across it.
+    `along`: a row of the panel is along the depth of the product, else across it.
     """
 
     def __init__(self, contract: Pipelined, side: int, slots: int) -> None:
@@ -40,16 +40,16 @@ class Panel:
         self.side = side
         tile, product = contract.tile, contract.product
         extent = (tile.rows, tile.columns)[side]
-        self.kind = product.op.operands[product.sides[side].operand].type.element_type
+        self.type = product.op.operands[product.sides[side].operand].type.element_type
         self.along = product.last_loop(side) in product.depth
         self.rows, self.row = (extent, tile.depth) if self.along else (tile.depth, extent)
-        self.width = CHUNK_BYTES // element_bytes(self.kind)
+        self.width = CHUNK_BYTES // element_bytes(self.type)
         self.chunks = self.row // self.width
-        self.memory = self.kernel.shared([slots * self.rows * self.row], self.kind)
+        self.memory = self.kernel.shared([slots * self.rows * self.row], self.type)
         self.direct = contract.is_plain(side) and is_direct(self.kernel.host, product, side, self.width)
 
-    def place(self, slot: Form, row: Form, chunk: Form, within: Form | None = None) -> Form:
-        """Where an element of a chunk lies."""
+    def offset(self, slot: Form, row: Form, chunk: Form, within: Form | None = None) -> Form:
+        """The index of an element of a chunk."""
         size = self.rows * self.row
         twist = self._twist(row)
         if twist.terms or twist.constant:
@@ -62,13 +62,13 @@ class Panel:
         return found if within is None else found + within
 
     def _twist(self, row: Form) -> Form:
-        """What the number of a chunk is changed by: rows that are read together get different banks."""
+        """The value that a chunk's number is xored with: rows that are read together get different banks."""
         if self.chunks < 8:  # rows of 64 bytes: two of them share the banks
             per_line = 8 // self.chunks
             return split(split(row, per_line)[0], self.chunks)[1]
         if self.width == 8:
             return split(row, 8)[1]
-        return split(row, 4)[1] * 2  # four rows, of eight neighbours in two chunks each
+        return split(row, 4)[1] * 2  # four rows, with eight adjacent elements in two chunks each
 
     def each_chunk(self) -> list[tuple[Form, Form]]:
         """The rows and chunks of a panel that this thread fills."""
@@ -79,7 +79,7 @@ class Panel:
         ]
 
     def copy(self, slot: Form, round_number: Form) -> None:
-        """Ask the device to fill a slot; nothing is waited for."""
+        """Start the asynchronous copies of a slot, without waiting for them."""
         contract, kernel = self.contract, self.kernel
         for row, chunk in self.each_chunk():
             inner = chunk * self.width
@@ -88,20 +88,20 @@ class Panel:
             across = (
                 kernel.clamped(across, contract.sizes[self.side])
                 if self.along
-                else contract.inside(across, contract.sizes[self.side], 0)
+                else contract.clamped_index(across, contract.sizes[self.side], 0)
             )
             depth = round_number * contract.tile.depth + k
             count: list[mlir.Value] = []
             if contract.depth % contract.tile.depth:
                 valid = kernel.below(depth, contract.depth)
                 if valid is not None:
-                    depth = contract.inside(depth, contract.depth, 0 if self.along else None)
+                    depth = contract.clamped_index(depth, contract.depth, 0 if self.along else None)
                     chosen = [valid, kernel.constant(self.width), kernel.constant(0)]
                     count = [emit.value("arith.select", chosen, kernel.index)]
             found = source_of(kernel.host, contract.product, self.side, contract.batch, across, depth)
             assert found is not None
             source = kernel.memory(found[0])
-            operands = [self.memory, kernel.at(self.place(slot, row, chunk)), source, kernel.at(found[1]), *count]
+            operands = [self.memory, kernel.at(self.offset(slot, row, chunk)), source, kernel.at(found[1]), *count]
             attributes = {
                 "dstElements": mlir.IntegerAttr.get(kernel.index, self.width),
                 "bypassL1": mlir.UnitAttr.get(),
@@ -110,29 +110,29 @@ class Panel:
             emit.create("nvgpu.device_async_copy", operands, [token()], attributes)
 
     def load(self, round_number: Form) -> list[list[mlir.Value]]:
-        """The elements that this thread puts into the panel in a round, computed; 0 beyond the end of the depth."""
+        """The elements that this thread stores into the panel in a step, computed; 0 beyond the end of the depth."""
         contract = self.contract
         start = round_number * contract.tile.depth
         found = []
         for row, chunk in self.each_chunk():
             lanes = [chunk * self.width + lane for lane in range(self.width)]
-            places = [(lane, row) if self.along else (row, lane) for lane in lanes]
-            found.append([contract.element(self.side, start, k, x, self.along, places) for k, x in places])
+            positions = [(lane, row) if self.along else (row, lane) for lane in lanes]
+            found.append([contract.element(self.side, start, k, x, self.along, positions) for k, x in positions])
         return found
 
     def store(self, slot: Form, values: Sequence[Sequence[mlir.Value]]) -> None:
-        """Put what was loaded into a slot."""
+        """Store the loaded elements into a slot."""
         kernel = self.kernel
         for (row, chunk), lanes in zip(self.each_chunk(), values, strict=True):
-            kernel.store_vector(self.memory, self.place(slot, row, chunk), list(lanes))
+            kernel.store_vector(self.memory, self.offset(slot, row, chunk), list(lanes))
 
     def fragment(
         self, slot: Form, across: Form, depth: int, order: tuple[Form, Form], eighth: Form
     ) -> list[mlir.Value]:
-        """Four registers of a fragment: the 8x8 matrix, of 16 bytes a row, of each register lies `order` further.
+        """Four registers of a fragment: the 8x8 matrix, with 16 bytes per row, of each register is `order` further.
 
-        `order` has 0 or 1 across and along the depth for the matrix whose rows this thread's number in the subgroup
-        names; each thread gives `ldmatrix` the place of one row, `eighth` of its matrix.
+        `order` has 0 or 1 across and along the depth for the matrix that contains this thread's row in the subgroup;
+        each thread passes the address of one row, `eighth` of its matrix, to `ldmatrix`.
         """
         kernel = self.kernel
         x, k = across + order[0] * 8, order[1] * self.width + depth
@@ -140,30 +140,30 @@ class Panel:
             row, chunk = x + eighth, split(k, self.width)[0]
         else:
             row, chunk = k + eighth, split(x, self.width)[0]
-        operands = [self.memory, kernel.at(self.place(slot, row, chunk))]
-        kind = mlir.VectorType.get([4, self.width // 4], self.kind)
+        operands = [self.memory, kernel.at(self.offset(slot, row, chunk))]
+        type_ = mlir.VectorType.get([4, self.width // 4], self.type)
         attributes = {"numTiles": emit.i32(4), "transpose": mlir.BoolAttr.get(not self.along)}
-        found = emit.create("nvgpu.ldmatrix", operands, [kind], attributes).results[0]
-        register = mlir.VectorType.get([self.width // 4], self.kind)
+        found = emit.create("nvgpu.ldmatrix", operands, [type_], attributes).results[0]
+        register = mlir.VectorType.get([self.width // 4], self.type)
         return [
             emit.value("vector.extract", [found], register, static_position=mlir.DenseI64ArrayAttr.get([n]))
             for n in range(4)
         ]
 
     def scattered(self, slot: Form, across: Form, depth: Form, steps: Sequence[tuple[int, int]]) -> list[mlir.Value]:
-        """The same for 32-bit elements of a panel across the depth, which `ldmatrix` does not turn."""
+        """The same for 32-bit elements of a panel across the depth, which `ldmatrix` does not transpose."""
         kernel = self.kernel
         found = []
         for dx, dk in steps:
             chunk, within = split(across + 8 * dx, self.width)
-            place = self.place(slot, depth + self.width * dk, chunk, within)
-            value = kernel.read(self.memory, place)
-            found.append(emit.value("vector.from_elements", [value], mlir.VectorType.get([1], self.kind)))
+            offset = self.offset(slot, depth + self.width * dk, chunk, within)
+            value = kernel.read(self.memory, offset)
+            found.append(emit.value("vector.from_elements", [value], mlir.VectorType.get([1], self.type)))
         return found
 
 
 def is_direct(host: Host, product: Product, side: int, width: int) -> bool:
-    """True if each chunk of a panel, of `width` elements of a factor, is a chunk of memory."""
+    """True if each chunk of a panel, of `width` elements of a factor, is contiguous in memory."""
     across, depth = product.size((product.rows, product.columns)[side]), product.size(product.depth)
     along = product.last_loop(side) in product.depth
     if (depth if along else across) % width:
@@ -190,7 +190,7 @@ def is_direct(host: Host, product: Product, side: int, width: int) -> bool:
 def source_of(
     host: Host, product: Product, side: int, batch: Form, across: Form, depth: Form
 ) -> tuple[mlir.Value, Form] | None:
-    """The memory that an element of a factor lies in, and where."""
+    """The memory that contains an element of a factor, and its offset."""
     row, column = (across, Form()) if side == 0 else (Form(), across)
     operand = product.sides[side].operand
     point = product.point(batch, row, column, depth)
@@ -198,12 +198,12 @@ def source_of(
 
 
 def token() -> mlir.Type:
-    """What asynchronous copies give."""
+    """The type of the result of asynchronous copies."""
     return mlir.Type.parse("!nvgpu.device.async.token")
 
 
 def memory_of(host: Host, tensor: mlir.Value, indices: Indices) -> tuple[mlir.Value, Form] | None:
-    """The tensor in memory that an element is read from as it is, and its number there; None if it is computed."""
+    """The tensor in memory that has an element unchanged, and its offset there; None if it is computed."""
     while tensor not in host.buffers:
         op = defining_op(tensor)
         if op is None:
@@ -227,7 +227,7 @@ def memory_of(host: Host, tensor: mlir.Value, indices: Indices) -> tuple[mlir.Va
 
 
 def is_transposition(op: mlir.Operation) -> bool:
-    """True if a structured operation gives the elements of its one operand as they are."""
+    """True if a structured operation only permutes the elements of its operand."""
     if not is_structured(op) or len(op.operands) != 2 or not is_tensor(op.operands[0]):
         return False
     block = op.regions[0].blocks[0]

@@ -1,12 +1,12 @@
-"""Products whose tiles are copied to shared memory rounds ahead of their use, by the device itself where it can.
+"""Products whose tiles are copied to shared memory steps ahead of their use, asynchronously if possible.
 
-    slots 0 .. SLOTS-2 of the panels are asked for
-    for round in the depth, DEPTH at a time:
-        wait until slot round % SLOTS is filled;  barrier
-        ask for slot (round + SLOTS - 1) % SLOTS, whose readers are behind the barrier
-        multiply what is in slot round % SLOTS
+    start the copies of slots 0 .. SLOTS-2 of the panels
+    for step in the depth, DEPTH at a time:
+        wait until slot step % SLOTS is filled;  barrier
+        start the copies of slot (step + SLOTS - 1) % SLOTS, whose readers have passed the barrier
+        multiply slot step % SLOTS
 
-There is one barrier a round, and no thread waits for memory but in the first rounds.
+There is one barrier per step, and threads wait for memory in the first steps only.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
 SLOTS = 3
-"""Rounds of panels in shared memory: the largest tile fills the 48 KiB that every block may have."""
+"""Steps of panels in shared memory: the largest tile fills the 48 KiB that are available to every block."""
 ROW_BYTES = 64
-"""What a round takes of a row along the depth."""
+"""The bytes of a row along the depth in one step."""
 
 
 class Pipelined(Contract):
-    """The kernel but for the product of two tiles: `multiply_slot`."""
+    """The kernel except for the product of two tiles: `multiply_slot`."""
 
     def __init__(
         self, kernel: Kernel, product: Product, tile: Tile, parts: int = 1, partial: mlir.Value | None = None
@@ -44,20 +44,20 @@ class Pipelined(Contract):
         return []
 
     def is_plain(self, side: int) -> bool:
-        """True if what is shared of a factor is its element as it lies in memory."""
+        """True if the shared elements of a factor are those in memory."""
         return True
 
     def multiply_slot(self, slot: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
-        """Add the products of a round."""
+        """Add the products of a step."""
         raise NotImplementedError
 
     def build(self, stores: Sequence[Store]) -> None:
-        """The whole kernel."""
+        """Build the kernel."""
         kernel = self.kernel
         direct = [panel for panel in self.panels if panel.direct]
         staged = [panel for panel in self.panels if not panel.direct]
         for number in range(SLOTS - 1):
-            early = form(min(number, self.rounds - 1))
+            early = form(min(number, self.num_steps - 1))
             with kernel.scope():
                 for panel in direct:
                     panel.copy(form(number), self.first + early)
@@ -67,38 +67,38 @@ class Pipelined(Contract):
 
         def step(number: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
             later = number + (SLOTS - 1)
-            # Waits for all groups but the newest ones; which one is named does not matter.
+            # Waits for all groups but the newest ones; any of them may be the operand.
             emit.create("nvgpu.device_async_wait", [group], (), {"numGroups": emit.i32(SLOTS - 2)})
             kernel.barrier()
-            kernel.guarded([kernel.below(later, self.rounds)], lambda: self.copy(direct, later))
+            kernel.guarded([kernel.below(later, self.num_steps)], lambda: self.copy(direct, later))
             self.commit()
-            values = [self.loaded(panel, self.first + kernel.clamped(later, self.rounds)) for panel in staged]
+            values = [self.loaded(panel, self.first + kernel.clamped(later, self.num_steps)) for panel in staged]
             sums = self.multiply_slot(self.slot(number), sums)
             for panel, loaded in zip(staged, values, strict=True):
                 panel.store(self.slot(later), loaded)
             return sums
 
-        sums = kernel.loop((0, self.rounds, 1), step, self.zeros())
+        sums = kernel.loop((0, self.num_steps, 1), step, self.zeros())
         self.finish(sums, stores)
 
     def copy(self, panels: Sequence[Panel], number: Form) -> None:
-        """Ask for a round of panels."""
+        """Start the copies of a step of panels."""
         for panel in panels:
             panel.copy(self.slot(number), self.first + number)
 
     def loaded(self, panel: Panel, number: Form) -> list[list[mlir.Value]]:
-        """What a thread puts into a panel, loaded in vectors where neighbours lie together."""
+        """The elements that a thread stores into a panel, loaded as vectors if they are adjacent."""
         self.kernel.lanes = self.vector
         values = panel.load(number)
         self.kernel.lanes = 0
         return values
 
     def slot(self, number: Form) -> Form:
-        """Where the panels of a round lie."""
+        """The slot of the panels of a step."""
         if not number.terms:
             return form(number.constant % SLOTS)
-        return form(Digit(Base(self.kernel.at(number), self.rounds + SLOTS), 1, SLOTS))
+        return form(Digit(Base(self.kernel.at(number), self.num_steps + SLOTS), 1, SLOTS))
 
     def commit(self) -> mlir.Value:
-        """End the copies of a round."""
+        """End the group of copies of a step."""
         return emit.value("nvgpu.device_async_create_group", (), token())

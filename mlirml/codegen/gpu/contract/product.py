@@ -1,4 +1,4 @@
-"""A contraction as the kernels see it: batches of matrices, and what is done to each operand before the product."""
+"""A contraction as the kernels see it: batches of matrices, and the computations on each operand before the product."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mlirml.passes import NoMatch
 
 @dataclass(frozen=True)
 class Side:
-    """One factor: its number among the operands, the operations of the body on it, the value that is multiplied."""
+    """One factor: its operand number, the operations of the body on it, the value that is multiplied."""
 
     operand: int
     ops: tuple[mlir.Operation, ...]
@@ -25,7 +25,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Product:
-    """`out[b, m, n] += a[b, m, k] * b[b, k, n]`, where each of b, m, n, k stands for loops, by their numbers."""
+    """`out[b, m, n] += a[b, m, k] * b[b, k, n]`, where each of b, m, n, k is a list of loops, by their numbers."""
 
     combiner: Combiner
     sides: tuple[Side, Side]
@@ -43,12 +43,12 @@ class Product:
         return self.op.results[0]
 
     def size(self, loops: Sequence[int]) -> int:
-        """How many points some loops have."""
+        """The number of points of some loops."""
         sizes = sizes_of(self.op)
         return math.prod(sizes[d] for d in loops)
 
     def point(self, batch: Form, row: Form, column: Form, depth: Form) -> list[Form]:
-        """All loops, from the numbers of a point in each kind."""
+        """The indices of all loops, from the row-major indices of the groups of loops."""
         sizes = sizes_of(self.op)
         point = [Form()] * len(sizes)
         for loops, number in ((self.batch, batch), (self.rows, row), (self.columns, column), (self.depth, depth)):
@@ -56,12 +56,12 @@ class Product:
                 point[d] = index
         return point
 
-    def place(self, batch: Form, row: Form, column: Form) -> tuple[Form, ...]:
+    def result_indices(self, batch: Form, row: Form, column: Form) -> tuple[Form, ...]:
         """The indices of an element of the result."""
         return apply(out_map(self.op, 0), self.point(batch, row, column, Form()))
 
     def factor(self, elements: Elements, side: int, point: Sequence[Form]) -> mlir.Value:
-        """What is multiplied of one operand at a point."""
+        """The factor of one operand at a point."""
         part = self.sides[side]
         argument = self.op.regions[0].blocks[0].arguments[part.operand]
         element = elements.get(self.op.operands[part.operand], apply(maps_of(self.op)[part.operand], point))
@@ -71,19 +71,19 @@ class Product:
         return environment[part.value]
 
     def raw(self, elements: Elements, side: int, point: Sequence[Form]) -> mlir.Value:
-        """The element of one operand at a point, as it lies in memory."""
+        """The element of one operand at a point, as in memory."""
         part = self.sides[side]
         return elements.get(self.op.operands[part.operand], apply(maps_of(self.op)[part.operand], point))
 
     def last_loop(self, side: int) -> int:
-        """The loop that walks the last dimension of an operand; -1 if none does."""
+        """The loop that indexes the last dimension of an operand; -1 if there is none."""
         results = maps_of(self.op)[self.sides[side].operand].results
         last = results[-1] if results else None
         return last.position if isinstance(last, mlir.AffineDimExpr) else -1
 
 
 def match_product(op: mlir.Operation) -> Product:
-    """See a structured operation as a contraction; raises NoMatch."""
+    """Read a structured operation as a contraction; raises NoMatch."""
     if len(op.results) != 1 or len(op.operands) != 3:
         raise NoMatch("not two operands and a result")
     combiner = Combiner(op)
@@ -99,26 +99,26 @@ def match_product(op: mlir.Operation) -> Product:
     maps = maps_of(op)
     if any(not isinstance(e, mlir.AffineDimExpr) for e in maps[2].results):
         raise NoMatch("the result is walked in another way")
-    kinds: dict[tuple[bool, bool, bool], list[int]] = {}
+    groups: dict[tuple[bool, bool, bool], list[int]] = {}
     left, right = maps[first.operand], maps[second.operand]
     for d, size in enumerate(sizes_of(op)):
         used = (mentions(left, d), mentions(right, d), mentions(maps[2], d))
         if size != 1 or used == (True, True, False):
-            kinds.setdefault(used, []).append(d)
+            groups.setdefault(used, []).append(d)
         else:
-            kinds.setdefault((True, True, True) if used[2] else (True, True, False), []).append(d)
+            groups.setdefault((True, True, True) if used[2] else (True, True, False), []).append(d)
     known = {(True, True, True), (True, False, True), (False, True, True), (True, True, False)}
-    if not set(kinds) <= known:
+    if not set(groups) <= known:
         raise NoMatch("a loop is in one operand only")
     batch, rows, columns, depth = (
-        tuple(kinds.get(kind, ()))
-        for kind in ((True, True, True), (True, False, True), (False, True, True), (True, True, False))
+        tuple(groups.get(group, ()))
+        for group in ((True, True, True), (True, False, True), (False, True, True), (True, True, False))
     )
     return Product(combiner, (first, second), batch, rows, columns, depth)
 
 
 def side(combiner: Combiner, value: mlir.Value, arguments: list[mlir.Value]) -> Side:
-    """What a factor is made of: one operand, and operations on it alone."""
+    """A factor: one operand, and operations on it alone."""
     needed: list[mlir.Operation] = []
     sources: set[int] = set()
     todo = [value]
@@ -152,7 +152,7 @@ def fewest(product: Product) -> int:
 
 
 def has_zero_init(product: Product) -> bool:
-    """True if the sum starts from a filled zero."""
+    """True if the init of the sum is a filled zero."""
     fill = defining_op(product.op.operands[2])
     if fill is None or fill.name != "linalg.fill":
         return False

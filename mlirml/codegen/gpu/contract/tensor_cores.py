@@ -1,11 +1,11 @@
 """Products on tensor cores, 16x8 results at a time by a subgroup of 32 threads, summed in f32.
 
-    for round in the depth, DEPTH at a time, its panels in shared memory (`pipelined.py`):
-        for k' in steps of 16 (8 of tf32), for each 16x8 piece of the subgroup's tile:
+    for step in the depth, DEPTH at a time, its panels in shared memory (`pipelined.py`):
+        for k' in steps of 16 (8 of tf32), for each 16x8 fragment of the subgroup's tile:
             sums = nvgpu.mma.sync(rows of panel a, columns of panel b, sums)
 
-The factors are f16 or bf16, or f32 that is rounded to tf32. Thread 4g + t of a subgroup holds, of the left factor, rows
-g and g + 8 at columns 2t, 2t + 1, 2t + 8 and 2t + 9 (t and t + 4 of tf32); of the right one column g at the same places
+The factors are f16 or bf16, or f32 that is rounded to tf32. Thread 4g + t of a subgroup has, of the left factor, rows g
+and g + 8 at columns 2t, 2t + 1, 2t + 8 and 2t + 9 (t and t + 4 of tf32); of the right one column g at the same indices
 along k; and of the sums rows g and g + 8 at columns 2t and 2t + 1 (PTX ISA, "Matrix fragments for mma.m16n8k16").
 """
 
@@ -27,24 +27,24 @@ from mlirml.passes import NoMatch
 _SUBGROUP = 32
 _ROWS, _COLUMNS = 16, 8
 MIDDLE, LARGE = Tile(64, 64, 32, 32, 32), Tile(128, 128, 32, 64, 64)
-"""Tiles of a block, and of a subgroup, for elements of 16 bits; those of 32 bits are half as deep."""
+"""Tiles of a block, and of a subgroup, for elements of 16 bits; those of 32 bits have half the depth."""
 _FILLS = 96
-"""Large tiles are taken where there are so many: a processor of the first size has 108 places for them."""
+"""Large tiles are used if there are at least this number of them: a large GPU has 108 processors for them."""
 
 
 def check_tensor_cores(host: Host, product: Product) -> None:
-    """Raise NoMatch where the device or the factors are not made for them."""
-    if not host.facts.tensor_cores or host.facts.subgroup != _SUBGROUP:
+    """Raise NoMatch if the device has no tensor cores, or they do not support the factors."""
+    if not host.device.tensor_cores or host.device.subgroup != _SUBGROUP:
         raise NoMatch("no tensor cores")
     operands = [product.op.operands[side.operand].type.element_type for side in product.sides]
-    if not isinstance(product.combiner.kinds[0], mlir.F32Type):
+    if not isinstance(product.combiner.types[0], mlir.F32Type):
         raise NoMatch("the sum is not f32")
-    inside = [[op.name for op in side.ops] for side in product.sides]
-    if all(isinstance(kind, mlir.F32Type) for kind in operands) and inside == [[], []] and host.facts.tf32:
+    ops = [[op.name for op in side.ops] for side in product.sides]
+    if all(isinstance(type_, mlir.F32Type) for type_ in operands) and ops == [[], []] and host.device.tf32:
         return
     if operands[0] != operands[1] or not isinstance(operands[0], (mlir.F16Type, mlir.BF16Type)):
         raise NoMatch("the factors are no small floats")
-    if inside != [["arith.extf"], ["arith.extf"]]:
+    if ops != [["arith.extf"], ["arith.extf"]]:
         raise NoMatch("the factors are computed")
 
 
@@ -79,7 +79,7 @@ class TensorContract(Pipelined):
 
     def zeros(self) -> list[mlir.Value]:
         pieces = (self.tile.high // _ROWS) * (self.tile.wide // _COLUMNS)
-        return [self.kernel.constant(0, self.kind)] * (4 * pieces)
+        return [self.kernel.constant(0, self.type)] * (4 * pieces)
 
     def multiply_slot(self, slot: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
         for depth in range(0, self.tile.depth, 2 * self.vector):
@@ -87,7 +87,7 @@ class TensorContract(Pipelined):
         return sums
 
     def multiply_step(self, slot: Form, depth: int, sums: list[mlir.Value]) -> list[mlir.Value]:
-        """One step along k of all pieces of the subgroup."""
+        """One step along k of all fragments of the subgroup."""
         tile = self.tile
         left = [self.fragment(0, slot, self.above * tile.high + first, depth) for first in range(0, tile.high, _ROWS)]
         right = [
@@ -99,13 +99,13 @@ class TensorContract(Pipelined):
         attributes: dict[str, mlir.Attribute] = {"mmaShape": shape}
         if self.vector == 4:
             attributes["tf32Enabled"] = mlir.UnitAttr.get()
-        kind = mlir.VectorType.get([2, 2], self.kind)
+        type_ = mlir.VectorType.get([2, 2], self.type)
         found: list[mlir.Value] = []
         for a in map(self.joined, left):
             for b in right:
-                # The sums stay scalars around the loop: vectors of two dimensions have no form in branches.
-                before = emit.value("vector.from_elements", sums[len(found) : len(found) + 4], kind)
-                after = emit.value("nvgpu.mma.sync", [a, b, before], kind, **attributes)
+                # The loop carries scalars: vectors of two dimensions cannot be lowered in branches.
+                before = emit.value("vector.from_elements", sums[len(found) : len(found) + 4], type_)
+                after = emit.value("nvgpu.mma.sync", [a, b, before], type_, **attributes)
                 found += [element(after, row, column) for row in range(2) for column in range(2)]
         return found
 
@@ -124,22 +124,22 @@ class TensorContract(Pipelined):
         return [self.rounded(register) for register in registers]
 
     def rounded(self, register: mlir.Value) -> mlir.Value:
-        """An f32 rounded to the 10 bits of tf32, which the processor would cut off."""
+        """An f32 rounded to the 10 bits of tf32, which the processor would truncate."""
         kernel = self.kernel
         integer = mlir.IntegerType.get_signless(32)
         value = extract(register, 0)
         bits = emit.value("arith.bitcast", [value], integer)
         half = kernel.constant(1 << 12, integer)
-        more = emit.value("arith.bitcast", [emit.same_type("arith.addi", bits, half)], self.kind)
-        # Adding to a NaN could make a number of it.
+        more = emit.value("arith.bitcast", [emit.same_type("arith.addi", bits, half)], self.type)
+        # Adding to a NaN could turn it into a number.
         chosen = emit.same_type("arith.select", emit.compare("uno", value, value), value, more)
         return emit.value("vector.from_elements", [chosen], register.type)
 
     def joined(self, registers: Sequence[mlir.Value]) -> mlir.Value:
         """A fragment as a vector of its registers."""
-        kind = registers[0].type
-        whole = mlir.VectorType.get([len(registers), *kind.shape], kind.element_type)
-        zero = mlir.DenseElementsAttr.get_splat(whole, mlir.FloatAttr.get(kind.element_type, 0.0))
+        type_ = registers[0].type
+        whole = mlir.VectorType.get([len(registers), *type_.shape], type_.element_type)
+        zero = mlir.DenseElementsAttr.get_splat(whole, mlir.FloatAttr.get(type_.element_type, 0.0))
         result = self.kernel.once(("zero", whole), lambda: emit.constant(zero))
         for number, register in enumerate(registers):
             position = mlir.DenseI64ArrayAttr.get([number])
@@ -147,11 +147,11 @@ class TensorContract(Pipelined):
         return result
 
     def halves(self, registers: Sequence[mlir.Value]) -> list[mlir.Value]:
-        """The fragments of two pieces of the right factor."""
+        """The fragments of two adjacent column groups of the right factor."""
         return [self.joined(registers[:2]), self.joined(registers[2:])]
 
     def finish(self, sums: list[mlir.Value], stores: Sequence[Store]) -> None:
-        """Store what is returned: two neighbours in two rows of each piece."""
+        """Store the results: two adjacent elements in two rows of each fragment."""
         tile, kernel = self.tile, self.kernel
         pieces = tile.wide // _COLUMNS
         kernel.lanes = 2
@@ -167,7 +167,7 @@ class TensorContract(Pipelined):
                     guards = [
                         self.in_grid, kernel.below(row, self.sizes[0]), kernel.below(columns[-1], self.sizes[1])
                     ]  # fmt: skip
-                    points = [self.product.place(self.batch, row, column) for column in columns]
+                    points = [self.product.result_indices(self.batch, row, column) for column in columns]
                     kernel.guarded(guards, partial(self.store, points, [values[lane] for lane in part], stores))
 
 

@@ -1,12 +1,12 @@
-"""Products of matrices in tiles: a block computes a tile, its threads share what they read, each holds a small tile.
+"""Tiled products of matrices: a block computes a tile, its threads share loads, each has a register tile.
 
     for k in steps of DEPTH:
         shared_a[k', m] = a[m0 + m, k + k'];  shared_b[k', n] = b[k + k', n0 + n];  barrier
         for k': sums[i, j] += shared_a[k', i] * shared_b[k', j];  barrier
-    out[m, n] = what is returned, computed from the sums
+    out[m, n] = the result, computed from the sums
 
-Operands are read through whatever produces them (views, casts), and what consumes the product is computed on the sums.
-Beyond the edges of the matrices a block reads their last rows and columns again, and zeros along k.
+Producers of operands (views, casts) are inlined into the loads, and consumers of the product into the stores. Beyond
+the edges of the matrices a block reads their last rows and columns redundantly, and zeros along k.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from functools import partial
 
 from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.contract.product import Product, fewest, has_zero_init, match_product
-from mlirml.codegen.gpu.contract.split_depth import add_parts, parts_of, place_of_part
+from mlirml.codegen.gpu.contract.split_depth import add_parts, offset_of_part, parts_of
 from mlirml.codegen.gpu.elements import Elements
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import Host, Kernel, extract
-from mlirml.codegen.gpu.reads import place_of, symbols
+from mlirml.codegen.gpu.reads import read_indices, symbols
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, operations
@@ -51,13 +51,13 @@ MIDDLE, LARGE = Tile(64, 64, 16, 8, 8), Tile(128, 128, 8, 8, 8)
 
 
 def match_contract(op: mlir.Operation, stores: Sequence[Store]) -> Product:
-    """See an operation as a contraction whose results are computed from the element of the product at one place."""
+    """Read an operation as a contraction whose results depend on one element of the product each."""
     product = match_product(op)
     if fewest(product) < 8 or product.size(product.depth) < 4:
         raise NoMatch("too small for tiles")
     point = tuple(symbols("element", product.result.type.shape))
     for value, _ in stores:
-        if place_of(value, product.result, point) is None:
+        if read_indices(value, product.result, point) is None:
             raise NoMatch("a result reads other elements of the product")
     return product
 
@@ -65,7 +65,7 @@ def match_contract(op: mlir.Operation, stores: Sequence[Store]) -> Product:
 def choose_tile(product: Product, stores: Sequence[Store]) -> Tile:
     """The largest tile of which there are enough to fill a device.
 
-    What is computed on the sums is written out for each of a thread's, so with elementary functions it gets fewer.
+    The computation on the sums is unrolled for each of a thread's, so with elementary functions it gets fewer.
     """
     rows, columns = product.size(product.rows), product.size(product.columns)
     many = any(has_functions(value) for value, _ in stores)
@@ -87,21 +87,21 @@ def lower_contract(host: Host, product: Product, stores: Sequence[Store]) -> Non
     lower_in_parts(host, Contract, product, choose_tile(product, stores), stores)
 
 
-def lower_in_parts(host: Host, kind: type[Contract], product: Product, tile: Tile, stores: Sequence[Store]) -> None:
+def lower_in_parts(host: Host, contract: type[Contract], product: Product, tile: Tile, stores: Sequence[Store]) -> None:
     """Build the kernel of a contraction, or of its parts, and one that adds them."""
     blocks = -(-product.size(product.rows) // tile.rows) * -(-product.size(product.columns) // tile.columns)
-    rounds = -(-product.size(product.depth) // tile.depth)
-    parts = parts_of(host, blocks * product.size(product.batch), rounds)
+    steps = -(-product.size(product.depth) // tile.depth)
+    parts = parts_of(host, blocks * product.size(product.batch), steps)
     size = parts * math.prod(product.result.type.shape)
-    partial = host.array([size], product.combiner.kinds[0]) if parts > 1 else None
-    with host.kernel("contract", (kind.threads_of(tile),)) as kernel:
-        kind(kernel, product, tile, parts, partial).build(stores)
+    partial = host.array([size], product.combiner.types[0]) if parts > 1 else None
+    with host.kernel("contract", (contract.threads_of(tile),)) as kernel:
+        contract(kernel, product, tile, parts, partial).build(stores)
     if partial is not None:
         add_parts(host, product, parts, partial, stores)
 
 
 class Contract:
-    """The kernel: where its block and its thread stand, the shared tiles, the sums."""
+    """The kernel: the positions of its block and thread, the shared tiles, the sums."""
 
     vector = VECTOR
 
@@ -115,25 +115,25 @@ class Contract:
         self.elements = Elements(kernel)
         self.sizes = (product.size(product.rows), product.size(product.columns))
         self.depth = product.size(product.depth)
-        self.kind = product.combiner.kinds[0]
+        self.type = product.combiner.types[0]
         counts = [-(-self.sizes[0] // tile.rows), -(-self.sizes[1] // tile.columns)]
         blocks = parts * product.size(product.batch) * counts[0] * counts[1]
         block = kernel.cover(blocks)
         self.in_grid = kernel.below(block, blocks)
         numbers = cut_up(kernel.clamped(block, blocks), [parts, product.size(product.batch), *counts])
         self.part, self.batch = numbers[:2]
-        self.rounds = -(-self.depth // tile.depth) // parts
-        self.first = self.part * self.rounds
+        self.num_steps = -(-self.depth // tile.depth) // parts
+        self.first = self.part * self.num_steps
         self.origin = (numbers[2] * tile.rows, numbers[3] * tile.columns)
         across = tile.columns // tile.wide
         self.thread = kernel.thread()
-        self.place = cut_up(self.thread, [tile.threads // across, across])
+        self.thread_position = cut_up(self.thread, [tile.threads // across, across])
         self.shared = self.share()
 
     def share(self) -> list[mlir.Value]:
-        """The shared tiles; rows lie apart so that threads do not meet in a bank."""
+        """The shared tiles; rows are padded to avoid bank conflicts."""
         tile = self.tile
-        return [self.kernel.shared([tile.depth, extent + VECTOR], self.kind) for extent in (tile.rows, tile.columns)]
+        return [self.kernel.shared([tile.depth, extent + VECTOR], self.type) for extent in (tile.rows, tile.columns)]
 
     @classmethod
     def threads_of(cls, tile: Tile) -> int:
@@ -147,14 +147,14 @@ class Contract:
 
     def zeros(self) -> list[mlir.Value]:
         """The sums of a thread before the first step."""
-        return [self.kernel.constant(0, self.kind)] * (self.tile.high * self.tile.wide)
+        return [self.kernel.constant(0, self.type)] * (self.tile.high * self.tile.wide)
 
     def steps(self) -> int:
-        """How far `multiply` goes along k."""
+        """The step of `multiply` along k."""
         return 1
 
     def build(self, stores: Sequence[Store]) -> None:
-        """The whole kernel."""
+        """Build the kernel."""
         depth, by = self.tile.depth, self.steps()
 
         def step(k: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
@@ -167,12 +167,12 @@ class Contract:
             self.kernel.barrier()
             return sums
 
-        sums = self.kernel.loop((0, self.rounds, 1), step, self.zeros())
+        sums = self.kernel.loop((0, self.num_steps, 1), step, self.zeros())
         self.kernel.lanes = VECTOR
         self.finish(sums, stores)
 
     def fetch(self, side: int, start: Form) -> None:
-        """Copy the tile of one operand into shared memory, along the dimension in which it lies in memory."""
+        """Copy the tile of one operand into shared memory, along its contiguous dimension."""
         tile, product, kernel = self.tile, self.product, self.kernel
         extent = (tile.rows, tile.columns)[side]
         along_depth = product.last_loop(side) in product.depth
@@ -183,48 +183,48 @@ class Contract:
             number = self.thread + first
             o, i = cut_up(number, [outer, inner // lanes])
             guard = kernel.below(number, chunks)
-            places = [(i * lanes + lane, o) if along_depth else (o, i * lanes + lane) for lane in range(lanes)]
+            positions = [(i * lanes + lane, o) if along_depth else (o, i * lanes + lane) for lane in range(lanes)]
 
-            def copy(places: list[tuple[Form, Form]] = places) -> None:
-                values = [self.element(side, start, k, x, along_depth, places) for k, x in places]
-                self.write(side, places, values, along_depth)
+            def copy(positions: list[tuple[Form, Form]] = positions) -> None:
+                values = [self.element(side, start, k, x, along_depth, positions) for k, x in positions]
+                self.write(side, positions, values, along_depth)
 
             kernel.guarded([guard], copy)
 
     def factor(self, side: int, point: Sequence[Form]) -> mlir.Value:
-        """What is shared of an operand."""
+        """The shared element of an operand."""
         return self.product.factor(self.elements, side, point)
 
     def write(
-        self, side: int, places: Sequence[tuple[Form, Form]], values: Sequence[mlir.Value], along_depth: bool
+        self, side: int, positions: Sequence[tuple[Form, Form]], values: Sequence[mlir.Value], along_depth: bool
     ) -> None:
-        """Store neighbours, given by their places along k and across it, into a shared tile."""
+        """Store adjacent elements, given by their indices along k and across it, into a shared tile."""
         if not along_depth:
-            self.write_vector(values, self.shared[side], *places[0])
+            self.write_vector(values, self.shared[side], *positions[0])
             return
-        for (k, x), value in zip(places, values, strict=True):
+        for (k, x), value in zip(positions, values, strict=True):
             self.kernel.write(value, self.shared[side], k, x)
 
     def element(
-        self, side: int, start: Form, k: Form, x: Form, along_depth: bool, places: list[tuple[Form, Form]]
+        self, side: int, start: Form, k: Form, x: Form, along_depth: bool, positions: list[tuple[Form, Form]]
     ) -> mlir.Value:
-        """The factor at a place of a tile; 0 beyond the end of k. Whole chunks are moved where sizes allow it."""
+        """The factor at an index of a tile; 0 beyond the end of k. Whole chunks are moved if sizes allow it."""
         kernel = self.kernel
         depth, across = start + k, self.origin[side] + x
-        lane = next(n for n, place in enumerate(places) if place == (k, x))
-        across = self.inside(across, self.sizes[side], lane if not along_depth else None)
+        lane = next(n for n, position in enumerate(positions) if position == (k, x))
+        across = self.clamped_index(across, self.sizes[side], lane if not along_depth else None)
         valid = None
         if self.depth % self.tile.depth:
             valid = kernel.below(depth, self.depth)
-            depth = self.inside(depth, self.depth, lane if along_depth else None)
+            depth = self.clamped_index(depth, self.depth, lane if along_depth else None)
         row, column = (across, Form()) if side == 0 else (Form(), across)
         value = self.factor(side, self.product.point(self.batch, row, column, depth))
         if valid is None:
             return value
         return emit.same_type("arith.select", valid, value, kernel.constant(0, value.type))
 
-    def inside(self, index: Form, size: int, lane: int | None) -> Form:
-        """An index within a size; the lanes of a chunk stay together where the size is a multiple of theirs."""
+    def clamped_index(self, index: Form, size: int, lane: int | None) -> Form:
+        """An index clamped to a size; the lanes of a chunk stay together if the size is a multiple of theirs."""
         tile = (self.tile.depth, self.tile.rows, self.tile.columns)
         if all(size % extent == 0 for extent in tile):
             return index
@@ -235,7 +235,7 @@ class Contract:
         return self.whole(first, last) + lane
 
     def whole(self, index: Form, last: int) -> Form:
-        """An index that is known to be a multiple of the lanes, as a form that says so."""
+        """An index that is known to be a multiple of the lanes, as a form that implies it."""
         if index.is_multiple_of(self.vector):
             return index
         lanes = self.kernel.constant(self.vector)
@@ -245,32 +245,32 @@ class Contract:
         return form(Digit(Base(number, last // self.vector + 1))) * self.vector
 
     def write_vector(self, values: Sequence[mlir.Value], memory: mlir.Value, row: Form, column: Form) -> None:
-        """Store neighbours into shared memory at once."""
+        """Store adjacent elements into shared memory at once."""
         kernel = self.kernel
-        kind = memory.type.element_type
-        vector = emit.value("vector.from_elements", list(values), mlir.VectorType.get([len(values)], kind))
+        type_ = memory.type.element_type
+        vector = emit.value("vector.from_elements", list(values), mlir.VectorType.get([len(values)], type_))
         indices = [kernel.at(row), kernel.at(column)]
-        alignment = emit.i64(min(16, len(values) * element_bytes(kind)))
+        alignment = emit.i64(min(16, len(values) * element_bytes(type_)))
         emit.create("vector.store", [vector, memory, *indices], (), {"alignment": alignment})
 
     def read_vector(self, memory: mlir.Value, row: Form, column: Form) -> list[mlir.Value]:
-        """Neighbours in shared memory."""
+        """Load adjacent elements of shared memory."""
         indices = [self.kernel.at(row), self.kernel.at(column)]
-        kind = mlir.VectorType.get([VECTOR], self.kind)
-        alignment = emit.i64(min(16, VECTOR * element_bytes(self.kind)))
-        vector = emit.value("vector.load", [memory, *indices], kind, alignment=alignment)
+        type_ = mlir.VectorType.get([VECTOR], self.type)
+        alignment = emit.i64(min(16, VECTOR * element_bytes(self.type)))
+        vector = emit.value("vector.load", [memory, *indices], type_, alignment=alignment)
         return [extract(vector, lane) for lane in range(VECTOR)]
 
-    def places(self, side: int) -> list[Form]:
-        """The rows, or the columns, of a thread's tile within the block's: fours that lie apart."""
+    def quads(self, side: int) -> list[Form]:
+        """The rows, or the columns, of a thread's tile within the block's: strided groups of four."""
         extent, own = ((self.tile.rows, self.tile.high), (self.tile.columns, self.tile.wide))[side]
         fours = own // VECTOR
-        return [self.place[side] * VECTOR + four * (extent // fours) for four in range(fours)]
+        return [self.thread_position[side] * VECTOR + four * (extent // fours) for four in range(fours)]
 
     def multiply(self, k: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
-        """Add the products at one place along k."""
+        """Add the products at one index along k."""
         left, right = (
-            [value for first in self.places(side) for value in self.read_vector(self.shared[side], k, first)]
+            [value for first in self.quads(side) for value in self.read_vector(self.shared[side], k, first)]
             for side in (0, 1)
         )
         return [
@@ -278,12 +278,12 @@ class Contract:
         ]
 
     def add_product(self, a: mlir.Value, b: mlir.Value, total: mlir.Value) -> mlir.Value:
-        if isinstance(self.kind, mlir.IntegerType):
+        if isinstance(self.type, mlir.IntegerType):
             return emit.same_type("arith.addi", emit.same_type("arith.muli", a, b), total)
         return emit.same_type("math.fma", a, b, total)
 
     def finish(self, sums: list[mlir.Value], stores: Sequence[Store]) -> None:
-        """Store what is returned, computed from the sums."""
+        """Store the results, computed from the sums."""
         kernel, product = self.kernel, self.product
         wide = self.tile.wide
         for i, row in enumerate(self.each(0)):
@@ -297,35 +297,35 @@ class Contract:
                         self.in_grid, kernel.below(row, self.sizes[0]), kernel.below(part[-1], self.sizes[1])
                     ]  # fmt: skip
                     values = sums[first : first + len(part)]
-                    points = [product.place(self.batch, row, column) for column in part]
+                    points = [product.result_indices(self.batch, row, column) for column in part]
                     kernel.guarded(guards, partial(self.store, points, values, stores))
 
     def stores_together(self) -> bool:
-        """True if the thread's columns are fours of neighbours that end with the matrix."""
+        """True if the thread's columns are groups of four adjacent ones that end with the matrix."""
         return self.sizes[1] % VECTOR == 0
 
     def each(self, side: int) -> list[Form]:
         """The rows, or the columns, of the matrix that the thread computes."""
-        return [self.origin[side] + first + lane for first in self.places(side) for lane in range(VECTOR)]
+        return [self.origin[side] + first + lane for first in self.quads(side) for lane in range(VECTOR)]
 
     def store(self, points: Sequence[tuple[Form, ...]], values: Sequence[mlir.Value], stores: Sequence[Store]) -> None:
-        """Make sums known as elements of the product, and store what is computed from them."""
+        """Register sums as known elements of the product, and store the results computed from them."""
         if self.partial is not None:
-            parts = [place_of_part(self.product, self.part, point) for point in points]
+            parts = [offset_of_part(self.product, self.part, point) for point in points]
             self.kernel.store(self.partial, list(zip(parts, values, strict=True)))
             return
         for point, value in zip(points, values, strict=True):
             if not has_zero_init(self.product):
                 before = self.elements.get(self.product.op.operands[2], point)
-                name = "arith.addi" if isinstance(self.kind, mlir.IntegerType) else "arith.addf"
+                name = "arith.addi" if isinstance(self.type, mlir.IntegerType) else "arith.addf"
                 value = emit.same_type(name, value, before)
             self.elements.give(self.product.result, point, value)
         self.elements.reduced.add(self.product.op)
         for tensor, out in stores:
-            places = [place_of(tensor, self.product.result, point) for point in points]
+            positions = [read_indices(tensor, self.product.result, point) for point in points]
             found = [
-                (flat(place, tensor.type.shape), self.elements.get(tensor, place))
-                for place in places
-                if place is not None
+                (flat(indices, tensor.type.shape), self.elements.get(tensor, indices))
+                for indices in positions
+                if indices is not None
             ]
             self.kernel.store(out, found)

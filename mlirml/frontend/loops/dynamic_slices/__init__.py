@@ -1,1 +1,1 @@
-"""Slices whose lengths are known only when the program runs, and functions of them, as loops."""
+"""Slices of dynamic length, and functions of them, as loops."""

@@ -1,4 +1,4 @@
-"""NumPy's functions of parts of unknown lengths: sums and products as loops, functions of numbers for each element."""
+"""NumPy's functions of slices of dynamic length: sums and products as loops, elementwise functions by element."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, index_name
 from mlirml.frontend.loops.dynamic_slices.slices import (
-    Varying,
+    DynamicSlice,
     as_part,
     check_unchanged,
     combined,
@@ -34,14 +34,14 @@ _ELEMENTWISE = (np.where, np.clip, np.round, np.nan_to_num, np.real, np.imag, np
 
 
 def call_ufunc(trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
-    """A ufunc with such a part among its operands."""
-    x = next(x for x in (*inputs, *options.get("out", ())) if isinstance(x, Varying))
+    """A ufunc with a dynamic slice among its operands."""
+    x = next(x for x in (*inputs, *options.get("out", ())) if isinstance(x, DynamicSlice))
     if method == "reduce" and ufunc in _REDUCTIONS:
         return reduction(ufunc)(x, *inputs[1:], **{"axis": 0, **options})
     if method == "outer" and not options:
         return outer(trace, inputs[0], inputs[1], ufunc)
     out = options.pop("out", (None,))[0] if method == "__call__" else None
-    if isinstance(out, Varying) and not options and ufunc.nout == 1:
+    if isinstance(out, DynamicSlice) and not options and ufunc.nout == 1:
         store(out, call_ufunc(trace, ufunc, method, inputs, {}))
         return out
     if method != "__call__" or options or ufunc.nout != 1 or out is not None:
@@ -51,8 +51,8 @@ def call_ufunc(trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any]
     return combined(trace, lambda *xs: trace.call_ufunc(ufunc, "__call__", xs, {}), ufunc, inputs)
 
 
-def call_function(x: Varying, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    """A NumPy function with such a part among its arguments."""
+def call_function(x: DynamicSlice, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """A NumPy function with a dynamic slice among its arguments."""
     from mlirml.frontend.loops.dynamic_slices.statistics import STATISTICS
 
     trace = x._trace
@@ -61,7 +61,7 @@ def call_function(x: Varying, function: Callable[..., Any], args: Sequence[Any],
     if function in _OF_TRACE:
         return _OF_TRACE[function](trace, *args, **kwargs)
     known = _FUNCTIONS.get(function) or STATISTICS.get(function)
-    if known is None or not isinstance(args[0] if args else None, Varying):
+    if known is None or not isinstance(args[0] if args else None, DynamicSlice):
         raise refused(trace, x, f"`np.{function.__name__}`")
     return known(*args, **kwargs)
 
@@ -69,8 +69,8 @@ def call_function(x: Varying, function: Callable[..., Any], args: Sequence[Any],
 # Reductions.
 
 
-def reduced(x: Varying, axis: Any, keepdims: Any, start: Any, combine: Combine) -> Any:
-    """Elements along some axes as one; over all axes it is computed now."""
+def reduced(x: DynamicSlice, axis: Any, keepdims: Any, start: Any, combine: Combine) -> Any:
+    """Reduce along some axes; a reduction over all axes is emitted now."""
     given = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
     if any(not -x.ndim <= a < x.ndim for a in given):
         raise ShapeError(f"axis {axis} is out of bounds for an array of {x.ndim} dimension(s)")
@@ -78,8 +78,8 @@ def reduced(x: Varying, axis: Any, keepdims: Any, start: Any, combine: Combine) 
     kept = [d for d in range(x.ndim) if d not in axes]
     lengths = [x._shape[d] for d in axes]
 
-    def element(place: tuple[Number, ...]) -> Any:
-        own = dict(zip(kept, place))
+    def element(indices: tuple[Number, ...]) -> Any:
+        own = dict(zip(kept, indices))
         return fold(
             x._trace, lengths, start, lambda total, inner: combine(total, x._at(_merged(own, axes, inner, x.ndim)))
         )
@@ -89,15 +89,15 @@ def reduced(x: Varying, axis: Any, keepdims: Any, start: Any, combine: Combine) 
         found = element(())
         return found if keepdims is not True else x._trace.array([found]).reshape((1,) * x.ndim)
     sample = np.ones((1,) * len(kept), np.asarray(x._sample).dtype if start is None else _dtype_of(start))
-    result = Varying(x._trace, [x._shape[d] for d in kept], [x._most[d] for d in kept], sample, element, moved(x))
+    result = DynamicSlice(x._trace, [x._shape[d] for d in kept], [x._most[d] for d in kept], sample, element, moved(x))
     if keepdims is not True:
         return result
     return result[tuple(None if d in axes else slice(None) for d in range(x.ndim))]
 
 
 def _merged(own: dict[int, Number], axes: Sequence[int], inner: Sequence[Number], rank: int) -> list[Number]:
-    places = own | dict(zip(axes, inner))
-    return [places[d] for d in range(rank)]
+    indices_of_dims = own | dict(zip(axes, inner))
+    return [indices_of_dims[d] for d in range(rank)]
 
 
 def _dtype_of(start: Any) -> np.dtype:
@@ -105,15 +105,20 @@ def _dtype_of(start: Any) -> np.dtype:
 
 
 def number_of(trace: Trace, value: Any, dtype: np.dtype) -> Traced:
-    """A NumPy scalar of the program."""
+    """A number as a traced NumPy scalar."""
     return trace.known(np.asarray(value).astype(dtype), scalar=True)
 
 
 def reduction(ufunc: np.ufunc) -> Callable[..., Any]:
-    """`np.add.reduce`, which is `np.sum`, and its like."""
+    """`np.add.reduce`, which is `np.sum`, and the like."""
 
     def function(
-        x: Varying, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = None
+        x: DynamicSlice,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: Any = False,
+        initial: Any = None,
     ) -> Any:
         trace = x._trace
         given = None if initial is np._NoValue else initial
@@ -130,8 +135,8 @@ def reduction(ufunc: np.ufunc) -> Callable[..., Any]:
     return function
 
 
-def _check_some(x: Varying, ufunc: np.ufunc) -> None:
-    """There is no greatest of no elements."""
+def _check_some(x: DynamicSlice, ufunc: np.ufunc) -> None:
+    """Emit a check that there is an element, as an empty maximum has no value."""
     b, integers = x._trace.builder, x._trace.integers
     for length in x._shape:
         least, greatest = integers.limits(integers.of(length))
@@ -145,25 +150,25 @@ def _check_some(x: Varying, ufunc: np.ufunc) -> None:
             b.check(some, Check("ShapeError", message.replace("may be", "is")))
 
 
-def _least(kind: np.dtype) -> Any:
-    return -np.inf if kind.kind == "f" else False if kind.kind == "b" else np.iinfo(kind).min
+def _least(dtype: np.dtype) -> Any:
+    return -np.inf if dtype.kind == "f" else False if dtype.kind == "b" else np.iinfo(dtype).min
 
 
-def _greatest(kind: np.dtype) -> Any:
-    return np.inf if kind.kind == "f" else True if kind.kind == "b" else np.iinfo(kind).max
+def _greatest(dtype: np.dtype) -> Any:
+    return np.inf if dtype.kind == "f" else True if dtype.kind == "b" else np.iinfo(dtype).max
 
 
 _REDUCTIONS: dict[np.ufunc, Callable[[np.dtype], Any]] = {
-    np.add: lambda kind: 0,
-    np.multiply: lambda kind: 1,
+    np.add: lambda dtype: 0,
+    np.multiply: lambda dtype: 1,
     np.maximum: _least,
     np.minimum: _greatest,
-    np.logical_and: lambda kind: True,
-    np.logical_or: lambda kind: False,
+    np.logical_and: lambda dtype: True,
+    np.logical_or: lambda dtype: False,
 }
 
 
-def mean(x: Varying, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+def mean(x: DynamicSlice, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """`np.mean`."""
     kind = as_dtype(dtype) if dtype is not None else np.mean(np.asarray(x._sample)).dtype
     total = reduction(np.add)(x, axis, kind, out, keepdims)
@@ -175,15 +180,15 @@ def mean(x: Varying, axis: Any = None, dtype: Any = None, out: Any = None, keepd
     return total / count if isinstance(count, Traced) else total / kind.type(count)
 
 
-def axes_of(x: Varying, axis: Any) -> list[int]:
+def axes_of(x: DynamicSlice, axis: Any) -> list[int]:
     """The axes that an argument `axis` names."""
     return [a % x.ndim for a in (range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,))]
 
 
 def position(greatest: bool) -> Callable[..., Any]:
-    """`np.argmax` and `np.argmin`: the first of equal elements, and of those that are no numbers."""
+    """`np.argmax` and `np.argmin`: the first of equal elements; a NaN is extreme."""
 
-    def function(x: Varying, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+    def function(x: DynamicSlice, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
         trace = x._trace
         if x.ndim != 1 or out is not None or keepdims is True or axis not in (None, 0, -1):
             raise refused(trace, x, "the position in more than one dimension")
@@ -191,15 +196,17 @@ def position(greatest: bool) -> Callable[..., Any]:
         _check_some(x, np.maximum if greatest else np.minimum)
         hooks, ufunc = trace.hooks, np.greater if greatest else np.less
 
-        def step(total: Any, place: tuple[Number, ...]) -> Any:
+        def step(total: Any, indices: tuple[Number, ...]) -> Any:
             best, at = total
-            found = x._at(place)
+            found = x._at(indices)
             better = trace.call_operator(ufunc, (found, best))
             if x.dtype.kind == "f":
                 new, old = (trace.call_operator(np.not_equal, (v, v)) for v in (found, best))
                 better = hooks.and_(hooks.or_(better, lambda: new), lambda: hooks.not_(old))
-            better = hooks.or_(better, lambda: place[0] == 0)
-            return hooks.select(better, lambda: found, lambda: best), hooks.select(better, lambda: place[0], lambda: at)
+            better = hooks.or_(better, lambda: indices[0] == 0)
+            return hooks.select(better, lambda: found, lambda: best), hooks.select(
+                better, lambda: indices[0], lambda: at
+            )
 
         first = number_of(trace, 0, x.dtype), number_of(trace, 0, np.dtype(np.int64))
         return fold(trace, x._shape, first, step)[1].astype(np.int64)
@@ -214,14 +221,14 @@ def product(trace: Trace, one: Any, other: Any) -> Any:
     """`one @ other`."""
     a, b = as_part(trace, one), as_part(trace, other)
     if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2):
-        raise refused(trace, a if isinstance(one, Varying) else b, "a product of these")
+        raise refused(trace, a if isinstance(one, DynamicSlice) else b, "a product of these")
     with np.errstate(all="ignore"):
         kind = np.asarray(np.dot(np.asarray(a._sample), np.asarray(b._sample))).dtype
     length, _ = same_length(trace, (a._shape[-1], a._most[-1]), (b._shape[0], b._most[0]), (a, b))
     rows, columns = list(a._shape[:-1]), list(b._shape[1:])
 
-    def element(place: tuple[Number, ...]) -> Any:
-        row, column = place[: len(rows)], place[len(rows) :]
+    def element(indices: tuple[Number, ...]) -> Any:
+        row, column = indices[: len(rows)], indices[len(rows) :]
 
         def step(total: Any, inner: tuple[Number, ...]) -> Any:
             term = trace.call_operator(np.multiply, (a._at([*row, *inner]), b._at([*inner, *column])))
@@ -237,7 +244,7 @@ def product(trace: Trace, one: Any, other: Any) -> Any:
         return element(())
     most = [*a._most[:-1], *b._most[1:]]
     sample = np.ones((1,) * len(most), kind)
-    return Varying(trace, [*rows, *columns], most, sample, element, [*moved(a), *moved(b)])
+    return DynamicSlice(trace, [*rows, *columns], most, sample, element, [*moved(a), *moved(b)])
 
 
 def dot(trace: Trace, a: Any, b: Any, out: Any = None) -> Any:
@@ -253,11 +260,11 @@ def outer(trace: Trace, a: Any, b: Any, ufunc: np.ufunc = np.multiply) -> Any:
     """`np.outer` of vectors."""
     one, other = as_part(trace, a), as_part(trace, b)
     if one.ndim != 1 or other.ndim != 1:
-        raise refused(trace, one if isinstance(a, Varying) else other, "an outer product of these")
+        raise refused(trace, one if isinstance(a, DynamicSlice) else other, "an outer product of these")
     return operated(trace, ufunc, (one[:, None], other[None, :]))
 
 
-def norm(x: Varying, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
+def norm(x: DynamicSlice, ord: Any = None, axis: Any = None, keepdims: Any = False) -> Any:
     """`np.linalg.norm`, the Euclidean one."""
     if ord not in (None, 2) or (ord == 2 and x.ndim != 1):
         raise refused(x._trace, x, f"the norm {ord!r}")
@@ -270,21 +277,21 @@ def norm(x: Varying, ord: Any = None, axis: Any = None, keepdims: Any = False) -
 # New arrays.
 
 
-def copied(x: Varying, *_: Any, **__: Any) -> Varying:
+def copied(x: DynamicSlice, *_: Any, **__: Any) -> DynamicSlice:
     """`np.copy`."""
     return materialised(x)
 
 
-def astype(x: Varying, dtype: Any, **_: Any) -> Varying:
+def astype(x: DynamicSlice, dtype: Any, **_: Any) -> DynamicSlice:
     """`x.astype(dtype)`."""
     kind = as_dtype(dtype)
     return materialised(combined(x._trace, lambda y: y.astype(kind), lambda y: np.asarray(y).astype(kind), [x]))
 
 
-def filled(value: Any) -> Callable[..., Varying]:
-    """`np.zeros_like` and its like."""
+def filled(value: Any) -> Callable[..., DynamicSlice]:
+    """`np.zeros_like` and the like."""
 
-    def function(x: Varying, dtype: Any = None, *_: Any, **__: Any) -> Varying:
+    def function(x: DynamicSlice, dtype: Any = None, *_: Any, **__: Any) -> DynamicSlice:
         kind = x.dtype if dtype is None else as_dtype(dtype)
         array = x._trace.known(np.full(x._most, value, kind))
         return part(array, [Axis(0, 1, dim) for dim in range(x.ndim)], x._shape, x._most)
@@ -292,14 +299,14 @@ def filled(value: Any) -> Callable[..., Varying]:
     return function
 
 
-def full_like(x: Varying, fill_value: Any, dtype: Any = None) -> Varying:
+def full_like(x: DynamicSlice, fill_value: Any, dtype: Any = None) -> DynamicSlice:
     """`np.full_like`."""
     result = filled(0)(x, dtype)
     store(result, fill_value)
     return result
 
 
-def cumsum(x: Varying, axis: Any = None, dtype: Any = None, out: Any = None) -> Varying:
+def cumsum(x: DynamicSlice, axis: Any = None, dtype: Any = None, out: Any = None) -> DynamicSlice:
     """`np.cumsum` of a vector."""
     if x.ndim != 1 or out is not None:
         raise refused(x._trace, x, "a running sum in more than one dimension")
@@ -308,24 +315,24 @@ def cumsum(x: Varying, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     check_unchanged(x)
     result = filled(0)(x, kind)
 
-    def step(total: Any, place: tuple[Number, ...]) -> Any:
-        total = trace.call_operator(np.add, (total, x._at(place))).astype(kind)
-        result[place[0]] = total
+    def step(total: Any, indices: tuple[Number, ...]) -> Any:
+        total = trace.call_operator(np.add, (total, x._at(indices))).astype(kind)
+        result[indices[0]] = total
         return total
 
     fold(trace, x._shape, number_of(trace, 0, kind), step)
     return result
 
 
-def sort(x: Varying, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Varying:
-    """`np.sort` of a vector: sorted with what comes last behind its elements, up to the greatest length."""
+def sort(x: DynamicSlice, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> DynamicSlice:
+    """`np.sort` of a vector: padded to its greatest length with values that sort last."""
     if x.ndim != 1 or order is not None or axis not in (None, 0, -1):
         raise refused(x._trace, x, "`np.sort` in more than one dimension")
     return part(sorted_whole(x), [Axis(0, 1, 0)], x._shape, x._most)
 
 
-def sorted_whole(x: Varying) -> Traced:
-    """A vector of the greatest length, with the elements sorted, and what comes last in that order behind them."""
+def sorted_whole(x: DynamicSlice) -> Traced:
+    """A vector of the greatest length: the sorted elements, followed by padding that sorts last."""
     last = {"f": np.nan, "c": complex(np.nan, np.nan)}
     array = x._trace.known(
         np.full(x._most, last[x.dtype.kind] if x.dtype.kind in last else _greatest(x.dtype), x.dtype)
@@ -335,12 +342,12 @@ def sorted_whole(x: Varying) -> Traced:
     return ordered
 
 
-def sort_in_place(x: Varying, *args: Any, **kwargs: Any) -> None:
+def sort_in_place(x: DynamicSlice, *args: Any, **kwargs: Any) -> None:
     """`x.sort()`."""
     store(x, sort(x, *args, **kwargs))
 
 
-def transpose(x: Varying, axes: Any = None) -> Varying:
+def transpose(x: DynamicSlice, axes: Any = None) -> DynamicSlice:
     """`np.transpose`."""
     order = tuple(reversed(range(x.ndim))) if axes is None else tuple(a % x.ndim for a in axes)
     if sorted(order) != list(range(x.ndim)):
@@ -376,5 +383,5 @@ METHODS: dict[str, Callable[..., Any]] = {
 } | {"astype": astype, "dot": lambda x, other: dot(x._trace, x, other), "fill": store, "sort": sort_in_place}
 
 
-def _refuse_flip(x: Varying) -> Varying:
+def _refuse_flip(x: DynamicSlice) -> DynamicSlice:
     raise refused(x._trace, x, "`np.flip` in more than one dimension")

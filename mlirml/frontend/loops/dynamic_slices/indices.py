@@ -1,4 +1,4 @@
-"""Indices of parts of unknown lengths: numbers, slices with bounds of the program, `...` and None."""
+"""Indices of dynamic slices: numbers, slices with dynamic bounds, `...` and None."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
-from mlirml.frontend.loops.dynamic_indices import Axis, Number, held, index_name, slice_bound
-from mlirml.frontend.loops.dynamic_slices.slices import Varying, moved, part, refused, whole
+from mlirml.frontend.loops.dynamic_indices import Axis, Number, clamped, index_name, slice_bound
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, moved, part, refused, whole
 from mlirml.frontend.loops.dynamic_slices.windows import unknown_step
 from mlirml.frontend.tracing.array import Traced
 from mlirml.frontend.tracing.indexing import position
@@ -19,7 +19,7 @@ from mlirml.ir.text.builder import Check
 
 @dataclass(frozen=True)
 class Walk:
-    """What is taken along a dimension: from `start` on in steps, a number of items, or where `length` is None one."""
+    """The indices along a dimension: from `start` on with a step, `length` of them, or one if that is None."""
 
     start: Number
     step: int = 1
@@ -27,7 +27,7 @@ class Walk:
     most: int = 1
 
 
-def part_of_part(x: Varying, index: Any) -> Varying:
+def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
     """`x[index]`."""
     trace = x._trace
     items = list(index) if isinstance(index, tuple) else [index]
@@ -39,8 +39,8 @@ def part_of_part(x: Varying, index: Any) -> Varying:
         raise InvalidIndexError("an index can have only one ellipsis (`...`)")
     if not any(item is Ellipsis for item in items):
         items.append(Ellipsis)
-    place = next(number for number, item in enumerate(items) if item is Ellipsis)
-    items[place : place + 1] = [slice(None)] * (x.ndim - used)
+    indices = next(number for number, item in enumerate(items) if item is Ellipsis)
+    items[indices : indices + 1] = [slice(None)] * (x.ndim - used)
     walks: list[Walk] = []
     dims: list[int | None] = []  # of the result, for each of x
     shape: list[Number] = []
@@ -56,15 +56,15 @@ def part_of_part(x: Varying, index: Any) -> Varying:
         if walk.length is not None:
             shape.append(walk.length)
             most.append(walk.most)
-    if x._place is not None:
-        axes = [_under(axis, walks, dims) for axis in x._place.axes]
-        return part(x._place.base, axes, shape, most)
+    if x._location is not None:
+        axes = [_under(axis, walks, dims) for axis in x._location.axes]
+        return part(x._location.base, axes, shape, most)
 
     def element(found: tuple[Number, ...]) -> Any:
         return x._at([w.start if d is None else w.start + found[d] * w.step for w, d in zip(walks, dims)])
 
     sample = np.ones((1,) * len(shape), x.dtype)
-    return Varying(trace, shape, most, sample, element, moved(x))
+    return DynamicSlice(trace, shape, most, sample, element, moved(x))
 
 
 def _under(axis: Axis, walks: list[Walk], dims: list[int | None]) -> Axis:
@@ -75,7 +75,7 @@ def _under(axis: Axis, walks: list[Walk], dims: list[int | None]) -> Axis:
     return Axis(start, axis.step * walk.step, dims[axis.dim])
 
 
-def _walk(x: Varying, item: Any, dim: int) -> Walk:
+def _walk(x: DynamicSlice, item: Any, dim: int) -> Walk:
     trace, size = x._trace, x._shape[dim]
     if isinstance(item, slice):
         return sliced(trace, item, x._length(dim), x._most[dim])
@@ -86,12 +86,12 @@ def _walk(x: Varying, item: Any, dim: int) -> Walk:
         item = item if known is None else int(known)
     if not isinstance(item, Traced):
         try:
-            place = int(item.__index__())
+            indices = int(item.__index__())
         except (AttributeError, TypeError):
             raise refused(trace, x, f"an index by {item!r}") from None
         if isinstance(size, int):
-            return Walk(position(place, size, dim))
-        return Walk(_checked(trace, place + x._length(dim) if place < 0 else place, size))
+            return Walk(position(indices, size, dim))
+        return Walk(_checked(trace, indices + x._length(dim) if indices < 0 else indices, size))
     least, greatest = trace.integers.limits_of(item._read())
     if least is not None and least >= 0:
         return Walk(_checked(trace, item, size))
@@ -104,7 +104,7 @@ def _walk(x: Varying, item: Any, dim: int) -> Walk:
 
 
 def _checked(trace: Trace, number: Number, size: Number) -> Number:
-    """An index that is checked against a length known only when the program runs."""
+    """An index that is checked against a dynamic length."""
     b, integers = trace.builder, trace.integers
     forms = integers.of(number), integers.of(size)
     if not b.checked or isinstance(size, int) or None in forms:
@@ -134,7 +134,7 @@ def sliced(trace: Trace, item: slice, size: Number, most: int) -> Walk:
     low, high = (0, size) if step > 0 else (-1, size - 1)
     ends = []
     for bound, default in ((item.start, low if step > 0 else high), (item.stop, high if step > 0 else low)):
-        ends.append(default if bound is None else held(trace, _from_start(trace, bound, size), low, high))
+        ends.append(default if bound is None else clamped(trace, _from_start(trace, bound, size), low, high))
     start, stop = ends
     length = stop - start if step > 0 else start - stop
     if abs(step) != 1:
@@ -145,7 +145,7 @@ def sliced(trace: Trace, item: slice, size: Number, most: int) -> Walk:
 
 
 def _from_start(trace: Trace, bound: Any, size: Number) -> Number:
-    """A bound counted from the start."""
+    """A slice bound counted from the start."""
     if isinstance(bound, Traced):
         known = bound._known()
         if bound.shape or bound.dtype.kind not in "iu":
@@ -165,17 +165,17 @@ def _from_start(trace: Trace, bound: Any, size: Number) -> Number:
     return trace.hooks.select(bound < 0, lambda: bound + size, lambda: bound)
 
 
-def gathered(base: Traced, index: Varying) -> Varying:
-    """`base[index]` for an array of integers of which a length is known only when the program runs."""
+def gathered(base: Traced, index: DynamicSlice) -> DynamicSlice:
+    """`base[index]` for an array of integers of dynamic length."""
     if index.dtype.kind not in "iu" or not base.ndim:
         raise refused(base._trace, index, f"an index by {index._describe()}")
     count = index.ndim
 
     def element(found: tuple[Number, ...]) -> Any:
-        place = (index._at(found[:count]), *found[count:])
-        return base[place]
+        indices = (index._at(found[:count]), *found[count:])
+        return base[indices]
 
     rest = base.shape[1:]
     sample = np.ones((1,) * (count + len(rest)), base.dtype)
     reads = [*moved(index), *moved(whole(base))]
-    return Varying(base._trace, [*index._shape, *rest], [*index._most, *rest], sample, element, reads)
+    return DynamicSlice(base._trace, [*index._shape, *rest], [*index._most, *rest], sample, element, reads)

@@ -1,11 +1,11 @@
-"""Parts of arrays whose lengths are known only when the program runs: what is done with them becomes loops.
+"""Slices of dynamic length: operations on them become loops.
 
     a[i, k:] -= a[i, j] * a[j, k:]              for t in range(n - k):
                                                     a[i, k + t] -= a[i, j] * a[j, k + t]
 
-A slice is a place in an array, and what is computed of slices a rule for its elements, which is followed where they are
-stored or summed up. Where it gets a name first, or where a store would meet what it reads, an array is made of it that
-is as long as it can get.
+A slice is a location in an array, and an expression of slices a function from indices to elements, which is evaluated
+where they are stored or summed up. If it is assigned to a variable first, or if a store would overwrite elements that
+it reads, it is materialised in an array of its greatest length.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.frames import at_user_line, user_location
-from mlirml.frontend.loops.dynamic_indices import Axis, Number, Read, held, index_name, index_of
+from mlirml.frontend.loops.dynamic_indices import Axis, Number, Read, clamped, index_name, index_of
 from mlirml.frontend.loops.ranges import TracedRange
 from mlirml.frontend.tracing.array import Cell, Traced
 from mlirml.frontend.tracing.operators import install_operators
@@ -31,11 +31,11 @@ Element = Callable[[tuple[Number, ...]], Any]
 _HELP = "write a loop over the elements, or slices of one length, as in `x[i : i + 3]`"
 
 
-class Varying:
-    """An array of which some lengths are known only when the program runs.
+class DynamicSlice:
+    """An array with dynamic lengths.
 
-    `most` bounds the lengths, `sample` is an array with one element that tells the dtype. `place` is where it lies if
-    it is a part of an array.
+    `most` bounds the lengths, `sample` is an array with one element that has the dtype. `place` is the location of a
+    slice of an array.
     """
 
     __array_priority__ = 2000
@@ -50,12 +50,12 @@ class Varying:
         sample: Any,
         element: Element,
         reads: Sequence[Read],
-        place: Read | None = None,
+        indices: Read | None = None,
     ) -> None:
         self._trace, self._shape, self._most = trace, tuple(shape), tuple(most)
-        self._sample, self._element, self._reads, self._place = sample, element, tuple(reads), place
+        self._sample, self._element, self._reads, self._location = sample, element, tuple(reads), indices
 
-    # What a user asks of an array.
+    # Attributes of `numpy.ndarray`.
 
     @property
     def shape(self) -> tuple[Number, ...]:
@@ -79,16 +79,16 @@ class Varying:
         return math.prod(self.shape)
 
     @property
-    def T(self) -> Varying:
+    def T(self) -> DynamicSlice:
         """Dimensions reversed, a view."""
         return transposed(self, tuple(reversed(range(self.ndim))))
 
     def _length(self, dim: int) -> Number:
-        """A length, which is not negative."""
+        """A length, clamped to be non-negative."""
         length = self._shape[dim]
         if not isinstance(length, Traced):
             return length
-        return held(self._trace, length, 0, self._most[dim])
+        return clamped(self._trace, length, 0, self._most[dim])
 
     def _describe(self) -> str:
         shown = [str(n) if isinstance(n, int) else "?" for n in self._shape]
@@ -124,24 +124,24 @@ class Varying:
         raise self._refused(f"`.{name}`")
 
     def as_result(self, path: str) -> CaptureError:
-        """The error for a part in the result of the function."""
-        message = f"{path} is a slice whose length is known only when the program runs"
+        """The error for a dynamic slice in the result of the function."""
+        message = f"{path} is a slice whose length is known only at run time"
         return ShapeError(message, help="return the array and the length")
 
     def _refused(self, what: str, help_: str = _HELP) -> CaptureError:
-        """The error for what would need lengths that are known."""
+        """The error for operations that need static lengths."""
         return refused(self._trace, self, what, help_)
 
-    def _same_place(self, other: Any) -> bool:
-        if not isinstance(other, Varying) or self._place is None or other._place is None:
+    def _is_same_part(self, other: Any) -> bool:
+        if not isinstance(other, DynamicSlice) or self._location is None or other._location is None:
             return self is other
-        return self._place.same_place(other._place)
+        return self._location.is_same_part(other._location)
 
     # Elements.
 
-    def _at(self, place: Sequence[Number]) -> Any:
-        """An element, for numbers inside of the lengths."""
-        return self._element(tuple(place))
+    def _at(self, indices: Sequence[Number]) -> Any:
+        """The element at indices within the lengths."""
+        return self._element(tuple(indices))
 
     def __getitem__(self, index: Any) -> Any:
         from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
@@ -164,7 +164,7 @@ class Varying:
         store(self, value)
 
     def store_in_place(self, ufunc: np.ufunc, operand: Any) -> Any:
-        """`self += operand` and its like."""
+        """`self += operand` and the like."""
         return store_in_place(self, ufunc, operand)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
@@ -185,10 +185,10 @@ def _called(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return method(*args, **kwargs)
 
 
-def refused(trace: Trace, part: Varying, what: str, help_: str = _HELP) -> CaptureError:
-    """The error for what cannot be done with a part of unknown length: unrolled, the loops around would know it."""
+def refused(trace: Trace, part: DynamicSlice, what: str, help_: str = _HELP) -> CaptureError:
+    """The error for an unsupported operation on a dynamic slice; unrolling the enclosing loops would make it static."""
     error = UnsupportedSyntaxError(
-        f"the length of a slice is known only when the program runs, and {what} would need it",
+        f"the length of a slice is known only at run time, and {what} would need it",
         location=user_location(2),
         help=help_,
     )
@@ -198,67 +198,69 @@ def refused(trace: Trace, part: Varying, what: str, help_: str = _HELP) -> Captu
     return error
 
 
-# Rules for elements.
+# Functions from indices to elements.
 
 
-def as_part(trace: Trace, x: Any) -> Varying:
-    """Anything that stands in an expression, as a rule for its elements."""
-    if isinstance(x, Varying):
+def as_part(trace: Trace, x: Any) -> DynamicSlice:
+    """Any operand of an expression as a `DynamicSlice`."""
+    if isinstance(x, DynamicSlice):
         return x
     if not isinstance(x, Traced) and not np.isscalar(x):
         x = trace.array(x, copy=False)
     if not isinstance(x, Traced):
-        return Varying(trace, (), (), x, lambda place: x, ())
+        return DynamicSlice(trace, (), (), x, lambda indices: x, ())
     if not x.ndim:
         kind = {"b": True, "i": 1, "u": 1, "f": 1.0, "c": 1j}[x.dtype.kind] if x._is_weak() else x.dtype.type(1)
-        return Varying(trace, (), (), kind, lambda place: x, ())
+        return DynamicSlice(trace, (), (), kind, lambda indices: x, ())
     return whole(x)
 
 
-def whole(x: Traced) -> Varying:
-    """All of an array."""
+def whole(x: Traced) -> DynamicSlice:
+    """The whole of an array."""
     axes = tuple(Axis(0, 1, dim) for dim in range(x.ndim))
     return part(x, axes, x.shape, x.shape)
 
 
-def part(base: Traced, axes: Sequence[Axis], shape: Sequence[Number], most: Sequence[int]) -> Varying:
-    """A part of an array."""
+def part(base: Traced, axes: Sequence[Axis], shape: Sequence[Number], most: Sequence[int]) -> DynamicSlice:
+    """A slice of an array."""
     read = Read(base, tuple(axes), tuple(shape), base._cell.version)
 
-    def element(place: tuple[Number, ...]) -> Any:
-        return base[index_of(read, place)]
+    def element(indices: tuple[Number, ...]) -> Any:
+        return base[index_of(read, indices)]
 
     sample = np.ones((1,) * len(shape), base.dtype)
-    return Varying(base._trace, shape, most, sample, element, [read], read)
+    return DynamicSlice(base._trace, shape, most, sample, element, [read], read)
 
 
-def combined(trace: Trace, compute: Callable[..., Any], sample: Callable[..., Any], operands: Sequence[Any]) -> Varying:
-    """What `compute` gives of the elements of operands that are broadcast."""
+def combined(
+    trace: Trace, compute: Callable[..., Any], sample: Callable[..., Any], operands: Sequence[Any]
+) -> DynamicSlice:
+    """The result of `compute` on the elements of operands that are broadcast."""
     parts = [as_part(trace, x) for x in operands]
     shape, most = common_shape(trace, parts)
     with np.errstate(all="ignore"):
         found = sample(*(p._sample for p in parts))
 
-    def element(place: tuple[Number, ...]) -> Any:
-        return compute(*(stretched(p, place) for p in parts))
+    def element(indices: tuple[Number, ...]) -> Any:
+        return compute(*(stretched(p, indices) for p in parts))
 
     reads = [r if p.ndim == len(shape) else replace(r, aligned=False) for p in parts for r in reads_of(p)]
-    return Varying(trace, shape, most, np.asarray(found).reshape((1,) * len(shape)), element, reads)
+    return DynamicSlice(trace, shape, most, np.asarray(found).reshape((1,) * len(shape)), element, reads)
 
 
-def stretched(p: Varying, place: Sequence[Number]) -> Any:
-    """The element of an operand that belongs to a place of what it is broadcast to."""
-    own = list(place)[len(place) - p.ndim :]
+def stretched(p: DynamicSlice, indices: Sequence[Number]) -> Any:
+    """The element of an operand at indices of the shape that it is broadcast to."""
+    own = list(indices)[len(indices) - p.ndim :]
     return p._at([0 if is_one(n) else k for n, k in zip(p._shape, own)])
 
 
 def is_one(length: Number) -> bool:
-    """True if a length is known to be 1, so that it may be stretched."""
+    """True if a length is known to be 1, so that it may be broadcast."""
     return isinstance(length, int) and length == 1
 
 
-def common_shape(trace: Trace, parts: Sequence[Varying]) -> tuple[tuple[Number, ...], tuple[int, ...]]:
-    """The shape that parts are broadcast to, and the limits of it. A length that is not known is not stretched."""
+def common_shape(trace: Trace, parts: Sequence[DynamicSlice]) -> tuple[tuple[Number, ...], tuple[int, ...]]:
+    """The broadcast shape, and its limits. A dynamic length is not broadcast."""
     rank = max(p.ndim for p in parts)
     shape: list[Number] = []
     most: list[int] = []
@@ -275,9 +277,9 @@ def common_shape(trace: Trace, parts: Sequence[Varying]) -> tuple[tuple[Number, 
 
 
 def same_length(
-    trace: Trace, one: tuple[Number, int], other: tuple[Number, int], parts: Sequence[Varying]
+    trace: Trace, one: tuple[Number, int], other: tuple[Number, int], parts: Sequence[DynamicSlice]
 ) -> tuple[Number, int]:
-    """A length that two parts have in common; compared when the program runs where it cannot be told."""
+    """The common length of two slices; compared at run time if it is unknown."""
     b, integers = trace.builder, trace.integers
     forms = integers.of(one[0]), integers.of(other[0])
     most = min(one[1], other[1])
@@ -285,7 +287,7 @@ def same_length(
     if difference.terms:
         if b.checked:
             # A slice that ends before it begins is as empty as any other one.
-            names = [index_name(trace, held(trace, length, 0, limit)) for length, limit in (one, other)]
+            names = [index_name(trace, clamped(trace, length, 0, limit)) for length, limit in (one, other)]
             equal = b.named(f"arith.cmpi eq, {names[0]}, {names[1]} : index")
             b.check(equal, Check("ShapeError", "slices of different lengths are combined"))
         return (one[0] if isinstance(one[0], Traced) else other[0]), most
@@ -298,31 +300,31 @@ def same_length(
     return (one[0] if type(one[0]) is int else other[0]), most
 
 
-def transposed(x: Varying, order: Sequence[int]) -> Varying:
+def transposed(x: DynamicSlice, order: Sequence[int]) -> DynamicSlice:
     """Dimension d of the result is dimension `order[d]` of `x`."""
     back = [list(order).index(d) for d in range(x.ndim)]
-    if x._place is not None:
-        axes = [Axis(a.start, a.step, None if a.dim is None else back[a.dim]) for a in x._place.axes]
-        return part(x._place.base, axes, [x._shape[d] for d in order], [x._most[d] for d in order])
-    return Varying(
+    if x._location is not None:
+        axes = [Axis(a.start, a.step, None if a.dim is None else back[a.dim]) for a in x._location.axes]
+        return part(x._location.base, axes, [x._shape[d] for d in order], [x._most[d] for d in order])
+    return DynamicSlice(
         x._trace,
         [x._shape[d] for d in order],
         [x._most[d] for d in order],
         x._sample,
-        lambda place: x._at([place[back[d]] for d in range(x.ndim)]),
+        lambda indices: x._at([indices[back[d]] for d in range(x.ndim)]),
         moved(x),
     )
 
 
-def reads_of(x: Varying) -> list[Read]:
-    """What is read to compute elements: a part is read as it is now, what was computed of parts as they were then."""
-    if x._place is None:
+def reads_of(x: DynamicSlice) -> list[Read]:
+    """The reads of an expression: a slice is read as it is now, an expression of slices as they were then."""
+    if x._location is None:
         return list(x._reads)
     return [replace(r, version=r.base._cell.version) for r in x._reads]
 
 
-def moved(x: Varying) -> list[Read]:
-    """What is read by elements at other places."""
+def moved(x: DynamicSlice) -> list[Read]:
+    """The reads of an expression, none of them aligned."""
     return [replace(r, aligned=False) for r in reads_of(x)]
 
 
@@ -330,51 +332,51 @@ def moved(x: Varying) -> list[Read]:
 
 
 def over(trace: Trace, length: Number, total: Any, body: Callable[[Any, Number], Any]) -> Any:
-    """`body(total, number)` for each number below a length, which gives the next total."""
+    """`body(total, number)`, which returns the next total, for each number below a length."""
 
-    def round_(number: Number) -> None:
+    def iteration(number: Number) -> None:
         nonlocal total
         total = body(total, number)
 
     own = ("total",)
-    trace.hooks.for_(_rounds(length), round_, own, own, own, (), "", "", False)
+    trace.hooks.for_(_iterable(length), iteration, own, own, own, (), "", "", False)
     return total
 
 
 def fold(trace: Trace, lengths: Sequence[Number], total: Any, body: Callable[[Any, tuple[Number, ...]], Any]) -> Any:
-    """The same for all places in a box."""
+    """`over` for all indices of a box."""
 
-    def level(total: Any, place: tuple[Number, ...]) -> Any:
-        if len(place) == len(lengths):
-            return body(total, place)
-        return over(trace, lengths[len(place)], total, lambda inner, number: level(inner, (*place, number)))
+    def level(total: Any, indices: tuple[Number, ...]) -> Any:
+        if len(indices) == len(lengths):
+            return body(total, indices)
+        return over(trace, lengths[len(indices)], total, lambda inner, number: level(inner, (*indices, number)))
 
     return level(total, ())
 
 
-def _rounds(length: Number) -> Any:
+def _iterable(length: Number) -> Any:
     return TracedRange(0, length, 1) if isinstance(length, Traced) else range(length)
 
 
-def check_unchanged(x: Varying) -> None:
-    """Refuse what was computed of elements that have been stored over since."""
-    if x._place is None and any(r.version != r.base._cell.version for r in x._reads):
+def check_unchanged(x: DynamicSlice) -> None:
+    """Refuse an expression of elements that have been overwritten since."""
+    if x._location is None and any(r.version != r.base._cell.version for r in x._reads):
         raise CaptureError(
             "an array that a slice of changing length is taken of has been stored into since",
             help="give what is computed of the slice a name of its own, or take a `.copy()`",
         )
 
 
-def store(target: Varying, value: Any) -> None:
+def store(target: DynamicSlice, value: Any) -> None:
     """`target[...] = value`."""
-    trace, place = target._trace, target._place
-    if place is None:
+    trace, indices = target._trace, target._location
+    if indices is None:
         raise CaptureError(
             "a store into what was computed of a slice of changing length",
             help="give it a name first, and store into that",
         )
     given = as_part(trace, value)
-    if given._place is not None and given._place.same_place(place):
+    if given._location is not None and given._location.is_same_part(indices):
         return
     while given.ndim > target.ndim and is_one(given._shape[0]):
         given = given[0]
@@ -383,26 +385,26 @@ def store(target: Varying, value: Any) -> None:
     if given.ndim > target.ndim or any(is_one(n) and not is_one(m) for m, n in alike):
         raise ShapeError(f"assignment: {given._describe()} does not broadcast to {target._describe()}")
     check_unchanged(given)
-    if not all((r.aligned and r.same_place(place)) or r.is_apart(place) for r in given._reads):
+    if not all((r.aligned and r.is_same_part(indices)) or r.is_apart(indices) for r in given._reads):
         given = materialised(given)
-    base, lengths = place.base, target._shape
+    base, lengths = indices.base, target._shape
 
     def level(found: tuple[Number, ...]) -> None:
         if len(found) == len(lengths):
-            base[index_of(place, found)] = stretched(given, found)
+            base[index_of(indices, found)] = stretched(given, found)
             return
 
-        def round_(number: Number) -> None:
+        def iteration(number: Number) -> None:
             base  # noqa: B018  (the loop stores into it)
             level((*found, number))
 
-        trace.hooks.for_(_rounds(lengths[len(found)]), round_, (), (), (), ("base",), "", "", False)
+        trace.hooks.for_(_iterable(lengths[len(found)]), iteration, (), (), (), ("base",), "", "", False)
 
     level(())
 
 
-def materialised(x: Varying) -> Varying:
-    """An array of its own, as long as it can get, of which a part is filled."""
+def materialised(x: DynamicSlice) -> DynamicSlice:
+    """A new array of the greatest length, of which a slice is filled."""
     trace = x._trace
     check_unchanged(x)
     out = Traced(trace, Cell(trace.builder.empty(x._most, x.dtype), owned=True))
@@ -412,18 +414,18 @@ def materialised(x: Varying) -> Varying:
 
 
 def named(value: Any) -> Any:
-    """What a variable gets: an array where it would be a rule for the elements of one."""
-    if isinstance(value, Varying):
-        return value if value._place is not None else materialised(value)
-    if type(value) in (tuple, list) and any(isinstance(x, Varying) for x in value):
+    """The value that a variable gets in an assignment: an expression is materialised."""
+    if isinstance(value, DynamicSlice):
+        return value if value._location is not None else materialised(value)
+    if type(value) in (tuple, list) and any(isinstance(x, DynamicSlice) for x in value):
         return type(value)(map(named, value))
     return value
 
 
-def store_in_place(target: Varying, ufunc: np.ufunc, operand: Any) -> Any:
-    """`target += operand` and its like."""
+def store_in_place(target: DynamicSlice, ufunc: np.ufunc, operand: Any) -> Any:
+    """`target += operand` and the like."""
     new = operated(target._trace, ufunc, (target, operand))
-    if target._place is None:
+    if target._location is None:
         return new
     if not np.can_cast(new.dtype, target.dtype, "same_kind"):
         raise DTypeError(
@@ -434,7 +436,7 @@ def store_in_place(target: Varying, ufunc: np.ufunc, operand: Any) -> Any:
     return target
 
 
-def operated(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> Varying:
+def operated(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> DynamicSlice:
     """A Python operator."""
     if ufunc is np.matmul:
         from mlirml.frontend.loops.dynamic_slices.functions import product
@@ -444,7 +446,7 @@ def operated(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> Varying:
 
 
 install_operators(
-    Varying,
+    DynamicSlice,
     lambda self, ufunc, operands: _called(operated, self._trace, ufunc, operands),
     lambda self, ufunc, other: _called(store_in_place, self, ufunc, other),
 )

@@ -1,4 +1,4 @@
-"""NumPy's statistics of parts of unknown lengths: variances, medians, ranges and counts."""
+"""NumPy's statistics of slices of dynamic length: variances, medians, ranges and counts."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import numpy as np
 
 from mlirml.frontend.loops.dynamic_slices.functions import METHODS as FEWER
 from mlirml.frontend.loops.dynamic_slices.functions import axes_of, mean, number_of, reduction, sorted_whole
-from mlirml.frontend.loops.dynamic_slices.slices import Varying, combined, operated, refused
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, combined, operated, refused
 from mlirml.frontend.tracing.array import Traced
 
 
 def var(
-    x: Varying,
+    x: DynamicSlice,
     axis: Any = None,
     dtype: Any = None,
     out: Any = None,
@@ -46,24 +46,26 @@ def _as_float(count: Any, dtype: np.dtype) -> Any:
     return count.astype(dtype) if isinstance(count, Traced) else dtype.type(count)
 
 
-def std(x: Varying, *args: Any, **kwargs: Any) -> Any:
+def std(x: DynamicSlice, *args: Any, **kwargs: Any) -> Any:
     """`np.std`."""
     return np.sqrt(var(x, *args, **kwargs))
 
 
-def ptp(x: Varying, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
+def ptp(x: DynamicSlice, axis: Any = None, out: Any = None, keepdims: Any = False) -> Any:
     """`np.ptp`."""
     return reduction(np.maximum)(x, axis, None, out, keepdims) - reduction(np.minimum)(x, axis, None, out, keepdims)
 
 
-def count_nonzero(x: Varying, axis: Any = None, *, keepdims: Any = False) -> Any:
+def count_nonzero(x: DynamicSlice, axis: Any = None, *, keepdims: Any = False) -> Any:
     """`np.count_nonzero`."""
     trace = x._trace
     found = combined(trace, lambda y: trace.call_operator(np.not_equal, (y, 0)), lambda y: np.not_equal(y, 0), [x])
     return reduction(np.add)(found, axis, np.dtype(np.int64), keepdims=keepdims)
 
 
-def median(x: Varying, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False) -> Any:
+def median(
+    x: DynamicSlice, axis: Any = None, out: Any = None, overwrite_input: Any = False, keepdims: Any = False
+) -> Any:
     """`np.median` of a vector: the middle of its elements when they are sorted, NaN if one is NaN or there are none."""
     trace = x._trace
     if x.ndim != 1 or axis not in (None, 0, -1) or out is not None or keepdims or x.dtype.kind not in "biuf":
@@ -71,9 +73,9 @@ def median(x: Varying, axis: Any = None, out: Any = None, overwrite_input: Any =
     kind = np.median(np.asarray(x._sample)).dtype
     ordered, count, hooks = sorted_whole(x), x._length(0), trace.hooks
 
-    def at(place: Any) -> Any:
-        inside = trace.call_ufunc(np.maximum, "__call__", (place, 0), {})
-        return ordered[inside].astype(kind)
+    def at(indices: Any) -> Any:
+        clamped = trace.call_ufunc(np.maximum, "__call__", (indices, 0), {})
+        return ordered[clamped].astype(kind)
 
     low, high, last = at((count - 1) // 2), at(count // 2 - (count == 0)), at(count - 1)
     middle = hooks.select(count % 2 == 1, lambda: low, lambda: (low + high) / kind.type(2))

@@ -1,4 +1,4 @@
-"""Indices of loops: numbers of the program and slices that begin at them, as one window of the array."""
+"""Indices in loops: dynamic numbers, and slices with dynamic starts, as one dynamic slice of static size."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | No
     if len(items) - rests > len(shape) or rests > 1:
         return None
     given = list(items) if rests else [*items, Ellipsis]
-    place = next(i for i, item in enumerate(given) if item is Ellipsis)
-    given[place : place + 1] = [slice(None)] * (len(shape) - len(items) + rests)
+    indices = next(i for i, item in enumerate(given) if item is Ellipsis)
+    given[indices : indices + 1] = [slice(None)] * (len(shape) - len(items) + rests)
     parts: list[_Part] = []
     drop: list[int] = []
     for axis, (item, size) in enumerate(zip(given, shape)):
@@ -89,7 +89,7 @@ def _part(trace: Trace, item: Any, size: int, axis: int) -> _Part | None:
 
 
 def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
-    """A slice that begins at a number of the program, and has a length that is known."""
+    """A slice with a dynamic start and a static length."""
     integers = trace.integers
     step = 1 if item.step is None else item.step
     if isinstance(step, Traced):
@@ -108,7 +108,7 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
         forms.append(_from_start(trace, form, size))
     length = forms[1] - forms[0]
     if length.terms or step < 0:
-        raise UnknownLengthError("the length of a slice differs from round to round")
+        raise UnknownLengthError("the length of a slice differs between iterations")
     count = len(range(0, length.constant, step))
     start = bounds[0]
     if not isinstance(start, Traced):
@@ -123,9 +123,9 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
 
 
 def unknown_step(trace: Trace, step: Traced) -> UnsupportedSyntaxError:
-    """The error for a step that may differ from round to round."""
+    """The error for a step that may differ between iterations."""
     error = UnsupportedSyntaxError(
-        "the step of a slice is known only when the program runs",
+        "the step of a slice is known only at run time",
         help="write a loop over the elements, `for j in range(start, stop, step)`",
     )
     error.roots = trace.integers.roots(step)
@@ -139,11 +139,11 @@ def _from_start(trace: Trace, form: Linear, size: int) -> Linear:
         return form
     if greatest is not None and greatest < 0:
         return form + Linear(size)
-    raise UnknownLengthError("a bound of a slice may be negative in one round and not in another")
+    raise UnknownLengthError("a bound of a slice may be negative in one iteration and not in another")
 
 
 def _checked(trace: Trace, start: Traced, name: str, length: int, size: int) -> str:
-    """The start of a slice that is checked, and inside in any case, since a program goes on after a failed check."""
+    """The start of a slice, checked, and clamped, since a program goes on after a failed check."""
     b = trace.builder
     _, greatest = trace.integers.limits(trace.integers.of(start))
     if greatest is not None and greatest + length <= size:
@@ -151,7 +151,7 @@ def _checked(trace: Trace, start: Traced, name: str, length: int, size: int) -> 
     if length > size:
         raise IndexOutOfBoundsError(f"a slice of length {length} of an axis of size {size}")
     limit = b.index(size - length)
-    inside = b.named(f"arith.cmpi sle, {name}, {limit} : index")
+    in_bounds = b.named(f"arith.cmpi sle, {name}, {limit} : index")
     message = f"a slice of length {length} goes beyond the end of an axis of size {size}"
-    b.check(inside, Check("IndexOutOfBoundsError", message))
+    b.check(in_bounds, Check("IndexOutOfBoundsError", message))
     return b.named(f"arith.minsi {name}, {limit} : index")

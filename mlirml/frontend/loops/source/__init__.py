@@ -1,1 +1,1 @@
-"""The source of a function as a syntax tree, and its rewriting: jumps, live variables, calls of the hooks."""
+"""Source analysis and rewriting of functions: syntax trees, jumps, live variables, calls of the hooks."""

@@ -24,7 +24,7 @@ _NONE: Names = frozenset()
 
 
 def always_assigned(statements: Sequence[ast.stmt]) -> Names:
-    """The names that statements assign on every way to their end; none where no way leads there."""
+    """The names that statements assign on every path to their end; none if no path leads there."""
     return _always_assigned(statements) or _NONE
 
 
@@ -45,7 +45,7 @@ def _always_assigned(statements: Sequence[ast.stmt]) -> Names | None:
 
 @dataclass(frozen=True)
 class _Targets:
-    """What is live where jumps lead to."""
+    """The live names at the targets of jumps."""
 
     stop: Names = _NONE
     skip: Names = _NONE

@@ -23,7 +23,7 @@ class Source:
 
 
 def source_of(function: types.FunctionType) -> Source | None:
-    """The definition of a function, or None where there is no source to read: of `exec`, or at a prompt."""
+    """The definition of a function, or None if its source cannot be read: of `exec`, or at a prompt."""
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines = linecache.getlines(code.co_filename, function.__globals__)[code.co_firstlineno - 1 :]
@@ -39,10 +39,10 @@ def source_of(function: types.FunctionType) -> Source | None:
 
 
 def _length(lines: list[str], code: types.CodeType) -> int:
-    """How many lines a `def` has: up to its last one with code, and those after it that are indented more.
+    """The number of lines of a `def`: up to its last one with code, and those after it that are indented more.
 
-    To ask the tokenizer, as `inspect` does, takes longer than to parse the function. Where this ends inside of a last
-    string or bracket, the lines cannot be parsed.
+    The tokenizer, which `inspect` uses, takes longer than parsing the function. If the last line is inside of a string
+    or bracket, the lines cannot be parsed.
     """
     length = max(_numbers(code)) - code.co_firstlineno + 1
     indent = _indent(lines[0])

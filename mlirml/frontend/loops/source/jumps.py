@@ -1,4 +1,4 @@
-"""`break`, `continue` and `return` inside of loops and branches as flags, so that every block runs to its end.
+"""`break`, `continue` and `return` in loops and branches lowered to flags, so that every block runs to its end.
 
     for i in range(n):                   stop = False
         if a[i] < 0:                     for i in range(n):      # while not stop
@@ -11,7 +11,7 @@ A branch that always jumps takes no flag for what follows it: that goes into the
 with a dot, so that no user's name is one of them.
 
 What an `if` assigns wherever it does not jump has a value in what follows it, though not after each of its branches:
-such an `if` gets `fills`, the names of this kind that nothing else reads.
+such an `if` gets `fills`, those of these names that nothing else reads.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RETURNED = ".returned"
 
 @dataclass
 class _Loop:
-    """A loop around a statement: its number, and which flags its body turned out to need."""
+    """A loop around a statement: its index, and the flags that its body needs."""
 
     number: int
     stops: bool = False
@@ -48,14 +48,14 @@ class _Loop:
 
 @dataclass
 class _Block:
-    """Statements that run to their end, and whether they jump: never, on some ways through, or on all."""
+    """Lowered statements, and whether they jump: never, on some paths, or on all."""
 
     body: list[ast.stmt] = field(default_factory=list)
     jumps: str = "never"
 
 
 def without_jumps(function: ast.FunctionDef) -> list[ast.stmt]:
-    """The body of a function with flags in place of jumps, and one `return` at its end."""
+    """The body of a function with flags instead of jumps, and one `return` at its end."""
     return _Jumps(function).lowered()
 
 
@@ -87,7 +87,7 @@ class _Jumps:
         return found
 
     def block(self, statements: list[ast.stmt], loop: _Loop | None) -> _Block:
-        """Statements in a loop, or in none."""
+        """Lower statements in a loop, or in none."""
         found = _Block()
         for number, statement in enumerate(statements):
             rest = statements[number + 1 :]
@@ -107,7 +107,7 @@ class _Jumps:
         return found
 
     def jump(self, statement: ast.stmt, loop: _Loop | None) -> list[ast.stmt]:
-        """The flags that a jump sets."""
+        """The assignments of flags that lower a jump."""
         if isinstance(statement, ast.Return):
             if self.trivial:
                 return [statement]
@@ -132,7 +132,7 @@ class _Jumps:
         return [_set(loop.stop, True, statement), _set(loop.skip, True, statement)]
 
     def branch(self, found: _Block, node: ast.If, rest: list[ast.stmt], loop: _Loop | None) -> bool:
-        """An `if`, and what follows it as far as that has to move into it; whether that is all."""
+        """Lower an `if`, and the statements after it as far as they must move into it; True if those are all."""
         then, other = self.block(node.body, loop), self.block(node.orelse, loop)
         if then.jumps == other.jumps == "never":
             lowered = self.assigning(_at(ast.If(node.test, then.body, other.body), node), [node])
@@ -164,7 +164,7 @@ class _Jumps:
         return True
 
     def guard(self, found: _Block, rest: list[ast.stmt], loop: _Loop | None, node: ast.stmt) -> None:
-        """The statements after one that may have jumped."""
+        """Guard the statements after one that may have jumped."""
         more = self.block(rest, loop)
         found.jumps = "always" if more.jumps == "always" else "sometimes"
         if not more.body:
@@ -178,12 +178,14 @@ class _Jumps:
         found.body.append(self.assigning(_at(ast.If(_not(flag, node), more.body, []), node), rest))
 
     def assigning(self, lowered: ast.If, statements: list[ast.stmt]) -> ast.If:
-        """The `if` that these statements became, with the names that they assign, and what is live before them."""
+        """The lowered `if`, annotated with the names that the statements assign, and those live before them."""
         lowered.assigns, lowered.before = always_assigned(statements), self.live.before.get(statements[0], frozenset())  # type: ignore[attr-defined]
         return lowered
 
     def loop(self, found: _Block, node: ast.For | ast.While, rest: list[ast.stmt], outer: _Loop | None) -> bool:
-        """A loop with its flags, and what follows it as far as that has to be guarded; whether that is all."""
+        """Lower a loop with its flags, and the statements after it as far as they must be guarded; True if those are
+        all.
+        """
         self.loops += 1
         inner = _Loop(self.loops)
         returns = any(isinstance(s, ast.Return) for s in _own_statements(node.body))
@@ -217,12 +219,12 @@ class _Jumps:
         if not returns:
             return False
         if outer is not None:
-            # What was returned in the inner loop ends this one too.
+            # A `return` in the inner loop ends this one too.
             self.flagged = True
             stop = [_set(outer.stop, True, node), _set(outer.skip, True, node)]
             outer.stops = outer.skips = True
             found.body.append(_at(ast.If(_at(ast.Name(RETURNED, ast.Load()), node), stop, []), node))
-        if is_endless(node):  # what follows it is not reached
+        if is_endless(node):  # the statements after it are unreachable
             found.jumps = "always"
         else:
             self.guard(found, rest, outer, node)
@@ -247,7 +249,7 @@ def _is_loop(node: ast.stmt) -> bool:
 
 
 def _own_statements(statements: list[ast.stmt]) -> list[ast.stmt]:
-    """The statements in these and in what they hold, without those of functions among them."""
+    """The statements and their nested ones, without those of nested functions."""
     found = []
     for statement in statements:
         found.append(statement)
@@ -268,14 +270,14 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _at(node: _Node, place: ast.AST) -> _Node:
-    return ast.copy_location(node, place)
+def _at(node: _Node, origin: ast.AST) -> _Node:
+    return ast.copy_location(node, origin)
 
 
-def _set(flag: str, value: bool, place: ast.AST) -> ast.stmt:
-    target = _at(ast.Name(flag, ast.Store()), place)
-    return _at(ast.Assign([target], _at(ast.Constant(value), place)), place)
+def _set(flag: str, value: bool, origin: ast.AST) -> ast.stmt:
+    target = _at(ast.Name(flag, ast.Store()), origin)
+    return _at(ast.Assign([target], _at(ast.Constant(value), origin)), origin)
 
 
-def _not(flag: str, place: ast.AST) -> ast.expr:
-    return _at(ast.UnaryOp(ast.Not(), _at(ast.Name(flag, ast.Load()), place)), place)
+def _not(flag: str, origin: ast.AST) -> ast.expr:
+    return _at(ast.UnaryOp(ast.Not(), _at(ast.Name(flag, ast.Load()), origin)), origin)

@@ -1,9 +1,9 @@
-"""Which local variables loops and branches have to pass on: what is read later, before it is assigned again.
+"""Liveness analysis of local variables: names that are read later, before they are assigned.
 
-Statements without jumps are read backwards. A `for` and a `while` get the attributes `head`, the names that a round may
-read from the one before, and `after`, those that may be read behind the loop; an `if` gets `after`. Of these, the
-attribute `fills` of an `if` has those that are read only where it has assigned them (`jumps.py`), and `before` what was
-live before it in the user's statements.
+Statements without jumps are visited backwards. A `for` and a `while` get the attributes `head`, the names that an
+iteration may read from the previous one, and `after`, those that may be read after the loop; an `if` gets `after`. Of
+these, the attribute `fills` of an `if` has those that are read only where it has assigned them (`jumps.py`), and
+`before` those live before it in the user's statements.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def annotate(body: list[ast.stmt]) -> None:
-    """Note at each loop and branch which names are live."""
+    """Annotate each loop and branch with its live names."""
     held = read_by_functions(body)
     _Liveness(held).block(body, held)
 
 
 def read_by_functions(body: Iterable[ast.AST]) -> Names:
-    """The names that functions among statements read, whenever they are called."""
+    """The names that functions among statements read at any time."""
     return frozenset(name for node in _functions(body) for name in loaded(node))
 
 
@@ -90,9 +90,9 @@ def stored(nodes: Iterable[ast.AST]) -> Names:
 
 
 def renewed(body: Sequence[ast.stmt]) -> Names:
-    """The names that an iteration leaves with the result of an operation: an array among them is a new one each time.
+    """The names whose values, at the end of an iteration, are results of operations: an array among them is a new one.
 
-    Those are counted to them that it gives the value of such a name.
+    Names that are assigned such a name are included.
     """
     last: dict[str, ast.expr] = {}
     count: Counter[str] = Counter()
@@ -123,7 +123,7 @@ def appended(root: ast.AST) -> Names:
 
 
 def indexed(root: ast.AST) -> Names:
-    """The names of what has an index that is not written as a number, or may be given one elsewhere."""
+    """The names that are indexed by anything but a literal number, or are passed on."""
     found = set()
     for node in ast.walk(root):
         if isinstance(node, ast.Subscript) and not isinstance(node.slice, (ast.Constant, ast.Tuple)):
@@ -136,7 +136,7 @@ def indexed(root: ast.AST) -> Names:
 
 
 def with_aliases(root: ast.AST, names: Names) -> Names:
-    """Names with those that are assigned to them, or that they are assigned to."""
+    """The names, with those that are assigned to or from them."""
     pairs = [
         (target.id, node.value.id)
         for node in ast.walk(root)
@@ -152,7 +152,7 @@ def with_aliases(root: ast.AST, names: Names) -> Names:
 
 
 def given(root: ast.AST) -> Names:
-    """The names that a statement gives to functions."""
+    """The names that a statement passes to functions."""
     calls = [node for node in ast.walk(root) if isinstance(node, ast.Call)]
     return frozenset(a.id for call in calls for a in call.args if isinstance(a, ast.Name))
 
@@ -167,11 +167,11 @@ def _functions(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 
 class _Liveness:
     def __init__(self, held: Names) -> None:
-        self.held = held  # what functions read, whenever they are called
-        self.own: dict[ast.AST, Names] = {}  # what a round of a loop reads before it assigns it
+        self.held = held  # names that functions read at any time
+        self.own: dict[ast.AST, Names] = {}  # names that an iteration of a loop reads before it assigns them
 
     def block(self, body: list[ast.stmt], after: Names) -> Names:
-        """The names that are live in front of statements."""
+        """The names that are live before statements."""
         for statement in reversed(body):
             after = self.statement(statement, after)
         return after
@@ -195,8 +195,9 @@ class _Liveness:
         return (after - (assigned([node]) - self.held)) | read
 
     def _loop(self, node: ast.For | ast.While, after: Names, before: Callable[[Names], Names]) -> Names:
-        # What is live in front of a round is its own reads, and what is live behind it but not assigned: reads of the
-        # next round are among the former, so nothing is found by going around again. Inner loops are read once each.
+        # The names live before an iteration are those that it reads, and those live after it that it does not assign:
+        # reads of the next iteration are among the former, so that no fixed-point iteration is needed. Inner loops are
+        # visited once each.
         if node not in self.own:
             self.own[node] = before(frozenset())
         head = after | self.held | self.own[node]
@@ -204,7 +205,7 @@ class _Liveness:
         return head
 
     def _round(self, node: ast.For, end: Names) -> Names:
-        """What is live where a round begins."""
+        """The names that are live at the start of an iteration."""
         stop = frozenset([node.stop] if node.stop else [])  # type: ignore[attr-defined]
         live = self.block(node.body, end | stop)
         return (live - (assigned([node.target]) - self.held)) | loaded(node.target) | stop

@@ -1,4 +1,4 @@
-"""Rewrite a function so that its loops and branches ask `mlirml` how to run: in Python, or as loops of the program.
+"""Rewrite a function so that its loops and branches call hooks, which execute them in Python or capture them.
 
     for i in range(n):              def body(item):
         s += a[i]                       nonlocal i, s
@@ -35,7 +35,7 @@ from mlirml.frontend.loops.source.simplify import simplified
 from mlirml.frontend.loops.source.unsupported import check_syntax, has_loops, may_be_loop, refused
 from mlirml.frontend.namespace.numpy_namespace import HOOKS
 
-_MARK = ".made"  # a parameter that tells the lambdas made here from the user's
+_MARK = ".made"  # a parameter that marks the lambdas made here
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
@@ -43,13 +43,13 @@ _REWRITTEN: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.
 
 
 def loop_code(function: types.FunctionType) -> types.CodeType:
-    """The code of a function with hooks in it; its own where there is no source, or nothing to do."""
+    """The code of a function with hooks; its own code if it has no source, or no loops and branches."""
     code = function.__code__
     known = _REWRITTEN.get(code)
     if known is None:
         source = source_of(function)
         if source is None or (refused(source.node) and not has_loops(source.node)):
-            known = code  # traced as it stands
+            known = code  # traced without hooks
         else:
             check_syntax(source, code.co_name)
             known = rewritten(source, code)
@@ -58,12 +58,12 @@ def loop_code(function: types.FunctionType) -> types.CodeType:
 
 
 def rewritten(source: Source, code: types.CodeType) -> types.CodeType:
-    """The code of a definition with hooks in it."""
+    """The code of a definition with hooks."""
     node = _Rewriter().definition(source.node)
     body: list[ast.stmt]
     if isinstance(node, ast.Lambda):
         body, name = [ast.copy_location(ast.Return(node), node)], code.co_name
-    else:  # by its own name the function would see itself there, not the global of this name
+    else:  # under its own name the function would be local, and hide the global of this name
         node.name = name = ".function"
         body = [node]
     none: list[ast.expr] = []
@@ -84,7 +84,7 @@ def _inner(code: types.CodeType, name: str) -> types.CodeType:
 
 
 def _named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
-    """The code with the user's name in the parts of it that were made here."""
+    """The code with the user's name as that of the functions made here."""
     consts = []
     for const in code.co_consts:
         if isinstance(const, types.CodeType):
@@ -101,12 +101,14 @@ class _Rewriter(ast.NodeTransformer):
     def __init__(self) -> None:
         self.count = 0
         self.appended: Names = frozenset()  # lists that loops, or functions called in them, may append to
-        self.indexed: Names = frozenset()  # lists that may have an index of the program
+        self.indexed: Names = frozenset()  # lists that may have a dynamic index
 
     # Functions.
 
     def definition(self, node: Definition) -> Definition:
-        """The definition itself, without its defaults, decorators and annotations: those are the old function's."""
+        """The definition itself, without its defaults, decorators and annotations: those are the original
+        function's.
+        """
         arguments = node.args
         plain = [ast.arg(a.arg) for a in [*arguments.posonlyargs, *arguments.args]]
         first = len(arguments.posonlyargs)
@@ -131,7 +133,7 @@ class _Rewriter(ast.NodeTransformer):
         annotate(statements)
         body = self.statements(statements)
         local = assigned(statements) - _parameters(node.args)
-        if local:  # never run: it tells Python that the names are this function's
+        if local:  # never executed: it makes the names local to this function
             unset = [ast.Name(name, ast.Store()) for name in sorted(local)]
             body.insert(0, _at(ast.If(ast.Constant(False), [ast.Assign(list(unset), ast.Constant(None))], []), node))
         new = _at(ast.FunctionDef(node.name, args, body, decorators, None), node)
@@ -149,13 +151,13 @@ class _Rewriter(ast.NodeTransformer):
             found += new if isinstance(new, list) else [new]
         return found
 
-    def part(self, place: ast.AST, body: list[ast.stmt], own: Names, argument: str = "") -> ast.FunctionDef:
-        """A function for a part of this one, which assigns to some of its names."""
+    def part(self, origin: ast.AST, body: list[ast.stmt], own: Names, argument: str = "") -> ast.FunctionDef:
+        """A nested function for some statements, which assigns some of the names."""
         self.count += 1
         if own:
-            body = [_at(ast.Nonlocal(sorted(own)), place), *body]
+            body = [_at(ast.Nonlocal(sorted(own)), origin), *body]
         args = ast.arguments([], [ast.arg(argument)] if argument else [], None, [], [], None, [])
-        new = _at(ast.FunctionDef(f".part{self.count}", args, body or [ast.Pass()], [], None), place)
+        new = _at(ast.FunctionDef(f".part{self.count}", args, body or [ast.Pass()], [], None), origin)
         new.type_params = []  # type: ignore[attr-defined]
         return new
 
@@ -168,29 +170,29 @@ class _Rewriter(ast.NodeTransformer):
         target = node.target.id if isinstance(node.target, ast.Name) else ""
         if target in assigned(node.body):
             target = ""
-        words = _words(own, node.head & own, node.after & own, changed)  # type: ignore[attr-defined]
+        names = _name_tuples(own, node.head & own, node.after & own, changed)  # type: ignore[attr-defined]
         header = _span(node, node.iter)
         nests = any(isinstance(n, (ast.For, ast.While)) for s in node.body for n in ast.walk(s))
         constants = [ast.Constant(x) for x in (target, node.stop, nests)]  # type: ignore[attr-defined]
-        arguments = [self.visit(node.iter), _name(body), *words, *constants, *_words(new - changed)]
+        arguments = [self.visit(node.iter), _name(body), *names, *constants, *_name_tuples(new - changed)]
         return [body, _hook("for_", arguments, header)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         own, changed, new = assigned(node.body), stored(node.body), renewed(node.body)
         test = self.part(node.test, [_at(ast.Return(self.visit(node.test)), node.test)], frozenset())
         body = self.part(node, self.statements(node.body), own)
-        words = _words(own, node.head & own, node.after & own, changed, new - changed)  # type: ignore[attr-defined]
-        return [test, body, _hook("while_", [_name(test), _name(body), *words], node.test)]
+        names = _name_tuples(own, node.head & own, node.after & own, changed, new - changed)  # type: ignore[attr-defined]
+        return [test, body, _hook("while_", [_name(test), _name(body), *names], node.test)]
 
     def visit_If(self, node: ast.If) -> list[ast.stmt]:
         then, other = (assigned(part) for part in (node.body, node.orelse))
         parts = [self.part(node, self.statements(body), own) for body, own in ((node.body, then), (node.orelse, other))]
         after: Names = node.after  # type: ignore[attr-defined]
         fills: Names = getattr(node, "fills", frozenset())
-        words = _words(then, other, after & (then | other), stored([*node.body, *node.orelse]), fills)
+        names = _name_tuples(then, other, after & (then | other), stored([*node.body, *node.orelse]), fills)
         test = self.visit(node.test)
         again = [_later(test)] if appended(node) else []
-        return [*parts, _hook("if_", [test, *map(_name, parts), *words, *again], node.test)]
+        return [*parts, _hook("if_", [test, *map(_name, parts), *names, *again], node.test)]
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
         if (pair := _exchanged(node)) is not None:
@@ -206,7 +208,7 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Assign(targets, value), node)
 
     def growing(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """What is assigned, where a new list that loops may append to or index is one that they take."""
+        """The value of an assignment, with a new list that loops may append to or index made by the hook."""
         if isinstance(target, (ast.Name, ast.Subscript)) and is_new_list(value):
             names = [target.id] if isinstance(target, ast.Name) else []
             grows = any(name in self.appended for name in names)
@@ -231,7 +233,7 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.If(test, [_at(ast.Raise(error, node.cause), node)], []), node)
 
     def message(self, node: ast.expr) -> ast.expr:
-        """An exception, whose f-strings show the source of values that are known only when the program runs."""
+        """An exception whose f-strings show the source of dynamic values."""
         strings = [n for n in ast.walk(node) if isinstance(n, ast.JoinedStr)]
         parts = [part for string in strings for part in string.values if isinstance(part, ast.FormattedValue)]
         inner = {n for part in parts if part.format_spec for n in ast.walk(part.format_spec)}
@@ -288,7 +290,7 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Call(_call("function", [function], node.func), args, keywords), node)
 
     def listed(self, node: ast.expr) -> ast.expr:
-        """An expression, which a loop that appends to a list computes where it is a long comprehension."""
+        """An expression; a long comprehension becomes a loop that appends to a list."""
         new: ast.expr = self.visit(node)
         if not isinstance(node, ast.ListComp) or not may_be_loop(node):
             return new
@@ -315,14 +317,14 @@ def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:
 
 
 def is_new_list(node: ast.expr) -> bool:
-    """True if an expression gives a list that nothing else refers to."""
+    """True if the value of an expression is a list that nothing else refers to."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
     return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node)
 
 
 def _is_call_of_list(node: ast.AST) -> bool:
-    """True if a rewritten expression calls `list`, as far as names tell."""
+    """True if a rewritten expression calls `list`, judging by names."""
     if not isinstance(node, ast.Call) or len(node.args) > 1 or node.keywords or not isinstance(node.func, ast.Call):
         return False
     callee = node.func.args[0] if node.func.args else None
@@ -330,7 +332,7 @@ def _is_call_of_list(node: ast.AST) -> bool:
 
 
 def _new_list(node: ast.expr, grows: bool) -> ast.expr:
-    """A new list, and new lists in it, as those that loops take."""
+    """A new list, with new lists in it, made by the hook."""
     if isinstance(node, ast.List):
         node = _at(ast.List([_new_list(e, grows) if is_new_list(e) else e for e in node.elts], node.ctx), node)
     elif isinstance(node, ast.ListComp) and is_new_list(node.elt):
@@ -354,13 +356,13 @@ def _parameters(arguments: ast.arguments) -> Names:
 
 
 def _is_name(target: ast.expr) -> bool:
-    """True if a target gives names to what it is assigned."""
+    """True if a target assigns names."""
     parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
     return any(isinstance(part, (ast.Name, ast.Starred)) for part in parts)
 
 
-def _at(node: _Node, place: ast.AST) -> _Node:
-    return ast.copy_location(node, place)
+def _at(node: _Node, origin: ast.AST) -> _Node:
+    return ast.copy_location(node, origin)
 
 
 def _span(node: ast.stmt, end: ast.expr) -> ast.AST:
@@ -370,35 +372,35 @@ def _span(node: ast.stmt, end: ast.expr) -> ast.AST:
     return head
 
 
-def _words(*groups: Names) -> list[ast.expr]:
+def _name_tuples(*groups: Names) -> list[ast.expr]:
     return [_constant(tuple(sorted(group))) for group in groups]
 
 
-def _constant(words: tuple[str, ...]) -> ast.expr:
-    return ast.Constant(words)  # type: ignore[arg-type]
+def _constant(names: tuple[str, ...]) -> ast.expr:
+    return ast.Constant(names)  # type: ignore[arg-type]
 
 
 def _name(function: ast.FunctionDef) -> ast.expr:
     return ast.Name(function.name, ast.Load())
 
 
-def _call(name: str, arguments: Sequence[ast.expr], place: ast.AST) -> ast.expr:
+def _call(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.expr:
     hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
-    if getattr(place, "end_lineno", None) != getattr(place, "lineno", None):
-        # Python would give the call the place of the attribute's name, counted from the end.
-        place = _at(ast.Pass(), place)
-        place.end_lineno, place.end_col_offset = place.lineno, place.col_offset
-    call = _at(ast.Call(hook, list(arguments), []), place)
+    if getattr(origin, "end_lineno", None) != getattr(origin, "lineno", None):
+        # Python would give the call the location of the attribute's name, counted from the end.
+        origin = _at(ast.Pass(), origin)
+        origin.end_lineno, origin.end_col_offset = origin.lineno, origin.col_offset
+    call = _at(ast.Call(hook, list(arguments), []), origin)
     for part in (hook, hook.value, *(a for a in arguments if not hasattr(a, "lineno"))):
-        _at(part, place)
+        _at(part, origin)
     return call
 
 
-def _hook(name: str, arguments: Sequence[ast.expr], place: ast.AST) -> ast.stmt:
-    return _at(ast.Expr(_call(name, arguments, place)), place)
+def _hook(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.stmt:
+    return _at(ast.Expr(_call(name, arguments, origin)), origin)
 
 
 def _later(node: ast.expr) -> ast.expr:
-    """An expression that is computed when a hook calls it."""
+    """An expression wrapped in a lambda, which a hook evaluates."""
     arguments = ast.arguments([], [], ast.arg(_MARK), [], [], None, [])
     return _at(ast.Lambda(arguments, node), node)

@@ -1,4 +1,4 @@
-"""Statements in terms of simpler ones, before jumps become flags.
+"""Desugaring of statements, before jumps become flags.
 
     with np.errstate(all="ignore"):             y = np.log(x)
         y = np.log(x)
@@ -15,7 +15,7 @@
         k = -1                                  else:
                                                     k = -1
 
-The last one gives a variable that every way through the loop assigns a value to be carried from the start.
+The last one initialises a variable that is assigned on every path through the loop, so that it can be carried.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 def simplified(function: ast.FunctionDef) -> ast.FunctionDef:
-    """The function with simpler statements in it; those of functions inside of it stay as they are."""
+    """The function with desugared statements; those of nested functions are unchanged."""
     names = {a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)}
     function.body = list(_statements(function.body, _Names(function, names)))
     return function
 
 
 def is_quiet(node: ast.AST) -> bool:
-    """True if a node is a `with` of NumPy's error state that says nothing to jumps."""
+    """True for a `with` of NumPy's error state without effect on jumps."""
     return (
         isinstance(node, ast.With)
         and not (_raises(node) and _jumps(node))
@@ -51,7 +51,7 @@ def is_quiet(node: ast.AST) -> bool:
 
 
 def _raises(node: ast.With) -> bool:
-    """True if floating-point errors may be raised in it; compiled code gives no warnings."""
+    """True if floating-point errors may be raised in it; compiled code emits no warnings."""
     modes = [keyword.value for item in node.items for keyword in getattr(item.context_expr, "keywords", ())]
     return any(not isinstance(mode, ast.Constant) or mode.value == "raise" for mode in modes)
 
@@ -77,7 +77,7 @@ def _with_error_state(node: ast.With) -> list[ast.stmt]:
 
 
 def is_first(statement: ast.stmt, named: ast.NamedExpr) -> bool:
-    """True if `name := value` is computed whenever its statement is reached, before the name is read there."""
+    """True if `name := value` is evaluated whenever its statement is executed, before the name is read there."""
     root = _expression(statement)
     if root is None or not any(node is named for node in _unconditional(root)):
         return False
@@ -88,7 +88,7 @@ def is_first(statement: ast.stmt, named: ast.NamedExpr) -> bool:
 
 
 class _Names:
-    """How often a function assigns to each of its names."""
+    """The number of assignments of a function to each of its names."""
 
     def __init__(self, function: ast.FunctionDef, parameters: set[str]) -> None:
         self.parameters, self._all = parameters, Counter(_stores(function.body))
@@ -131,7 +131,7 @@ def _expression(statement: ast.stmt) -> ast.expr | None:
 
 
 def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
-    """The parts of an expression that are computed whenever it is."""
+    """The subexpressions that are evaluated whenever the expression is."""
     yield node
     if isinstance(node, (*_SCOPES, *_COMPREHENSIONS)):
         return
@@ -147,7 +147,9 @@ def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _named(statement: ast.stmt) -> Iterator[ast.stmt]:
-    """Assignments of what a statement names within itself, which reads the names instead."""
+    """Assignments of the names that a statement assigns in expressions, and the statement, which reads the names
+    instead.
+    """
     root = _expression(statement)
     found = [] if root is None else [n for n in ast.walk(root) if isinstance(n, ast.NamedExpr)]
     found = [node for node in found if is_first(statement, node)]
@@ -168,7 +170,7 @@ class _Read(ast.NodeTransformer):
 
 
 def _assigned_on_all_ways(loop: ast.For | ast.While) -> set[str]:
-    """The names that have a value behind a loop with `else`, whether a `break` has ended it or not."""
+    """The names that are assigned after a loop with `else`, whether a `break` has ended it or not."""
     if not loop.orelse:
         return set()
     ends = [_targets(loop.orelse), *_at_breaks(loop.body, _stored(loop))]
@@ -185,7 +187,7 @@ def _targets(statements: list[ast.stmt]) -> set[str]:
 
 
 def _at_breaks(statements: list[ast.stmt], known: set[str]) -> Iterator[set[str]]:
-    """The names that have a value at each `break` of a loop."""
+    """The names that are assigned at each `break` of a loop."""
     here = set(known)
     for statement in statements:
         if isinstance(statement, ast.Break):

@@ -1,4 +1,4 @@
-"""Variables that are read before they have a value: which, where, and because of which loop or branch."""
+"""Errors for variables that are read before they are assigned, naming the loop or branch that is the reason."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def in_user_words(error: NameError, reasons: Mapping[str, str]) -> UnassignedNam
     location = code_location(code, traceback.tb_lasti)
     reason = reasons.get(name)
     if name == RESULT:
-        message = f"whether the function comes to a `return` is known only when the program runs: {reason} may not"
+        message = f"whether the function comes to a `return` is known only at run time: {reason} may not"
         return UnassignedNameError(message, location=location, help="end the function with a `return` of its own")
     if reason is None:
         message, help_ = f"`{name}` is used before it is assigned", f"give `{name}` a value first"
     else:
         message = f"`{name}` may have no value here: {reason} assigns it, but not in every case"
-        help_ = f"give `{name}` a value in front of {reason}"
+        help_ = f"give `{name}` a value before {reason}"
     return UnassignedNameError(message, location=location, help=help_)

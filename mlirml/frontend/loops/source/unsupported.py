@@ -29,7 +29,7 @@ _REFUSED: dict[str, tuple[str, str]] = {
 }
 
 _BOUND = (ast.Lambda, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
-"""What sees or changes the scope of a comprehension."""
+"""Expressions that depend on or change the scope of a comprehension."""
 
 
 def check_syntax(source: Source, name: str) -> None:
@@ -38,7 +38,7 @@ def check_syntax(source: Source, name: str) -> None:
     if found is not None:
         what, help_ = _REFUSED[type(found).__name__]
         message = f"{what} in a function whose loops are compiled"
-        raise UnsupportedSyntaxError(message, location=_place(source, found, name), help=help_)
+        raise UnsupportedSyntaxError(message, location=_location(source, found, name), help=help_)
 
 
 def refused(node: ast.AST) -> ast.AST | None:
@@ -51,7 +51,7 @@ def refused(node: ast.AST) -> ast.AST | None:
 
 
 def _named_first(statement: ast.stmt) -> list[ast.AST]:
-    """What a statement names within itself, and can as well name before."""
+    """The names that a statement assigns in expressions, which may as well be assigned before it."""
     return [n for n in ast.walk(statement) if isinstance(n, ast.NamedExpr) and is_first(statement, n)]
 
 
@@ -87,7 +87,7 @@ def has_long_lists(node: ast.AST) -> bool:
     return any(isinstance(n, ast.ListComp) and may_be_loop(n) for n in ast.walk(node))
 
 
-def _place(source: Source, node: ast.AST, name: str) -> SourceLocation:
+def _location(source: Source, node: ast.AST, name: str) -> SourceLocation:
     line, column = node.lineno, node.col_offset + 1  # type: ignore[attr-defined]
     end_line, end = node.end_lineno or line, (node.end_col_offset or 0) + 1  # type: ignore[attr-defined]
     return SourceLocation(source.file, line, column, end_line, end, name)

@@ -1,4 +1,4 @@
-"""Stage rows in a buffer on the stack, and copy them from there with stores that go past the cache."""
+"""Stage rows in a buffer on the stack, and copy them from there with non-temporal stores."""
 
 from __future__ import annotations
 
@@ -10,34 +10,35 @@ from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir
-from mlirml.pipelines.memref.nontemporal.match import LINE_BYTES, Place, Stream, loops_around, may_be_cut
+from mlirml.pipelines.memref.nontemporal.match import LINE_BYTES, Element, Stream, can_be_tiled, loops_around
 
 TILE_BYTES = 1024
-"""What is copied at a time: the next tile is computed while the processor still has these stores before it."""
+"""The size of a copy: the next tile is computed while the store buffers drain."""
 STREAMS = "mlirml.streams"
-"""Marks parallel loops with such stores: each part ends with a fence."""
+"""Marks parallel loops with such stores: each chunk ends with a fence."""
 _FENCE = "llvm.x86.sse.sfence"
 
 
 @dataclass(frozen=True)
 class _Tile:
-    """Elements `first` to `behind` of a row, which the loop `loop` works on last.
+    """Elements `first` to `end` of a row, which `loop` accesses as the last of the loops over the row.
 
-    Counted from `origin`, which may lie in front of the row, the tile begins where a line does and ends within `size`.
+    Relative to `origin`, which may be before the row, the tile starts at a line boundary and has at most `size`
+    elements.
     """
 
     loop: mlir.Operation
     size: int
     origin: mlir.Value
     first: mlir.Value
-    behind: mlir.Value
+    end: mlir.Value
 
 
 def build_streams(streams: Sequence[Stream]) -> None:
-    """Stage the rows of some arrays that the same loops write."""
+    """Stage the rows of arrays that the same loops write."""
     around = loops_around(streams[0].loops[0])
     first, last = streams[0].loops[0], streams[0].loops[-1]
-    if may_be_cut(last) and max(stream.bytes for stream in streams) > TILE_BYTES:
+    if can_be_tiled(last) and max(stream.bytes for stream in streams) > TILE_BYTES:
         is_alone = first == last
         last, tile = cut(streams[0], tile_size(streams))
         first = last if is_alone else first
@@ -50,12 +51,12 @@ def build_streams(streams: Sequence[Stream]) -> None:
 
 
 def tile_size(streams: Sequence[Stream]) -> int:
-    """The elements of a tile: whole lines of each array."""
+    """The number of elements of a tile: whole lines of each array."""
     return TILE_BYTES // max(element_bytes(stream.array.type.element_type) for stream in streams)
 
 
 def cut(stream: Stream, elements: int) -> tuple[mlir.Operation, _Tile]:
-    """A loop over tiles in the place of the last loop over a row; they begin where lines of the stream do."""
+    """Tile the last loop over a row, with tiles that start at line boundaries of the stream."""
     loop = stream.loops[-1]
     block = loop.regions[0].blocks[0]
     size = element_bytes(stream.array.type.element_type)
@@ -65,16 +66,16 @@ def cut(stream: Stream, elements: int) -> tuple[mlir.Operation, _Tile]:
     def body(number: mlir.Value) -> None:
         zero, count = emit.index(0), emit.index(stream.size)
         tile = emit.same_type("arith.muli", number, emit.index(elements))
-        place = address(stream, flatten(stream.array))
-        ahead = emit.same_type("arith.andi", elements_of(place, size), emit.index(lanes - 1))
-        origin = emit.same_type("arith.subi", tile, ahead)
+        row_address = address(stream, flatten(stream.array))
+        misaligned = emit.same_type("arith.andi", elements_of(row_address, size), emit.index(lanes - 1))
+        origin = emit.same_type("arith.subi", tile, misaligned)
         end = emit.same_type("arith.addi", origin, emit.index(elements))
-        start, end = (emit.same_type("arith.minsi", place, count) for place in (origin, end))
+        start, end = (emit.same_type("arith.minsi", bound, count) for bound in (origin, end))
         start = emit.same_type("arith.maxsi", start, zero)
-        rounds = emit.create("scf.for", [start, end, emit.index(1)], regions=1)
-        with mlir.InsertionPoint(emit.block(rounds, [mlir.IndexType.get()])):
+        elements_loop = emit.create("scf.for", [start, end, emit.index(1)], regions=1)
+        with mlir.InsertionPoint(emit.block(elements_loop, [mlir.IndexType.get()])):
             emit.create("scf.yield")
-        tiles.append(_Tile(rounds, elements, origin, start, end))
+        tiles.append(_Tile(elements_loop, elements, origin, start, end))
 
     with loop.location, mlir.InsertionPoint(loop):
         count = emit.index(-(-(stream.size + lanes - 1) // elements))
@@ -95,15 +96,15 @@ def cut(stream: Stream, elements: int) -> tuple[mlir.Operation, _Tile]:
 
 
 def stage(stream: Stream, outermost: mlir.Operation, tile: _Tile) -> None:
-    """Let a row be worked on in a buffer, by one loop a tile at a time, and copy each tile behind its loop."""
+    """Redirect the accesses of a row to a buffer, and copy each tile after the loop that computes it."""
     element = stream.array.type.element_type
     is_alone = len(stream.loops) == 1
     size = tile.size if is_alone else stream.size
     with tile.loop.location:
-        in_front = mlir.InsertionPoint(outermost)
-        if outermost.name == "scf.parallel":  # each part has a buffer of its own
-            in_front = mlir.InsertionPoint.at_block_begin(outermost.regions[0].blocks[0])
-        with in_front:
+        insertion = mlir.InsertionPoint(outermost)
+        if outermost.name == "scf.parallel":  # each chunk has its own buffer
+            insertion = mlir.InsertionPoint.at_block_begin(outermost.regions[0].blocks[0])
+        with insertion:
             attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(LINE_BYTES)}
             buffer = emit.create("memref.alloca", (), [mlir.MemRefType.get([size], element)], attributes).results[0]
             flat = flatten(stream.array)
@@ -111,18 +112,18 @@ def stage(stream: Stream, outermost: mlir.Operation, tile: _Tile) -> None:
             redirect(access, buffer, tile.origin if is_alone else None)
         with after(tile.loop):
             source = emit.same_type("arith.subi", tile.first, tile.origin) if is_alone else tile.first
-            start = emit.same_type("arith.addi", place_value(stream.start), tile.first)
-            copy_past_cache(buffer, source, flat, start, emit.same_type("arith.subi", tile.behind, tile.first))
+            start = emit.same_type("arith.addi", index_of(stream.start), tile.first)
+            copy_past_cache(buffer, source, flat, start, emit.same_type("arith.subi", tile.end, tile.first))
 
 
 def after(op: mlir.Operation) -> mlir.InsertionPoint:
-    """Right behind an operation."""
+    """The insertion point right after an operation."""
     ops = block_ops(op.block)
     return mlir.InsertionPoint(ops[ops.index(op) + 1])
 
 
 def redirect(access: mlir.Operation, buffer: mlir.Value, origin: mlir.Value | None) -> None:
-    """Load from the buffer, or store into it; its first element stands for element `origin` of the row."""
+    """Redirect an access to the buffer, whose first element is element `origin` of the row."""
     with access.location, mlir.InsertionPoint(access):
         index = access.block.arguments[0]
         if origin is not None:
@@ -135,18 +136,18 @@ def redirect(access: mlir.Operation, buffer: mlir.Value, origin: mlir.Value | No
     access.erase()
 
 
-def place_value(place: Place) -> mlir.Value:
-    """The index that a place is."""
-    total = emit.index(place.constant)
-    for value, factor in place.terms:
+def index_of(element: Element) -> mlir.Value:
+    """The index of an element, as a value."""
+    total = emit.index(element.constant)
+    for value, factor in element.terms:
         total = emit.same_type("arith.addi", emit.same_type("arith.muli", value, emit.index(factor)), total)
     return total
 
 
 def address(stream: Stream, flat: mlir.Value) -> mlir.Value:
-    """Where a row lies in memory."""
+    """The address of a row."""
     shift = emit.index(element_bytes(stream.array.type.element_type).bit_length() - 1)
-    return address_of(flat, emit.same_type("arith.shli", place_value(stream.start), shift))
+    return address_of(flat, emit.same_type("arith.shli", index_of(stream.start), shift))
 
 
 def address_of(array: mlir.Value, offset: mlir.Value) -> mlir.Value:
@@ -155,14 +156,14 @@ def address_of(array: mlir.Value, offset: mlir.Value) -> mlir.Value:
 
 
 def elements_of(count: mlir.Value, size: int) -> mlir.Value:
-    """How many elements of `size` bytes some bytes are."""
+    """The number of elements of `size` bytes in `count` bytes."""
     return emit.same_type("arith.shrui", count, emit.index(size.bit_length() - 1))
 
 
 def copy_past_cache(
     buffer: mlir.Value, source: mlir.Value, array: mlir.Value, start: mlir.Value, count: mlir.Value
 ) -> None:
-    """Copy `count` elements from `source` to `start`: lines past the cache, those that are not whole plainly."""
+    """Copy `count` elements from `source` to `start`: whole lines by non-temporal stores, the rest by plain ones."""
     element = buffer.type.element_type
     size = element_bytes(element)
     lanes = LINE_BYTES // size
@@ -171,44 +172,44 @@ def copy_past_cache(
     target = address_of(array, emit.same_type("arith.shli", start, shift))
     missing = emit.same_type("arith.andi", emit.same_type("arith.subi", zero, target), emit.index(LINE_BYTES - 1))
     head = emit.same_type("arith.minsi", elements_of(missing, size), count)
-    inside = emit.same_type("arith.andi", emit.same_type("arith.subi", count, head), emit.index(-lanes))
-    end = emit.same_type("arith.addi", head, inside)
+    whole_lines = emit.same_type("arith.andi", emit.same_type("arith.subi", count, head), emit.index(-lanes))
+    end = emit.same_type("arith.addi", head, whole_lines)
 
-    def from_place(i: mlir.Value) -> mlir.Value:
+    def source_index(i: mlir.Value) -> mlir.Value:
         return emit.same_type("arith.addi", source, i)
 
-    def to_place(i: mlir.Value) -> mlir.Value:
+    def target_index(i: mlir.Value) -> mlir.Value:
         return emit.same_type("arith.addi", start, i)
 
-    def part(first: mlir.Value, behind: mlir.Value) -> None:
-        # Even a store of no element fetches its line, which a store past the cache then has to throw out.
-        condition = emit.compare("slt", first, behind)
+    def partial_line(first: mlir.Value, end: mlir.Value) -> None:
+        # Even an empty store loads its line, which a later non-temporal store would have to evict.
+        condition = emit.compare("slt", first, end)
         with mlir.InsertionPoint(emit.block(emit.create("scf.if", [condition], regions=2), [])):
-            kind = mlir.VectorType.get([lanes], mlir.IntegerType.get_signless(1))
-            mask = emit.value("vector.create_mask", [emit.same_type("arith.subi", behind, first)], kind)
+            mask_type = mlir.VectorType.get([lanes], mlir.IntegerType.get_signless(1))
+            mask = emit.value("vector.create_mask", [emit.same_type("arith.subi", end, first)], mask_type)
             nothing = emit.constant(mlir.DenseElementsAttr.get_splat(vector, zero_attribute(element)))
-            value = emit.value("vector.maskedload", [buffer, from_place(first), mask, nothing], vector)
-            emit.create("vector.maskedstore", [array, to_place(first), mask, value])
+            value = emit.value("vector.maskedload", [buffer, source_index(first), mask, nothing], vector)
+            emit.create("vector.maskedstore", [array, target_index(first), mask, value])
             emit.create("scf.yield")
 
     def line(i: mlir.Value, _: list[mlir.Value]) -> None:
-        value = emit.value("vector.load", [buffer, from_place(i)], vector)
+        value = emit.value("vector.load", [buffer, source_index(i)], vector)
         attributes = {"nontemporal": mlir.BoolAttr.get(True), "alignment": emit.i64(LINE_BYTES)}
-        emit.create("vector.store", [value, array, to_place(i)], (), attributes)
+        emit.create("vector.store", [value, array, target_index(i)], (), attributes)
 
-    part(zero, head)
+    partial_line(zero, head)
     emit.for_loop(head, end, emit.index(lanes), line)
-    part(end, count)
+    partial_line(end, count)
 
 
-def zero_attribute(kind: mlir.Type) -> mlir.Attribute:
-    if isinstance(kind, mlir.FloatType):
-        return mlir.FloatAttr.get(kind, 0.0)
-    return mlir.IntegerAttr.get(kind, 0)
+def zero_attribute(element_type: mlir.Type) -> mlir.Attribute:
+    if isinstance(element_type, mlir.FloatType):
+        return mlir.FloatAttr.get(element_type, 0.0)
+    return mlir.IntegerAttr.get(element_type, 0)
 
 
 def fence_after(loop: mlir.Operation) -> None:
-    """What was stored past the cache can be seen by other threads when a loop, or a part of a parallel one, ends."""
+    """Emit a fence at the end of a loop, or of each chunk of a parallel one, which makes the stores visible."""
     with loop.location:
         if loop.name == "scf.parallel":
             loop.attributes[STREAMS] = mlir.UnitAttr.get()
@@ -218,7 +219,8 @@ def fence_after(loop: mlir.Operation) -> None:
 
 
 def fence() -> None:
-    """Wait for the stores that go past the cache."""
+    """Wait for the non-temporal stores."""
+
     attributes = {
         "intrin": mlir.StringAttr.get(_FENCE),
         "operandSegmentSizes": emit.segments(0, 0),

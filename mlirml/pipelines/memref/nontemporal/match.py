@@ -1,11 +1,11 @@
-"""Find results that loops write row by row and that nothing reads again."""
+"""Match results that loops write row by row and that are not read later."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 
-from mlirml.analysis.trip_counts import constant_of, round_count
+from mlirml.analysis.trip_counts import constant_of, trip_count
 from mlirml.codegen.cpu.cost import vector_ns
 from mlirml.codegen.cpu.nest import element_bytes, is_contiguous
 from mlirml.core.dataclass import dataclass
@@ -15,12 +15,12 @@ from mlirml.pipelines.memref.prove_parallel import root_of
 
 LINE_BYTES = 64
 ROW_BYTES = 64 << 10
-"""The longest row that is staged as a whole, as several loops or a reduction work on it."""
+"""The maximum size of a row that is staged as a whole, if several loops or a reduction access it."""
 SHORTEST_ROW_BYTES = 1024
-"""Shorter rows have too many lines that belong to two rows, and are not worth two loops."""
+"""Shorter rows share too many of their lines with other rows, and do not repay the second loop."""
 
 _BYTE_NS = 0.1
-"""Nanoseconds that a byte takes between memory and one core."""
+"""Nanoseconds per byte between memory and one core."""
 
 _LOOPS = ("scf.for", "scf.parallel")
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape")
@@ -29,8 +29,8 @@ Terms = tuple[tuple[mlir.Value, int], ...]
 
 
 @dataclass(frozen=True)
-class Place:
-    """Element `constant + sum(factor * value)` of an array seen as flat."""
+class Element:
+    """Element `constant + sum(factor * value)` of a flattened array."""
 
     terms: Terms
     constant: int
@@ -38,11 +38,11 @@ class Place:
     def factor(self, value: mlir.Value) -> int:
         return sum(factor for term, factor in self.terms if term == value)
 
-    def without(self, value: mlir.Value) -> Place:
-        return Place(tuple(term for term in self.terms if term[0] != value), self.constant)
+    def without(self, value: mlir.Value) -> Element:
+        return Element(tuple(term for term in self.terms if term[0] != value), self.constant)
 
-    def is_at(self, other: Place) -> bool:
-        """True if both are one element, in whatever order their terms come."""
+    def is_at(self, other: Element) -> bool:
+        """True if both are the same element, whatever the order of their terms."""
         values = [value for value, _ in (*self.terms, *other.terms)]
         return self.constant == other.constant and all(self.factor(v) == other.factor(v) for v in values)
 
@@ -58,7 +58,7 @@ class Stream:
     accesses: tuple[mlir.Operation, ...]
     loops: tuple[mlir.Operation, ...]
     size: int
-    start: Place
+    start: Element
 
     @property
     def bytes(self) -> int:
@@ -66,7 +66,7 @@ class Stream:
 
 
 def match_stream(array: mlir.Value, least_bytes: int) -> Stream:
-    """The rows of an argument of @main; NoMatch where it is read, small, or not written once and in order."""
+    """The rows of an argument of @main; raises NoMatch if it is read elsewhere, small, or not written once in order."""
     kind = array.type
     if not kind.has_static_shape or not is_contiguous(kind) or kind.memory_space is not None:
         raise NoMatch("its elements do not follow each other")
@@ -82,10 +82,10 @@ def match_stream(array: mlir.Value, least_bytes: int) -> Stream:
     stream = Stream(array, tuple(accesses), tuple(loops), count, start)
     if count * size < SHORTEST_ROW_BYTES:
         raise NoMatch("its rows are short")
-    if count * size > ROW_BYTES and (len(loops) > 1 or not may_be_cut(loops[0])):
+    if count * size > ROW_BYTES and (len(loops) > 1 or not can_be_tiled(loops[0])):
         raise NoMatch("its rows are long, and several loops or a reduction walk over them")
     if computing_ns(loops) * len(loops) > moving_ns(loops):
-        # Loops over a row take turns: what one computes does not hide what another moves.
+        # The loops over a row alternate: computation of one does not hide the memory traffic of another.
         raise NoMatch("computing it takes longer than moving it")
     if bytes_written(stream) < least_bytes:
         raise NoMatch("only a small part of it is written")
@@ -106,7 +106,7 @@ def accesses_of(array: mlir.Value) -> Iterator[mlir.Operation]:
 
 
 def inner_loops(accesses: Sequence[mlir.Operation]) -> list[mlir.Operation]:
-    """The loops that hold the accesses, in the order in which they stand in one block."""
+    """The innermost loops of the accesses, in program order; they must be in one block."""
     found: list[mlir.Operation] = []
     for access in accesses:
         loop = access.block.owner.operation
@@ -118,14 +118,14 @@ def inner_loops(accesses: Sequence[mlir.Operation]) -> list[mlir.Operation]:
         raise NoMatch("nothing is written")
     ordered = [op for op in block_ops(found[0].block) if op.name in _LOOPS and op in found]
     if len(ordered) != len(found):
-        raise NoMatch("it is used in several places")
+        raise NoMatch("it is used in several blocks")
     if len(found) > 1 and any(loop.name == "scf.parallel" for loop in found):
         raise NoMatch("several parallel loops use it")
     return ordered
 
 
 def rows_of(loops: Sequence[mlir.Operation]) -> int:
-    """The rounds of the inner loops, which start at 0 and go in steps of 1."""
+    """The common trip count of the inner loops, which start at 0 and have step 1."""
     counts = set()
     for loop in loops:
         lower, upper, step = (constant_of(value) for value in list(loop.operands)[:3])
@@ -137,27 +137,27 @@ def rows_of(loops: Sequence[mlir.Operation]) -> int:
     return counts.pop()
 
 
-def may_be_cut(loop: mlir.Operation) -> bool:
-    """True if a loop can be made of loops over parts of it: it hands nothing on from round to round."""
+def can_be_tiled(loop: mlir.Operation) -> bool:
+    """True if a loop can be tiled: it carries no values, and does not depend on its bounds."""
     return not loop.results and not any("mlirml.span" in op.attributes for op in operations(loop))
 
 
-def common_start(accesses: Sequence[mlir.Operation], loops: Sequence[mlir.Operation]) -> Place:
-    """Where a row begins, which must be the same for all accesses, and known in front of the loops."""
+def common_start(accesses: Sequence[mlir.Operation], loops: Sequence[mlir.Operation]) -> Element:
+    """The first element of a row, which must be the same for all accesses, and defined before the loops."""
     starts = []
     for access in accesses:
         variable = access.block.arguments[0]
-        place = place_of(access)
-        if place.factor(variable) != 1:
+        element = element_of(access)
+        if element.factor(variable) != 1:
             raise NoMatch("rows are not dense")
-        starts.append(place.without(variable))
+        starts.append(element.without(variable))
     if not all(start.is_at(starts[0]) for start in starts):
-        raise NoMatch("the accesses are at different places")
+        raise NoMatch("the accesses are at different elements")
     return starts[0]
 
 
-def place_of(access: mlir.Operation) -> Place:
-    """The element that a load or store is at."""
+def element_of(access: mlir.Operation) -> Element:
+    """The element that a load or store accesses."""
     first = 1 if access.name == "memref.load" else 2
     array, *indices = list(access.operands)[first - 1 :]
     terms: list[tuple[mlir.Value, int]] = []
@@ -169,11 +169,11 @@ def place_of(access: mlir.Operation) -> Place:
     for value, _ in terms:
         if all(value != known for known, _ in merged):
             merged.append((value, sum(factor for other, factor in terms if other == value)))
-    return Place(tuple((value, factor) for value, factor in merged if factor), constant)
+    return Element(tuple((value, factor) for value, factor in merged if factor), constant)
 
 
 def add_terms(index: mlir.Value, factor: int, terms: list[tuple[mlir.Value, int]]) -> int:
-    """Add `factor` times an index to the terms; its constant is returned."""
+    """Add `factor` times an index to the terms; returns its constant part."""
     known = constant_of(index)
     if known is not None:
         return factor * known
@@ -192,7 +192,7 @@ def add_terms(index: mlir.Value, factor: int, terms: list[tuple[mlir.Value, int]
 
 
 def loops_around(loop: mlir.Operation) -> list[mlir.Operation]:
-    """The loops around one, from the inside, up to @main."""
+    """The loops around one, innermost first, up to @main."""
     found = []
     around = loop.parent.operation
     while around.name != "func.func":
@@ -204,12 +204,12 @@ def loops_around(loop: mlir.Operation) -> list[mlir.Operation]:
 
 
 def computing_ns(loops: Sequence[mlir.Operation]) -> float:
-    """Nanoseconds that computing an element takes."""
+    """Estimate of the nanoseconds to compute an element."""
     return sum(vector_ns(op) for loop in loops for op in block_ops(loop.regions[0].blocks[0]))
 
 
 def moving_ns(loops: Sequence[mlir.Operation]) -> float:
-    """Nanoseconds that moving an element takes, of each array that has as many elements as there are rounds."""
+    """Estimate of the nanoseconds of memory traffic for an element, of the arrays that all loops index."""
     arrays: dict[mlir.Value, int] = {}
     for loop in loops:
         variable = loop.regions[0].blocks[0].arguments[0]
@@ -217,38 +217,38 @@ def moving_ns(loops: Sequence[mlir.Operation]) -> float:
         for op in block_ops(loop.regions[0].blocks[0]):
             if op.name not in ("memref.load", "memref.store"):
                 continue
-            place = place_of(op)
-            if place.factor(variable) and all(place.factor(outer) for outer in around):
+            element = element_of(op)
+            if element.factor(variable) and all(element.factor(outer) for outer in around):
                 array = op.operands[op.name == "memref.store"]
                 arrays[root_of(array)] = element_bytes(array.type.element_type)
     return sum(arrays.values()) * _BYTE_NS
 
 
 def bytes_written(stream: Stream) -> int:
-    """What all rows have together; NoMatch where an element might be written twice."""
-    rounds: list[tuple[int, int]] = []
+    """The size of all rows in bytes; raises NoMatch if an element might be written twice."""
+    loops: list[tuple[int, int]] = []
     rest = stream.start
     for loop in loops_around(stream.loops[0]):
-        count, step = round_count(loop), constant_of(loop.operands[2])
+        count, step = trip_count(loop), constant_of(loop.operands[2])
         variable = loop.regions[0].blocks[0].arguments[0]
         if count is None or step is None:
             raise NoMatch("a loop around the rows has bounds that are not known")
         if count > 1:
-            rounds.append((rest.factor(variable) * step, count))
+            loops.append((rest.factor(variable) * step, count))
         rest = rest.without(variable)
     if rest.terms:
-        raise NoMatch("the places of the rows are computed in another way than by loops")
+        raise NoMatch("the offsets of the rows are not affine in the loops")
     extent, elements = stream.size, stream.size
-    for distance, count in sorted(rounds):
+    for distance, count in sorted(loops):
         if distance < extent:
-            raise NoMatch("rows overlap, or are written again and again")
+            raise NoMatch("rows overlap, or are written several times")
         extent += distance * (count - 1)
         elements *= count
     return elements * element_bytes(stream.array.type.element_type)
 
 
 def check_order(stream: Stream) -> None:
-    """The first loop over a row writes all of it, and nothing is read before it is written."""
+    """Raise NoMatch unless the first loop over a row writes all of it before it is read."""
     first = [op for op in block_ops(stream.loops[0].regions[0].blocks[0]) if op in stream.accesses]
     if first[0].name != "memref.store":
         raise NoMatch("it is read first")

@@ -1,4 +1,4 @@
-"""Read a time loop: sweeps over the rows of buffers, and the scalars that they use."""
+"""Match a time loop: stencils over the rows of buffers, and the scalars that they use."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 from mlirml.analysis.memory import VIEWS, buffer_of, is_known
-from mlirml.analysis.trip_counts import constant_of, round_count
+from mlirml.analysis.trip_counts import constant_of, trip_count
 from mlirml.codegen.cpu.elementwise.loops import SHORT, ordered, outer_order, stride_penalty
 from mlirml.codegen.cpu.nest import Access, Body, Nest, element_bytes, match_nest, read_body
 from mlirml.core.dataclass import dataclass
@@ -20,7 +20,7 @@ _PURE = ("arith.", "math.")
 
 @dataclass(frozen=True)
 class Span:
-    """What a sweep touches of a buffer: rows `least` to `most`, counted from the row that it is at."""
+    """The rows `least` to `most` of a buffer, relative to the current row, that a stencil accesses."""
 
     least: int
     most: int
@@ -30,11 +30,11 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Sweep:
-    """An operation that goes over the rows `first` to `last - 1` of its first out, each row on its own.
+class Stencil:
+    """An operation on the rows `first` to `last - 1` of its first init, with independent rows.
 
-    Its `nest` has the loop over the rows outermost, or none where it works on one row. `reads` and `writes` are the
-    spans of the buffers that the time loop stores into.
+    Its `nest` has the loop over the rows outermost, or no such loop if it works on one row. `reads` and `writes` are
+    the spans of the buffers that the time loop stores to.
     """
 
     op: mlir.Operation
@@ -49,37 +49,40 @@ class Sweep:
 
 @dataclass(frozen=True)
 class TimeLoop:
-    """An `scf.for` whose body is sweeps.
+    """An `scf.for` whose body consists of stencils.
 
-    `scalars` are computed anew in each round; `cells` are buffers of one element, which stand for the value stored
-    into them, and views of one, which stand for what is there. `outside` moves in front of the loop.
+    `scalars` are recomputed in each iteration; `cells` are buffers of one element, which are replaced by the value
+    stored to them, and views of one element, which are replaced by a load. `outside` is hoisted before the loop.
     """
 
     loop: mlir.Operation
-    sweeps: tuple[Sweep, ...] = ()
+    stencils: tuple[Stencil, ...] = ()
     scalars: tuple[mlir.Operation, ...] = ()
     cells: dict[mlir.Value, mlir.Value] = field(default_factory=dict)
     outside: tuple[mlir.Operation, ...] = ()
 
     @property
     def buffers(self) -> list[mlir.Value]:
-        """The arrays that have rows and are touched."""
+        """The arrays with rows that the stencils access."""
         found = {
-            buffer_of(access.operand): None for sweep in self.sweeps for access in sweep.nest.memory if access.strides
+            buffer_of(access.operand): None
+            for stencil in self.stencils
+            for access in stencil.nest.memory
+            if access.strides
         }
         return [buffer for buffer in found if buffer.type.has_static_shape]
 
 
 def match_time_loop(loop: mlir.Operation) -> TimeLoop:
-    """Read a loop that carries nothing but memory; NoMatch where something else than sweeps stands in it."""
+    """Match a loop that carries only memory; raises NoMatch if it has other operations than stencils."""
     if loop.results:
         raise NoMatch("it carries values")
     if has_few_rounds(loop):
-        raise NoMatch("it has few rounds")
+        raise NoMatch("it has few iterations")
     block = loop.regions[0].blocks[0]
     found = [op for op in block_ops(block)[:-1] if op.name in _SWEEPS]
     if not found:
-        raise NoMatch("no sweeps")
+        raise NoMatch("no stencils")
     written = {buffer_of(out) for op in found for out in outs_of(op)}
     scalars: list[mlir.Operation] = []
     outside: list[mlir.Operation] = []
@@ -97,14 +100,14 @@ def match_time_loop(loop: mlir.Operation) -> TimeLoop:
         elif is_scalar(op, written, cells):
             scalars.append(op)
         elif op not in found:
-            raise NoMatch(f"`{op.name}` stands in it")
-    sweeps = tuple(match_sweep(op, written, cells) for op in found)
-    return TimeLoop(loop, sweeps, tuple(scalars), cells, tuple(outside))
+            raise NoMatch(f"`{op.name}` is in it")
+    stencils = tuple(match_stencil(op, written, cells) for op in found)
+    return TimeLoop(loop, stencils, tuple(scalars), cells, tuple(outside))
 
 
 def has_few_rounds(loop: mlir.Operation) -> bool:
-    """True if a loop has less than three rounds, as the rest of an unrolled one: from n - n % 2 to n, or min(n, 1)."""
-    count = round_count(loop)
+    """True if the trip count is less than 3, as in the remainder of an unrolled loop: n - n % 2 to n, or min(n, 1)."""
+    count = trip_count(loop)
     if count is not None:
         return count < 3
     lower, upper = (defining_op(value) for value in list(loop.operands)[:2])
@@ -117,21 +120,21 @@ def has_few_rounds(loop: mlir.Operation) -> bool:
 
 
 def outs_of(op: mlir.Operation) -> list[mlir.Value]:
-    """The memory that a structured operation stores into."""
+    """The memrefs that a structured operation writes."""
     ins, _ = mlir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
     return list(op.operands)[ins:]
 
 
 def is_inside(value: mlir.Value, block: mlir.Block, outside: Sequence[mlir.Operation]) -> bool:
-    """True if a value is made in a loop body, by none of the operations that move in front of it."""
+    """True if a value is defined in a loop body, by none of the operations that are hoisted before it."""
     op = defining_op(value)
     if op is None:
         return bool(value.owner == block)
     return op.block == block and op not in outside and constant_of(value) is None
 
 
-def is_cell(store: mlir.Operation, sweeps: Sequence[mlir.Operation]) -> bool:
-    """True if a store fills a buffer of one element, made in the same round, that sweeps behind it alone read."""
+def is_cell(store: mlir.Operation, stencils: Sequence[mlir.Operation]) -> bool:
+    """True if a store fills a buffer of one element, allocated in the same iteration, that only later stencils read."""
     cell = store.operands[1]
     maker = defining_op(cell)
     if maker is None or maker.name != "memref.alloc" or maker.block != store.block or cell.type.rank:
@@ -140,36 +143,36 @@ def is_cell(store: mlir.Operation, sweeps: Sequence[mlir.Operation]) -> bool:
         user = use.owner.operation
         if user == store:
             continue
-        if user not in sweeps or not store.is_before_in_block(user) or cell in outs_of(user):
+        if user not in stencils or not store.is_before_in_block(user) or cell in outs_of(user):
             return False
     return True
 
 
 def is_scalar(op: mlir.Operation, written: set[mlir.Value], cells: dict[mlir.Value, mlir.Value]) -> bool:
-    """True if an operation computes a scalar, of what is not stored in the loop."""
+    """True if an operation computes a scalar that does not depend on stores of the loop."""
     if op.name == "memref.load":
         return op.operands[0] not in cells and is_constant(op.operands[0], written)
     return op.name.startswith(_PURE) and not op.regions
 
 
 def is_constant(memory: mlir.Value, written: set[mlir.Value]) -> bool:
-    """True if nothing is stored into a buffer or view."""
+    """True if the loop does not store to a buffer or view."""
     buffer = buffer_of(memory)
     return is_known(buffer) and buffer not in written
 
 
-def is_element(view: mlir.Operation, sweeps: Sequence[mlir.Operation], written: set[mlir.Value]) -> bool:
-    """True if a view is one element of what the loop does not store, which sweeps alone read."""
+def is_element(view: mlir.Operation, stencils: Sequence[mlir.Operation], written: set[mlir.Value]) -> bool:
+    """True if a view is one element of a buffer that the loop does not store to, and only stencils read it."""
     element = view.results[0]
     return (
         not element.type.rank
         and is_constant(element, written)
-        and all(use.owner.operation in sweeps for use in element.uses)
+        and all(use.owner.operation in stencils for use in element.uses)
     )
 
 
-def match_sweep(op: mlir.Operation, written: set[mlir.Value], cells: dict[mlir.Value, mlir.Value]) -> Sweep:
-    """Read one operation; `written` are the buffers that the loop stores into."""
+def match_stencil(op: mlir.Operation, written: set[mlir.Value], cells: dict[mlir.Value, mlir.Value]) -> Stencil:
+    """Match one operation; `written` are the buffers that the loop stores to."""
     body = read_body(op)
     for inner in body.ops:
         if any(o.name == "memref.load" and not is_constant(o.operands[0], written) for o in operations(inner)):
@@ -180,7 +183,7 @@ def match_sweep(op: mlir.Operation, written: set[mlir.Value], cells: dict[mlir.V
         raise NoMatch("a reduction, or nothing to do")
     nest = nest.without_unit_dims()
     rows = [d for d in range(nest.rank) if nest.out(0).strides[d] == row_size(nest.out(0))]
-    if len(rows) > 1 or not nest.outs:
+    if len(rows) > 1 or not nest.num_outputs:
         raise NoMatch("the rows are not one loop")
     if rows:
         nest, size = rows_outermost(nest, rows[0]), nest.sizes[rows[0]]
@@ -198,14 +201,14 @@ def match_sweep(op: mlir.Operation, written: set[mlir.Value], cells: dict[mlir.V
         if buffer not in written:
             continue
         row = row_of(access, nest, bool(rows)) - first
-        spans = [reads] if number < len(nest.accesses) - nest.outs else [reads, writes]
+        spans = [reads] if number < len(nest.accesses) - nest.num_outputs else [reads, writes]
         for span in spans:
             span[buffer] = span[buffer].with_row(row) if buffer in span else Span(row, row)
-    return Sweep(op, body, nest, first, first + size, reads, writes, bool(rows))
+    return Stencil(op, body, nest, first, first + size, reads, writes, bool(rows))
 
 
 def rows_outermost(nest: Nest, row: int) -> Nest:
-    """The nest with the loop over rows outermost, and the others in the order in which memory is walked best."""
+    """The nest with the loop over rows outermost, and the other loops ordered by stride."""
     others = [d for d in range(nest.rank) if d != row]
     if others:
         inner = min(others, key=lambda d: (stride_penalty(nest, d), nest.sizes[d] < SHORT, -d))
@@ -214,24 +217,24 @@ def rows_outermost(nest: Nest, row: int) -> Nest:
 
 
 def row_size(access: Access) -> int:
-    """How many elements a row of the buffer behind an access has."""
-    kind = mlir.MemRefType(buffer_of(access.operand).type)
-    if not kind.has_static_shape or not isinstance(kind.layout, mlir.AffineMapAttr):
+    """The number of elements of a row of the buffer that is accessed."""
+    memref_type = mlir.MemRefType(buffer_of(access.operand).type)
+    if not memref_type.has_static_shape or not isinstance(memref_type.layout, mlir.AffineMapAttr):
         raise NoMatch("a buffer whose rows are not known")
-    return math.prod(kind.shape[1:])
+    return math.prod(memref_type.shape[1:])
 
 
 def row_of(access: Access, nest: Nest, with_rows: bool) -> int:
-    """The row of its buffer at which an access starts; NoMatch where it leaves the row that the nest is at."""
+    """The row of its buffer at which an access starts; raises NoMatch if it accesses other rows in an iteration."""
     _, start = access.operand.type.get_strides_and_offset()
     if start == mlir.ShapedType.get_dynamic_stride_or_offset() or start < 0:
-        raise NoMatch("a place that is known at run time only")
+        raise NoMatch("a dynamic offset")
     size = row_size(access)
     row, column = divmod(int(start) + access.offset, size)
     strides, sizes = access.strides, nest.sizes
     if with_rows:
         if strides[0] != size:
-            raise NoMatch("it does not walk along the rows")
+            raise NoMatch("it does not iterate over the rows")
         strides, sizes = strides[1:], sizes[1:]
     steps = [(count - 1) * stride for count, stride in zip(sizes, strides, strict=True)]
     if column + sum(s for s in steps if s < 0) < 0 or column + sum(s for s in steps if s > 0) >= size:
@@ -240,7 +243,7 @@ def row_of(access: Access, nest: Nest, with_rows: bool) -> int:
 
 
 def row_bytes(buffers: Sequence[mlir.Value]) -> Iterator[int]:
-    """The size of a row of each buffer."""
+    """The size in bytes of a row of each buffer."""
     for buffer in buffers:
-        kind = mlir.MemRefType(buffer.type)
-        yield math.prod(kind.shape[1:]) * element_bytes(kind.element_type)
+        memref_type = mlir.MemRefType(buffer.type)
+        yield math.prod(memref_type.shape[1:]) * element_bytes(memref_type.element_type)

@@ -1,7 +1,8 @@
-"""Where the rows of sweeps stand in skewed time, and how big the tiles are.
+"""The skews of stencils in time, and the sizes of the tiles.
 
-Row i of sweep m in round t stands at i + ahead[m] + t * period. Whatever depends on it stands at that place or behind
-it, and is reached later; seen from the other end, at i - behind[m] - t * back_period or in front of it.
+Row i of stencil m in time step t has the coordinate i + forward[m] + t * period. Rows that depend on it have the same
+or a later coordinate, and are computed later; in the backward direction its coordinate is i - backward[m] - t *
+back_period, and dependent rows have the same or an earlier one.
 """
 
 from __future__ import annotations
@@ -9,23 +10,23 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mlirml.analysis.trip_counts import round_count
+from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.passes import NoMatch
-from mlirml.pipelines.memref.time_tiles.match import Span, Sweep, TimeLoop, row_bytes
+from mlirml.pipelines.memref.time_tiles.match import Span, Stencil, TimeLoop, row_bytes
 
 MOST_ROUNDS = 16
 BAND_BYTES = 32 << 10
-"""What a band of rows should take, of all buffers together."""
+"""The size of a band of rows, of all buffers together."""
 FEWEST_CHUNKS, MOST_CHUNKS = 4, 16
 CHUNK_MARGINS = 3
-"""A chunk is at least as long as so many margins, which are done in the second phase."""
+"""The least length of a chunk in margins, which are computed in the second phase."""
 
 
 @dataclass(frozen=True)
 class Skew:
-    """The places of sweeps: the offset of each, and how far a round moves."""
+    """A skew: the offset of each stencil, and the offset per time step."""
 
     offsets: tuple[int, ...]
     period: int
@@ -37,59 +38,59 @@ class Skew:
 
 @dataclass(frozen=True)
 class Plan:
-    """The sizes of tiles in rows and `rounds`; rows from `first` to `last - 1` are cut into `chunks`."""
+    """The sizes of tiles in rows and time `steps`; rows from `first` to `last - 1` are partitioned into `chunks`."""
 
-    ahead: Skew
-    behind: Skew
+    forward: Skew
+    backward: Skew
     first: int
     last: int
-    rounds: int
+    steps: int
     band: int
     chunks: int
 
     @property
     def margin(self) -> int:
-        """How many rows around the end of a chunk wait until both of its neighbours are done."""
-        return margin_of(self.ahead, self.behind, self.rounds)
+        """The number of rows around the end of a chunk that wait until both of its neighbours are done."""
+        return margin_of(self.forward, self.backward, self.steps)
 
 
-def margin_of(ahead: Skew, behind: Skew, rounds: int) -> int:
-    return ahead.widest + behind.widest + rounds * (ahead.period + behind.period)
+def margin_of(forward: Skew, backward: Skew, steps: int) -> int:
+    return forward.widest + backward.widest + steps * (forward.period + backward.period)
 
 
 def plan_tiles(time: TimeLoop, l2_bytes: int, least_bytes: int) -> Plan:
-    """Choose the tiles; NoMatch where they gain nothing."""
+    """Choose the tile sizes; raises NoMatch if tiling does not pay."""
     buffers = time.buffers
     sizes = [math.prod(b.type.shape) * element_bytes(b.type.element_type) for b in buffers]
     if sum(sizes) < least_bytes:
         raise NoMatch("all of it fits into the cache")
     row = sum(row_bytes(buffers))
-    ahead, behind = skew(time.sweeps, forwards=True), skew(time.sweeps, forwards=False)
-    first = min(sweep.first for sweep in time.sweeps)
-    last = max(sweep.last for sweep in time.sweeps)
+    forward, backward = skew(time.stencils, forwards=True), skew(time.stencils, forwards=False)
+    first = min(stencil.first for stencil in time.stencils)
+    last = max(stencil.last for stencil in time.stencils)
     rows = last - first
     band = max(1, BAND_BYTES // row)
-    fast = max(ahead.period, behind.period, 1)
-    budget = l2_bytes // 2 // row - band - ahead.widest
-    rounds = min(MOST_ROUNDS, budget // fast, round_count(time.loop) or MOST_ROUNDS)
+    fast = max(forward.period, backward.period, 1)
+    budget = l2_bytes // 2 // row - band - forward.widest
+    steps = min(MOST_ROUNDS, budget // fast, trip_count(time.loop) or MOST_ROUNDS)
     fewest = FEWEST_CHUNKS * CHUNK_MARGINS
-    while rounds > 1 and fewest * margin_of(ahead, behind, rounds) > rows:
-        rounds -= 1
-    if rounds < 1 or rounds * len(time.sweeps) < 2:
+    while steps > 1 and fewest * margin_of(forward, backward, steps) > rows:
+        steps -= 1
+    if steps < 1 or steps * len(time.stencils) < 2:
         raise NoMatch("too few rows fit into the cache")
-    chunks = max(1, min(MOST_CHUNKS, rows // max(1, CHUNK_MARGINS * margin_of(ahead, behind, rounds))))
+    chunks = max(1, min(MOST_CHUNKS, rows // max(1, CHUNK_MARGINS * margin_of(forward, backward, steps))))
     if chunks < FEWEST_CHUNKS:
         raise NoMatch("too few rows for threads")
-    return Plan(ahead, behind, first, last, rounds, band, chunks - chunks % 2 if chunks > 1 else 1)
+    return Plan(forward, backward, first, last, steps, band, chunks - chunks % 2 if chunks > 1 else 1)
 
 
-def skew(sweeps: tuple[Sweep, ...], *, forwards: bool) -> Skew:
-    """The least offsets and period by which everything stands behind what it depends on."""
+def skew(stencils: tuple[Stencil, ...], *, forwards: bool) -> Skew:
+    """The smallest offsets and period for which every row has a coordinate after those that it depends on."""
     offsets: list[int] = []
-    for number, later in enumerate(sweeps):
+    for number, later in enumerate(stencils):
         least = [
             offsets[m] + steps
-            for m, earlier in enumerate(sweeps[:number])
+            for m, earlier in enumerate(stencils[:number])
             for steps in distances(earlier, later, forwards=forwards)
         ]
         offsets.append(max([0, *least]))
@@ -97,16 +98,17 @@ def skew(sweeps: tuple[Sweep, ...], *, forwards: bool) -> Skew:
         [0]
         + [
             offsets[m] + steps - offsets[number]
-            for m, earlier in enumerate(sweeps)
-            for number, later in enumerate(sweeps)
+            for m, earlier in enumerate(stencils)
+            for number, later in enumerate(stencils)
             for steps in distances(earlier, later, forwards=forwards)
         ]
     )
     return Skew(tuple(offsets), period)
 
 
-def distances(earlier: Sweep, later: Sweep, *, forwards: bool) -> Iterator[int]:
-    """How many rows further on (or back) `later` touches what `earlier` stores, or stores what it touches."""
+def distances(earlier: Stencil, later: Stencil, *, forwards: bool) -> Iterator[int]:
+    """The distances in rows of dependences between two stencils, in the forward or backward direction."""
+
     for one, other in ((earlier.writes, later.reads), (earlier.writes, later.writes), (earlier.reads, later.writes)):
         for buffer in one:
             if buffer in other:

@@ -1,4 +1,4 @@
-"""Find two products with a chain of row-wise operations between them, and what each dim of the chain's tensors is."""
+"""Match two products with a chain of row-wise operations between them, and classify the dims of the chain's tensors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 
 BLOCK_BYTES = 1 << 18
-"""Scores of a block of rows; the fewest rows may have more."""
+"""The size of the scores of a block of rows; the minimum block may be larger."""
 FEWEST_ROWS, STEP = 64, 16
-"""The fewest rows of a block, and what their number is a multiple of."""
+"""The minimum number of rows of a block, and the divisor of this number."""
 
 
 _RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
@@ -23,28 +23,28 @@ _BETWEEN = ("linalg.generic", "tensor.extract_slice", *_RESHAPES)
 
 @dataclass(frozen=True)
 class Rows:
-    """A dim along the rows, of which a block is computed at a time."""
+    """A dim of rows, which is tiled into blocks."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A dim along the batches, of which one is computed at a time: its index is batch / `step` % `size`."""
+    """A batch dim, of which one index is computed at a time: batch / `step` % `size`."""
 
     step: int
     size: int
 
 
 Tag = Rows | Batch | None
-"""What a dim is; None for a dim that is kept whole."""
+"""The role of a dim; None for a dim that is not tiled."""
 Tags = tuple[Tag, ...]
 
 
 @dataclass(frozen=True)
 class Attention:
-    """The operations in their order, from the first product to the last, and the tags of what depends on the first.
+    """The operations in their order, from the first product to the last, and the tags of the values of the chain.
 
-    There are `batches` times `rows` rows, of which `block` are computed at a time. `results` are used by others: that
-    of the last product and those in between that are read behind it.
+    There are `batches` times `rows` rows, of which `block` are computed at a time. `results` are the values with other
+    users: the result of the last product, and intermediate values that are used after it.
     """
 
     ops: tuple[mlir.Operation, ...]
@@ -61,14 +61,14 @@ class Attention:
 
 
 def match_attention(first: mlir.Operation, l2_bytes: int) -> Attention:
-    """The chain behind a product. Raises `NoMatch`."""
+    """Match the chain that starts with a product. Raises `NoMatch`."""
     contraction = match_contraction(first)
     if len(first.results) != 1:
         raise NoMatch("the product is no tensor")
     size = bytes_of(first.results[0].type)
     if 2 * size <= l2_bytes:
         raise NoMatch("the scores stay in cache")
-    ops = chain_behind(first)
+    ops = chain_from(first)
     if not any(op.name == "linalg.generic" and has_reduction(op) for op in ops):
         raise NoMatch("nothing needs whole rows")
     for side in (0, 1):
@@ -79,17 +79,17 @@ def match_attention(first: mlir.Operation, l2_bytes: int) -> Attention:
     raise refused
 
 
-def bytes_of(kind: mlir.Type) -> int:
-    """The size of a tensor."""
-    return int(math.prod(kind.shape)) * element_bytes(kind.element_type)
+def bytes_of(tensor_type: mlir.Type) -> int:
+    """The size of a tensor in bytes."""
+    return int(math.prod(tensor_type.shape)) * element_bytes(tensor_type.element_type)
 
 
 def has_reduction(op: mlir.Operation) -> bool:
     return any("reduction" in str(kind) for kind in op.attributes["iterator_types"])
 
 
-def chain_behind(first: mlir.Operation) -> tuple[mlir.Operation, ...]:
-    """What depends on a product and the next one behind it needs, the two products with it, in order."""
+def chain_from(first: mlir.Operation) -> tuple[mlir.Operation, ...]:
+    """The operations between a product and the next product that depends on it, both included, in order."""
     found, todo, ends = [first], [first], []
     while todo:
         for result in todo.pop().results:
@@ -113,22 +113,22 @@ def chain_behind(first: mlir.Operation) -> tuple[mlir.Operation, ...]:
     return tuple(reversed(needed))
 
 
-def used_behind(ops: Sequence[mlir.Operation]) -> tuple[mlir.Value, ...]:
-    """The values of a chain that others use, which must stand behind it."""
+def used_after(ops: Sequence[mlir.Operation]) -> tuple[mlir.Value, ...]:
+    """The values of a chain that others use, whose users must come after it."""
     last = ops[-1]
     kept = list(last.results)
     for op in ops[:-1]:
         for result in op.results:
             users = [use.owner.operation for use in result.uses]
             others = [user for user in users if user not in ops]
-            if any(not stands_behind(user, last) for user in others):
+            if any(not is_after(user, last) for user in others):
                 raise NoMatch("the scores are used between the products")
             kept += [result] if others else []
     return tuple(kept)
 
 
-def stands_behind(op: mlir.Operation, last: mlir.Operation) -> bool:
-    """True if an operation, or what it stands in, comes after another one in its block."""
+def is_after(op: mlir.Operation, last: mlir.Operation) -> bool:
+    """True if `op`, or its ancestor in `last`'s block, is after `last`."""
     while op.block != last.block:
         parent = op.parent
         if parent is None:
@@ -138,7 +138,7 @@ def stands_behind(op: mlir.Operation, last: mlir.Operation) -> bool:
 
 
 class Position:
-    """Sorts operations of one block."""
+    """The sort key of operations of one block."""
 
     def __init__(self, op: mlir.Operation) -> None:
         self.op = op
@@ -155,7 +155,7 @@ def tagged(
     size: int,
     l2_bytes: int,
 ) -> Attention:
-    """The chain with the rows of operand `side` of the first product as rows."""
+    """The chain, tiled by the rows of operand `side` of the first product."""
     own, other, out = (set(contraction.maps[n]) for n in (side, 1 - side, 2))
     rows = [d for d in contraction.maps[2] if d in own - other and contraction.sizes[d] > 1]
     if len(rows) != 1:
@@ -168,8 +168,8 @@ def tagged(
         batches *= contraction.sizes[d]
     tags = {first.results[0]: tuple(loops[d] for d in contraction.maps[2])}
     for op in ops[1:]:
-        tags |= tags_behind(op, tags, is_last=op == ops[-1])
-    results = used_behind(ops)
+        tags |= result_tags(op, tags, is_last=op == ops[-1])
+    results = used_after(ops)
     if any(covered(tags[result]) != (True, batches) for result in results):
         raise NoMatch("a result does not have all rows")
     again = [first.operands[1 - side], *(v for v in ops[-1].operands[:2] if v not in tags)]
@@ -183,19 +183,19 @@ def tagged(
 
 
 def covered(tags: Tags) -> tuple[bool, int]:
-    """True if a tensor has a dim of rows, and how many batches it has."""
+    """True if a tensor has a dim of rows; and its number of batches."""
     return any(isinstance(tag, Rows) for tag in tags), math.prod(tag.size for tag in tags if isinstance(tag, Batch))
 
 
 def block_rows(rows: int, row_bytes: int) -> int:
-    """How many rows are computed at a time: blocks of about one size."""
+    """The number of rows of a block, for blocks of about equal size."""
     most = max(FEWEST_ROWS, BLOCK_BYTES // row_bytes)
     each = math.ceil(rows / math.ceil(rows / most))
     return min(rows, math.ceil(each / STEP) * STEP)
 
 
-def tags_behind(op: mlir.Operation, tags: dict[mlir.Value, Tags], *, is_last: bool) -> dict[mlir.Value, Tags]:
-    """The tags of what an operation of the chain gives."""
+def result_tags(op: mlir.Operation, tags: dict[mlir.Value, Tags], *, is_last: bool) -> dict[mlir.Value, Tags]:
+    """The tags of the results of an operation of the chain."""
     if op.name in _RESHAPES:
         reshape = expanded if op.name == "tensor.expand_shape" else collapsed
         groups = [[d.value for d in group] for group in op.attributes["reassociation"]]
@@ -204,14 +204,14 @@ def tags_behind(op: mlir.Operation, tags: dict[mlir.Value, Tags], *, is_last: bo
     if op.name == "tensor.extract_slice":
         return {op.results[0]: sliced(op, tags[op.operands[0]])}
     loops = loop_tags(op, tags)
-    check_kinds(op, loops)
+    check_rows(op, loops)
     maps = maps_of(op)
     if is_last and sum(operand in tags for operand in op.operands) != 1:
         raise NoMatch("both operands of the last product depend on the first")
-    outs = len(op.operands) - len(op.results)
+    inputs = len(op.operands) - len(op.results)
     found = {}
     for number, result in enumerate(op.results):
-        out = [loops.get(d) for d in dims_of(maps[outs + number])]
+        out = [loops.get(d) for d in dims_of(maps[inputs + number])]
         if any(tag is not None and tag not in out for tag in loops.values()):
             raise NoMatch("an out mixes rows")
         found[result] = tuple(out)
@@ -219,13 +219,13 @@ def tags_behind(op: mlir.Operation, tags: dict[mlir.Value, Tags], *, is_last: bo
 
 
 def sliced(op: mlir.Operation, tags: Tags) -> Tags:
-    """The tags of a static slice, which may leave out dims of which it takes one element."""
+    """The tags of a static slice, which may drop dims of which it takes one element."""
     if len(op.operands) > 1:
-        raise NoMatch("a slice at a computed place")
-    kind, result = op.operands[0].type, list(op.results[0].type.shape)
+        raise NoMatch("a slice at a dynamic offset")
+    source_type, result = op.operands[0].type, list(op.results[0].type.shape)
     fields = [list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("offsets", "sizes", "strides")]
-    for tag, whole, *place in zip(tags, kind.shape, *fields, strict=True):
-        if tag is not None and place != [0, whole, 1]:
+    for tag, whole, *field in zip(tags, source_type.shape, *fields, strict=True):
+        if tag is not None and field != [0, whole, 1]:
             raise NoMatch("a slice takes some of the rows")
     sizes = fields[1]
     if result == sizes:
@@ -244,7 +244,7 @@ def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
 
 
 def dims_of(affine_map: mlir.AffineMap) -> list[int]:
-    """The loops that index a tensor; -1 for a constant."""
+    """The loops that index the dims of a tensor; -1 for a constant index."""
     dims = []
     for expression in affine_map.results:
         if isinstance(expression, mlir.AffineDimExpr):
@@ -257,7 +257,7 @@ def dims_of(affine_map: mlir.AffineMap) -> list[int]:
 
 
 def loop_tags(op: mlir.Operation, tags: dict[mlir.Value, Tags]) -> dict[int, Tag]:
-    """What each loop of a structured operation is, as the operands in the chain tell."""
+    """The tag of each loop of a structured operation, from the tags of its operands in the chain."""
     loops: dict[int, Tag] = {}
     for operand, affine_map in zip(op.operands, maps_of(op), strict=True):
         if operand not in tags:
@@ -266,22 +266,22 @@ def loop_tags(op: mlir.Operation, tags: dict[mlir.Value, Tags]) -> dict[int, Tag
             if d < 0 and tag is not None:
                 raise NoMatch("one row is read only")
             if d >= 0 and loops.setdefault(d, tag) != tag:
-                raise NoMatch("a loop walks along rows and across them")
+                raise NoMatch("a loop iterates over rows and over another dim")
     used = [tag for tag in loops.values() if tag is not None]
     if len(set(used)) != len(used):
-        raise NoMatch("two loops walk along one dim")
+        raise NoMatch("two loops iterate over one dim")
     return loops
 
 
-def check_kinds(op: mlir.Operation, loops: dict[int, Tag]) -> None:
-    """Rows are not summed up, and regions use nothing of the chain but their arguments."""
-    outs = maps_of(op)[len(op.operands) - len(op.results) :]
-    kept = {d for affine_map in outs for d in dims_of(affine_map)}
+def check_rows(op: mlir.Operation, loops: dict[int, Tag]) -> None:
+    """Raise `NoMatch` if rows are reduced, or regions capture values of the chain."""
+    out_maps = maps_of(op)[len(op.operands) - len(op.results) :]
+    kept = {d for affine_map in out_maps for d in dims_of(affine_map)}
     if any(tag is not None and d not in kept for d, tag in loops.items()):
         raise NoMatch("rows are reduced")
     if op.name == "linalg.generic":
-        kinds = list(op.attributes["iterator_types"])
-        if any(tag is not None and "parallel" not in str(kinds[d]) for d, tag in loops.items()):
+        iterator_types = list(op.attributes["iterator_types"])
+        if any(tag is not None and "parallel" not in str(iterator_types[d]) for d, tag in loops.items()):
             raise NoMatch("rows depend on rows")
     own = op.regions[0].blocks[0]
     for inner in own.operations:
@@ -294,7 +294,7 @@ def check_kinds(op: mlir.Operation, loops: dict[int, Tag]) -> None:
 
 
 def expanded(tags: Tags, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Tags:
-    """The tags of an expand_shape's result, of this shape."""
+    """The tags of the result, of shape `shape`, of an expand_shape."""
     found: list[Tag] = [None] * len(shape)
     for tag, group in zip(tags, groups, strict=True):
         wide = [d for d in group if shape[d] != 1]
@@ -308,7 +308,8 @@ def expanded(tags: Tags, groups: Sequence[Sequence[int]], shape: Sequence[int]) 
 
 
 def collapsed(tags: Tags, groups: Sequence[Sequence[int]], shape: Sequence[int]) -> Tags:
-    """The tags of a collapse_shape's result; `shape` is that of its operand."""
+    """The tags of the result of a collapse_shape; `shape` is that of its operand."""
+
     found: list[Tag] = []
     for group in groups:
         wide = [d for d in group if shape[d] != 1]

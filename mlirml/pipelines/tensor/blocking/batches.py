@@ -1,6 +1,6 @@
-"""Write what contractions of one batch go through as loops over the batch, a matrix at a time.
+"""Loops over the batch of batched contractions and the operations between them, a matrix at a time.
 
-Before, in a loop over blocks of examples:
+Before, in a loop over blocks of the batch:
     %c = linalg.generic ... -> tensor<25x64x40xf64>
     %q = linalg.contract ... ins(%l, %c) -> tensor<25x64x40xf64>
     %s = linalg.generic ... ins(%q) outs(%zero) -> tensor<40xf64>           // a sum over the batch
@@ -12,11 +12,11 @@ After:
       ...
     }
     %d = scf.for %k = 0 to 25 step 1 iter_args(%t = %sum) {
-      %c = linalg.generic ... -> tensor<1x64x40xf64>                        // cheap, and not kept
+      %c = linalg.generic ... -> tensor<1x64x40xf64>                        // cheap, and recomputed
       ...
     }
 
-What is summed up over the batch is there behind the loop: what needs it is on the next level.
+A sum over the batch is available after the loop: operations that depend on it are on the next level.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ from mlirml.pipelines.tensor.blocking.build import build_blocks
 from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, Cluster, bytes_of, owner_in, reach
 
 _CHEAP = 8
-"""So many operations of a body are sooner done again than their results kept."""
+"""Bodies of at most this many operations are recomputed rather than their results stored."""
 
 
 @dataclass
 class Batch:
-    """The operations that have the dimension of a batch, and the level of each operation of their block.
+    """The operations with the batch dimension, and the level of each operation of their block.
 
-    `again` are the levels that read what is cheap to compute from what the block begins with.
+    `recomputed` are the levels that read a result that is cheap to recompute from the inputs of the block.
     """
 
     all: Cluster
     levels: dict[mlir.Operation, int] = field(default_factory=dict)
-    again: dict[mlir.Operation, set[int]] = field(default_factory=dict)
+    recomputed: dict[mlir.Operation, set[int]] = field(default_factory=dict)
 
     def levels_of(self, op: mlir.Operation) -> set[int]:
-        """The levels on which an operation is done."""
-        return self.again.get(op) or {self.levels[op]}
+        """The levels on which an operation is computed."""
+        return self.recomputed.get(op) or {self.levels[op]}
 
     def readers(self, value: mlir.Value) -> set[int]:
         """The levels on which a value is read."""
@@ -56,11 +56,11 @@ class Batch:
         return {level for use in value.uses for level in self.levels_of(owner_in(use, block))}
 
     def kept(self) -> list[mlir.Value]:
-        """What one level computes and another one reads."""
+        """The values that one level computes and another one reads."""
         return [
             result
             for op in self.all.members
-            if op not in self.again
+            if op not in self.recomputed
             for result in op.results
             if result in self.all.carried and self.readers(result) - {self.levels[op]}
         ]
@@ -70,9 +70,9 @@ class Batch:
         members = self.all.members
         level = min(self.levels[op] for op in members if op.name in CONTRACTIONS)
         own = {op: member for op, member in members.items() if level in self.levels_of(op)}
-        again = {r for op in own if self.again.get(op, {level}) != {level} for r in op.results}
-        cluster = Cluster(self.all.size, self.all.carried, own, again=again)
-        values = {result for op in own for result in op.results if result not in again}
+        recomputed = {r for op in own if self.recomputed.get(op, {level}) != {level} for r in op.results}
+        cluster = Cluster(self.all.size, self.all.carried, own, recomputed=recomputed)
+        values = {result for op in own for result in op.results if result not in recomputed}
         for op in block_ops(block):
             if op not in own and uses_any(op, values):
                 cluster.late.add(op)
@@ -81,7 +81,7 @@ class Batch:
 
 
 def find_batch(block: mlir.Block, among: Cluster | None = None) -> Batch:
-    """The batch of the contractions of a block, or of those of a cluster; raises `NoMatch` where there is none."""
+    """The batch of the contractions of a block, or of those of a cluster; raises `NoMatch` if there is none."""
     contractions = [op for op in block_ops(block) if op.name in CONTRACTIONS and (among is None or op in among.members)]
     for value, place in _batch_dims(contractions[0]) if contractions else ():
         found = reach(value, place)
@@ -104,7 +104,7 @@ def _batch_dims(op: mlir.Operation) -> Iterator[tuple[mlir.Value, int]]:
 
 
 def _level(batch: Batch, block: mlir.Block) -> None:
-    """Operations that need sums over the batch are a level higher than these."""
+    """Assign levels: operations that need a sum over the batch are a level higher than the operations of the sum."""
     members, carried = batch.all.members, batch.all.carried
     ops = block_ops(block)
     for op in ops:
@@ -121,12 +121,12 @@ def _level(batch: Batch, block: mlir.Block) -> None:
         if op in members and _is_again(batch, op):
             levels = {level for result in op.results for level in batch.readers(result)}
             if levels:
-                batch.again[op] = levels
+                batch.recomputed[op] = levels
                 batch.levels[op] = min(levels)
 
 
 def _is_again(batch: Batch, op: mlir.Operation) -> bool:
-    """True if an operation is cheap, and reads nothing that other members make, but such ones."""
+    """True if an operation is cheap, and reads results of other members only if these are cheap, too."""
     if op.name == "linalg.fill":
         return True
     if op.name != "linalg.generic" or batch.levels[op] or any(r not in batch.all.carried for r in op.results):
@@ -141,12 +141,12 @@ def _is_again(batch: Batch, op: mlir.Operation) -> bool:
 
 
 def kept_bytes(block: mlir.Block, cluster: Cluster) -> int:
-    """What a cluster keeps when its contractions go a matrix at a time; raises `NoMatch` where they have no batch."""
+    """The bytes that a cluster stores if computed a matrix at a time; raises `NoMatch` without a batch."""
     return sum(bytes_of(value) for value in find_batch(block, cluster).kept() if value in cluster.carried)
 
 
 def cut_batches(block: mlir.Block) -> None:
-    """Go through the batch of the contractions of a block, if they have one, a matrix at a time."""
+    """Replace the batched contractions of a block, if there are any, by loops over the batch."""
     while True:
         try:
             batch = find_batch(block)

@@ -1,4 +1,4 @@
-"""Write a cluster as a loop over blocks of its dimension."""
+"""Tile a cluster by a loop over blocks of its dimension."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 
 
 class Blocks:
-    """One round: the members on a block of `length` places of the dimension.
+    """One iteration: the members on a block of `length` elements of the dimension.
 
-    The tensors of a round have the dimension last, so that vectors run along it, unless it is to stay where it is.
-    `written` are the tensors from outside that results take the place of, and `into` what these are in a round.
+    The tensors of an iteration have the dimension last, so that vectors run along it, unless it must keep its position.
+    `written` are the tensors from outside that results overwrite, and `into` their values in an iteration.
     """
 
     def __init__(self, cluster: Cluster, length: int, last: bool = True) -> None:
@@ -28,39 +28,39 @@ class Blocks:
         self.values: dict[mlir.Value, mlir.Value] = {}
 
     def moved(self, value: mlir.Value) -> bool:
-        """True if the dimension is put last."""
+        """True if the dimension is moved to the end."""
         here = self.cluster.carried[value] == len(value.type.shape) - 1
         return self.last and not here and value not in self.escaping
 
-    def kind(self, value: mlir.Value) -> mlir.Type:
+    def block_type(self, value: mlir.Value) -> mlir.Type:
         """The type of a block of a tensor."""
-        place, shape = self.cluster.carried[value], list(value.type.shape)
-        shape[place] = self.length
+        axis, shape = self.cluster.carried[value], list(value.type.shape)
+        shape[axis] = self.length
         if self.moved(value):
-            shape.append(shape.pop(place))
+            shape.append(shape.pop(axis))
         return mlir.RankedTensorType.get(shape, value.type.element_type)
 
     def write(
         self, start: mlir.Value | int, reduced: dict[mlir.Value, mlir.Value], whole: dict[mlir.Value, mlir.Value]
     ) -> tuple[list[mlir.Value], list[mlir.Value]]:
-        """Build a round at the insertion point: the new sums, and the tensors that get blocks."""
+        """Build an iteration at the insertion point; returns the new sums, and the tensors with their blocks stored."""
         self.values = {}
         self.into = {self.written[value]: into for value, into in whole.items() if value in self.written}
         for op, member in self.ordered():
             with op.location:
-                self.again(member, start, reduced)
+                self.build_member(member, start, reduced)
         sums = [self.values[value] for value in reduced]
         tensors = [self.put(self.values[value], value, into, start) for value, into in whole.items()]
         return sums, tensors
 
     def ordered(self) -> list[tuple[mlir.Operation, Member]]:
-        """The members in the order of the program."""
+        """The members in program order."""
         members = self.cluster.members
         block = next(iter(members)).block
         return [(op, members[op]) for op in block_ops(block) if op in members]
 
-    def again(self, member: Member, start: mlir.Value | int, reduced: dict[mlir.Value, mlir.Value]) -> None:
-        """A member on the block."""
+    def build_member(self, member: Member, start: mlir.Value | int, reduced: dict[mlir.Value, mlir.Value]) -> None:
+        """Build a member on the block."""
         op, first = member.op, member.inputs
         if op.name in SLICES:
             self.values[op.results[0]] = self.sliced(member, start)
@@ -114,33 +114,33 @@ class Blocks:
         shape = list(part.type.shape)
         shape[there] = self.length
         order = [*(d for d in range(rank) if d != there), there] if last else list(range(rank))
-        kind = mlir.RankedTensorType.get([shape[d] for d in order], part.type.element_type)
+        result_type = mlir.RankedTensorType.get([shape[d] for d in order], part.type.element_type)
         own = [*(d for d in range(rank) if d != there), there] if self.moved(part) else list(range(rank))
         if takes:
-            found = emit.value(op.name, [self.block_of(whole, start)], kind, **attributes)
-            return _transposed(found, self.kind(part), [order.index(d) for d in own]) if order != own else found
+            found = emit.value(op.name, [self.block_of(whole, start)], result_type, **attributes)
+            return _transposed(found, self.block_type(part), [order.index(d) for d in own]) if order != own else found
         source = self.block_of(part, start)
         if order != own:
-            source = _transposed(source, kind, [own.index(d) for d in order])
+            source = _transposed(source, result_type, [own.index(d) for d in order])
         into = self.laid_out(self.block_of(op.operands[1], start), op.operands[1], result)
         return emit.value(op.name, [source, into], into.type, **attributes)
 
     def laid_out(self, part: mlir.Value, value: mlir.Value, result: mlir.Value) -> mlir.Value:
-        """The block of an init with the dimension where the result has it."""
+        """The block of an init, with the dimension at the position that the result has."""
         if self.moved(value) == self.moved(result):
             return part
-        kind = self.kind(result)
+        result_type = self.block_type(result)
         op = defining_op(value)
         if op is not None and op.name == "tensor.empty":
-            return emit.empty(kind)
+            return emit.empty(result_type)
         if op is not None and op.name == "linalg.fill":
-            return emit.fill(op.operands[0], emit.empty(kind)).results[0]
-        place, rank = self.cluster.carried[value], len(kind.shape)
-        order = [*(d for d in range(rank) if d != place), place]
-        return _transposed(part, kind, order if self.moved(result) else [order.index(d) for d in range(rank)])
+            return emit.fill(op.operands[0], emit.empty(result_type)).results[0]
+        axis, rank = self.cluster.carried[value], len(result_type.shape)
+        order = [*(d for d in range(rank) if d != axis), axis]
+        return _transposed(part, result_type, order if self.moved(result) else [order.index(d) for d in range(rank)])
 
     def maps(self, member: Member) -> dict[str, mlir.Attribute]:
-        """The maps of a member's operands as they are laid out now, its loop innermost."""
+        """The maps of a member's operands in their new layout, with its loop innermost."""
         loops = member.maps[0].n_dims
         order = [*(d for d in range(loops) if d != member.loop), member.loop] if self.last else list(range(loops))
         fresh = {old: mlir.AffineDimExpr.get(new) for new, old in enumerate(order)}
@@ -155,18 +155,18 @@ class Blocks:
         found: dict[str, mlir.Attribute] = {"indexing_maps": mlir.ArrayAttr.get(maps)}
         if member.op.name not in CONTRACTIONS:
             kept = {e.position for e in member.maps[-1].results if isinstance(e, mlir.AffineDimExpr)}
-            kinds = ["parallel" if d in kept else "reduction" for d in order]
+            iterator_types = ["parallel" if d in kept else "reduction" for d in order]
             known = member.op.attributes
             given = "iterator_types" in known
             found["iterator_types"] = (
                 mlir.ArrayAttr.get([list(known["iterator_types"])[d] for d in order])
                 if given
-                else emit.iterator_types(kinds)
+                else emit.iterator_types(iterator_types)
             )
         return found
 
     def block_of(self, value: mlir.Value, start: mlir.Value | int) -> mlir.Value:
-        """The block of a tensor: what a member made of it, or a slice of one from outside."""
+        """The block of a tensor: computed by a member, or a slice of a tensor from outside."""
         found = self.values.get(value)
         if found is None:
             found = self.values[value] = self.taken(value, start)
@@ -175,27 +175,27 @@ class Blocks:
     def taken(self, value: mlir.Value, start: mlir.Value | int) -> mlir.Value:
         op = defining_op(value)
         if op is not None and op.name == "tensor.empty":
-            return emit.empty(self.kind(value))
-        place, shape = self.cluster.carried[value], list(value.type.shape)
-        shape[place] = self.length
-        kind = mlir.RankedTensorType.get(shape, value.type.element_type)
-        part = _slice("tensor.extract_slice", [self.into.get(value, value)], kind, start, place, shape)
+            return emit.empty(self.block_type(value))
+        axis, shape = self.cluster.carried[value], list(value.type.shape)
+        shape[axis] = self.length
+        slice_type = mlir.RankedTensorType.get(shape, value.type.element_type)
+        part = _slice("tensor.extract_slice", [self.into.get(value, value)], slice_type, start, axis, shape)
         if not self.moved(value):
             return part
-        order = [*(d for d in range(len(shape)) if d != place), place]
-        return _transposed(part, self.kind(value), order)
+        order = [*(d for d in range(len(shape)) if d != axis), axis]
+        return _transposed(part, self.block_type(value), order)
 
     def put(self, part: mlir.Value, value: mlir.Value, into: mlir.Value, start: mlir.Value | int) -> mlir.Value:
         """A tensor with a block of it overwritten."""
-        place = self.cluster.carried[value]
-        return _slice("tensor.insert_slice", [part, into], into.type, start, place, part.type.shape)
+        axis = self.cluster.carried[value]
+        return _slice("tensor.insert_slice", [part, into], into.type, start, axis, part.type.shape)
 
 
-def _transposed(value: mlir.Value, kind: mlir.Type, order: Sequence[int]) -> mlir.Value:
+def _transposed(value: mlir.Value, result_type: mlir.Type, order: Sequence[int]) -> mlir.Value:
     permutation = mlir.DenseI64ArrayAttr.get(list(order))
-    operands = [value, emit.empty(kind)]
-    op = emit.create("linalg.transpose", operands, [kind], {"permutation": permutation}, regions=1)
-    body = emit.block(op, [kind.element_type, kind.element_type])
+    operands = [value, emit.empty(result_type)]
+    op = emit.create("linalg.transpose", operands, [result_type], {"permutation": permutation}, regions=1)
+    body = emit.block(op, [result_type.element_type, result_type.element_type])
     with mlir.InsertionPoint(body):
         emit.create("linalg.yield", [body.arguments[0]])
     return op.results[0]
@@ -204,13 +204,13 @@ def _transposed(value: mlir.Value, kind: mlir.Type, order: Sequence[int]) -> mli
 def _slice(
     name: str,
     operands: Sequence[mlir.Value],
-    kind: mlir.Type,
+    result_type: mlir.Type,
     start: mlir.Value | int,
-    place: int,
+    axis: int,
     sizes: Sequence[int],
 ) -> mlir.Value:
     offsets = [0] * len(sizes)
-    offsets[place] = start if isinstance(start, int) else _DYNAMIC
+    offsets[axis] = start if isinstance(start, int) else _DYNAMIC
     given = [] if isinstance(start, int) else [start]
     attributes = {
         "static_offsets": mlir.DenseI64ArrayAttr.get(offsets),
@@ -218,13 +218,13 @@ def _slice(
         "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(sizes)),
         "operandSegmentSizes": emit.segments(*[1] * len(operands), len(given), 0, 0),
     }
-    return emit.value(name, [*operands, *given], kind, **attributes)
+    return emit.value(name, [*operands, *given], result_type, **attributes)
 
 
 def build_blocks(cluster: Cluster, length: int, last: bool = True, rest_apart: bool = False) -> list[mlir.Operation]:
-    """Put the loop in the place of the members, and what comes after the last full block behind it.
+    """Replace the members by the loop, followed by the remainder after the last full block.
 
-    The latter is a loop, too, where it is to stand apart.
+    The remainder is a loop, too, if `rest_apart`.
     """
     blocks = Blocks(cluster, length, last)
     members = blocks.ordered()
@@ -260,26 +260,26 @@ def build_blocks(cluster: Cluster, length: int, last: bool = True, rest_apart: b
                 loops.append(results[0].owner.operation)
             else:
                 results = remainder(bounds[0], results)
-    _move_behind(cluster, end, behind)
-    gone = [op for op, _ in reversed(members) if not cluster.again.intersection(op.results)]
+    _move_after(cluster, end, behind)
+    replaced = [op for op, _ in reversed(members) if not cluster.recomputed.intersection(op.results)]
     for old, new in zip([*reduced, *escaping], results):
         for use in list(old.uses):
             owner = use.owner.operation if hasattr(use.owner, "operation") else use.owner
             if owner not in cluster.members:
                 owner.operands[use.operand_number] = new
-    for op in gone:
+    for op in replaced:
         op.erase()
     return loops
 
 
 def _init(cluster: Cluster, value: mlir.Value) -> mlir.Value:
-    """What a sum begins with."""
+    """The init of a sum."""
     op = value.owner.operation
     return op.operands[cluster.members[op].inputs + list(op.results).index(value)]
 
 
 def _written(cluster: Cluster, value: mlir.Value) -> mlir.Value | None:
-    """The tensor from outside that nothing but a member reads, and the member's result takes the place of."""
+    """The tensor from outside that only a member uses, as the init of its result."""
     op = value.owner.operation
     if op.name in SLICES:
         return None
@@ -291,9 +291,9 @@ def _written(cluster: Cluster, value: mlir.Value) -> mlir.Value | None:
     return init
 
 
-def _move_behind(cluster: Cluster, last: mlir.Operation, behind: mlir.Operation) -> None:
-    """Operations in front of the last member that need what the loop gives go behind it, in their order."""
+def _move_after(cluster: Cluster, last: mlir.Operation, end: mlir.Operation) -> None:
+    """Move operations before the last member that depend on results of the loop after it, in their order."""
     ops = block_ops(last.block)
     for op in ops[: ops.index(last)]:
         if op in cluster.late:
-            op.move_before(behind)
+            op.move_before(end)

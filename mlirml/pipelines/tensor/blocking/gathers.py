@@ -1,4 +1,4 @@
-"""Gather what a loop over blocks sums up as it goes: the sum itself, which is larger, need not be there as a whole.
+"""Gather from each term of a sum over blocks: the sum itself, which is larger, is never stored as a whole.
 
 Before:
     %t = scf.for %n = ... iter_args(%sum = %zeros) -> tensor<25x64x64xf64> {
@@ -9,7 +9,7 @@ Before:
       }
     }
     %packed:2 = scf.for %p = 0 to 2016 step 1 iter_args(%a = %t, %b = %start) {
-      %e = tensor.extract_slice %a[0, %i, %j] [25, 1, 1]          // and zeros take its place
+      %e = tensor.extract_slice %a[0, %i, %j] [25, 1, 1]          // and zeros are stored there
       %f = tensor.extract_slice %b[0, %p] [25, 1]
       %g = linalg.generic ins(%f, %e) { arith.addf }
       tensor.insert_slice %g into %b[0, %p] [25, 1]
@@ -24,7 +24,7 @@ After:
       }
     }
 
-That is what the derivative of storing at computed places is: it adds elements of its operand to another tensor, so that
+The derivative of stores at dynamic indices has this form: it adds elements of its operand to another tensor, so that
 the elements of a sum may be added term by term.
 """
 
@@ -46,9 +46,9 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 
 @dataclass(frozen=True)
 class Gather:
-    """A loop that adds elements of `source`, a carried tensor, to another one, `into`, for all of a batch of `size`.
+    """A loop that adds elements of `source`, a carried tensor, to another one, `into`, for a whole batch of `size`.
 
-    `dims` are where either has the batch; the numbers are those of the loop's results.
+    `dims` are the positions of the batch in both; the numbers are those of the loop's results.
     """
 
     loop: mlir.Operation
@@ -63,7 +63,7 @@ class Gather:
 
 @dataclass(frozen=True)
 class Sum:
-    """A contraction that a loop over a batch, in a loop over blocks, adds to the slice of what both carry."""
+    """A contraction that a loop over a batch, in a loop over blocks, adds to a slice of a tensor that both carry."""
 
     loop: mlir.Operation
     number: int
@@ -73,7 +73,7 @@ class Sum:
 
 
 def gather_sums(loops: Sequence[mlir.Operation], least: int) -> None:
-    """Gather from sums of at least `least` bytes in the loops over blocks, which come one after the other."""
+    """Gather from sums of at least `least` bytes in consecutive loops over blocks."""
     for number, result in enumerate(loops[-1].results):
         uses = list(result.uses)
         if len(uses) != 1 or uses[0].owner.operation.name != "scf.for":
@@ -91,19 +91,19 @@ def gather_sums(loops: Sequence[mlir.Operation], least: int) -> None:
 
 
 def match_sum(loop: mlir.Operation, number: int) -> Sum:
-    """The contraction that is added to what a loop carries; raises `NoMatch` for anything else."""
+    """Match a contraction that is added to a loop-carried tensor; raises `NoMatch`."""
     body = loop.regions[0].blocks[0]
     inner = defining_op(block_ops(body)[-1].operands[number])
     if inner is None or inner.name != "scf.for" or inner.block != body:
         raise NoMatch("no loop over a batch")
-    place = list(inner.results).index(block_ops(body)[-1].operands[number])
+    position = list(inner.results).index(block_ops(body)[-1].operands[number])
     carried = body.arguments[1 + number]
-    argument = inner.regions[0].blocks[0].arguments[1 + place]
-    put = defining_op(block_ops(inner.regions[0].blocks[0])[-1].operands[place])
+    argument = inner.regions[0].blocks[0].arguments[1 + position]
+    put = defining_op(block_ops(inner.regions[0].blocks[0])[-1].operands[position])
     if (
-        inner.operands[3 + place] != carried
+        inner.operands[3 + position] != carried
         or len(list(carried.uses)) != 1
-        or len(list(inner.results[place].uses)) != 1
+        or len(list(inner.results[position].uses)) != 1
     ):
         raise NoMatch("it is read on the way")
     if put is None or put.name != "tensor.insert_slice" or put.operands[1] != argument:
@@ -125,7 +125,7 @@ def match_sum(loop: mlir.Operation, number: int) -> Sum:
         or len(list(old.operands)) != 2
     ):
         raise NoMatch("it does not add to what was there")
-    return Sum(inner, place, contraction, old, put)
+    return Sum(inner, position, contraction, old, put)
 
 
 def _batch_dim(found: Sum) -> int:
@@ -133,7 +133,7 @@ def _batch_dim(found: Sum) -> int:
 
 
 def match_gather(loop: mlir.Operation, source: int, dim: int) -> Gather:
-    """A loop that adds elements of one tensor to another one, and nothing else; raises `NoMatch` for others."""
+    """Match a loop that only adds elements of one tensor to another one; raises `NoMatch`."""
     if len(loop.results) != 2 or list(loop.results[source].uses):
         raise NoMatch("more is carried")
     into = 1 - source
@@ -178,7 +178,7 @@ def match_gather(loop: mlir.Operation, source: int, dim: int) -> Gather:
 
 
 def _takes_batch(op: mlir.Operation, dim: int, size: int) -> bool:
-    """True if a slice is a vector along all of the batch."""
+    """True if a slice is a vector along the whole batch."""
     offsets, sizes, strides = numbers_of(op)
     part = op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]
     others = [n for d, n in enumerate(sizes) if d != dim]
@@ -198,7 +198,7 @@ def _float(constant: mlir.Operation) -> float | None:
 
 
 def _adds(op: mlir.Operation, old: mlir.Value, parts: set[mlir.Value]) -> bool:
-    """True if the result is `old` and one of `parts`."""
+    """True if the result is the sum of `old` and one of `parts`."""
     inputs = list(op.operands)[:-1]
     body = block_ops(op.regions[0].blocks[0])
     if len(inputs) != 2 or len(body) != 2 or body[0].name != "arith.addf" or len(op.results) != 1:
@@ -210,19 +210,19 @@ def _adds(op: mlir.Operation, old: mlir.Value, parts: set[mlir.Value]) -> bool:
 
 
 def check_before(gather: Gather, loops: Sequence[mlir.Operation], number: int) -> None:
-    """Raise `NoMatch` unless all that is gathered with is there in front of the loops, which begin with zeros."""
+    """Raise `NoMatch` unless all operands of the gather are defined before the loops, whose sum starts with zeros."""
     if not _is_zero(loops[0].operands[3 + number]):
         raise NoMatch("the sum does not begin with zeros")
     for before, after in itertools.pairwise(loops):
         if after.operands[3 + number] != before.results[number] or len(list(before.results[number].uses)) != 1:
             raise NoMatch("the sum is read on the way")
     start = gather.loop.operands[3 + gather.into]
-    inside = {r for op in operations(gather.loop) if op != gather.loop for r in op.results}
-    inside.update(
+    available = {r for op in operations(gather.loop) if op != gather.loop for r in op.results}
+    available.update(
         a for op in operations(gather.loop) for region in op.regions for b in region.blocks for a in b.arguments
     )
-    inside.add(gather.loop.operands[3 + gather.source])
-    used = {x for op in operations(gather.loop) for x in op.operands if x not in inside}
+    available.add(gather.loop.operands[3 + gather.source])
+    used = {x for op in operations(gather.loop) for x in op.operands if x not in available}
     starts = {value for value in used if (op := defining_op(value)) is not None and op.name in _STARTS}
     for value in (start, *(used - starts)):
         op = defining_op(value)
@@ -231,13 +231,13 @@ def check_before(gather: Gather, loops: Sequence[mlir.Operation], number: int) -
             and op.name != "arith.constant"
             and not (op.block == loops[0].block and op.is_before_in_block(loops[0]))
         ):
-            raise NoMatch("something comes behind the loops")
+            raise NoMatch("something comes after the loops")
 
 
 def build_gather(gather: Gather, loops: Sequence[mlir.Operation], number: int, sums: Sequence[Sum]) -> None:
-    """Let the loops carry what is gathered into."""
+    """Make the loops carry the target of the gather."""
     start = gather.loop.operands[3 + gather.into]
-    kind = start.type
+    tensor_type = start.type
     constants = [op for op in block_ops(gather.loop.block) if op.name == "arith.constant"]
     for op in constants:
         if not op.is_before_in_block(loops[0]):
@@ -250,7 +250,7 @@ def build_gather(gather: Gather, loops: Sequence[mlir.Operation], number: int, s
             found.loop.regions[0].blocks[0].arguments[1 + found.number],
             found.loop.results[found.number],
         ):
-            value.set_type(kind)
+            value.set_type(tensor_type)
         _gather_in(gather, found)
     gather.loop.results[gather.into].replace_all_uses_with(loops[-1].results[number])
     gather.loop.erase()
@@ -259,7 +259,7 @@ def build_gather(gather: Gather, loops: Sequence[mlir.Operation], number: int, s
 def _gather_in(gather: Gather, found: Sum) -> None:
     """Gather from one matrix of the batch."""
     carried = found.loop.regions[0].blocks[0].arguments[1 + found.number]
-    place = found.old.operands[1]
+    index = found.old.operands[1]
     contraction = found.contraction
     dim = gather.dims[gather.into]
     sizes = list(carried.type.shape)
@@ -277,20 +277,22 @@ def _gather_in(gather: Gather, found: Sum) -> None:
     with gather.loop.location, mlir.InsertionPoint(found.put):
         part = mlir.RankedTensorType.get(sizes, carried.type.element_type)
         segments = {"operandSegmentSizes": emit.segments(1, 1, 0, 0)}
-        old = emit.value("tensor.extract_slice", [carried, place], part, **attributes, **segments)
+        old = emit.value("tensor.extract_slice", [carried, index], part, **attributes, **segments)
         inits = [old, old]
         inits[gather.source] = contraction.results[0]
         lower, upper, step = list(gather.loop.operands)[:3]
-        new = emit.for_loop(lower, upper, step, lambda i, values: _round(gather, i, values), inits)[gather.into]
+        new = emit.for_loop(lower, upper, step, lambda i, values: _gather_element(gather, i, values), inits)[
+            gather.into
+        ]
         segments = {"operandSegmentSizes": emit.segments(1, 1, 1, 0, 0)}
-        whole = emit.value("tensor.insert_slice", [new, carried, place], carried.type, **attributes, **segments)
+        whole = emit.value("tensor.insert_slice", [new, carried, index], carried.type, **attributes, **segments)
     found.put.results[0].replace_all_uses_with(whole)
     found.put.erase()
     found.old.erase()
 
 
-def _round(gather: Gather, i: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
-    """The body for a batch of one, element by element."""
+def _gather_element(gather: Gather, i: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+    """The body of the gather for a batch of one, on a single element."""
     block = gather.loop.regions[0].blocks[0]
     environment: dict[mlir.Value, mlir.Value] = dict(zip(block.arguments, [i, *values]))
     *ops, end = block_ops(block)
@@ -318,7 +320,7 @@ def _round(gather: Gather, i: mlir.Value, values: list[mlir.Value]) -> list[mlir
 def _indices(
     op: mlir.Operation, dynamic: Sequence[mlir.Value], environment: dict[mlir.Value, mlir.Value]
 ) -> list[mlir.Value]:
-    """The place of a slice that has one element."""
+    """The indices of a slice of one element."""
     given = iter(dynamic)
     offsets = numbers_of(op)[0]
     return [environment.get(x := next(given), x) if o == _DYNAMIC else emit.index(o) for o in offsets]

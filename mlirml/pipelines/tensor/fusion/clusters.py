@@ -1,4 +1,4 @@
-"""Decide what is fused: clusters of structured operations that become one loop nest."""
+"""Decide which structured operations are fused: clusters that become one loop nest."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from mlirml.pipelines.tensor.fusion.nodes import (
 from mlirml.pipelines.tensor.fusion.prologues import full_input, scales_a_matrix
 
 _SEARCH = 512
-"""How many operations a search for a path may visit before the fusion is given up."""
+"""The number of operations that a search for a path may visit; beyond, the operations are not fused."""
 _NEAR = 64
-"""A sibling further away than this many operations is not looked for."""
+"""The maximum distance, in operations, of a sibling."""
 
 
 @dataclass(eq=False)
 class Cluster:
-    """Nodes that share one iteration space. `places[n]` maps the loops of member `n` to those of the cluster."""
+    """Nodes that share one iteration space. `loop_maps[n]` maps the loops of member `n` to those of the cluster."""
 
     sizes: tuple[int, ...]
     members: list[Node] = field(default_factory=list)
-    places: dict[Node, tuple[int, ...]] = field(default_factory=dict)
+    loop_maps: dict[Node, tuple[int, ...]] = field(default_factory=dict)
     results: set[mlir.Value] = field(default_factory=set)
     reads: set[mlir.Value] = field(default_factory=set)
     shared: set[mlir.Value] = field(default_factory=set)
@@ -46,10 +46,10 @@ class Cluster:
     last: int = -1
     outside: list[mlir.Value] | None = None
 
-    def put(self, node: Node, place: tuple[int, ...]) -> None:
+    def put(self, node: Node, loop_map: tuple[int, ...]) -> None:
         """Add a member."""
         self.members.append(node)
-        self.places[node] = place
+        self.loop_maps[node] = loop_map
         self.results.update(out.result for out in node.outs)
         self.reads.update(item.value for item in node.inputs)
         self.shared.update(out.result for out in node.outs if is_shared(out.result))
@@ -57,23 +57,23 @@ class Cluster:
         self.first, self.last = min(self.first, node.position), max(self.last, node.position)
         self.outside = None
         if not node.is_elementwise:
-            self.reduced = frozenset(place[d] for d in node.reduced)
+            self.reduced = frozenset(loop_map[d] for d in node.reduced)
         self.closed |= node.is_search
 
     def ends_in(self, node: Node) -> bool:
-        """True if `node` is the only one outside that reads what the members compute."""
+        """True if `node` is the only user outside of the results of the members."""
         return not self.shared and self.results - self.reads <= {item.value for item in node.inputs}
 
 
 def is_shared(value: mlir.Value) -> bool:
-    """True if a value has more than one use; one that has not is taken to stay inside of its cluster."""
+    """True if a value has more than one use; a single use is assumed to be in its cluster."""
     uses = iter(value.uses)
     next(uses, None)
     return next(uses, None) is not None
 
 
 def stream_count(one: Cluster, reads: set[mlir.Value], shared: set[mlir.Value]) -> int:
-    """An upper bound for the memory streams of a cluster with more members, which read and share those values."""
+    """An upper bound for the memory streams of a cluster with additional members that read and share these values."""
     return len((one.reads | reads) - one.results) + len(one.shared | shared)
 
 
@@ -83,14 +83,14 @@ class Graph:
     def __init__(self, block: mlir.Block, max_ops: int, max_operands: int, *, prologues: bool = False) -> None:
         self.ops = block_ops(block)
         self.max_ops, self.max_operands, self.prologues = max_ops, max_operands, prologues
-        # Operations as keys would not do: their hash changes when they are changed.
+        # Operations cannot be keys: their hash changes when they are modified.
         self.defined = {result: number for number, op in enumerate(self.ops) for result in op.results}
         self.nodes: dict[int, Node] = {}
         self.producer: dict[mlir.Value, tuple[Node, Out]] = {}
         self.cluster: dict[Node, Cluster] = {}
         self._readers: dict[mlir.Value, list[Node]] = {}
         self._operands: dict[int, list[mlir.Value]] = {}
-        self.checked, self.stored = self.places_of_checks_and_stores(block)
+        self.checked, self.stored = self.positions_of_checks_and_stores(block)
         maps = MapCache()
         for number, op in enumerate(self.ops):
             if op.name.startswith("linalg."):
@@ -99,11 +99,11 @@ class Graph:
                 except NoMatch:
                     continue
 
-    def places_of_checks_and_stores(self, block: mlir.Block) -> tuple[set[int], set[int]]:
-        """The operations that compute what is checked, and those that compute what is stored into arguments.
+    def positions_of_checks_and_stores(self, block: mlir.Block) -> tuple[set[int], set[int]]:
+        """The positions of operations that checked values depend on, and of those that stores into arguments depend on.
 
-        Both empty where they share one, or where all results are new arrays. Where the checks come first, the stores
-        are made in the memory of the arguments; fused with them, in a new array, which is copied.
+        Both are empty if an operation is in both, or if all results are new arrays. If the checks come first, the
+        stores are made in the memory of the arguments; fused with them, in a new array, which is copied.
         """
         owner = block.owner.operation
         checks = [op for op in self.ops if op.name == "cf.assert"]
@@ -120,11 +120,11 @@ class Graph:
         return {self.defined[op.results[0]] for op in ops}
 
     def mixes(self, *members: Node) -> bool:
-        """True if some of these nodes compute what is checked and others what is stored."""
+        """True if some of these nodes compute checked values and others stored values."""
         return any(x.position in self.checked for x in members) and any(x.position in self.stored for x in members)
 
     def add(self, node: Node) -> None:
-        """Put a node into a cluster."""
+        """Add a node to a cluster."""
         self.nodes[node.position] = node
         self.count_inlined(node)
         self.join(node)
@@ -136,7 +136,7 @@ class Graph:
                     self.producer[out.result] = (node, out)
 
     def count_inlined(self, node: Node) -> None:
-        """Decide which producers are computed again inside `node`, and what the node costs with them."""
+        """Choose the producers that are recomputed inside `node`, and compute the cost of the node with them."""
         for number, item in enumerate(node.inputs):
             found = self.producer.get(item.value)
             if splat(item.value) is not None:
@@ -145,7 +145,7 @@ class Graph:
                 self.inline(node, number)
 
     def inline(self, node: Node, number: int) -> None:
-        """Compute the producer of an input inside `node`."""
+        """Recompute the producer of an input inside `node`."""
         producer = self.producer[node.inputs[number].value][0]
         node.inlined.add(number)
         producer.clones += 1
@@ -155,11 +155,11 @@ class Graph:
             node.cost = None if producer.cost is None else node.cost + producer.cost
 
     def needs_no_more(self, producer: Node) -> bool:
-        """True if computing a producer again asks for no more tensors in memory than its result."""
+        """True if recomputing a producer reads no more tensors from memory than its result."""
         return sum(1 for item in producer.inputs if item.value in self.producer) <= 1
 
     def stays(self, value: mlir.Value) -> bool:
-        """True if a value has to be in memory, since something that is never fused reads it."""
+        """True if a value has to be in memory, since an operation that is never fused reads it."""
         return any(not may_fuse(use.owner.operation) for use in value.uses)
 
     def is_full(self, node: Node, item: Input, found: tuple[Node, Out]) -> bool:
@@ -181,36 +181,36 @@ class Graph:
             mine = self.cluster.get(node)
             if mine is target:
                 continue
-            place = self.place_after(node, item, target.places[producer], out)
+            loop_map = self.consumer_loop_map(node, item, target.loop_maps[producer], out)
             if mine is None:
-                joined = self.try_join(node, place, target)
+                joined = self.try_join(node, loop_map, target)
             else:
-                joined = self.try_merge(mine, target, dict(zip(mine.places[node], place, strict=True)))
+                joined = self.try_merge(mine, target, dict(zip(mine.loop_maps[node], loop_map, strict=True)))
             if not joined and producer.is_cheap() and self.needs_no_more(producer) and not self.stays(item.value):
                 self.inline(node, number)
         if node not in self.cluster and not self.join_sibling(node):
             self.start(node)
 
     def is_prologue(self, node: Node) -> bool:
-        """True if a matrix-vector product computes a node on the way, of a matrix that is in memory anyway."""
+        """True if a matrix-vector product can compute a node as a prologue, of a matrix that is in memory anyway."""
         source = full_input(node)
         return source is not None and self.stays(source) and scales_a_matrix(node)
 
     def start(self, node: Node) -> None:
-        """A cluster of one node."""
+        """Start a cluster of one node."""
         cluster = Cluster(node.sizes)
         self.put(node, tuple(range(node.rank)), cluster)
 
-    def put(self, node: Node, place: tuple[int, ...], cluster: Cluster) -> None:
-        cluster.put(node, place)
+    def put(self, node: Node, loop_map: tuple[int, ...], cluster: Cluster) -> None:
+        cluster.put(node, loop_map)
         self.cluster[node] = cluster
 
-    def place_after(self, node: Node, item: Input, place: tuple[int, ...], out: Out) -> tuple[int, ...]:
+    def consumer_loop_map(self, node: Node, item: Input, loop_map: tuple[int, ...], out: Out) -> tuple[int, ...]:
         """The loops of `node` in the cluster of a producer that it reads."""
         assert isinstance(item.map, tuple) and isinstance(out.map, tuple)
         mine = [0] * node.rank
         for theirs, own in zip(out.map, item.map, strict=True):
-            mine[own] = place[theirs]
+            mine[own] = loop_map[theirs]
         return tuple(mine)
 
     def join_sibling(self, node: Node) -> bool:
@@ -226,14 +226,14 @@ class Graph:
                 tried.add(id(cluster))
                 for other in reader.inputs:
                     if other.value == item.value and is_permutation(other.map, node.rank):
-                        place = self.sibling_place(node, item, other, cluster.places[reader])
-                        if self.try_join(node, place, cluster):
+                        loop_map = self.sibling_loop_map(node, item, other, cluster.loop_maps[reader])
+                        if self.try_join(node, loop_map, cluster):
                             return True
         return self.join_pairs(node)
 
     def join_pairs(self, node: Node) -> bool:
         """Join a reduction over the same pairs of elements, `sum(f(x[i], y[j]) for j)`, none of whose operands has both
-        loops: what their bodies share, such as a distance, is computed once."""
+        loops: the common part of their bodies, such as a distance, is computed once."""
         if node.is_elementwise or node.is_search:
             return False
         mine = {(item.value, item.map) for item in node.inputs}
@@ -245,38 +245,38 @@ class Graph:
                 both = mine & {(other.value, other.map) for other in reader.inputs}
                 if len({loop for _, map_ in both if isinstance(map_, tuple) for loop in map_}) < node.rank:
                     continue
-                if self.try_join(node, self.cluster[reader].places[reader], self.cluster[reader]):
+                if self.try_join(node, self.cluster[reader].loop_maps[reader], self.cluster[reader]):
                     return True
         return False
 
-    def sibling_place(self, node: Node, item: Input, other: Input, place: tuple[int, ...]) -> tuple[int, ...]:
+    def sibling_loop_map(self, node: Node, item: Input, other: Input, loop_map: tuple[int, ...]) -> tuple[int, ...]:
         assert isinstance(item.map, tuple) and isinstance(other.map, tuple)
         mine = [0] * node.rank
         for own, theirs in zip(item.map, other.map, strict=True):
-            mine[own] = place[theirs]
+            mine[own] = loop_map[theirs]
         return tuple(mine)
 
-    def try_join(self, node: Node, place: tuple[int, ...], target: Cluster) -> bool:
-        """Add a node to a cluster where that is legal and not too big.
+    def try_join(self, node: Node, loop_map: tuple[int, ...], target: Cluster) -> bool:
+        """Add a node to a cluster if that is legal and the cluster does not get too big.
 
-        Loops for argmax are made for it and its producers alone.
+        Argmax reductions share loops only with their producers.
         """
         if self.checked and self.mixes(node, *target.members):
             return False
         if target.closed or (node.is_search and (target.reduced is not None or not target.ends_in(node))):
             return False
-        reduced = frozenset(place[d] for d in node.reduced)
+        reduced = frozenset(loop_map[d] for d in node.reduced)
         if reduced and target.reduced is not None and reduced != target.reduced:
             return False
         reads = {item.value for item in node.inputs}
         shared = {out.result for out in node.outs if is_shared(out.result)}
         if target.ops + len(node.body) > self.max_ops or stream_count(target, reads, shared) > self.max_operands:
             return False
-        if not self.edges_agree(node, place, target):
+        if not self.edges_agree(node, loop_map, target):
             return False
         if self.depends([v for v in self.uses(node) if v not in target.results], target):
             return False
-        self.put(node, place, target)
+        self.put(node, loop_map, target)
         return True
 
     def try_merge(self, one: Cluster, other: Cluster, loops: dict[int, int]) -> bool:
@@ -287,39 +287,39 @@ class Graph:
             return False
         if stream_count(other, one.reads, one.shared) - len(one.results & one.reads) > self.max_operands:
             return False
-        places = {node: tuple(loops[d] for d in one.places[node]) for node in one.members}
-        if not all(self.edges_agree(node, places[node], other) for node in one.members):
+        loop_maps = {node: tuple(loops[d] for d in one.loop_maps[node]) for node in one.members}
+        if not all(self.edges_agree(node, loop_maps[node], other) for node in one.members):
             return False
         if self.depends([v for v in self.outside(one) if v not in other.results], other):
             return False
         if self.depends([v for v in self.outside(other) if v not in one.results], one):
             return False
         for node in one.members:
-            self.put(node, places[node], other)
+            self.put(node, loop_maps[node], other)
         return True
 
-    def edges_agree(self, node: Node, place: tuple[int, ...], target: Cluster) -> bool:
-        """True if everything that a node uses of a cluster is computed at the same point of the iteration space.
+    def edges_agree(self, node: Node, loop_map: tuple[int, ...], target: Cluster) -> bool:
+        """True if all values that a node uses of a cluster are computed at the same point of the iteration space.
 
-        Inlined producers are seen through: what they read must not be half a sum.
+        The operands of inlined producers are checked, too: they must not be partial sums.
         """
         for number, item in enumerate(node.inputs):
             found = self.producer.get(item.value)
             if number in node.inlined:
-                if found is not None and not self.edges_agree(found[0], through(item, found[1], place), target):
+                if found is not None and not self.edges_agree(found[0], through(item, found[1], loop_map), target):
                     return False
                 continue
             if item.value not in target.results:
                 continue
             if found is None or not self.is_full(node, item, found):
                 return False
-            if self.place_after(node, item, target.places[found[0]], found[1]) != place:
+            if self.consumer_loop_map(node, item, target.loop_maps[found[0]], found[1]) != loop_map:
                 return False
         others = [*(out.init for out in node.outs), *node.captures]
         return not any(value in target.results for value in others)
 
     def uses(self, node: Node) -> list[mlir.Value]:
-        """What a node uses; inlined producers are seen through."""
+        """The values that a node uses, through inlined producers."""
         used = [*(out.init for out in node.outs), *node.captures]
         for number, item in enumerate(node.inputs):
             found = self.producer.get(item.value)
@@ -328,18 +328,18 @@ class Graph:
             elif found is not None:
                 used += self.uses(found[0])
             elif (source := splat(item.value)) is not None:
-                used += list(source.operands)[:1]  # the number that a fill spreads
+                used += list(source.operands)[:1]  # the scalar of a fill
         return used
 
     def outside(self, cluster: Cluster) -> list[mlir.Value]:
-        """What the members of a cluster use that it does not compute."""
+        """The values that the members of a cluster use and that it does not compute."""
         if cluster.outside is None:
             used = dict.fromkeys(value for node in cluster.members for value in self.uses(node))
             cluster.outside = [value for value in used if value not in cluster.results]
         return cluster.outside
 
     def depends(self, values: Iterable[mlir.Value], target: Cluster) -> bool:
-        """True if one of the values is computed from a result of the cluster. True as well when the search is long."""
+        """True if one of the values depends on a result of the cluster, or if the search would take too long."""
         todo = list(values)
         seen: set[int] = set()
         visited = 0
@@ -365,7 +365,7 @@ class Graph:
         return False
 
     def operands(self, position: int) -> list[mlir.Value]:
-        """What an operation uses, in its regions too."""
+        """The values that an operation and its regions use."""
         found = self._operands.get(position)
         if found is None:
             found = self._operands[position] = used_values(self.ops[position])

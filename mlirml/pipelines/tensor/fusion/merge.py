@@ -13,7 +13,7 @@ Key = tuple[mlir.Value, Map]
 
 
 def rewrite(graph: Graph) -> None:
-    """Replace every cluster that gains from it, and put the block's operations in order."""
+    """Replace every cluster that gains from it, and order the block's operations."""
     clusters = {id(c): c for c in graph.cluster.values()}.values()
     fused = [cluster for cluster in clusters if gains(cluster)]
     while (widest := in_circle(graph, {id(cluster) for cluster in fused})) is not None:
@@ -37,12 +37,12 @@ def rewrite(graph: Graph) -> None:
 
 
 def gains(cluster: Cluster) -> bool:
-    """True if rebuilding changes anything."""
+    """True if rebuilding changes the cluster."""
     return len(cluster.members) > 1 or any(node.untidy or node.inlined for node in cluster.members)
 
 
 def needed_values(graph: Graph, builders: dict[int, Builder]) -> set[mlir.Value]:
-    """The results that something outside of their cluster reads."""
+    """The results that operations outside of their cluster use."""
     needed = {value for builder in builders.values() for value, _ in builder.loads}
     for position in range(len(graph.ops)):
         node = graph.nodes.get(position)
@@ -57,10 +57,10 @@ def needed_values(graph: Graph, builders: dict[int, Builder]) -> set[mlir.Value]
 
 
 def in_circle(graph: Graph, fused: set[int]) -> Cluster | None:
-    """A cluster that needs itself by way of others, the widest of its circle; None where there is none.
+    """A cluster that depends on itself through others, the largest of its cycle; None if there is none.
 
-    The search for paths that `Graph` makes before it joins clusters leaves out what stands in front of them; such an
-    operation may still need a cluster with members behind them.
+    The search for paths that `Graph` makes before it joins clusters does not see operations before them; such an
+    operation may still depend on a cluster with members after it.
     """
     unit_of: dict[int, int | Cluster] = {}
     for position in range(len(graph.ops) - 1):
@@ -100,7 +100,7 @@ def _key(unit: int | Cluster) -> int:
 
 
 def in_order(graph: Graph, fused: set[int]) -> Iterator[mlir.Operation | Cluster]:
-    """Operations and clusters, each after what it uses, otherwise as the program has them; not the terminator."""
+    """Operations and clusters, each after the values it uses, otherwise in program order; without the terminator."""
     finished: set[int] = set()
     for start in range(len(graph.ops) - 1):
         stack = [(start, False)]
@@ -131,40 +131,40 @@ class Builder:
     def __init__(self, graph: Graph, cluster: Cluster) -> None:
         self.graph, self.cluster = graph, cluster
         self.members = sorted(cluster.members, key=lambda node: node.position)
-        self.inside = {out.result: (node, out) for node in self.members for out in node.outs}
+        self.members_by_result = {out.result: (node, out) for node in self.members for out in node.outs}
         self.loads: dict[Key, mlir.Value] = {}
         self.values: dict[mlir.Value, mlir.Value] = {}
         self.identity = tuple(range(len(cluster.sizes)))
         for node in self.members:
-            self.collect(node, cluster.places[node])
+            self.collect(node, cluster.loop_maps[node])
 
-    def collect(self, node: Node, place: tuple[int, ...]) -> None:
-        """Note the loads of a member, and of what is inlined into it."""
+    def collect(self, node: Node, loop_map: tuple[int, ...]) -> None:
+        """Collect the loads of a member, and of producers that are inlined into it."""
         for number, item in enumerate(node.inputs):
             if number in node.inlined:
                 if splat(item.value) is None:
                     producer, out = self.graph.producer[item.value]
-                    self.collect(producer, through(item, out, place))
-            elif item.value not in self.inside:
-                self.loads[item.value, compose(item.map, place)] = item.argument
+                    self.collect(producer, through(item, out, loop_map))
+            elif item.value not in self.members_by_result:
+                self.loads[item.value, compose(item.map, loop_map)] = item.argument
 
     def build(self, needed: set[mlir.Value], replaced: dict[mlir.Value, mlir.Value]) -> None:
-        """Build the operation; `replaced` maps old results to new ones and learns these."""
-        outs = [pair for node in self.members for pair in self.kept(node, needed)]
-        if not outs:
+        """Build the operation; `replaced` maps old results to new ones and is extended by these."""
+        results = [pair for node in self.members for pair in self.kept(node, needed)]
+        if not results:
             return
         with fused_location(self.members):
-            inits = [self.init(out, replaced) for _, out in outs]
+            inits = [self.init(out, replaced) for _, out in results]
             self.drop_dead(needed)
-            self.cover_loops([out for _, out in outs])
+            self.cover_loops([out for _, out in results])
             loads = [replaced.get(value, value) for value, _ in self.loads]
-            op = self.create(loads, inits, [out for _, out in outs], replaced)
-        for (_, out), result in zip(outs, op.results, strict=True):
+            op = self.create(loads, inits, [out for _, out in results], replaced)
+        for (_, out), result in zip(results, op.results, strict=True):
             replaced[out.result] = result
 
     def drop_dead(self, needed: set[mlir.Value]) -> None:
-        """Leave out members whose results are only read where they are computed again."""
-        wanted: set[mlir.Value] = set()  # by members: `needed` is as long as the program
+        """Drop members whose results are only used by operations that recompute them."""
+        wanted: set[mlir.Value] = set()  # only values used by members: `needed` is as long as the program
         live: list[Node] = []
         for node in reversed(self.members):
             if any(out.result in needed or out.result in wanted for out in node.outs):
@@ -174,27 +174,27 @@ class Builder:
             self.members = live[::-1]
             self.loads = {}
             for node in self.members:
-                self.collect(node, self.cluster.places[node])
+                self.collect(node, self.cluster.loop_maps[node])
 
-    def cover_loops(self, outs: list[Out]) -> None:
-        """Add an empty tensor where no operand is left that gives the extent of a reduced loop."""
+    def cover_loops(self, results: list[Out]) -> None:
+        """Add an empty tensor as operand if no operand determines the extent of a reduced loop."""
         maps = [map_ for _, map_ in self.loads]
-        maps += [compose(out.map, self.cluster.places[self.inside[out.result][0]]) for out in outs]
+        maps += [compose(out.map, self.cluster.loop_maps[self.members_by_result[out.result][0]]) for out in results]
         covered = {d for map_ in maps for d in loops_of(map_)}
         for node in self.members:
             for shape in node.shapes:
-                map_ = compose(shape.map, self.cluster.places[node])
+                map_ = compose(shape.map, self.cluster.loop_maps[node])
                 if not covered.issuperset(loops_of(map_)):
                     covered.update(loops_of(map_))
                     self.loads[emit.empty(shape.kind), map_] = node.outs[0].value
 
     def kept(self, node: Node, needed: set[mlir.Value]) -> list[tuple[Node, Out]]:
-        """The outs of a member that become results: all of a reduction, whose accumulators may read each other."""
+        """The results of a member to build: all of a reduction, whose accumulators may read each other."""
         used = [(node, out) for out in node.outs if out.result in needed]
         return used if node.is_elementwise or not used else [(node, out) for out in node.outs]
 
     def init(self, out: Out, replaced: dict[mlir.Value, mlir.Value]) -> mlir.Value:
-        """The init that a reduction starts from, an empty tensor for other results."""
+        """The init of a reduction, an empty tensor for other results."""
         if out.argument is not None:
             return replaced.get(out.init, out.init)
         return emit.empty(out.result.type)
@@ -203,15 +203,15 @@ class Builder:
         self,
         loads: list[mlir.Value],
         inits: list[mlir.Value],
-        outs: list[Out],
+        outputs: list[Out],
         replaced: dict[mlir.Value, mlir.Value],
     ) -> mlir.Operation:
-        """`linalg.generic` with the bodies of all members."""
+        """Build the `linalg.generic` with the bodies of all members."""
         rank = len(self.identity)
         maps = [map_ for _, map_ in self.loads]
-        maps += [compose(out.map, self.cluster.places[self.inside[out.result][0]]) for out in outs]
-        # A reduction that nobody reads is left out, and with it its iterators.
-        reduced = (any(out.argument is not None for out in outs) and self.cluster.reduced) or frozenset()
+        maps += [compose(out.map, self.cluster.loop_maps[self.members_by_result[out.result][0]]) for out in outputs]
+        # An unused reduction is dropped, and with it its iterators.
+        reduced = (any(out.argument is not None for out in outputs) and self.cluster.reduced) or frozenset()
         attributes = {
             "indexing_maps": mlir.ArrayAttr.get([affine_map(map_, rank) for map_ in maps]),
             "iterator_types": emit.iterator_types(["reduction" if d in reduced else "parallel" for d in self.identity]),
@@ -219,15 +219,15 @@ class Builder:
         }
         results = [init.type for init in inits]
         op = emit.create("linalg.generic", [*loads, *inits], results, attributes, regions=1)
-        kinds = [element_type(v) for v in (*loads, *inits)]
-        block = emit.block(op, kinds)
+        types = [element_type(v) for v in (*loads, *inits)]
+        block = emit.block(op, types)
         arguments = list(block.arguments)
         self.loads = dict(zip(self.loads, arguments, strict=False))
-        accumulators = {out.result: a for out, a in zip(outs, arguments[len(loads) :], strict=True)}
+        accumulators = {out.result: a for out, a in zip(outputs, arguments[len(loads) :], strict=True)}
         with mlir.InsertionPoint(block):
             for node in self.members:
                 self.add_member(node, block, accumulators, replaced)
-            emit.create("linalg.yield", [self.values[out.result] for out in outs])
+            emit.create("linalg.yield", [self.values[out.result] for out in outputs])
         return op
 
     def add_member(
@@ -237,16 +237,16 @@ class Builder:
         accumulators: dict[mlir.Value, mlir.Value],
         replaced: dict[mlir.Value, mlir.Value],
     ) -> None:
-        """Put the body of a member into the block: its operations are moved, or cloned where others inline it."""
-        place = self.cluster.places[node]
-        environment = {item.argument: self.argument(node, n, place, replaced) for n, item in enumerate(node.inputs)}
+        """Add the body of a member to the block: its operations are moved, or cloned if others inline it."""
+        loop_map = self.cluster.loop_maps[node]
+        environment = {item.argument: self.argument(node, n, loop_map, replaced) for n, item in enumerate(node.inputs)}
         for out in node.outs:
             if out.argument is not None:
                 if out.result not in accumulators:
-                    return  # a reduction that nobody reads
+                    return  # an unused reduction
                 environment[out.argument] = accumulators[out.result]
         if node.clones:
-            self.clone_body(node, place, environment, replaced)
+            self.clone_body(node, loop_map, environment, replaced)
         else:
             for old, new in environment.items():
                 old.replace_all_uses_with(new)
@@ -256,18 +256,18 @@ class Builder:
                         op.replace_uses_of_with(value, replaced[value])
             for op in node.body:
                 block.append(op)
-                place_index(op, place)
+                renumber_index(op, loop_map)
         for out in node.outs:
             self.values[out.result] = environment.get(out.value, out.value)
 
     def clone_body(
         self,
         node: Node,
-        place: tuple[int, ...],
+        loop_map: tuple[int, ...],
         environment: dict[mlir.Value, mlir.Value],
         replaced: dict[mlir.Value, mlir.Value],
     ) -> None:
-        """Clone the body at the insertion point; the environment learns its values."""
+        """Clone the body at the insertion point; its values are added to the environment."""
         for value in node.captures:
             if value in replaced:
                 environment[value] = replaced[value]
@@ -275,28 +275,28 @@ class Builder:
             emit.body_op(op, environment)
             copy = defining_op(environment[op.results[0]])
             assert copy is not None
-            place_index(copy, place)
+            renumber_index(copy, loop_map)
 
     def argument(
-        self, node: Node, number: int, place: tuple[int, ...], replaced: dict[mlir.Value, mlir.Value]
+        self, node: Node, number: int, loop_map: tuple[int, ...], replaced: dict[mlir.Value, mlir.Value]
     ) -> mlir.Value:
-        """The scalar that an input of a member is: loaded, computed by another member, or inlined."""
+        """The scalar of an input of a member: loaded, computed by another member, or inlined."""
         item = node.inputs[number]
         if number in node.inlined:
-            return self.inlined(item, place, replaced)
-        if item.value in self.inside:
+            return self.inlined(item, loop_map, replaced)
+        if item.value in self.members_by_result:
             return self.values[item.value]
-        return self.loads[item.value, compose(item.map, place)]
+        return self.loads[item.value, compose(item.map, loop_map)]
 
-    def inlined(self, item: Input, place: tuple[int, ...], replaced: dict[mlir.Value, mlir.Value]) -> mlir.Value:
-        """The value of a producer, computed here."""
+    def inlined(self, item: Input, loop_map: tuple[int, ...], replaced: dict[mlir.Value, mlir.Value]) -> mlir.Value:
+        """The value of a producer, recomputed at the insertion point."""
         source = splat(item.value)
         if source is not None:
             if source.name == "linalg.fill":
                 return replaced.get(source.operands[0], source.operands[0])
             return emit.constant(source.attributes["value"].get_splat_value())
         producer, out = self.graph.producer[item.value]
-        there = through(item, out, place)
+        there = through(item, out, loop_map)
         environment = {
             other.argument: self.argument(producer, n, there, replaced) for n, other in enumerate(producer.inputs)
         }
@@ -304,18 +304,18 @@ class Builder:
         return environment.get(out.value, out.value)
 
 
-def compose(map_: Map, place: tuple[int, ...]) -> Map:
+def compose(map_: Map, loop_map: tuple[int, ...]) -> Map:
     """A map over the loops of a node as one over the loops of its cluster."""
     if isinstance(map_, tuple):
-        return tuple(place[d] for d in map_)
-    loops = [mlir.AffineDimExpr.get(d) for d in place]
-    rank = max(place, default=-1) + 1
+        return tuple(loop_map[d] for d in map_)
+    loops = [mlir.AffineDimExpr.get(d) for d in loop_map]
+    rank = max(loop_map, default=-1) + 1
     inner = mlir.AffineMap.get(rank, 0, loops)
     return mlir.AffineMap.get(rank, 0, [expression.compose(inner) for expression in map_.results])
 
 
 def loops_of(map_: Map) -> list[int]:
-    """The loops whose extents an operand gives."""
+    """The loops whose extents an operand determines."""
     if isinstance(map_, tuple):
         return list(map_)
     return [expression.position for expression in map_.results if isinstance(expression, mlir.AffineDimExpr)]
@@ -327,10 +327,10 @@ def affine_map(map_: Map, rank: int) -> mlir.Attribute:
     return mlir.AffineMapAttr.get(mlir.AffineMap.get(rank, 0, list(results)))
 
 
-def place_index(op: mlir.Operation, place: tuple[int, ...]) -> None:
+def renumber_index(op: mlir.Operation, loop_map: tuple[int, ...]) -> None:
     """Renumber the loop of a `linalg.index`."""
     if op.name == "linalg.index":
-        op.attributes["dim"] = emit.i64(place[op.attributes["dim"].value])
+        op.attributes["dim"] = emit.i64(loop_map[op.attributes["dim"].value])
 
 
 def element_type(value: mlir.Value) -> mlir.Type:

@@ -1,4 +1,4 @@
-"""What fusion knows about one structured operation on tensors."""
+"""Nodes of fusion: the summary of one structured operation on tensors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 
 Map: TypeAlias = "tuple[int, ...] | mlir.AffineMap"
-"""A projected permutation as loop numbers, any other map as it is."""
+"""A projected permutation as loop numbers, or any other map."""
 
 CHEAP_OPS = 8
-"""A producer of at most this many cheap operations, its inlined producers included, may be computed twice."""
+"""A producer of at most this many cheap operations, its inlined producers included, may be recomputed."""
 
 _NAMED = ("linalg.transpose", "linalg.broadcast", "linalg.copy", "linalg.map")
 _EXPENSIVE = (
@@ -26,7 +26,7 @@ _FREE = ("arith.constant", "linalg.index")
 
 @dataclass(frozen=True)
 class Input:
-    """An operand: which argument of the body reads it, and where."""
+    """An operand: the argument of the body that reads it, and its map."""
 
     value: mlir.Value
     map: Map
@@ -35,7 +35,7 @@ class Input:
 
 @dataclass(frozen=True)
 class Out:
-    """A result: where it is written, its init and the argument that reads the init (None when nothing does)."""
+    """A result: its map, its init and the argument that reads the init (None if nothing does)."""
 
     result: mlir.Value
     map: Map
@@ -46,7 +46,7 @@ class Out:
 
 @dataclass(frozen=True)
 class Shape:
-    """An operand that may be read or not; its type gives the extents of some loops."""
+    """An operand that determines the extents of some loops by its type."""
 
     kind: mlir.Type
     map: Map
@@ -54,9 +54,9 @@ class Shape:
 
 @dataclass(eq=False)
 class Node:
-    """A structured operation: iteration space, inputs, outs and body.
+    """A structured operation: iteration space, inputs, results and body.
 
-    `cost` counts the operations of the body and of what would be inlined into it; None when one of them is expensive.
+    `cost` counts the operations of the body and of producers to inline into it; None if one of them is expensive.
     """
 
     op: mlir.Operation
@@ -83,7 +83,7 @@ class Node:
 
     @property
     def is_search(self) -> bool:
-        """True if it is a reduction whose accumulators depend on each other, such as argmax."""
+        """True for a reduction whose accumulators depend on each other, such as argmax."""
         return len(self.outs) > 1 and not self.is_elementwise
 
     @property
@@ -95,17 +95,17 @@ class Node:
         return [*(i.value for i in self.inputs), *(o.init for o in self.outs), *self.captures]
 
     def is_cheap(self) -> bool:
-        """True if computing it several times costs less than keeping its result."""
+        """True if recomputing it several times costs less than storing its result."""
         return self.is_elementwise and self.cost is not None and self.cost <= CHEAP_OPS and len(self.outs) == 1
 
 
 def is_permutation(map_: Map, rank: int) -> bool:
-    """True if a map names every one of `rank` loops once."""
+    """True if a map has every one of `rank` loops once."""
     return isinstance(map_, tuple) and len(map_) == rank
 
 
 def read_map(map_: mlir.AffineMap) -> Map:
-    """Loop numbers where the map only picks loops, each at most once."""
+    """The loop numbers of a map that is a projected permutation, else the map."""
     results = map_.results
     if all(isinstance(expression, mlir.AffineDimExpr) for expression in results):
         dims = tuple(expression.position for expression in results)
@@ -115,7 +115,7 @@ def read_map(map_: mlir.AffineMap) -> Map:
 
 
 def is_window(map_: Map) -> bool:
-    """True if a map adds loops up, as convolutions and poolings do."""
+    """True if a map adds loops, as those of convolutions and poolings do."""
     return not isinstance(map_, tuple) and any(
         isinstance(e, mlir.AffineAddExpr) and not isinstance(e.rhs, mlir.AffineConstantExpr) for e in map_.results
     )
@@ -137,12 +137,12 @@ class MapCache:
 
 
 def may_fuse(op: mlir.Operation) -> bool:
-    """True if it is an elementwise operation or a reduction, going by its name."""
+    """True for an elementwise operation or a reduction, judged by its name."""
     return op.name == "linalg.generic" or op.name in _NAMED
 
 
 def match_node(op: mlir.Operation, position: int, maps: MapCache) -> Node:
-    """Read a generic, or a named operation that only moves data; NoMatch for any other operation."""
+    """Match a generic, or a named operation that only moves data; raises NoMatch for other operations."""
     if not may_fuse(op):
         raise NoMatch("not an elementwise operation or reduction")
     results, operands = list(op.results), list(op.operands)
@@ -162,14 +162,14 @@ def match_node(op: mlir.Operation, position: int, maps: MapCache) -> Node:
     yields = list(ops[-1].operands)
     used = [any(True for _ in argument.uses) for argument in arguments]
     inputs = [Input(operands[n], read[n][0], arguments[n]) for n in range(first_out) if used[n]]
-    outs = []
+    outputs = []
     for n, result in enumerate(results):
-        place = first_out + n
-        argument = arguments[place] if used[place] else None
+        number = first_out + n
+        argument = arguments[number] if used[number] else None
         if argument is not None and not any(reduction):
-            inputs.append(Input(operands[place], read[place][0], argument))
+            inputs.append(Input(operands[number], read[number][0], argument))
             argument = None
-        outs.append(Out(result, read[place][0], operands[place], argument, yields[n]))
+        outputs.append(Out(result, read[number][0], operands[number], argument, yields[n]))
     keys = {(item.value, item.map) for item in inputs}
     untidy = len(inputs) < first_out or len(keys) < len(inputs) or op.name in _NAMED
     captures = captured(ops[:-1], arguments, yields)
@@ -179,7 +179,7 @@ def match_node(op: mlir.Operation, position: int, maps: MapCache) -> Node:
         sizes,
         reduction,
         tuple(inputs),
-        tuple(outs),
+        tuple(outputs),
         tuple(ops[:-1]),
         captures,
         tuple(Shape(operands[n].type, read[n][0]) for n in range(first_out)) if any(reduction) else (),
@@ -207,7 +207,7 @@ def loop_sizes(operands: Sequence[mlir.Value], maps: Sequence[Map], rank: int) -
 
 
 def reductions(op: mlir.Operation, out_map: Map, rank: int) -> tuple[bool, ...]:
-    """Which loops are reductions."""
+    """For each loop True if it is a reduction."""
     if is_permutation(out_map, rank):
         return (False,) * rank
     if op.name == "linalg.generic":
@@ -219,23 +219,23 @@ def captured(
     ops: Sequence[mlir.Operation], arguments: Sequence[mlir.Value], yields: Sequence[mlir.Value]
 ) -> tuple[mlir.Value, ...]:
     """Values from outside that the body uses; NoMatch for a body with regions."""
-    inside = set(arguments)
+    local = set(arguments)
     outside: dict[mlir.Value, None] = {}
     for op in ops:
         if op.regions:
             raise NoMatch("the body has regions")
         for operand in op.operands:
-            if operand not in inside:
+            if operand not in local:
                 outside[operand] = None
-        inside.update(op.results)
+        local.update(op.results)
     for value in yields:
-        if value not in inside:
+        if value not in local:
             outside[value] = None
     return tuple(outside)
 
 
 def own_cost(ops: Sequence[mlir.Operation]) -> int | None:
-    """How many operations a body has; None when one of them is expensive."""
+    """The number of operations of a body; None if one of them is expensive."""
     cost = 0
     for op in ops:
         name = op.name
@@ -247,12 +247,12 @@ def own_cost(ops: Sequence[mlir.Operation]) -> int | None:
     return cost
 
 
-def through(item: Input, out: Out, place: tuple[int, ...]) -> tuple[int, ...]:
-    """The loops of a producer in the cluster, seen through an input that reads it."""
+def through(item: Input, out: Out, loop_map: tuple[int, ...]) -> tuple[int, ...]:
+    """The loops of a producer in the cluster, through an input that reads it."""
     assert isinstance(item.map, tuple) and isinstance(out.map, tuple)
     there = [0] * len(out.map)
     for theirs, own in zip(out.map, item.map, strict=True):
-        there[theirs] = place[own]
+        there[theirs] = loop_map[own]
     return tuple(there)
 
 

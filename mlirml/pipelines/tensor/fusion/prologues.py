@@ -1,4 +1,4 @@
-"""Elementwise operations that are better computed where a matrix-vector product reads them than fused."""
+"""Elementwise operations that a matrix-vector product should compute as a prologue, instead of being fused."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _LEAST_ELEMENTS = 1 << 14
 
 
 def full_input(node: Node) -> mlir.Value | None:
-    """The one array of its size that an elementwise operation reads; None for several or none."""
+    """The only input of full size that an elementwise operation reads; None for several or none."""
     full = [item.value for item in node.inputs if is_permutation(item.map, node.rank)]
     return full[0] if len(full) == 1 and node.rank == 2 else None
 
 
 def scales_a_matrix(node: Node) -> bool:
-    """True if the result of a node is a matrix, whose rows a matrix-vector product alone multiplies with a vector.
+    """True if the result of a node is a matrix whose only use is a matrix-vector product along its rows.
 
-    The kernel for it reads each element once, along the rows, and can compute the node on the way.
+    The kernel for it reads each element once, along the rows, and can compute the node as a prologue.
     """
     if not node.is_elementwise or len(node.outs) != 1 or math.prod(node.sizes) < _LEAST_ELEMENTS:
         return False

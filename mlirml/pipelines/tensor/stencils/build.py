@@ -1,4 +1,4 @@
-"""Build what was planned: for each box one `linalg.generic`, whose results are put together."""
+"""Build the planned computations: for each box one `linalg.generic`, whose results are inserted into the whole."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Container, Mapping, Sequence
 
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir
-from mlirml.pipelines.tensor.stencils.graph import Box, Constant, Point, ShiftGraph
+from mlirml.pipelines.tensor.stencils.graph import Box, Constant, Point, StencilGraph
 from mlirml.pipelines.tensor.stencils.plan import Group, Plan, start
 
 
 def build_groups(plan: Plan) -> None:
-    """Replace the wanted roots of a plan."""
+    """Replace the roots of a plan that are to be recomputed."""
     replaced: dict[mlir.Value, mlir.Value] = {}
     for group in plan.groups:
         last = group.roots[-1].owner.operation
@@ -28,7 +28,7 @@ def build_groups(plan: Plan) -> None:
 
 
 def build_group(plan: Plan, group: Group, replaced: Mapping[mlir.Value, mlir.Value]) -> list[mlir.Value]:
-    """Roots of one shape; `replaced` are those that have been built."""
+    """Compute roots of one shape; `replaced` are the replacements of earlier roots."""
     wholes = [emit.empty(root.type) for root in group.roots]
     for box in group.boxes:
         parts = build_box(plan, group.roots, box, replaced)
@@ -39,7 +39,7 @@ def build_group(plan: Plan, group: Group, replaced: Mapping[mlir.Value, mlir.Val
 def build_box(
     plan: Plan, roots: Sequence[mlir.Value], box: Box, replaced: Mapping[mlir.Value, mlir.Value]
 ) -> list[mlir.Value]:
-    """The part of some roots that is a box."""
+    """A box of some roots."""
     kept, rank = plan.roots.difference(roots), len(box)
     shape = [high - low for low, high in box]
     read = list(plan.terms(roots, box).read)
@@ -48,14 +48,14 @@ def build_box(
         mlir.AffineMap.get(rank, 0, [mlir.AffineDimExpr.get(loop) for loop, _ in access if loop is not None])
         for _, access in read
     ]
-    outs = [emit.empty(mlir.RankedTensorType.get(shape, root.type.element_type)) for root in roots]
+    inits = [emit.empty(mlir.RankedTensorType.get(shape, root.type.element_type)) for root in roots]
     identity = mlir.AffineMap.get_identity(rank)
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
         elements = Elements(plan.graph, box, kept, dict(zip(read, arguments)))
         return [elements.of((root, start(box)), root.type.element_type) for root in roots]
 
-    op = emit.generic(inputs, outs, [*maps, *[identity] * len(roots)], ["parallel"] * rank, body)
+    op = emit.generic(inputs, inits, [*maps, *[identity] * len(roots)], ["parallel"] * rank, body)
     return list(op.results)
 
 
@@ -63,12 +63,12 @@ class Elements:
     """Computes elements of tensors within a body; each once."""
 
     def __init__(
-        self, graph: ShiftGraph, box: Box, kept: Container[mlir.Value], known: dict[Point, mlir.Value]
+        self, graph: StencilGraph, box: Box, kept: Container[mlir.Value], known: dict[Point, mlir.Value]
     ) -> None:
         self.graph, self.box, self.kept, self.known = graph, box, kept, known
 
-    def of(self, point: Point, kind: mlir.Type) -> mlir.Value:
-        """An element, and before it those that it is computed from."""
+    def of(self, point: Point, element_type: mlir.Type) -> mlir.Value:
+        """An element, computed after the elements that it depends on."""
         todo = [point]
         while todo:
             found = self.graph.reduce(todo[-1], self.box, self.kept)
@@ -82,18 +82,18 @@ class Elements:
                 todo += missing
             else:
                 todo.pop()
-        return self._known(point, kind)
+        return self._known(point, element_type)
 
     def _is_known(self, point: Point) -> bool:
         found = self.graph.reduce(point, self.box, self.kept)
         return isinstance(found, Constant) or found in self.known
 
-    def _known(self, point: Point, kind: mlir.Type) -> mlir.Value:
+    def _known(self, point: Point, element_type: mlir.Type) -> mlir.Value:
         found = self.graph.reduce(point, self.box, self.kept)
         if not isinstance(found, Constant):
             return self.known[found]
-        if found.scalar is None:  # nothing has been stored there
-            return emit.zero(kind)
+        if found.scalar is None:  # an uninitialized element
+            return emit.zero(element_type)
         return found.scalar if isinstance(found.scalar, mlir.Value) else emit.constant(found.scalar)
 
     def _compute(self, point: Point, sources: Sequence[Point]) -> None:
@@ -109,25 +109,25 @@ class Elements:
 
 
 def slice_of(value: mlir.Value, access: Sequence[tuple[int | None, int]], box: Box) -> mlir.Value:
-    """What a box reads of a tensor; the dimensions that are read at one place are left out."""
+    """The slice of a tensor that a box reads; dimensions with a constant index are dropped."""
     offsets = [shift if loop is None else box[loop][0] + shift for loop, shift in access]
     sizes = [1 if loop is None else box[loop][1] - box[loop][0] for loop, _ in access]
-    kind = mlir.RankedTensorType.get(
+    slice_type = mlir.RankedTensorType.get(
         [size for size, (loop, _) in zip(sizes, access) if loop is not None], value.type.element_type
     )
-    if kind == value.type:
+    if slice_type == value.type:
         return value
-    return emit.value("tensor.extract_slice", [value], kind, **places(offsets, sizes, 1))
+    return emit.value("tensor.extract_slice", [value], slice_type, **slice_attributes(offsets, sizes, 1))
 
 
 def put(part: mlir.Value, whole: mlir.Value, box: Box) -> mlir.Value:
     """A tensor with a box of it overwritten."""
-    given = places([low for low, _ in box], [high - low for low, high in box], 2)
+    given = slice_attributes([low for low, _ in box], [high - low for low, high in box], 2)
     return emit.value("tensor.insert_slice", [part, whole], whole.type, **given)
 
 
-def places(offsets: Sequence[int], sizes: Sequence[int], operands: int) -> dict[str, mlir.Attribute]:
-    """The attributes of a slice at places that are known."""
+def slice_attributes(offsets: Sequence[int], sizes: Sequence[int], operands: int) -> dict[str, mlir.Attribute]:
+    """The attributes of a slice with static offsets."""
     return {
         "static_offsets": mlir.DenseI64ArrayAttr.get(list(offsets)),
         "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),

@@ -1,4 +1,4 @@
-"""Cut long chains of shifted tensors: what is computed from ever more places is kept in memory on the way."""
+"""Split long chains of stencils: intermediate tensors are stored if they would be recomputed at too many offsets."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from mlirml.pipelines.tensor.stencils.plan import MOST_OPS, MOST_READS, TRIES, P
 
 
 def cut_chains(plan: Plan) -> None:
-    """Keep tensors, so that no tensor is computed from more than fits in one loop.
+    """Choose tensors to store, so that no tensor is computed from more elements than fit in one loop.
 
-    The steps of a stencil read their neighbours' neighbours: written as one loop nest, the number of places grows with
-    the square of the number of steps. Tensors are looked at in order, so that all before one fit when it is its turn;
-    `bounds` are numbers of operations and reads from above, which spare most of them a closer look.
+    The steps of a stencil read their neighbours' neighbours: as one loop nest, the number of offsets grows with the
+    square of the number of steps. Tensors are visited in order, so that all earlier ones fit already; `bounds` are
+    upper bounds for numbers of operations and reads, which avoid the exact computation for most of them.
     """
     bounds: dict[mlir.Value, tuple[int, int]] = {}
-    inside = plan.inside()
-    for value in sorted(inside, key=lambda value: plan.graph.position[value]):
+    values = plan.recomputed()
+    for value in sorted(values, key=lambda value: plan.graph.position[value]):
         node = plan.graph.nodes.get(value)
         if isinstance(node, Compute):
             bounds[value] = _bound(plan, node, value, bounds)
@@ -43,7 +43,7 @@ def _fits(bound: tuple[int, int]) -> bool:
 
 
 def _cut(plan: Plan, value: mlir.Value) -> tuple[int, int]:
-    """Keep what makes a tensor that does not fit half of it, at the lowest price; gives its size then."""
+    """Store tensors so that one that does not fit halves its excess, at the lowest price; returns its new size."""
     box, terms = plan.inner([value])
     if not terms.excess():
         return terms.ops, len(terms.read)
@@ -64,7 +64,7 @@ def _cut(plan: Plan, value: mlir.Value) -> tuple[int, int]:
 
 
 def _candidates(plan: Plan, terms: Terms) -> list[mlir.Value]:
-    """What is computed at several places, that which takes most first; the later one of those that take the same."""
+    """The values that are recomputed at several offsets, the most expensive first; of equal ones the later first."""
     times: dict[mlir.Value, int] = {}
     for value, _ in terms.computed:
         times[value] = times.get(value, 0) + 1

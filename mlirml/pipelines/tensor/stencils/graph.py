@@ -1,4 +1,4 @@
-"""Elementwise operations of a block with slices between them: what an element of a tensor is computed from."""
+"""Elementwise operations of a block connected by slices, and the elements from which an element is computed."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.pipelines.tensor.fusion.nodes import splat
 
 Access: TypeAlias = "tuple[tuple[int | None, int], ...]"
-"""Where a tensor is read, for each dimension: a loop, or None, plus a number."""
+"""For each dimension of a tensor the index of a read: a loop, or None, plus a constant."""
 Box: TypeAlias = "tuple[tuple[int, int], ...]"
-"""The first place of each loop, and the one behind the last."""
+"""For each loop the first index, and the one after the last."""
 Point: TypeAlias = "tuple[mlir.Value, Access]"
 
 _MOST_ELEMENTS = 64
-"""Stores of single elements in a block, such as boundary values, that are followed; each read looks at all of them."""
+"""The maximum number of stores of single elements in a block, such as boundary values: each read visits all of them."""
 _PLACE = ("static_offsets", "static_sizes", "static_strides")
 
 
 class Split(Exception):
-    """What is read changes within a box, at place `at` of a loop."""
+    """The elements that are read differ within a box, before and from index `at` of a loop."""
 
     def __init__(self, loop: int, at: int) -> None:
         super().__init__(loop, at)
@@ -31,7 +31,7 @@ class Split(Exception):
 
 @dataclass(frozen=True)
 class Compute:
-    """An elementwise operation: its inputs, and the loops that each dimension of them is read at."""
+    """An elementwise operation: its inputs, and the loops that index each of their dimensions."""
 
     op: mlir.Operation
     inputs: tuple[tuple[mlir.Value, tuple[int, ...]], ...]
@@ -39,7 +39,7 @@ class Compute:
 
 @dataclass(frozen=True)
 class Take:
-    """A slice of `source`: its offsets, and which of the dimensions it keeps."""
+    """A slice of `source`: its offsets, and the dimensions that it keeps."""
 
     source: mlir.Value
     offsets: tuple[int, ...]
@@ -48,7 +48,7 @@ class Take:
 
 @dataclass(frozen=True)
 class Put:
-    """`into` with `source` at `offsets`; `into` may be a scalar, which is everywhere around it."""
+    """`into` with `source` inserted at `offsets`; `into` may be a scalar, which is a splat."""
 
     source: mlir.Value
     into: mlir.Value
@@ -59,7 +59,7 @@ class Put:
 
 @dataclass(frozen=True)
 class Constant:
-    """The same scalar everywhere; None where nothing has been stored."""
+    """A splat of a scalar; None for an uninitialized tensor."""
 
     scalar: mlir.Value | mlir.Attribute | None
 
@@ -67,8 +67,8 @@ class Constant:
 Node: TypeAlias = "Compute | Take | Put | Constant"
 
 
-class ShiftGraph:
-    """What the tensors of a block are made of; tensors that are not in `nodes` are read from memory."""
+class StencilGraph:
+    """The definitions of the tensors of a block; tensors that are not in `nodes` are read from memory."""
 
     def __init__(self, block: mlir.Block) -> None:
         self.ops = block_ops(block)
@@ -85,9 +85,9 @@ class ShiftGraph:
                     self.nodes[op.results[0]] = node
 
     def reduce(self, point: Point, box: Box, kept: Container[mlir.Value]) -> Point | Constant:
-        """What an element is, seen through slices: computed, read, or a constant; those of `kept` are read.
+        """The element that an element is equal to through slices: computed, read, or a constant; `kept` ones are read.
 
-        Raises `Split` where that is not the same for all of the box.
+        Raises `Split` if it is not the same for all of the box.
         """
         value, access = point
         while True:
@@ -113,7 +113,7 @@ class ShiftGraph:
                 return value, access
 
     def reads(self, point: Point) -> Iterator[Point]:
-        """What computing an element reads."""
+        """The elements that computing an element reads."""
         value, access = point
         node = self.nodes[value]
         assert isinstance(node, Compute)
@@ -121,7 +121,7 @@ class ShiftGraph:
             yield source, tuple(access[loop] for loop in loops)
 
     def sources(self, value: mlir.Value) -> tuple[mlir.Value, ...]:
-        """The tensors that one is made of."""
+        """The tensors from which one is computed or composed."""
         node = self.nodes.get(value)
         if isinstance(node, Compute):
             return tuple(source for source, _ in node.inputs)
@@ -132,7 +132,7 @@ class ShiftGraph:
         return ()
 
     def operands(self, number: int) -> list[mlir.Value]:
-        """What an operation and its regions use."""
+        """The values that an operation and its regions use."""
         found = self._operands.get(number)
         if found is None:
             found = self._operands[number] = used_values(self.ops[number])
@@ -140,18 +140,18 @@ class ShiftGraph:
 
 
 def is_inside(node: Put, access: Access, box: Box) -> bool:
-    """True if what is read is in the part that was put, for all of a box or for nothing of it."""
-    inside, cut = True, None
+    """True if a read is inside of the inserted slice for all of a box, False for nothing of it; raises `Split`."""
+    result, split = True, None
     for (loop, shift), offset, size in zip(access, node.offsets, node.sizes, strict=True):
         low, high = (shift, shift + 1) if loop is None else (box[loop][0] + shift, box[loop][1] + shift)
         if high <= offset or low >= offset + size:
             return False
-        if (low < offset or high > offset + size) and cut is None:
+        if (low < offset or high > offset + size) and split is None:
             assert loop is not None
-            inside, cut = False, Split(loop, (offset if low < offset else offset + size) - shift)
-    if cut is not None:
-        raise cut
-    return inside
+            result, split = False, Split(loop, (offset if low < offset else offset + size) - shift)
+    if split is not None:
+        raise split
+    return result
 
 
 def stores_one(op: mlir.Operation) -> bool:
@@ -164,7 +164,7 @@ def is_static(value: mlir.Value) -> bool:
 
 
 def match_node(op: mlir.Operation) -> Node | None:
-    """What an operation does, if elements of its result can be followed through it."""
+    """The definition of an operation's result, if its elements can be traced through it."""
     if op.name == "linalg.generic":
         return match_compute(op)
     if op.name in ("tensor.extract_slice", "tensor.insert_slice"):
@@ -182,7 +182,7 @@ def match_node(op: mlir.Operation) -> Node | None:
 
 
 def match_compute(op: mlir.Operation) -> Compute | None:
-    """An operation of parallel loops in the order of its result, that reads neither that nor places of loops."""
+    """A generic of parallel loops in the order of its result, which reads neither its init nor loop indices."""
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
     body = op.regions[0].blocks[0]
     if maps[-1] != mlir.AffineMap.get_identity(maps[-1].n_dims) or any(True for _ in body.arguments[-1].uses):
@@ -201,7 +201,7 @@ def match_compute(op: mlir.Operation) -> Compute | None:
 
 
 def match_slice(op: mlir.Operation) -> Take | Put | None:
-    """A slice in steps of one, at places that are known."""
+    """A slice with unit strides and static offsets."""
     offsets, sizes, strides = (tuple(mlir.DenseI64ArrayAttr(op.attributes[name])) for name in _PLACE)
     takes = op.name == "tensor.extract_slice"
     if (
@@ -220,7 +220,7 @@ def match_slice(op: mlir.Operation) -> Take | Put | None:
 
 
 def kept_dims(sizes: Sequence[int], part: Sequence[int]) -> tuple[int, ...] | None:
-    """The dimension of a tensor for each of a slice, which may leave out such of size 1."""
+    """For each dimension of a slice that of the tensor; the slice may drop some of size 1."""
     kept: list[int] = []
     for dim, size in enumerate(sizes):
         if len(kept) < len(part) and part[len(kept)] == size:
@@ -234,10 +234,10 @@ def match_pad(op: mlir.Operation) -> Put | None:
     """A pad by one scalar from outside."""
     filler = block_ops(op.regions[0].blocks[0])[-1].operands[0]
     owner = defining_op(filler)
-    inside = op.regions[0].blocks[0]
+    body = op.regions[0].blocks[0]
     if len(op.operands) > 1 or not is_static(op.operands[0]):
         return None
-    if filler.owner == inside or (owner is not None and owner.block == inside):
+    if filler.owner == body or (owner is not None and owner.block == body):
         return None
     low = tuple(mlir.DenseI64ArrayAttr(op.attributes["static_low"]))
     high = tuple(mlir.DenseI64ArrayAttr(op.attributes["static_high"]))

@@ -1,4 +1,4 @@
-"""Tell stores of slices that happen in place: a large tensor stays where it is, and only the slices are written."""
+"""Find stores of slices that should be in place: a large tensor stays in its buffer, and only slices are written."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from mlirml.ir.bindings import mlir
-from mlirml.pipelines.tensor.stencils.graph import Access, Point, Put, ShiftGraph, Take
+from mlirml.pipelines.tensor.stencils.graph import Access, Point, Put, StencilGraph, Take
 
 _LOOPS = ("scf.for", "scf.while")
 _TEMPORARY = 2
-"""How often elements are moved that are stored to a temporary first, or computed twice."""
+"""The cost factor of elements that are stored to a temporary first, or computed twice."""
 
 
-def stores_into_carried(graph: ShiftGraph, last: mlir.Value) -> list[mlir.Value]:
-    """The results of the stores that make `last` of a tensor that a loop carries, the last one first."""
+def stores_into_carried(graph: StencilGraph, last: mlir.Value) -> list[mlir.Value]:
+    """The results of the stores between a loop-carried tensor and `last`, the last one first."""
     found: list[mlir.Value] = []
     value = last
     while isinstance(node := graph.nodes.get(value), Put):
@@ -26,16 +26,16 @@ def stores_into_carried(graph: ShiftGraph, last: mlir.Value) -> list[mlir.Value]
 
 
 def is_in_place(
-    graph: ShiftGraph,
+    graph: StencilGraph,
     stores: Sequence[mlir.Value],
     reads: Callable[[mlir.Value], Iterable[Point]],
     gains: Callable[[mlir.Value], bool],
 ) -> bool:
-    """True if to store slices takes less than to write all of the tensor anew.
+    """True if storing slices takes less time than recomputing the whole tensor.
 
-    That is so where the old contents are not needed behind a store, nor, but for small slices, while it is computed.
-    `reads` gives what an element of a tensor is computed from. Large slices are better computed together with other
-    tensors where they gain from being computed anew: what they share would have to be computed twice.
+    That is so if the old contents are not read after a store, nor, except for small slices, while it is computed.
+    `reads` returns the elements from which an element of a tensor is computed. Large slices are better computed
+    together with other tensors if they gain from being recomputed: common elements would have to be computed twice.
     """
     puts = {value: node for value in stores if isinstance(node := graph.nodes[value], Put)}
     versions = {*stores, *(put.into for put in puts.values())}
@@ -48,8 +48,8 @@ def is_in_place(
     return moved < whole
 
 
-def readers(graph: ShiftGraph, value: mlir.Value, new: mlir.Value) -> Iterator[int]:
-    """Where a tensor is read, itself or through slices, but for the store into it that makes `new`."""
+def readers(graph: StencilGraph, value: mlir.Value, new: mlir.Value) -> Iterator[int]:
+    """The positions of operations that read a tensor, directly or through slices, except for the store giving `new`."""
     for use in value.uses:
         op = use.owner.operation
         while op.block != graph.ops[-1].block:
@@ -63,7 +63,7 @@ def readers(graph: ShiftGraph, value: mlir.Value, new: mlir.Value) -> Iterator[i
 
 
 def is_apart(put: Put, access: Access) -> bool:
-    """True if what is read for an element that is stored is what it takes the place of, or outside of the slice."""
+    """True if the read is the overwritten element itself, or does not overlap the written slice."""
     own: list[tuple[int | None, int]] = [(None, offset) for offset in put.offsets]
     for number, dim in enumerate(put.kept):
         own[dim] = (number, put.offsets[dim])

@@ -1,4 +1,4 @@
-"""Choose which tensors are computed together, on which boxes, and which stay in memory."""
+"""Choose the tensors that are computed together, the boxes, and the tensors that are stored in memory."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from dataclasses import field
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch
-from mlirml.pipelines.tensor.stencils.graph import Access, Box, Compute, Constant, Point, Put, ShiftGraph, Split, Take
+from mlirml.pipelines.tensor.stencils.graph import Access, Box, Compute, Constant, Point, Put, Split, StencilGraph, Take
 from mlirml.pipelines.tensor.stencils.in_place_stores import is_in_place, stores_into_carried
 
 _EXPENSIVE = {"arith.divf": 8, "arith.remf": 20, "math.sqrt": 8, "math.absf": 1, "math.fma": 1, "math.copysign": 1}
 _FUNCTION = 24
-"""What an operation takes, in times an addition; a function, where it is not told."""
+"""The cost of an operation relative to an addition; of a function that is not listed."""
 _READ, _STREAM, _STORE = 1, 4, 6
-"""What reading an element takes, each tensor that is read, and each that is stored."""
+"""The costs of reading an element, of each tensor that is read, and of each that is stored."""
 MOST_READS, MOST_OPS, _MOST_BOXES = 40, 192, 40
 TRIES = 8
-"""How many tensors are tried to be kept at a time, and how many are kept at most."""
+"""The number of tensors that are tried as candidates at a time, and the maximum number of stored ones."""
 _NOTHING = Constant(None)
 
 
 @dataclass
 class Terms:
-    """What elements are computed from: in order, each once."""
+    """The elements from which elements are computed: in order, each once."""
 
     computed: dict[Point, None] = field(default_factory=dict)
     read: dict[Point, None] = field(default_factory=dict)
@@ -36,12 +36,12 @@ class Terms:
         return self.ops + _READ * len(self.read) + _STREAM * len(tensors)
 
     def excess(self, share: int = 1) -> int:
-        """By how much they are too many for one loop, or for such a part of it."""
+        """The excess over the limits of one loop, or over a fraction of them."""
         return max(0, len(self.read) - MOST_READS // share) + max(0, self.ops - MOST_OPS // share)
 
 
 def weight(value: mlir.Value) -> int:
-    """What computing an element from what it reads takes."""
+    """The cost of computing an element from the elements it reads."""
     op = value.owner.operation
     return sum(
         0 if inner.name == "arith.constant" else _EXPENSIVE.get(inner.name, _FUNCTION if "math." in inner.name else 1)
@@ -51,7 +51,7 @@ def weight(value: mlir.Value) -> int:
 
 @dataclass
 class Group:
-    """Tensors of one shape that are computed in the same loops, and the boxes that these go through."""
+    """Tensors of one shape that are computed in the same loops, and the boxes of these."""
 
     roots: list[mlir.Value]
     boxes: list[Box] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Group:
 
 @dataclass
 class _Inner:
-    """The largest box of some roots, what they are computed from there, and what was computed and kept to find it."""
+    """The largest box of some roots, the terms of it, and the values that were computed and stored to find it."""
 
     box: Box
     terms: Terms
@@ -68,13 +68,13 @@ class _Inner:
 
 
 class Plan:
-    """The tensors of a block to be computed, in an order in which they can be.
+    """The tensors of a block to be computed, in an order that respects their dependences.
 
-    `roots` are those that lie in memory, `wanted` those of them that are computed anew, `stored` those that slices are
-    stored into in place.
+    `roots` are stored in memory, `wanted` are the roots that are recomputed, `stored` the roots into which slices are
+    stored in place.
     """
 
-    def __init__(self, graph: ShiftGraph, least: int) -> None:
+    def __init__(self, graph: StencilGraph, least: int) -> None:
         self.graph = graph
         self.least = least
         self._weights: dict[mlir.Value, int] = {}
@@ -87,7 +87,7 @@ class Plan:
         self.groups: list[Group] = []
 
     def _leaves(self, value: mlir.Value) -> bool:
-        """True if operations use a tensor that do not follow its elements."""
+        """True if a tensor has users that do not trace its elements."""
         for use in value.uses:
             results = use.owner.operation.results
             if len(results) != 1 or value not in self.graph.sources(results[0]):
@@ -95,7 +95,7 @@ class Plan:
         return False
 
     def _store(self, root: mlir.Value) -> None:
-        """Leave a root in its place where slices are stored into it: what is stored may be computed anew."""
+        """Keep the stores of slices into a root, if they should be in place: their sources may be recomputed."""
         stores = stores_into_carried(self.graph, root)
         if not stores:
             return
@@ -112,15 +112,15 @@ class Plan:
         return self.inner([value])[1].read
 
     def _wanted(self) -> set[mlir.Value]:
-        """The roots that are computed from tensors put together of others."""
+        """The roots that are computed from tensors composed of others."""
         while True:
             trees = {root: self._tree(root) for root in self.roots}
             wanted = {root for root, tree in trees.items() if self._is_wanted(root, tree)}
-            inside = wanted.union(*(trees[root] for root in wanted))
+            recomputed = wanted.union(*(trees[root] for root in wanted))
             shared = [
                 value
-                for value in inside - self.roots
-                if any(use.owner.operation.results[0] not in inside for use in value.uses)
+                for value in recomputed - self.roots
+                if any(use.owner.operation.results[0] not in recomputed for use in value.uses)
                 and any(isinstance(self.graph.nodes[x], Compute) for x in (value, *self._tree(value)))
             ]
             if not shared:
@@ -128,7 +128,7 @@ class Plan:
             self.roots.update(shared)
 
     def _tree(self, root: mlir.Value) -> set[mlir.Value]:
-        """What a root is made of, up to other roots."""
+        """The values from which a root is computed, up to other roots."""
         found: set[mlir.Value] = set()
         todo = list(self.graph.sources(root))
         while todo:
@@ -151,7 +151,7 @@ class Plan:
         return any(self._reads_put(value, tree) for value in (root, *tree))
 
     def _reads_put(self, value: mlir.Value, tree: set[mlir.Value]) -> bool:
-        """True if it is an elementwise operation that reads what slices were put into."""
+        """True for an elementwise operation that reads a tensor composed of slices."""
         if not isinstance(self.graph.nodes[value], Compute):
             return False
         todo = list(self.graph.sources(value))
@@ -164,9 +164,9 @@ class Plan:
         return False
 
     def choose(self) -> None:
-        """Keep tensors in memory as long as that takes less time, and group what is computed.
+        """Store tensors in memory as long as that takes less time, and group the computations.
 
-        Raises `NoMatch` where there is no good choice.
+        Raises `NoMatch` if there is no good choice.
         """
         groups, price = self._grouped()
         for _ in range(TRIES):
@@ -189,19 +189,19 @@ class Plan:
             group.boxes = self._boxes(group.roots)
         self.groups = groups
 
-    def inside(self) -> set[mlir.Value]:
-        """The tensors that are computed anew and what they are computed from."""
+    def recomputed(self) -> set[mlir.Value]:
+        """The tensors that are recomputed, and those from which they are computed."""
         return self.wanted.union(*(self._tree(root) for root in self.wanted))
 
     def weight(self, value: mlir.Value) -> int:
-        """What computing an element from what it reads takes."""
+        """The cost of computing an element from the elements it reads."""
         found = self._weights.get(value)
         if found is None:
             found = self._weights[value] = weight(value)
         return found
 
     def keep(self, value: mlir.Value, keep: bool = True) -> None:
-        """Have a tensor lie in memory, or no more."""
+        """Store a tensor in memory, or undo that."""
         for values in (self.roots, self.wanted):
             if keep:
                 values.add(value)
@@ -209,7 +209,7 @@ class Plan:
                 values.remove(value)
 
     def _candidates(self, groups: Iterable[Group]) -> list[mlir.Value]:
-        """What is computed at more than one place, that which takes most first."""
+        """The values that are computed at more than one offset, the most expensive first."""
         times: dict[mlir.Value, int] = {}
         for group in groups:
             for value, _ in self.inner(group.roots)[1].computed:
@@ -218,7 +218,7 @@ class Plan:
         return sorted(often, key=lambda value: -times[value] * self.weight(value))[:TRIES]
 
     def _grouped(self) -> tuple[list[Group], tuple[int, int]]:
-        """The groups for the roots as they are; by how much they are too large, and what they take."""
+        """The groups for the current roots; their excess over the limits, and their cost."""
         levels, by_key = self._levels(), dict[tuple[tuple[int, ...], int], list[mlir.Value]]()
         for root in self._in_order(self.wanted):
             by_key.setdefault((tuple(root.type.shape), levels[root]), []).append(root)
@@ -239,7 +239,7 @@ class Plan:
         return sorted(values, key=lambda value: self.graph.position[value])
 
     def _levels(self) -> dict[mlir.Value, int]:
-        """How many wanted roots stand behind each other up to a value, itself included."""
+        """For each value the length of the longest chain of wanted roots that it depends on, itself included."""
         levels: dict[mlir.Value, int] = {}
         for number, op in enumerate(self.graph.ops):
             level = max((levels.get(value, 0) for value in self.graph.operands(number)), default=0)
@@ -248,7 +248,7 @@ class Plan:
         return levels
 
     def _alive(self) -> set[mlir.Value]:
-        """What is still used by others than wanted roots and what those are made of."""
+        """The values that are used by operations other than wanted roots and the operations computing these."""
         alive: set[mlir.Value] = set()
         for number in range(len(self.graph.ops) - 1, -1, -1):
             results = self.graph.ops[number].results
@@ -260,7 +260,7 @@ class Plan:
     def _together(
         self, roots: Sequence[mlir.Value], level: int, levels: dict[mlir.Value, int], alive: set[mlir.Value]
     ) -> bool:
-        """True if roots can all be computed where the last one is."""
+        """True if roots can all be computed at the position of the last one."""
         first, last = self.graph.position[roots[0]], self.graph.position[roots[-1]]
         for op in self.graph.ops[first:last]:
             for result in op.results:
@@ -273,9 +273,9 @@ class Plan:
         return True
 
     def inner(self, roots: Sequence[mlir.Value]) -> tuple[Box, Terms]:
-        """A large box in which every element is computed in the same way, and from what.
+        """A large box in which every element is computed in the same way, and its terms.
 
-        It is the same again as long as nothing it was computed from is kept now, and what was kept is so still.
+        A cached result is valid as long as no value computed for it is stored now, and the stored ones still are.
         """
         known = self._known.setdefault(tuple(roots), [])
         kept = self.roots.difference(roots)
@@ -299,7 +299,7 @@ class Plan:
         return box, terms
 
     def _boxes(self, roots: Sequence[mlir.Value]) -> list[Box]:
-        """Boxes in which every element is computed in the same way, and that are all elements together."""
+        """Boxes in which every element is computed in the same way, which together cover all elements."""
         todo: list[Box] = [tuple((0, size) for size in roots[0].type.shape)]
         found: list[Box] = []
         while todo:
@@ -315,7 +315,7 @@ class Plan:
         return found
 
     def terms(self, roots: Sequence[mlir.Value], box: Box, terms: Terms | None = None) -> Terms:
-        """What the roots are computed from in a box; raises `Split` where that is not the same in all of it."""
+        """The terms of the roots in a box; raises `Split` if they are not the same in all of it."""
         terms = Terms() if terms is None else terms
         kept = self.roots.difference(roots)
         todo = [self.graph.reduce((root, start(box)), box, kept) for root in roots]
@@ -333,12 +333,13 @@ class Plan:
 
 
 def start(box: Box) -> Access:
-    """The element that a place of the loops stands for."""
+    """The element at the loop indices."""
     return tuple((loop, 0) for loop in range(len(box)))
 
 
 def halves(box: Box, split: Split) -> list[Box]:
-    """Both parts of a box."""
+    """The two parts of a split box."""
+
     (low, high), loop = box[split.loop], split.loop
     return [(*box[:loop], part, *box[loop + 1 :]) for part in ((low, split.at), (split.at, high))]
 
