@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from mlirml.ir.bindings import defining_op, linalg, mlir
+from mlirml.analysis.structured import indexing_maps
+from mlirml.ir.bindings import defining_op, mlir
 
 DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
@@ -33,7 +34,7 @@ def bound(tensor: mlir.Value, dim: int) -> int | None:
 
 def bound_of_loop(op: mlir.Operation, result: int, dim: int) -> int | None:
     """The upper bound of the loop that indexes a dimension of a result of a structured operation."""
-    maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
+    maps = indexing_maps(op)
     wanted = maps[len(maps) - len(op.results) + result].results[dim]
     for operand, map_ in zip(op.operands, maps):
         if isinstance(operand.type, mlir.RankedTensorType):

@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from mlirml.ir.bindings import defining_op, mlir
-
-
-def constant_of(value: mlir.Value) -> int | None:
-    """The value of an integer or index constant; None for another value."""
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], mlir.IntegerAttr):
-        return None
-    return int(mlir.IntegerAttr(op.attributes["value"]).value)
+from mlirml.analysis.constants import constant_of
+from mlirml.ir.bindings import mlir
 
 
 def trip_count(loop: mlir.Operation) -> int | None:

@@ -65,3 +65,24 @@ def users_in(value: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation | 
     """For each use of a value the ancestor of the user in a block; None for a use outside of the block."""
     for use in value.uses:
         yield ancestor_in(use.owner.operation, block)
+
+
+def has_one_use(value: mlir.Value) -> bool:
+    """True if a value is an operand exactly once."""
+    return sum(1 for _ in value.uses) == 1
+
+
+def is_before(user: mlir.Operation, op: mlir.Operation) -> bool:
+    """True if `user`, or its ancestor in the block of `op`, comes before `op`."""
+    around = ancestor_in(user, op.block)
+    return around is not None and around != op and around.is_before_in_block(op)
+
+
+def is_within(op: mlir.Operation, ancestor: mlir.Operation) -> bool:
+    """True if `op` is nested in `ancestor`."""
+    parent = op.parent
+    while parent is not None:
+        if parent.operation == ancestor:
+            return True
+        parent = parent.operation.parent
+    return False

@@ -20,12 +20,13 @@ way while derivatives are expanded, if the values that they must store are known
 
 from __future__ import annotations
 
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.ranges import Ranges
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.reverse import group_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
 
@@ -109,17 +110,9 @@ def root(number: int, degree: int) -> int:
     return found if found**degree >= number else found + 1
 
 
-def constant_index(value: mlir.Value) -> int | None:
-    """The value of a constant index; None for other values."""
-    owner = defining_op(value)
-    if owner is None or owner.name != "arith.constant":
-        return None
-    return int(mlir.IntegerAttr(owner.attributes["value"]).value)
-
-
 def trip_count_of(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Value:
     """The trip count of a loop as a value."""
-    known = [constant_index(x) for x in (lower, upper, step)]
+    known = [constant_of(x) for x in (lower, upper, step)]
     if None not in known:
         return emit.index(len(range(*known)))  # type: ignore[arg-type]
     span = emit.same_type("arith.maxsi", emit.same_type("arith.subi", upper, lower), emit.index(0))

@@ -10,7 +10,7 @@ The cotangent of such a row in its iteration is the whole cotangent of the row: 
 
 from __future__ import annotations
 
-from mlirml.autodiff.checkpoint import constant_index
+from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
@@ -29,7 +29,7 @@ def rows_read(loop: mlir.Operation) -> dict[mlir.Value, bool]:
     """Outer tensors of which each iteration reads one row of its own and nothing else; True if all rows are read."""
     lower, upper, step, *_ = loop.operands
     block = loop.regions[0].blocks[0]
-    bounds = [constant_index(x) for x in (lower, upper, step)]
+    bounds = [constant_of(x) for x in (lower, upper, step)]
     found: dict[mlir.Value, _Row] = {}
     others: set[mlir.Value] = set(loop.operands)
     for op in block_ops(block):
@@ -64,7 +64,7 @@ def _row(op: mlir.Operation, block: mlir.Block, lower: int | None, step: int | N
         return None
     if (before := defining_op(owner.operands[0])) is not None and before.block == block:
         return None
-    last = constant_index(owner.operands[0])
+    last = constant_of(owner.operands[0])
     backwards = None in (last, lower, step)
     return _Row(index, dimension, None if backwards else last - lower, None if backwards else -step)  # type: ignore[operator]
 

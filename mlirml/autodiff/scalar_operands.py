@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.reverse import used_by
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, linalg, mlir, operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations
 
 _OWN = ("indexing_maps", "operandSegmentSizes", "linalg.memoized_indexing_maps")
 
@@ -50,7 +51,7 @@ def _is_number(x: mlir.Value) -> bool:
 def _rewrite(op: mlir.Operation, numbers: list[mlir.Value]) -> None:
     results = len(op.results)
     count = len(op.operands) - results
-    maps = [m.value for m in linalg.get_indexing_maps(op)]
+    maps = indexing_maps(op)
     block = op.regions[0].blocks[0]
     types = [mlir.RankedTensorType.get([], x.type) for x in numbers]
     tensors = [emit.value("tensor.from_elements", [x], type_) for x, type_ in zip(numbers, types)]

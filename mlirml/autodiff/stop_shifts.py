@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mlirml.analysis.constants import float_of
 from mlirml.analysis.values import uses_any
 from mlirml.autodiff.structured import Structured
 from mlirml.core.dataclass import dataclass
@@ -201,14 +202,7 @@ def _accumulated(
 def _start(init: mlir.Value) -> float | None:
     """The value that a tensor is filled with."""
     fill = defining_op(init)
-    return None if fill is None or fill.name != "linalg.fill" else _constant(fill.operands[0])
-
-
-def _constant(value: mlir.Value) -> float | None:
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant" or not isinstance(value.type, mlir.FloatType):
-        return None
-    return float(mlir.FloatAttr(op.attributes["value"]).value)
+    return None if fill is None or fill.name != "linalg.fill" else float_of(fill.operands[0])
 
 
 def _scalar(op: mlir.Operation, shifts: Mapping[mlir.Value, Shift]) -> Shift | None:
@@ -248,7 +242,7 @@ def _product(op: mlir.Operation, a: Shift | None, b: Shift | None) -> Shift | No
     sign = 1 if op.name == "arith.mulf" else -1
     if all(x is None or x.scales for x in (a, b)):
         return _depends(Shift(True, (a.factor if a else 0.0) + sign * (b.factor if b else 0.0)))
-    shift, number = (a, _constant(op.operands[1])) if a is not None else (b, _constant(op.operands[0]))
+    shift, number = (a, float_of(op.operands[1])) if a is not None else (b, float_of(op.operands[0]))
     if number is None or shift is None or (sign < 0 and a is None):
         raise NoMatch("a product of it")
     return _depends(replace(shift, factor=shift.factor * number if sign > 0 else shift.factor / number))

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.autodiff import tensors
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, linalg, mlir
+from mlirml.ir.bindings import block_ops, clone_with, mlir
 
 LinearForm = tuple[int, dict[int, int]]
 """A constant, and the factor of each dimension."""
@@ -35,9 +36,7 @@ class Structured:
     @staticmethod
     def of(op: mlir.Operation) -> Structured:
         """The maps and body of a linalg operation with tensor results."""
-        maps = [m.value for m in linalg.get_indexing_maps(op)]
-        if _MEMO in op.attributes:
-            del op.attributes[_MEMO]
+        maps = indexing_maps(op)
         count = len(op.operands) - len(op.results)
         reads = [Read(value, m) for value, m in zip(op.operands, maps)]
         return Structured(op, reads[:count], reads[count:], _loop_sizes(reads), {})

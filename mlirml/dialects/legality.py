@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field
 
+from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import LoweringError, MlirmlError
 from mlirml.ir.bindings import mlir, operations
@@ -35,10 +36,6 @@ class Contract:
 
 _LOOPS_AND_TENSORS = frozenset({"arith", "builtin", "func", "linalg", "math", "mlirml", "scf", "tensor"})
 _CHECKS = frozenset({"cf.assert"})
-_CONTRACTIONS = (
-    "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot",
-    "linalg.matmul", "linalg.matvec", "linalg.vecmat",
-)  # fmt: skip
 
 _REQUESTS = frozenset(
     f"mlirml.{name}"
@@ -98,7 +95,7 @@ STAGES: Mapping[str, Contract] = {
         ),
         illegal=frozenset({"scf.parallel", "scf.reduce", "builtin.unrealized_conversion_cast"}),
         removed_by={
-            **dict.fromkeys(_CONTRACTIONS, "mlirml-lower-contract"),
+            **dict.fromkeys(CONTRACTIONS, "mlirml-lower-contract"),
             "linalg": "mlirml-lower-loops",
             "tensor": "mlirml-bufferize",
             "bufferization": "mlirml-bufferize",

@@ -1,4 +1,4 @@
-"""Decorators that define the functions of this package from op records, or from functions of NumPy and this package."""
+"""Decorators that define the functions of this package, from op records or from other functions."""
 
 from __future__ import annotations
 

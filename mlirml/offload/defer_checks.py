@@ -17,6 +17,8 @@ are in host memory, and checks about anything else are not deferred.
 
 from __future__ import annotations
 
+from mlirml.analysis.constants import constant_of
+from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CHECK, CHECK_BASE, DEFERRED_CHECKS
 from mlirml.ir import emit
@@ -63,23 +65,18 @@ class DeferChecksPass(Pass):
 def match_check(op: mlir.Operation) -> DeferrableCheck | None:
     """Match an assert that an integer in device memory is below a constant."""
     comparison = defining_op(op.operands[0])
-    if comparison is None or comparison.name != "arith.cmpi" or not is_only_use(comparison):
+    if comparison is None or comparison.name != "arith.cmpi" or not has_one_use(comparison.results[0]):
         return None
     if mlir.IntegerAttr(comparison.attributes["predicate"]).value != _BELOW:
         return None
-    load, limit = map(defining_op, comparison.operands)
-    if load is None or load.name != "memref.load" or not is_only_use(load) or len(load.operands) != 1:
+    load, limit = defining_op(comparison.operands[0]), constant_of(comparison.operands[1])
+    if load is None or load.name != "memref.load" or not has_one_use(load.results[0]) or len(load.operands) != 1:
         return None
-    if limit is None or limit.name != "arith.constant" or defining_op(load.operands[0]) is None:
+    if limit is None or defining_op(load.operands[0]) is None:
         return None
     if load.block != op.block or str(load.results[0].type) not in ("i32", "i64"):
         return None
-    return DeferrableCheck(op, comparison, load, int(mlir.IntegerAttr(limit.attributes["value"]).value))
-
-
-def is_only_use(op: mlir.Operation) -> bool:
-    """True if the result of an operation has one use."""
-    return sum(1 for _ in op.results[0].uses) == 1
+    return DeferrableCheck(op, comparison, load, limit)
 
 
 def defer(match: DeferrableCheck, slots: mlir.Value, offset: int) -> mlir.DictAttr:

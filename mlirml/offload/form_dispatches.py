@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.ordered_loops import is_ordered
+from mlirml.analysis.values import is_within
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, SORTS, WHY
 from mlirml.errors import TargetError
@@ -293,15 +294,6 @@ def with_reshapes(ops: Sequence[mlir.Operation]) -> list[mlir.Operation]:
         if not any(True for _ in owner.results[0].uses):
             owner.erase()
     return found
-
-
-def is_within(op: mlir.Operation, region: mlir.Operation) -> bool:
-    """True if `op` is nested in `region`."""
-    while op.name != "func.func":
-        op = op.parent.operation
-        if op == region:
-            return True
-    return False
 
 
 def cloned_in_dispatch(

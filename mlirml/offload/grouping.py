@@ -13,7 +13,8 @@ from collections.abc import Sequence
 
 from mlirml.analysis.bounds import is_dynamic
 from mlirml.analysis.ordered_loops import is_ordered
-from mlirml.analysis.values import captured_values, outer_values
+from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.values import captured_values, has_one_use, outer_values
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir.bindings import defining_op, linalg, mlir, seen_through
 
@@ -75,7 +76,7 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> boo
         if group[-1].name == "tensor.insert_slice":
             return bool(op.operands[1] == group[-1].results[0])
         small = op.operands[0]
-        return is_dynamic(small) and len(group) == 1 and small in group[0].results and has_one_user(small)
+        return is_dynamic(small) and len(group) == 1 and small in group[0].results and has_one_use(small)
     if op.name != "linalg.generic" or any(not member.name.startswith("linalg.") for member in group):
         return False
     if is_contraction(group[0]):
@@ -89,10 +90,6 @@ def is_scalar(value: mlir.Value) -> bool:
     return not isinstance(value.type, mlir.RankedTensorType)
 
 
-def has_one_user(value: mlir.Value) -> bool:
-    return sum(1 for _ in value.uses) == 1
-
-
 def is_contraction(op: mlir.Operation) -> bool:
     if op.name == "linalg.fill":
         return False
@@ -103,14 +100,10 @@ def is_parallel(op: mlir.Operation) -> bool:
     return all("parallel" in str(kind) for kind in op.attributes["iterator_types"])
 
 
-def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
-    return [m.value for m in op.attributes["indexing_maps"]]
-
-
 def shape_of(op: mlir.Operation) -> list[int]:
     """The trip counts of the loops of a generic; -1 for those that no operand dimension shows."""
     sizes = [-1] * len(op.attributes["iterator_types"])
-    for operand, m in zip(op.operands, maps_of(op)):
+    for operand, m in zip(op.operands, indexing_maps(op)):
         for size, result in zip(operand.type.shape if m.results else (), m.results):
             if isinstance(result, mlir.AffineDimExpr):
                 sizes[result.position] = size
@@ -121,7 +114,7 @@ def reads_as_is(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
     """True if an elementwise operation accesses the results of the group, and its inits, by identity maps."""
     computed = {result for member in group for result in member.results}
     identity = mlir.AffineMap.get_identity(len(op.attributes["iterator_types"]))
-    maps = maps_of(op)
+    maps = indexing_maps(op)
     inits = range(len(op.operands) - len(op.results), len(op.operands))
     return all(maps[n] == identity for n, v in enumerate(op.operands) if v in computed or n in inits)
 
@@ -149,7 +142,7 @@ def fits_rows(op: mlir.Operation, sizes: Sequence[int], group: Sequence[mlir.Ope
         return False
     computed = {result for member in group for result in member.results}
     whole = list(range(len(rows)))
-    for operand, m in zip(op.operands, maps_of(op)):
+    for operand, m in zip(op.operands, indexing_maps(op)):
         positions = [e.position if isinstance(e, mlir.AffineDimExpr) else -1 for e in m.results]
         if positions != sorted(set(positions)) or -1 in positions:
             return False

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mlirml.analysis.constants import is_constant
 from mlirml.dialects.mlirml import HOST_INPUTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -128,8 +129,3 @@ def is_outside(value: mlir.Value, body: mlir.Block) -> bool:
     if owner is None:
         return bool(value.owner != body)
     return bool(owner.block != body) or owner.name == "arith.constant"
-
-
-def is_constant(value: mlir.Value) -> bool:
-    owner = defining_op(value)
-    return owner is not None and owner.name == "arith.constant"

@@ -16,6 +16,7 @@ A tensor that is not stored is inserted into an empty tensor, as large as its up
 from __future__ import annotations
 
 from mlirml.analysis.bounds import DYNAMIC, bound, is_dynamic, size_operand
+from mlirml.analysis.values import is_before
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 
@@ -49,13 +50,6 @@ def read_from_store(op: mlir.Operation, number: int) -> None:
         operands = [first.results[0], *list(first.operands)[2:]]
         part = emit.value("tensor.extract_slice", operands, result.type, **attributes)
     result.replace_all_uses_except(part, [first])
-
-
-def is_before(user: mlir.Operation, store: mlir.Operation) -> bool:
-    """True if an operation, or its ancestor in the block of `store`, comes before `store`."""
-    while user.block != store.block:
-        user = user.parent.operation
-    return bool(user != store and user.is_before_in_block(store))
 
 
 def stored_whole(op: mlir.Operation, number: int) -> mlir.Operation | None:

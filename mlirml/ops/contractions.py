@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.analysis.contractions import BY_MAPS
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.ir.text.builder import Body, Builder, Operand, Value
 from mlirml.ir.text.complex import ComplexValue, parts_of
@@ -62,17 +63,10 @@ def contract(
     loops = list(dict.fromkeys(out_map + x_map + y_map))
     if 0 in (sizes[c] for c in loops):
         return b.filled(shape, dtype, 0)
-    named = {
-        ("i", "i", ""): "linalg.dot",
-        ("ij", "j", "i"): "linalg.matvec",
-        ("i", "ij", "j"): "linalg.vecmat",
-        ("ij", "jk", "ik"): "linalg.matmul",
-        ("hij", "hjk", "hik"): "linalg.batch_matmul",
-    }
     letters: dict[str, str] = {}
     canonical = _canonical(maps, letters)
-    if canonical in named:
-        return _named(b, named[canonical], x, y, shape, dtype)
+    if canonical in BY_MAPS:
+        return _named(b, BY_MAPS[canonical], x, y, shape, dtype)
     dims = ", ".join(f"d{i}" for i in range(len(loops)))
     texts = [f"affine_map<({dims}) -> ({', '.join(f'd{loops.index(c)}' for c in m)})>" for m in maps]
     out = b.filled(shape, dtype, 0)

@@ -26,6 +26,7 @@ import math
 from collections import Counter
 from contextlib import suppress
 
+from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir, named_operations
@@ -183,13 +184,8 @@ def _row(value: mlir.Value, loops: list[mlir.Operation]) -> Row:
 
 def _trips(loop: mlir.Operation) -> int:
     """The trip count of a loop from zero with step one; zero for other loops."""
-    numbers = []
-    for bound in list(loop.operands)[:3]:
-        op = defining_op(bound)
-        if op is None or op.name != "arith.constant":
-            return 0
-        numbers.append(mlir.IntegerAttr(op.attributes["value"]).value)
-    return numbers[1] if numbers[0] == 0 and numbers[2] == 1 else 0
+    lower, upper, step = (constant_of(bound) for bound in list(loop.operands)[:3])
+    return upper if upper is not None and (lower, step) == (0, 1) else 0
 
 
 def is_inside(value: mlir.Value, loop: mlir.Operation) -> bool:

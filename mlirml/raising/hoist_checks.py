@@ -32,6 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.dialects.mlirml import CHECK, CHECK_BASE
@@ -245,12 +246,6 @@ def copied(value: mlir.Value, ops: Sequence[mlir.Operation], values: dict[mlir.V
         copied(operand, ops, values)
     clone_with(op, values)
     return values[value]
-
-
-def constant_of(value: mlir.Value) -> int | None:
-    """The value of an integer or index constant; None for another value."""
-    op = defining_op(value)
-    return None if op is None or op.name != "arith.constant" else int(mlir.IntegerAttr(op.attributes["value"]).value)
 
 
 def runs_for_certain(loop: mlir.Operation) -> bool:

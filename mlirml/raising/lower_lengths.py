@@ -28,10 +28,12 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
+from mlirml.analysis.constants import constant_of
+from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import ORDER, loop_functions
@@ -135,7 +137,7 @@ class _Lowering:
 
     def __init__(self, op: mlir.Operation) -> None:
         self.op = op
-        self.maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
+        self.maps = indexing_maps(op)
         self.order = list(mlir.DenseI64ArrayAttr(op.attributes[ORDER]))
         *self.inputs, self.out = op.operands
         self.body = op.regions[0].blocks[0]
@@ -440,10 +442,7 @@ def without_limit(size: mlir.Value) -> mlir.Value:
     if op is None or op.name != "arith.maxsi":
         return size
     value, least = op.operands
-    zero = defining_op(least)
-    if zero is None or zero.name != "arith.constant" or mlir.IntegerAttr(zero.attributes["value"]).value != 0:
-        return size
-    return value
+    return value if constant_of(least) == 0 else size
 
 
 def erase_unused(value: mlir.Value) -> None:

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, has_op, linalg, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import ORDER, RAISED
@@ -85,7 +86,7 @@ def recognise(op: mlir.Operation) -> None:
         if order is not None:  # it is lowered to loops, of which any may be the outermost
             new = defining_op(values[0])
             assert new is not None
-            rank = linalg.get_indexing_maps(new)[0].value.n_dims
+            rank = indexing_maps(new)[0].n_dims
             new.attributes[ORDER] = mlir.DenseI64ArrayAttr.get([0] * rank, op.context)
         if what:
             remark(op, what, "recognised")

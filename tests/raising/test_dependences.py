@@ -69,5 +69,5 @@ func.func @main(%a: tensor<4xf64>, %b: tensor<4xf64>) -> tensor<4xf64> {
 """
     module = parse(text)
     loop = block_ops(main_function(module).regions[0].blocks[0])[3]
-    with pytest.raises(NoMatch, match="arrays change places"):
+    with pytest.raises(NoMatch, match="arrays are exchanged"):
         match_nest(loop)

@@ -13,6 +13,7 @@ The value has the derivative of the term at that index, or that of the init wher
 
 from __future__ import annotations
 
+from mlirml.analysis.constants import constant_of
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import number, select
 from mlirml.autodiff.structured import Read, Structured, dims_of
@@ -92,16 +93,9 @@ def _constant(tensor: mlir.Value) -> int | None:
     if op is None:
         return None
     if op.name == "linalg.fill" or (op.name == "tensor.from_elements" and len(op.operands) == 1):
-        return _number(op.operands[0])
+        return constant_of(op.operands[0])
     if op.name == "linalg.generic" and len(op.results) == 1:  # broadcast for a batch
         block = op.regions[0].blocks[0]
         (given,) = block_ops(block)[-1].operands
-        return _constant(op.operands[0]) if given == block.arguments[0] else _number(given)
+        return _constant(op.operands[0]) if given == block.arguments[0] else constant_of(given)
     return None
-
-
-def _number(value: mlir.Value) -> int | None:
-    op = defining_op(value)
-    return (
-        int(mlir.IntegerAttr(op.attributes["value"]).value) if op is not None and op.name == "arith.constant" else None
-    )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch, batching, chosen, index
 from mlirml.autodiff.rule_table import one_of_two_tensors, scalars
@@ -134,14 +135,8 @@ def _init(batch: Batch, value: mlir.Value) -> mlir.Value:
     return batch.full(value)
 
 
-_CONTRACTIONS = {
-    "linalg.matmul", "linalg.matvec", "linalg.vecmat", "linalg.dot", "linalg.contract", "linalg.batch_matmul",
-    "linalg.batch_matvec", "linalg.batch_vecmat",
-}  # fmt: skip
-
-
 def _is_contraction(op: mlir.Operation) -> bool:
-    return op.name in _CONTRACTIONS
+    return op.name in CONTRACTIONS
 
 
 def _contract(

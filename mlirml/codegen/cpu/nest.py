@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
+from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
 
@@ -131,7 +132,7 @@ def read_body(op: mlir.Operation) -> Body:
 
 def match_nest(op: mlir.Operation, body: Body) -> Nest:
     """The nest of a structured operation on static memrefs; NoMatch if an indexing map is not linear."""
-    maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
+    maps = indexing_maps(op)
     operands = list(op.operands)
     rank = maps[0].n_dims
     sizes = [-1] * rank

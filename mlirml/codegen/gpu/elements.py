@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.bounds import DYNAMIC, is_dynamic, size_operand
+from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.gpu.index import Base, Digit, Form, UnknownDivisionError, cut_up, flat, form, split
 from mlirml.codegen.gpu.kernel import Kernel, is_tensor
 from mlirml.codegen.gpu.sizes import flat_index, length, loop_extents, no_rule, number_on_host
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
 
 Indices = tuple[Form, ...]
@@ -117,7 +118,7 @@ class Elements:
         """The arguments of a structured operation's body at a point, except for those that are given or not used."""
         environment = dict(given)
         block = op.regions[0].blocks[0]
-        for argument, operand, map_ in zip(block.arguments, op.operands, maps_of(op), strict=True):
+        for argument, operand, map_ in zip(block.arguments, op.operands, indexing_maps(op), strict=True):
             if argument in environment or not any(True for _ in argument.uses):
                 continue
             if is_tensor(operand):
@@ -170,11 +171,6 @@ def is_outside(value: mlir.Value, op: mlir.Operation) -> bool:
     return True
 
 
-def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
-    """The indexing maps of a structured operation."""
-    return [attribute.value for attribute in linalg.get_indexing_maps(op)]
-
-
 def apply(map_: mlir.AffineMap, dims: Sequence[Form]) -> Indices:
     """The results of a map at a point."""
     return tuple(evaluate(expression, dims) for expression in map_.results)
@@ -202,7 +198,7 @@ def evaluate(expression: mlir.AffineExpr, dims: Sequence[Form]) -> Form:
 
 def reductions_of(op: mlir.Operation) -> list[bool]:
     """The iterator types of a structured operation: True for reductions."""
-    maps = maps_of(op)
+    maps = indexing_maps(op)
     if "iterator_types" in op.attributes:
         return ["reduction" in str(iterator) for iterator in op.attributes["iterator_types"]]
     kept = {e.position for e in maps[-1].results if isinstance(e, mlir.AffineDimExpr)}
@@ -211,7 +207,7 @@ def reductions_of(op: mlir.Operation) -> list[bool]:
 
 def sizes_of(op: mlir.Operation) -> list[int]:
     """The sizes of the loops of a structured operation."""
-    maps = maps_of(op)
+    maps = indexing_maps(op)
     sizes = [1] * maps[0].n_dims
     for operand, map_ in zip(op.operands, maps, strict=True):
         if is_tensor(operand):
@@ -223,7 +219,7 @@ def sizes_of(op: mlir.Operation) -> list[int]:
 
 def out_map(op: mlir.Operation, number: int) -> mlir.AffineMap:
     """The indexing map of an output."""
-    maps = maps_of(op)
+    maps = indexing_maps(op)
     return maps[len(maps) - len(op.results) + number]
 
 

@@ -16,12 +16,13 @@ from collections.abc import Callable, Sequence
 
 from mlirml.analysis.bounds import is_dynamic
 from mlirml.analysis.ordered_loops import SCATTER, is_ordered
+from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.contract.multiply_add import check_multiply_add, lower_multiply_add
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tensor_cores import check_tensor_cores, lower_tensor_contract
 from mlirml.codegen.gpu.contract.tiles import lower_contract, match_contract
-from mlirml.codegen.gpu.elements import Elements, apply, is_structured, maps_of, out_map, sizes_of
+from mlirml.codegen.gpu.elements import Elements, apply, is_structured, out_map, sizes_of
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.codegen.gpu.loops import initial, lower_loop
@@ -343,7 +344,7 @@ def is_flat(value: mlir.Value) -> bool:
         elif op.name not in ("linalg.fill", "tensor.empty", "tensor.splat"):
             if not is_structured(op) or carried_outs(op):
                 return False
-            maps = maps_of(op)
+            maps = indexing_maps(op)
             body = op.regions[0].blocks[0]
             if any(inner.operation.name in ("linalg.index", "tensor.extract") for inner in body.operations):
                 return False

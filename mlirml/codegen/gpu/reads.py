@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured, maps_of
+from mlirml.analysis.structured import indexing_maps
+from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured
 from mlirml.codegen.gpu.index import Base, Digit, Form, coordinates, cut_up, flat
 from mlirml.codegen.gpu.kernel import is_tensor
 from mlirml.ir.bindings import defining_op, mlir, operations
@@ -64,7 +65,7 @@ def reads_of_operands(
     if any(depends(value, targets) for value in captured):
         raise Untraceable
     found = []
-    for argument, operand, map_ in zip(block.arguments, op.operands, maps_of(op), strict=True):
+    for argument, operand, map_ in zip(block.arguments, op.operands, indexing_maps(op), strict=True):
         if is_tensor(operand) and any(True for _ in argument.uses):
             found += reads(operand, apply(map_, point), targets)
     return found

@@ -21,9 +21,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.combiners import Combiner, Values, match_combiner
-from mlirml.codegen.gpu.elements import Elements, apply, maps_of, out_map, sizes_of, uses_dim
+from mlirml.codegen.gpu.elements import Elements, apply, out_map, sizes_of, uses_dim
 from mlirml.codegen.gpu.groups import merge_group
 from mlirml.codegen.gpu.index import Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
@@ -186,7 +187,7 @@ def element_indices(value: mlir.Value, problem: Problem, point: Sequence[Form], 
 def is_across(combiner: Combiner, reduced_dims: Sequence[int]) -> bool:
     """True if the last dimension of the largest operand is not a reduced loop."""
     best, across = 0, False
-    for operand, map_ in zip(combiner.op.operands, maps_of(combiner.op), strict=True):
+    for operand, map_ in zip(combiner.op.operands, indexing_maps(combiner.op), strict=True):
         if is_tensor(operand) and map_.results and math.prod(operand.type.shape) > best:
             best = math.prod(operand.type.shape)
             last = map_.results[-1]

@@ -7,11 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from mlirml.analysis.bounds import DYNAMIC, dims_of_slice, is_dynamic, most_elements, size_operand
+from mlirml.analysis.constants import constant_of
+from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import MOST_BLOCKS, Host, Kernel, is_tensor
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
+from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.ir.location import source_location
 
 Size: TypeAlias = "int | mlir.Value"
@@ -71,7 +73,10 @@ def number_on_host(host: Host, value: mlir.Value) -> mlir.Value:
     if op is None:
         return host.scalars[value]
     if op.name == "tensor.dim":
-        size = extent(host, op.operands[0], constant_of(op.operands[1]))
+        dim = constant_of(op.operands[1])
+        if dim is None:
+            raise no_rule(op)
+        size = extent(host, op.operands[0], dim)
         return on_host(host, ("number", size), lambda: emit.index(size)) if isinstance(size, int) else size
     if not op.name.startswith("arith.") or op.regions:
         raise no_rule(op)
@@ -85,14 +90,6 @@ def number_on_host(host: Host, value: mlir.Value) -> mlir.Value:
     return on_host(host, ("scalar", value), build)
 
 
-def constant_of(value: mlir.Value) -> int:
-    """The value of a constant index."""
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant":
-        raise no_rule(op or value.owner.owner.operation)
-    return int(op.attributes["value"].value)
-
-
 def extents(host: Host, tensor: mlir.Value) -> list[Size]:
     """The sizes of a tensor."""
     return [extent(host, tensor, dim) for dim in range(tensor.type.rank)]
@@ -100,7 +97,7 @@ def extents(host: Host, tensor: mlir.Value) -> list[Size]:
 
 def loop_extents(host: Host, op: mlir.Operation) -> list[Size]:
     """The sizes of the loops of a structured operation, from its inputs first, as these are more often static."""
-    maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
+    maps = indexing_maps(op)
     sizes: list[Size] = [1] * maps[0].n_dims
     for operand, map_ in reversed(list(zip(op.operands, maps, strict=True))):
         if is_tensor(operand):

@@ -17,7 +17,8 @@ import math
 from collections.abc import Collection, Sequence
 
 from mlirml.analysis.bounds import dims_of_slice, is_dynamic, size_operand
-from mlirml.codegen.gpu.elements import Elements, apply, dims_at, is_structured, maps_of, slice_parts, uses_dim
+from mlirml.analysis.structured import indexing_maps
+from mlirml.codegen.gpu.elements import Elements, apply, dims_at, is_structured, slice_parts, uses_dim
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
 from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.codegen.gpu.outs import carried_outs
@@ -175,7 +176,7 @@ def strays(
     body = {operand for inner in operations(op) if inner != op for operand in inner.operands}
     if any(versions_read(value, [big], host) for value in body):
         return True
-    for operand, map_ in zip(op.operands, maps_of(op), strict=True):
+    for operand, map_ in zip(op.operands, indexing_maps(op), strict=True):
         if is_tensor(operand) and versions_read(operand, [big], host):
             known = [dim or form(0) for dim in point]
             reduced = any(dim is None and uses_dim(map_, d) for d, dim in enumerate(point))

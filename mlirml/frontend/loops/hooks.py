@@ -306,10 +306,10 @@ class Hooks:
                 raise AssertionError(*([] if message is None else [message()]))
             return
         with at_user_line():
-            b, names = self._trace.builder, f"`{text}` does not hold"
+            b, shown = self._trace.builder, f"`{text}` does not hold"
             with suppress(CaptureError):  # a message with dynamic numbers
-                names = names if message is None else str(message())
-            b.check(control.to_scalar(b, truth), Check("FailedAssertionError", names))
+                shown = shown if message is None else str(message())
+            b.check(control.to_scalar(b, truth), Check("FailedAssertionError", shown))
 
     # Expressions.
 

@@ -22,6 +22,7 @@ twice, is copied. Inputs are never written: the out-parameter of a result that r
 
 from __future__ import annotations
 
+from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS, HOST_CALLS, SORTS
 from mlirml.ir import emit
@@ -32,7 +33,6 @@ from mlirml.pipelines.bufferize.destinations import BRANCHES, LOOPS, materialize
 from mlirml.pipelines.bufferize.inits import (
     compute_apart,
     copied,
-    has_one_use,
     insert_in_place,
     is_slice,
     order_stores,

@@ -298,12 +298,6 @@ def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
     return None
 
 
-def is_before(user: mlir.Operation, op: mlir.Operation, block: mlir.Block) -> bool:
-    """True if a user, or its ancestor in the block, comes before `op`."""
-    place = ancestor_in(user, block)
-    return place is not None and place != op and place.is_before_in_block(op)
-
-
 def materialize_branch_results(op: mlir.Operation, copied: Copy) -> None:
     """Make all branches of an operation write each of their results to the same buffer."""
     targets: dict[int, mlir.Value] = {}

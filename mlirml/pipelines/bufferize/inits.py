@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.distances import Distances, box_of
-from mlirml.analysis.values import ancestor_in, used_values
+from mlirml.analysis.values import ancestor_in, has_one_use, is_before, used_values
 from mlirml.dialects.mlirml import KERNEL
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, seen_through
@@ -137,10 +137,6 @@ def without_units(shape: Sequence[int]) -> list[int]:
     return [size for size in shape if size != 1]
 
 
-def has_one_use(value: mlir.Value) -> bool:
-    return sum(1 for _ in value.uses) == 1
-
-
 def out_positions(op: mlir.Operation) -> range:
     """The operand positions of the inits of a linalg operation."""
     return range(len(op.operands) - len(op.results), len(op.operands))
@@ -207,12 +203,6 @@ def copy_late_slices(store: mlir.Operation, position: int) -> None:
             copy = copied(view.results[0])
         for use in late:
             use.owner.operation.operands[use.operand_number] = copy
-
-
-def is_before(op: mlir.Operation, store: mlir.Operation) -> bool:
-    """True if `op` runs before `store`, in whose block it is or is nested."""
-    around = ancestor_in(op, store.block)
-    return around is not None and around != store and around.is_before_in_block(store)
 
 
 def is_known_before(value: mlir.Value, op: mlir.Operation) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.values import has_one_use
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, set_function_type
 from mlirml.pipelines.bufferize.destinations import ALLOC, BRANCHES, branch_root, grows_from, is_grown_from, memories_of
-from mlirml.pipelines.bufferize.inits import TENSOR_VIEWS, copied, has_one_use, init_positions
+from mlirml.pipelines.bufferize.inits import TENSOR_VIEWS, copied, init_positions
 
 _UNSPLIT = 256
 """Programs of more operations may be split into functions, and a failed check returns only from its own function."""

@@ -45,7 +45,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.analysis.trip_counts import constant_of
+from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.dialects.mlirml import CHECK, CHECK_BASE, parallel_grain

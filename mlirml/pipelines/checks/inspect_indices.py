@@ -38,9 +38,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import body_effects
 from mlirml.analysis.ranges import Ranges
-from mlirml.analysis.trip_counts import constant_of
 from mlirml.analysis.values import outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit

@@ -38,9 +38,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import effects
 from mlirml.analysis.ranges import Ranges
-from mlirml.analysis.trip_counts import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.ir import emit

@@ -23,8 +23,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import VIEWS
-from mlirml.analysis.trip_counts import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register

@@ -25,6 +25,7 @@ parallel loops become `scf.for`, and stack buffers are hoisted out of the loop.
 from __future__ import annotations
 
 from mlirml.analysis.captures import Captures
+from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import LONG_CHUNKS, parallel_for
 from mlirml.errors import InternalError
@@ -152,14 +153,6 @@ def set_spans(loop: mlir.Operation, variable: mlir.Value, lower: mlir.Value, upp
         end = mlir.StringAttr(op.attributes["mlirml.span"]).value
         op.results[0].replace_all_uses_with(lower if end == "start" else upper)
         op.erase()
-
-
-def constant_of(value: mlir.Value) -> int | None:
-    """The value of an integer or index constant."""
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant":
-        return None
-    return int(mlir.IntegerAttr(op.attributes["value"]).value)
 
 
 def noalias(captured: list[mlir.Value], function: mlir.Operation) -> list[bool]:

@@ -23,6 +23,7 @@ import math
 from collections.abc import Iterator
 
 from mlirml.analysis.trip_counts import trip_count
+from mlirml.analysis.values import is_within
 from mlirml.codegen.cpu.cost import GRAIN_NS, PARALLEL_NS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -96,27 +97,17 @@ def stored_into(ops: list[mlir.Operation]) -> Iterator[mlir.Value]:
 def is_scratch(buffer: mlir.Value, loop: mlir.Operation) -> bool:
     """True if a buffer from outside is used in a loop only: concurrent iterations would overwrite each other's data."""
     op = defining_op(buffer)
-    if op is None or op.name != "memref.alloc" or is_inside(op, loop):
+    if op is None or op.name != "memref.alloc" or is_within(op, loop):
         return False
     return all(is_view_inside(use.owner.operation, loop) for use in buffer.uses)
 
 
 def is_view_inside(user: mlir.Operation, loop: mlir.Operation) -> bool:
     """True if a user of a buffer is in a loop, or is a view whose users are."""
-    if is_inside(user, loop):
+    if is_within(user, loop):
         return True
     views = [result for result in user.results if isinstance(result.type, mlir.MemRefType)]
     return bool(views) and all(is_view_inside(use.owner.operation, loop) for view in views for use in view.uses)
-
-
-def is_inside(op: mlir.Operation, loop: mlir.Operation) -> bool:
-    """True if `op` is nested in `loop`."""
-    parent = op.parent
-    while parent is not None:
-        if parent.operation == loop:
-            return True
-        parent = parent.operation.parent
-    return False
 
 
 def body_ns(block: mlir.Block) -> float:

@@ -33,8 +33,8 @@ from contextlib import suppress
 from itertools import pairwise
 
 from mlirml.analysis.affine import Reader
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.ranges import Range, Ranges
-from mlirml.analysis.trip_counts import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations

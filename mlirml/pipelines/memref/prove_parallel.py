@@ -18,7 +18,7 @@ pool.
 
 from __future__ import annotations
 
-from mlirml.analysis.trip_counts import constant_of
+from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 
-from mlirml.analysis.trip_counts import constant_of
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir

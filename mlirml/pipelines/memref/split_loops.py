@@ -25,7 +25,7 @@ bounds of the chunks are clamped to those of the loop. All-pairs shortest paths 
 
 from __future__ import annotations
 
-from mlirml.analysis.trip_counts import constant_of
+from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations

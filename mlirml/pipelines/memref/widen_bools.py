@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, set_function_type
@@ -137,10 +138,6 @@ def erase_unused(value: mlir.Value) -> None:
         op.erase()
         for operand in operands:
             erase_unused(operand)
-
-
-def has_one_use(value: mlir.Value) -> bool:
-    return sum(1 for _ in value.uses) == 1
 
 
 def widen_fill(op: mlir.Operation) -> None:

@@ -22,11 +22,12 @@ intermediate results for a matrix are live only for a short time.
 
 from __future__ import annotations
 
+from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_LOOP
-from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, Cluster, bytes_of, grow
+from mlirml.pipelines.tensor.blocking.cluster import Cluster, bytes_of, grow
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 
 _MANY = 24

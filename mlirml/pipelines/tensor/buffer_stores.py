@@ -35,12 +35,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from mlirml.analysis.values import ancestor_in
+from mlirml.analysis.values import ancestor_in, has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
 from mlirml.passes import Pass, register, run_upstream
-from mlirml.pipelines.bufferize.inits import has_one_use
 
 _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
 """The operand that is the destination of a store."""

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.contract.problem import CASTS, CONTRACTIONS, ELEMENTS, match_contraction
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 
@@ -61,7 +62,7 @@ def match_copy(op: mlir.Operation | None) -> Copy:
     """Match a transpose or a conversion on tensors; raises `NoMatch`."""
     if op is None or op.name not in _COPIES or len(op.results) != 1 or len(op.operands) != 2:
         raise NoMatch("no copy")
-    maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
+    maps = indexing_maps(op)
     if not all(affine_map.is_permutation for affine_map in maps):
         raise NoMatch("it repeats or drops elements")
     if str(mlir.ShapedType(op.operands[0].type).element_type) not in ELEMENTS:

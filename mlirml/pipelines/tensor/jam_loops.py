@@ -24,7 +24,8 @@ from __future__ import annotations
 from contextlib import suppress
 from math import prod
 
-from mlirml.analysis.trip_counts import constant_of, trip_count
+from mlirml.analysis.constants import constant_of
+from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations

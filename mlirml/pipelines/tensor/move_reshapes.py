@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -76,10 +77,6 @@ def only_picks(map_: mlir.AffineMap) -> bool:
 def groups_of(op: mlir.Operation) -> Groups:
     """For each collapsed dimension the expanded dimensions."""
     return [[dim.value for dim in group] for group in op.attributes["reassociation"]]
-
-
-def has_one_use(value: mlir.Value) -> bool:
-    return sum(1 for _ in value.uses) == 1
 
 
 def move_collapse_after(op: mlir.Operation) -> None:

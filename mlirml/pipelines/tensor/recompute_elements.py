@@ -21,13 +21,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.minimum_cut import Network
+from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
-from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, bytes_of
+from mlirml.pipelines.tensor.blocking.cluster import bytes_of
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 
 _COSTLY = (*CONTRACTIONS, "linalg.conv_2d_nhwc_hwcf", "linalg.conv_2d_nchw_fchw")
@@ -80,7 +82,7 @@ def match_recomputation(
     block = op.regions[0].blocks[0]
     *body, end = block_ops(block)
     rank = len(list(op.attributes["iterator_types"]))
-    maps = maps_of(op)
+    maps = indexing_maps(op)
     whole = mlir.AffineMap.get_identity(rank)
     inputs = len(op.operands) - len(op.results)
     if any(map_ != whole for map_ in maps[inputs:]) or any(x.name == "linalg.index" or x.regions for x in body):
@@ -102,7 +104,7 @@ def match_recomputation(
     if not results:
         raise NoMatch("nothing is kept")
     for user in readers.values():
-        read = [m for x, m in zip(user.operands, maps_of(user)) if x in results]
+        read = [m for x, m in zip(user.operands, indexing_maps(user)) if x in results]
         inits = list(user.operands)[-len(user.results) :]
         if any(map_ != read[0] for map_ in read) or any(r in inits for r in results):
             raise NoMatch("read in two ways, or stored into")
@@ -135,10 +137,6 @@ def match_recomputation(
     if wanted <= set(saved):
         raise NoMatch("what is kept is the least")
     return Recomputation(op, results, [readers[at] for at in sorted(readers)], saved)
-
-
-def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
-    return [attribute.value for attribute in op.attributes["indexing_maps"]]
 
 
 def _position(use: mlir.OpOperand, block: mlir.Block, positions: dict[mlir.Value, int]) -> int:
@@ -175,7 +173,7 @@ def recompute(found: Recomputation, positions: dict[mlir.Value, int]) -> None:
         for s in more:
             like = results[0].type
             inits.append(emit.empty(mlir.RankedTensorType.get(like.shape, s.type)))
-        given, maps = list(op.operands)[:inputs], maps_of(op)
+        given, maps = list(op.operands)[:inputs], indexing_maps(op)
         new = emit.generic(
             given, inits, [*maps[:inputs], *[maps[-1]] * len(inits)], _iterator_types(op),
             lambda xs: _clone_scalars(body, dict(zip(arguments, xs)), wanted),
@@ -223,7 +221,7 @@ def _rebuild_reader(
 ) -> None:
     """Rebuild an operation so that it recomputes scalars instead of reading tensors of them."""
     count = len(reader.operands) - len(reader.results)
-    block, maps, operands = reader.regions[0].blocks[0], maps_of(reader), list(reader.operands)
+    block, maps, operands = reader.regions[0].blocks[0], indexing_maps(reader), list(reader.operands)
     arguments = list(block.arguments)
     kept = [n for n in range(count) if operands[n] not in scalars]
     reads = {maps[n] for n in range(count) if operands[n] in scalars}

@@ -24,6 +24,7 @@ each iteration must add the same constant to the counter.
 
 from __future__ import annotations
 
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.ranges import Ranges
 from mlirml.analysis.while_ranges import is_outside
 from mlirml.core.dataclass import dataclass
@@ -89,10 +90,9 @@ def match_counted(loop: mlir.Operation, ranges: Ranges) -> Counted:
     if added is None or added.name != "arith.addi" or not any(value in inside for value in added.operands):
         raise NoMatch("an iteration does not add to the counter")
     by = next((value for value in added.operands if value not in inside), None)
-    constant = defining_op(by) if by is not None else None
-    if constant is None or constant.name != "arith.constant":
+    step = constant_of(by) if by is not None else None
+    if step is None:
         raise NoMatch("an iteration adds another number each time")
-    step = mlir.IntegerAttr(constant.attributes["value"]).value
     start = loop.operands[number]
     if step < 1 or (step > 1 and not (ranges.of(start)[0] > -_FAR and max(ranges.of(limit)[1], step) < _FAR)):
         raise NoMatch("the counter may wrap")

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.ir.bindings import linalg, mlir
+from mlirml.analysis.structured import indexing_maps
+from mlirml.ir.bindings import mlir
 
 STRIPS = (32, 8)
 """The lengths of strips, the longer ones first. Each of them is a kernel to compile."""
@@ -29,7 +30,7 @@ def strips_of(op: mlir.Operation, sizes: Sequence[int | mlir.Value]) -> list[int
         return []
     if any(isinstance(size, int) and size < _LEAST for size in sizes):
         return []
-    x, y, out = (dims_of_map(attribute.value) for attribute in linalg.get_indexing_maps(op))
+    x, y, out = map(dims_of_map, indexing_maps(op))
     matrices = [len(each) == 2 for each in (x, y, out)]
     return dynamic if all(matrices) and x | y | out == {0, 1, 2} and x != y else []
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mlirml.analysis.affine import Linear, Loop
+from mlirml.analysis.constants import is_constant
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.raising.nests.dilate import Dilated
@@ -376,11 +377,6 @@ def from_elements(value: mlir.Value) -> mlir.Value:
     if op is not None and op.name == "tensor.extract" and len(op.operands) == 1:
         return op.operands[0]
     return emit.value("tensor.from_elements", [value], mlir.RankedTensorType.get([], value.type))
-
-
-def is_constant(value: mlir.Value) -> bool:
-    op = defining_op(value)
-    return op is not None and op.name == "arith.constant"
 
 
 def constant_again(value: mlir.Value) -> mlir.Value | None:

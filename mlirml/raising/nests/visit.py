@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlirml.analysis.affine import Span, Variable
+from mlirml.analysis.constants import constant_of
 from mlirml.ir.bindings import block_ops, has_op, mlir, operations
 from mlirml.passes import NoMatch
 from mlirml.raising.nests.find_loops import loop_functions
@@ -56,14 +57,7 @@ def _at_loop(op: mlir.Operation, spans: Spans, visit: Visit, refuse: Refuse) -> 
 
 def _span(op: mlir.Operation) -> dict[Variable, Span]:
     """The range of a loop's variable, if its bounds are constants."""
-    lower, upper = (_constant(bound) for bound in list(op.operands)[:2])
+    lower, upper = (constant_of(bound) for bound in list(op.operands)[:2])
     if lower is None or upper is None:
         return {}
     return {op.regions[0].blocks[0].arguments[0]: (lower, upper - 1)}
-
-
-def _constant(value: mlir.Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, mlir.Block) or owner.name != "arith.constant":
-        return None
-    return int(mlir.IntegerAttr(owner.operation.attributes["value"]).value)

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from mlirml.analysis.contractions import BY_MAPS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
@@ -31,13 +32,6 @@ from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, 
 from mlirml.raising.recognition.terms import Factor, Mask, Term, read_terms
 from mlirml.raising.recognition.triangle import match_strips
 
-_NAMED = {
-    ("i", "i", ""): "linalg.dot",
-    ("ij", "j", "i"): "linalg.matvec",
-    ("i", "ij", "j"): "linalg.vecmat",
-    ("ij", "jk", "ik"): "linalg.matmul",
-    ("hij", "hjk", "hik"): "linalg.batch_matmul",
-}
 _CHEAP = 2
 """The factor by which the work of the product must exceed that of computing an operand before it."""
 
@@ -285,4 +279,4 @@ def named(x: Sequence[int], y: Sequence[int], out: Sequence[int]) -> str | None:
         if d not in letters:
             letters[d] = next(names, "?")
     first, second, third = ("".join(letters[d] for d in order) for order in (x, y, out))
-    return _NAMED.get((first, second, third))
+    return BY_MAPS.get((first, second, third))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
+from mlirml.analysis.constants import constant_of, is_constant
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import defining_op, mlir
+from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Nest
 from mlirml.raising.recognition.terms import Mask, masks_of
@@ -45,7 +46,10 @@ def read_linear(nest: Nest, value: mlir.Value) -> Linear:
     """A value of the body as a linear expression; raises `NoMatch`."""
     op = nest.inner(value)
     if op is None or op.name == "arith.constant":
-        return _constant(value)
+        number = constant_of(value)
+        if number is None:
+            raise NoMatch("a number that is known at run time only")
+        return Linear(number)
     if op.name == "linalg.index":
         return Linear(0, {op.attributes["dim"].value: 1})
     if op.name in _CASTS:
@@ -60,18 +64,6 @@ def read_linear(nest: Nest, value: mlir.Value) -> Linear:
         if not left.factors:
             return right.times(left.constant)
     raise NoMatch("an index that is not linear in the loops")
-
-
-def is_constant(value: mlir.Value) -> bool:
-    op = defining_op(value)
-    return op is not None and op.name == "arith.constant"
-
-
-def _constant(value: mlir.Value) -> Linear:
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant" or not isinstance(op.attributes["value"], mlir.IntegerAttr):
-        raise NoMatch("a number that is known at run time only")
-    return Linear(mlir.IntegerAttr(op.attributes["value"]).value)
 
 
 def read_clamped(nest: Nest, value: mlir.Value, assumed: list[Mask]) -> Linear:

@@ -19,6 +19,7 @@ The first of equal elements is selected, as in NumPy. NaN elements are ignored, 
 
 from __future__ import annotations
 
+from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, seen_through
@@ -52,6 +53,8 @@ def match_position(loop: mlir.Operation) -> Position:
     if len(loop.results) != 2:
         raise NoMatch("no two results")
     first, last, step = (constant_of(bound) for bound in list(loop.operands)[:3])
+    if first is None or last is None or step is None:
+        raise NoMatch("a bound is known at run time only")
     if step != 1 or last <= first:
         raise NoMatch("no loop over neighbours")
     block = loop.regions[0].blocks[0]
@@ -103,13 +106,6 @@ def is_extreme(op: mlir.Operation, better: mlir.Value, x: mlir.Value, best: mlir
 def walked(value: mlir.Value) -> mlir.Value:
     """A value without conversions between integers."""
     return seen_through(value, _CASTS)
-
-
-def constant_of(value: mlir.Value) -> int:
-    op = defining_op(value)
-    if op is None or op.name != "arith.constant":
-        raise NoMatch("a bound is known at run time only")
-    return int(mlir.IntegerAttr(op.attributes["value"]).value)
 
 
 def predicate_of(compare: mlir.Operation, x: mlir.Value, best: mlir.Value) -> str:

@@ -13,9 +13,9 @@ be read back from the array, as in `s[i] = s[i - 1] + x[i]`.
 
 from __future__ import annotations
 
+from mlirml.analysis.constants import constant_of
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.raising.recognition.linear import is_constant
 
 _SCANS = {
     "arith.addf": "a prefix sum", "arith.addi": "a prefix sum", "arith.mulf": "a prefix product",
@@ -59,9 +59,6 @@ def reads_before(value: mlir.Value, array: mlir.Value, indices: list[mlir.Value]
         step = defining_op(before)
         if step is None or step.name not in ("arith.subi", "arith.addi") or step.operands[0] != variable:
             return False
-        if not is_constant(step.operands[1]):
-            return False
-        number = mlir.IntegerAttr(defining_op(step.operands[1]).attributes["value"]).value  # type: ignore[union-attr]
-        if number != (1 if step.name == "arith.subi" else -1):
+        if constant_of(step.operands[1]) != (1 if step.name == "arith.subi" else -1):
             return False
     return True

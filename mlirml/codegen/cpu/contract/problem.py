@@ -5,17 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from mlirml.analysis import contractions
+from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass, replace
-from mlirml.ir.bindings import linalg, mlir
+from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 
-CONTRACTIONS = frozenset(
-    "linalg." + name
-    for name in [
-        *("matmul", "batch_matmul", "batch_reduce_matmul", "contract", "dot"),
-        *("matvec", "vecmat", "batch_matvec", "batch_vecmat"),
-    ]
-)
+CONTRACTIONS = contractions.CONTRACTIONS | {"linalg.batch_reduce_matmul"}
 _PRODUCTS = {"arith.mulf": "arith.addf", "arith.muli": "arith.addi"}
 CASTS = frozenset(
     "arith." + name for name in ["extf", "extsi", "extui", "fptosi", "fptoui", "sitofp", "truncf", "trunci", "uitofp"]
@@ -104,16 +100,6 @@ def match_contraction(op: mlir.Operation) -> Contraction:
     out = tuple(sizes[d] for d in range(len(sizes)))
     same = op.operands[0] == op.operands[1]
     return Contraction(out, (maps[0], maps[1], maps[2]), (operands[0], operands[1], operands[2]), compute, same)
-
-
-def indexing_maps(op: mlir.Operation) -> list[mlir.AffineMap]:
-    """The maps of a structured operation, without leaving the attribute that upstream memoizes them in."""
-    memo = "linalg.memoized_indexing_maps"
-    had = memo in op.attributes
-    maps = [attribute.value for attribute in linalg.get_indexing_maps(op)]
-    if not had and memo in op.attributes:
-        del op.attributes[memo]
-    return maps
 
 
 def _projection(affine_map: mlir.AffineMap) -> tuple[int, ...]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.memory import buffer_of, is_known, is_touched, touching
+from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.conv.epilogue import Epilogue, read_epilogue
 from mlirml.codegen.cpu.conv.problem import Problem, static_strides
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
+from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
 
@@ -68,8 +69,8 @@ def match_start(op: mlir.Operation, problem: Problem) -> Start:
 
 def is_bias(maps: list[mlir.AffineMap], bias: mlir.Value, op: mlir.Operation, problem: Problem) -> bool:
     """True if a broadcast assigns each filter of each group its own element, in order."""
-    out_map = linalg.get_indexing_maps(op)[2].value
-    weights = linalg.get_indexing_maps(op)[1].value
+    out_map = indexing_maps(op)[2]
+    weights = indexing_maps(op)[1]
     if maps[1] != mlir.AffineMap.get_identity(maps[1].n_dims):
         return False
     in_w = {e.position for e in weights.results if isinstance(e, mlir.AffineDimExpr)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from mlirml.analysis.constants import float_of
 from mlirml.codegen.cpu.nest import Body, Nest
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -72,9 +73,9 @@ class Reducer:
             return value
         mask, yes, no = op.operands
         nothing, identity = emit.number(self.type, -0.0), self.identity()
-        if is_constant(no, limit):
+        if float_of(no) == limit:
             return emit.same_type("arith.addf", yes, emit.same_type("arith.select", mask, nothing, identity))
-        if is_constant(yes, limit):
+        if float_of(yes) == limit:
             return emit.same_type("arith.addf", no, emit.same_type("arith.select", mask, identity, nothing))
         return value
 
@@ -88,12 +89,6 @@ class Reducer:
         """The maximum of two values that are not NaN; poison if one is. One instruction."""
         flags = mlir.Attribute.parse("#arith.fastmath<nnan,nsz>")
         return emit.value(self.name, [a, b], self.type, fastmath=flags)
-
-
-def is_constant(value: mlir.Value, number: float) -> bool:
-    """True if a value is this float constant."""
-    op = defining_op(value)
-    return op is not None and op.name == "arith.constant" and op.attributes["value"].value == number
 
 
 def is_nan(value: mlir.Value) -> mlir.Value:

@@ -14,9 +14,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.contract.product import Product
-from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured, maps_of
+from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form, split
 from mlirml.codegen.gpu.kernel import Host, is_tensor
 from mlirml.ir import emit
@@ -194,7 +195,7 @@ def source_of(
     row, column = (across, Form()) if side == 0 else (Form(), across)
     operand = product.sides[side].operand
     point = product.point(batch, row, column, depth)
-    return memory_of(host, product.op.operands[operand], apply(maps_of(product.op)[operand], point))
+    return memory_of(host, product.op.operands[operand], apply(indexing_maps(product.op)[operand], point))
 
 
 def token() -> mlir.Type:
@@ -219,7 +220,7 @@ def memory_of(host: Host, tensor: mlir.Value, indices: Indices) -> tuple[mlir.Va
             indices = tuple(parts)
         elif is_transposition(op):
             dims = [dim for dim in dims_at(op, 0, indices) if dim is not None]
-            indices = apply(maps_of(op)[0], dims)
+            indices = apply(indexing_maps(op)[0], dims)
         else:
             return None
         tensor = op.operands[0]
@@ -232,6 +233,6 @@ def is_transposition(op: mlir.Operation) -> bool:
         return False
     block = op.regions[0].blocks[0]
     ops = block_ops(block)
-    maps = maps_of(op)
+    maps = indexing_maps(op)
     dims = all(isinstance(e, mlir.AffineDimExpr) for map_ in maps for e in map_.results)
     return len(ops) == 1 and ops[0].operands[0] == block.arguments[0] and dims and maps[1].is_permutation

@@ -6,8 +6,9 @@ import math
 import re
 from collections.abc import Sequence
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.gpu.combiners import Combiner
-from mlirml.codegen.gpu.elements import Elements, apply, maps_of, out_map, sizes_of
+from mlirml.codegen.gpu.elements import Elements, apply, out_map, sizes_of
 from mlirml.codegen.gpu.index import Form, cut_up
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
@@ -64,7 +65,7 @@ class Product:
         """The factor of one operand at a point."""
         part = self.sides[side]
         argument = self.op.regions[0].blocks[0].arguments[part.operand]
-        element = elements.get(self.op.operands[part.operand], apply(maps_of(self.op)[part.operand], point))
+        element = elements.get(self.op.operands[part.operand], apply(indexing_maps(self.op)[part.operand], point))
         environment = {argument: element}
         for op in part.ops:
             elements.body_op(op, point, environment)
@@ -73,11 +74,11 @@ class Product:
     def raw(self, elements: Elements, side: int, point: Sequence[Form]) -> mlir.Value:
         """The element of one operand at a point, as in memory."""
         part = self.sides[side]
-        return elements.get(self.op.operands[part.operand], apply(maps_of(self.op)[part.operand], point))
+        return elements.get(self.op.operands[part.operand], apply(indexing_maps(self.op)[part.operand], point))
 
     def last_loop(self, side: int) -> int:
         """The loop that indexes the last dimension of an operand; -1 if there is none."""
-        results = maps_of(self.op)[self.sides[side].operand].results
+        results = indexing_maps(self.op)[self.sides[side].operand].results
         last = results[-1] if results else None
         return last.position if isinstance(last, mlir.AffineDimExpr) else -1
 
@@ -96,7 +97,7 @@ def match_product(op: mlir.Operation) -> Product:
     first, second = (side(combiner, value, arguments) for value in multiply.operands)
     if {first.operand, second.operand} != {0, 1}:
         raise NoMatch("the factors are not the operands")
-    maps = maps_of(op)
+    maps = indexing_maps(op)
     if any(not isinstance(e, mlir.AffineDimExpr) for e in maps[2].results):
         raise NoMatch("the result is walked in another way")
     groups: dict[tuple[bool, bool, bool], list[int]] = {}

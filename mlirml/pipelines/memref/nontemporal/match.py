@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from mlirml.analysis.trip_counts import constant_of, trip_count
+from mlirml.analysis.constants import constant_of
+from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.cost import vector_ns
 from mlirml.codegen.cpu.nest import element_bytes, is_contiguous
 from mlirml.core.dataclass import dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from mlirml.analysis.captures import Captures
-from mlirml.analysis.trip_counts import constant_of
+from mlirml.analysis.constants import constant_of
 from mlirml.codegen.cpu.elementwise.loops import nested
 from mlirml.codegen.cpu.frame import Cursor, Frame
 from mlirml.ir import emit

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import VIEWS, buffer_of, is_known
-from mlirml.analysis.trip_counts import constant_of, trip_count
+from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.elementwise.loops import SHORT, ordered, outer_order, stride_penalty
 from mlirml.codegen.cpu.nest import Access, Body, Nest, element_bytes, match_nest, read_body
 from mlirml.core.dataclass import dataclass

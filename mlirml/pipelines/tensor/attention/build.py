@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
-from mlirml.pipelines.tensor.attention.match import Attention, Batch, Rows, Tag, Tags, dims_of, loop_tags, maps_of
+from mlirml.pipelines.tensor.attention.match import Attention, Batch, Rows, Tag, Tags, dims_of, loop_tags
 
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 
@@ -134,7 +135,7 @@ class Block:
         """Build a structured operation on blocks."""
         loops = self.loops(op)
         operands = []
-        for operand, affine_map in zip(op.operands, maps_of(op), strict=True):
+        for operand, affine_map in zip(op.operands, indexing_maps(op), strict=True):
             new = known.get(operand)
             if new is None and isinstance(operand.type, mlir.RankedTensorType):
                 new = self.sliced(operand, tuple(loops.get(d) for d in dims_of(affine_map)))
@@ -151,7 +152,7 @@ class Block:
         """The tag of each loop of an operation."""
         if op != self.plan.ops[0]:
             return loop_tags(op, self.plan.tags)
-        out = maps_of(op)[-1]
+        out = indexing_maps(op)[-1]
         return dict(zip(dims_of(out), self.plan.tags[op.results[0]], strict=True))
 
     def body(self, op: mlir.Operation, copy: mlir.Operation, starts: dict[int, mlir.Value]) -> None:

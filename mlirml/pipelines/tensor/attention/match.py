@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Contraction, indexing_maps, match_contraction
+from mlirml.analysis.structured import indexing_maps
+from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Contraction, match_contraction
 from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
@@ -205,7 +206,7 @@ def result_tags(op: mlir.Operation, tags: dict[mlir.Value, Tags], *, is_last: bo
         return {op.results[0]: sliced(op, tags[op.operands[0]])}
     loops = loop_tags(op, tags)
     check_rows(op, loops)
-    maps = maps_of(op)
+    maps = indexing_maps(op)
     if is_last and sum(operand in tags for operand in op.operands) != 1:
         raise NoMatch("both operands of the last product depend on the first")
     inputs = len(op.operands) - len(op.results)
@@ -236,13 +237,6 @@ def sliced(op: mlir.Operation, tags: Tags) -> Tags:
     return tuple(tag for tag, _ in kept)
 
 
-def maps_of(op: mlir.Operation) -> list[mlir.AffineMap]:
-    """The indexing maps of a structured operation."""
-    if op.name == "linalg.generic":
-        return [mlir.AffineMapAttr(entry).value for entry in op.attributes["indexing_maps"]]
-    return indexing_maps(op)
-
-
 def dims_of(affine_map: mlir.AffineMap) -> list[int]:
     """The loops that index the dims of a tensor; -1 for a constant index."""
     dims = []
@@ -259,7 +253,7 @@ def dims_of(affine_map: mlir.AffineMap) -> list[int]:
 def loop_tags(op: mlir.Operation, tags: dict[mlir.Value, Tags]) -> dict[int, Tag]:
     """The tag of each loop of a structured operation, from the tags of its operands in the chain."""
     loops: dict[int, Tag] = {}
-    for operand, affine_map in zip(op.operands, maps_of(op), strict=True):
+    for operand, affine_map in zip(op.operands, indexing_maps(op), strict=True):
         if operand not in tags:
             continue
         for d, tag in zip(dims_of(affine_map), tags[operand], strict=True):
@@ -275,7 +269,7 @@ def loop_tags(op: mlir.Operation, tags: dict[mlir.Value, Tags]) -> dict[int, Tag
 
 def check_rows(op: mlir.Operation, loops: dict[int, Tag]) -> None:
     """Raise `NoMatch` if rows are reduced, or regions capture values of the chain."""
-    out_maps = maps_of(op)[len(op.operands) - len(op.results) :]
+    out_maps = indexing_maps(op)[len(op.operands) - len(op.results) :]
     kept = {d for affine_map in out_maps for d in dims_of(affine_map)}
     if any(tag is not None and d not in kept for d, tag in loops.items()):
         raise NoMatch("rows are reduced")

@@ -24,12 +24,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
+from mlirml.analysis.contractions import CONTRACTIONS
+from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.values import uses_any
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
 from mlirml.pipelines.tensor.blocking.build import build_blocks
-from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, Cluster, bytes_of, owner_in, reach
+from mlirml.pipelines.tensor.blocking.cluster import Cluster, bytes_of, owner_in, reach
 
 _CHEAP = 8
 """Bodies of at most this many operations are recomputed rather than their results stored."""
@@ -95,9 +97,7 @@ def find_batch(block: mlir.Block, among: Cluster | None = None) -> Batch:
 
 
 def _batch_dims(op: mlir.Operation) -> Iterator[tuple[mlir.Value, int]]:
-    maps = [m.value for m in linalg.get_indexing_maps(op)]
-    if "linalg.memoized_indexing_maps" in op.attributes:
-        del op.attributes["linalg.memoized_indexing_maps"]
+    maps = indexing_maps(op)
     for place, expression in enumerate(maps[-1].results):
         if all(expression in list(map_.results) for map_ in maps):
             yield op.results[0], place

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
-from mlirml.pipelines.tensor.blocking.cluster import CONTRACTIONS, SLICES, Cluster, Member, index_of, numbers_of
+from mlirml.pipelines.tensor.blocking.cluster import SLICES, Cluster, Member, index_of, numbers_of
 
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
 

@@ -6,15 +6,12 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
+from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.values import used_values
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
 
-CONTRACTIONS = (
-    "linalg.batch_matmul", "linalg.batch_matvec", "linalg.batch_vecmat", "linalg.contract", "linalg.dot",
-    "linalg.matmul", "linalg.matvec", "linalg.vecmat",
-)  # fmt: skip
 SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 _STARTS = ("tensor.empty", "linalg.fill")
 
@@ -184,9 +181,7 @@ def kept_dims(op: mlir.Operation, part: Sequence[int]) -> list[int]:
 
 
 def _member(op: mlir.Operation, number: int, axis: int) -> Member | None:
-    maps = tuple(m.value for m in linalg.get_indexing_maps(op))
-    if "linalg.memoized_indexing_maps" in op.attributes:
-        del op.attributes["linalg.memoized_indexing_maps"]
+    maps = tuple(indexing_maps(op))
     expression = maps[number].results[axis]
     if not isinstance(expression, mlir.AffineDimExpr):
         return None

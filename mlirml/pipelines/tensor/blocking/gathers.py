@@ -33,6 +33,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
+from mlirml.analysis.constants import float_of
 from mlirml.analysis.values import used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -188,13 +189,7 @@ def _takes_batch(op: mlir.Operation, dim: int, size: int) -> bool:
 
 def _is_zero(value: mlir.Value) -> bool:
     fill = defining_op(value)
-    constant = defining_op(fill.operands[0]) if fill is not None and fill.name == "linalg.fill" else None
-    return constant is not None and constant.name == "arith.constant" and _float(constant) == 0
-
-
-def _float(constant: mlir.Operation) -> float | None:
-    attribute = constant.attributes["value"]
-    return mlir.FloatAttr(attribute).value if isinstance(attribute, mlir.FloatAttr) else None
+    return fill is not None and fill.name == "linalg.fill" and float_of(fill.operands[0]) == 0
 
 
 def _adds(op: mlir.Operation, old: mlir.Value, parts: set[mlir.Value]) -> bool:
