@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 from functools import cache
 
 from mlirml.passes import presence
@@ -12,8 +11,8 @@ from mlirml.passes.base import REGISTRY, Pass
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _PREFIX = "mlirml-"
-_CONDITION = re.compile(r"^@register\(when=(.*)\)$", re.MULTILINE)
-_PACKAGES = ("raising", "autodiff", "offload", "pipelines")
+_DECLARED = b"\n@register(when="
+_PACKAGES = ("raising", "autodiff", "offload")
 
 
 def find_pass(name: str) -> type[Pass] | None:
@@ -28,10 +27,10 @@ def find_pass(name: str) -> type[Pass] | None:
 def condition_of(name: str) -> tuple[str, ...] | None:
     """The `when` of a pass, without importing it; None where the pass has none, or is no pass of ours."""
     for module in _modules().get(name[len(_PREFIX) :].replace("-", "_"), ()) if name.startswith(_PREFIX) else ():
-        with open(os.path.join(os.path.dirname(_ROOT), *module.split(".")) + ".py", encoding="utf-8") as file:
-            declared = _CONDITION.search(file.read())
+        with open(os.path.join(os.path.dirname(_ROOT), *module.split(".")) + ".py", "rb") as file:
+            _, declared, rest = file.read().partition(_DECLARED)
         if declared:
-            condition: tuple[str, ...] = eval(declared[1], vars(presence))
+            condition: tuple[str, ...] = eval(rest[: rest.index(b")\n")], vars(presence))
             return condition
     return None
 
@@ -45,14 +44,13 @@ def load_passes() -> None:
 
 @cache
 def _modules() -> dict[str, list[str]]:
-    """The modules of the packages with passes, by their last names."""
+    """The modules of the folders with passes, by their last names."""
+    levels = [name for name in os.listdir(os.path.join(_ROOT, "pipelines")) if "." not in name and name[0] != "_"]
+    folders = [*_PACKAGES, *(f"pipelines/{level}" for level in levels)]
     found: dict[str, list[str]] = {}
-    for package in _PACKAGES:
-        for folder, folders, files in os.walk(os.path.join(_ROOT, package)):
-            folders.sort()
-            parts = os.path.relpath(folder, _ROOT).split(os.sep)
-            for file in sorted(files):
-                name, extension = os.path.splitext(file)
-                if extension == ".py" and name != "__init__":
-                    found.setdefault(name, []).append(".".join(("mlirml", *parts, name)))
+    for folder in sorted(folders):
+        for file in sorted(os.listdir(os.path.join(_ROOT, *folder.split("/")))):
+            name, extension = os.path.splitext(file)
+            if extension == ".py" and name != "__init__":
+                found.setdefault(name, []).append(".".join(("mlirml", *folder.split("/"), name)))
     return found
