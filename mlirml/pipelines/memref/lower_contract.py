@@ -12,10 +12,10 @@ After:
     }
 
 A fill with zero right before is dropped: the kernel overwrites instead. The elementwise consumer of a product runs on
-the register tile (`consumer.py`), and its inits are written instead of the product. The elementwise producer of an
-operand that a kernel reads once is computed as it is read (`producer.py`). Contractions of equal shapes, layouts,
-schedules and consumers share a kernel, and others parts of kernels (`shared.py`). Small ones are emitted inline
-(`small.py`).
+the register tile (`consumer.py`), and its inits are written instead of the product, or with the last block of k if the
+output has the partial sums of those before. The elementwise producer of an operand that a kernel reads once is computed
+as it is read (`producer.py`). Contractions of equal shapes, layouts, schedules and consumers share a kernel, and others
+parts of kernels (`shared.py`). Small ones are emitted inline (`small.py`).
 Packing buffers are allocated at the top level of the calling function, for mlirml-plan-buffers. A contraction with the
 schedule "loops", or that no kernel fits, is left to mlirml-lower-loops.
 """
@@ -33,7 +33,7 @@ from mlirml.analysis.memory import Effects, effects
 from mlirml.codegen.cpu.contract.attribute import NAME, read_fields
 from mlirml.codegen.cpu.contract.consumer import Consumer, match_consumer
 from mlirml.codegen.cpu.contract.kernel import Argument, Buffer, Job, Kernel, Prologue
-from mlirml.codegen.cpu.contract.plan import Machine, Schedule, check, plan
+from mlirml.codegen.cpu.contract.plan import BITS, MASK_REGISTER_BITS, Machine, Schedule, check, plan
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Contraction, Problem, build_problem, match_contraction
 from mlirml.codegen.cpu.contract.producer import Producer, check_prologues, erase_buffer, match_producer
 from mlirml.codegen.cpu.contract.small import build_small, check_small
@@ -200,6 +200,15 @@ def is_long(problem: Problem, schedule: Schedule) -> bool:
     return k > 2 * schedule.kc and _SMALL_SHARE * m * n <= k * (m + n)
 
 
+def adds_blocks(problem: Problem, schedule: Schedule) -> bool:
+    """True if a product with a consumer is added up in its output, block by block of k, if there are more than two.
+
+    Longer sums of tiles visit the output once, but small tiles then read both operands from farther than the first cache.
+    """
+    small = schedule.lanes * BITS[problem.compute] < MASK_REGISTER_BITS
+    return schedule.kernel == "packed" and small and problem.n.c == 1 and problem.k_size > 2 * schedule.kc
+
+
 def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: Mapping[int, Producer]) -> CallMatch:
     """The kernel that includes this consumer and these producers of a contraction; raises `NoMatch`."""
     contraction, fill = form.contraction, _zero_fill(form.op)
@@ -221,7 +230,7 @@ def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: 
         loops = contraction.maps[number]
         steps += [_steps(v, dims, loops) for v, dims in zip(producer.operands, producer.dims, strict=True)]
     problem = build_problem(contraction, [strides for strides, _ in layouts], steps)
-    kept = consumer is None or consumer.keep or fill is None
+    kept, in_blocks = consumer is None or consumer.keep or fill is None, False
     if consumer is not None:
         if kept and not fits(problem.n.c, problem.n.size, is_out=True):
             raise NoMatch("the product, which is kept, walks across memory")
@@ -230,12 +239,13 @@ def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: 
             if not fits(stride, problem.n.size, is_out=number >= inputs):
                 raise NoMatch("the consumer walks across memory")
         if problem.k_size > schedule.kc and len(problem.k) == 1:
-            if schedule.kernel in ("packed", "symmetric") and is_long(problem, schedule):
+            in_blocks = adds_blocks(problem, schedule)
+            if schedule.kernel in ("packed", "symmetric") and not in_blocks and is_long(problem, schedule):
                 raise NoMatch("a pass over the small product takes less time than packing all of its factors at once")
             if schedule.kernel == "symmetric":
                 panels = max(1, schedule.nc // schedule.nr * schedule.kc // problem.k_size)
                 schedule = replace(schedule, nc=panels * schedule.nr)
-            schedule = replace(schedule, kc=problem.k_size)
+            schedule = schedule if in_blocks else replace(schedule, kc=problem.k_size)
         check(problem, schedule)
     prologues = []
     for number, producer in producers.items():
@@ -243,10 +253,10 @@ def _call(form: Form, schedule: Schedule, consumer: Consumer | None, producers: 
         element = str(mlir.MemRefType(form.operands[number].type).element_type)
         prologues.append(Prologue(letter, firsts[number], element, producer.body))
     arguments: list[Argument | None] = [_argument(value.type, *_layout(value.type)) for value in (*operands, *extra)]
-    if not kept:
+    if not kept and not in_blocks:
         arguments[2] = None
     epilogue = consumer.epilogue if consumer is not None else None
-    job = Job(problem, schedule, _ordered(problem, arguments), fill is None, epilogue, tuple(prologues))
+    job = Job(problem, schedule, _ordered(problem, arguments), fill is None, epilogue, tuple(prologues), not kept)
     if prologues:
         check(problem, schedule)
         check_prologues(job)

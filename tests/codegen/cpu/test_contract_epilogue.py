@@ -253,9 +253,38 @@ def test_products_that_walk_across_memory_are_right(m: int, k: int, n: int, kept
 
 def test_long_sums_of_few_are_scaled_apart() -> None:
     x, y = (np.random.default_rng(0).normal(size=(20, 10_000)) for _ in range(2))
-    function = ml.compile(lambda x, y: (x @ y.T) * 2.5)
+
+    def scaled(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return (x @ y.T) * 2.5
+
     with ml.config.override(processor="avx512,l2=2M"):
-        text = function.ir("schedule", x, y)
+        text = ml.compile(scaled).ir("schedule", x, y)
     assert re.search(r"call @contract_packed_f64_20x20x10000\(", text)
     assert "arith.mulf" in text.split("func.func @main")[1].split("func.func")[0]
-    np.testing.assert_allclose(function(x, y), (x @ y.T) * 2.5, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(ml.compile(scaled)(x, y), scaled(x, y), rtol=1e-9, atol=1e-9)
+
+
+def test_sums_of_many_blocks_are_added_in_out() -> None:
+    """Without mask registers panels of b are short: the consumer runs on the tiles of the last block of k."""
+    x, y, z = (np.random.default_rng(0).normal(size=shape) for shape in ((101, 1100), (1100, 902), (101, 902)))
+
+    def gemm(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return 1.5 * x @ y + 1.25 * z
+
+    with ml.config.override(processor="avx2,l2=512K"):
+        text = ml.compile(gemm).ir("schedule", x, y, z)
+    main = text.split("func.func @main")[1].split("func.func")[0]
+    assert "call @contract_packed_f64_101x902x1100(" in main
+    assert "arith.mulf" not in main and "scf.for" not in main
+    np.testing.assert_allclose(ml.compile(gemm)(x, y, z), gemm(x, y, z), rtol=1e-9, atol=1e-9)
+
+
+def test_product_that_is_kept_beside_its_consumer_in_blocks() -> None:
+    x, y = (np.random.default_rng(0).normal(size=shape) for shape in ((130, 1000), (1000, 777)))
+
+    def both(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        product = x @ y
+        return product, np.maximum(product, 0.0)
+
+    for given, expected in zip(ml.compile(both)(x, y), both(x, y), strict=True):
+        np.testing.assert_allclose(given, expected, rtol=1e-9, atol=1e-9)

@@ -106,7 +106,8 @@ class Job:
     """The complete specification of a kernel.
 
     `arguments` are a, b and out (None if the product itself is not stored), then the inputs and outputs of the
-    epilogue, then the inputs of prologues. `accumulate`: the product is added to the output.
+    epilogue, then the inputs of prologues. `accumulate`: the product is added to the output. `drops_product`: only the
+    kernel reads the output, which has partial sums until the epilogue has run.
     """
 
     problem: Problem
@@ -115,6 +116,7 @@ class Job:
     accumulate: bool
     epilogue: Epilogue | None = None
     prologues: tuple[Prologue, ...] = ()
+    drops_product: bool = False
 
     def prologue(self, letter: str) -> Prologue | None:
         """The prologue that computes the elements of operand a or b as they are read, if there is one."""

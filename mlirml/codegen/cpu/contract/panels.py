@@ -10,9 +10,9 @@ for outer: for pc:          blocks of k
             write the tile
 
 A panel that must be transposed, or that too few or too many tiles use, is packed just before its use. That is the order
-of loops if a is not too large; else that of `tile.py`, by blocks of rows. The product of two panels, packing and
-writing are functions, which other kernels share (`shared.py`) and which need no separate code for edges: there the
-packed panels are padded, and stores are masked.
+of loops if a is not too large; else that of `tile.py`, by blocks of rows, whose tiles prefetch the next panel of b. The
+product of two panels, packing and writing are functions, which other kernels share (`shared.py`) and which need no
+separate code for edges: there the packed panels are padded, and stores are masked.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.codegen.cpu.contract.kernel import Job, Kernel, bare
-from mlirml.codegen.cpu.contract.plan import COPIED_ROWS, K_BLOCK
+from mlirml.codegen.cpu.contract.plan import BITS, COPIED_ROWS, K_BLOCK, MASK_REGISTER_BITS
 from mlirml.codegen.cpu.contract.problem import Axis, Cast
 from mlirml.codegen.cpu.contract.shared import GROUP, Computed, Copy, pack_function, product_function
 from mlirml.codegen.cpu.contract.tile import PACK_BYTES, Grid, TileKernel, Work
+from mlirml.codegen.cpu.contract.write import LINE
 from mlirml.codegen.cpu.emitter import Index, Value, View
 from mlirml.core.dataclass import dataclass, replace
 
@@ -259,11 +260,23 @@ class PanelKernel(TileKernel):
             row, column = (first + u) * self.rows.width, (work.first + t) * self.columns.width
             offsets = work.offsets.step(self.problem.m, row).step(self.problem.n, column)
             self.writer.prefetch(offsets)
+            if not self.by_columns and self.schedule.lanes * BITS[self.problem.compute] < MASK_REGISTER_BITS:
+                self._prefetch_panel(work, t, u)
             self._fill_tile_from(*positions, work, copies)
             rows = e.minimum(self.rows.width, self.rows.size - row) if self.rows.rest else self.rows.width
             width, size = self.columns.width, self.columns.size
             columns = e.minimum(width, size - column) if self.columns.rest else width
             self.writer.write(offsets, rows, columns, work.number)
+
+    def _prefetch_panel(self, work: Work, t: Index, u: Index) -> None:
+        """Ask for the part of packed panel `t` + 1 of b that falls to tile `u`: a group of tiles asks for all of it."""
+        e, room = self.e, self.room_b
+        assert room is not None
+        line = LINE * 8 // BITS[room.element]
+        each = -(-(self.panel_width * self.panel_k) // (line * self.block_rows * self.schedule.group)) * line
+        first = self._b_at(work, t + 1) + u * each
+        with e.loop(0, each, line, "line") as at:
+            e.prefetch(room, first + at, locality=2)
 
     def _fill_tile_from(self, a: tuple[str, Index], b: tuple[str, Index], work: Work, copies: Copies | None) -> None:
         """Compute the product of two packed panels on the frame's tile; `a` and `b` are memory and offset of panels."""

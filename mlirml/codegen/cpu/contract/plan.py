@@ -35,6 +35,8 @@ _PANEL_TILES = {32: ((8, 3), (6, 4), (12, 2)), 16: ((6, 2), (4, 3))}
 """Rows and vectors of the register tiles for packed panels, by the number of vector registers."""
 _SYMMETRIC_TILES = {32: ((8, 3),), 16: ((4, 3), (4, 2))}
 """The same for symmetric products."""
+MASK_REGISTER_BITS = 512
+"""The width of vectors that come with mask registers: AVX2 stores masked vectors a few times slower than others."""
 HALVED_ROWS, HALVED_K = 48, 16
 """The minimal sizes of a product of which only one half is computed; its rows make at least two panels."""
 BIG_WORK = 1 << 27
@@ -74,7 +76,7 @@ class Schedule:
     multiplies and adds: 2 for bf16 if the processor has such an instruction, 32 if it multiplies tiles of 16 x 32
     elements (AMX). `prefetch`: the number of rows of b by which prefetches are ahead. `parallel`: "none", or the loops
     that are split: "outer", "rows", "columns". `chunks`: the maximal number of chunks, if chunks have private buffers.
-    `grain`: the iterations that are worth a thread.
+    `grain`: the iterations that are worth a thread. `group`: the blocks of rows that a thread packs at a time.
     """
 
     kernel: str
@@ -90,6 +92,7 @@ class Schedule:
     parallel: str = "none"
     chunks: int = 1
     grain: int = 1
+    group: int = 1
     pairs: int = 1
 
     @property
@@ -202,7 +205,7 @@ def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Sched
     name = "symmetric" if is_worth_halving(problem, machine) else choose_kernel(problem, machine)
     if name == "direct":
         pack = wanted_packing(problem, machine)
-        if pack == "ab" and reads_rows_in_place(problem):
+        if pack == "ab" and reads_rows_in_place(problem, machine):
             return plan_rows(problem, machine)
         return (
             plan_panels(problem, machine) if pack == "ab" and len(problem.k) == 1 else plan_tile(problem, machine, pack)
@@ -325,9 +328,11 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     # cache.
     panel_a = (machine.l1_bytes * 5 // 3) // (mr * size)
     most = min(2 * PACKED_A_BYTES // (rows * size), (machine.l2_bytes * 5 // 8) // (nr * size), panel_a)
+    if l1_panels(machine):
+        most = (machine.l1_bytes * 5 // 8) // (nr * size)
     if is_narrow_float(problem.c, problem.compute):
         most = k
-    blocks = -(-k // max(most, K_BLOCK))
+    blocks = -(-k // (most if l1_panels(machine) else max(most, K_BLOCK)))
     kc = k if blocks == 1 else round_up(-(-k // blocks), lanes)
     schedule = Schedule("packed", lanes, mr, nr, 1, kc, rows, columns, "ab", prefetch)
     if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
@@ -335,15 +340,30 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     return _block_panels(problem, machine, schedule, size, machine.l2_bytes // 2)
 
 
-def reads_rows_in_place(problem: Problem) -> bool:
+def reads_rows_in_place(problem: Problem, machine: Machine) -> bool:
     """True if packing a large f64 product's rows of a takes more time than it saves: they are contiguous already.
 
     Sums of f64 may be as long as the caches allow, so that the output is not written often. Those of f32 are `K_BLOCK`
     long for accuracy; tiles of packed panels are stored to memory, where that takes no second pass over the output.
+    Small tiles need their panel of b in the L1 cache (`l1_panels`), where it fits only if sums are short.
     """
     plain = len(problem.k) == 1 and not problem.a.casts and not problem.b.casts and not problem.outer_m
     contiguous = problem.k[-1].a == 1 and problem.n.b == problem.n.c == 1
-    return plain and contiguous and problem.compute == "f64" and problem.work >= BIG_WORK
+    big = problem.compute == "f64" and problem.work >= BIG_WORK
+    if not (plain and contiguous and big):
+        return False
+    panel = problem.k_size * panel_tile(problem, machine)[1] * BITS[problem.compute] // 8
+    return not l1_panels(machine) or 2 * panel <= machine.l1_bytes
+
+
+def l1_panels(machine: Machine) -> bool:
+    """True if panels of b are short enough to stay in the L1 cache, and blocks of rows of a in the L2 cache.
+
+    With 16 registers a tile takes in two elements for three multiply-adds of vectors, which is more than the second
+    cache has to give where it is asked for both operands. BLIS: Low et al., Analytical Modeling Is Enough for
+    High-Performance BLIS, 2016.
+    """
+    return machine.vector_registers < 32
 
 
 def plan_rows(problem: Problem, machine: Machine) -> Schedule:
@@ -421,7 +441,7 @@ def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: 
     `a_bytes`: the size of the packed part of a if it is not packed as a whole.
     """
     mr, nr, kc, rows, columns = schedule.mr, schedule.nr, schedule.kc, schedule.mc, schedule.nc
-    count, most = columns // nr, a_bytes if schedule.tiles else 2 * PACKED_A_BYTES
+    count, most = columns // nr, a_bytes if schedule.tiles or l1_panels(machine) else 2 * PACKED_A_BYTES
     if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= most:
         schedule = replace(schedule, chunks=min(count, CHUNKS // 2))
         if problem.n.b == 1 and schedule.pairs == 1:
@@ -571,7 +591,7 @@ def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[st
         if count < 2:
             continue
         if name == "rows" and schedule.kernel in ("packed", "direct"):
-            return _split_rows(problem, schedule, work)
+            return _split_rows(problem, machine, schedule, work)
         if name == "columns" and schedule.kernel in ("packed", "direct"):
             if schedule.chunks > 1:
                 return replace(schedule, parallel=name, grain=_grain(work // schedule.chunks))
@@ -580,13 +600,16 @@ def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[st
     return schedule
 
 
-def _split_rows(problem: Problem, schedule: Schedule, work: int) -> Schedule:
-    """Blocks of rows small enough that there are sixteen of them."""
+def _split_rows(problem: Problem, machine: Machine, schedule: Schedule, work: int) -> Schedule:
+    """Blocks of rows small enough that there are sixteen of them; a thread with several packs what its cache holds."""
     repeats = math.prod(axis.size for axis in problem.outer_m)
     tiles = -(-problem.m.size // schedule.mr)
     each = max(1, min(schedule.mc // schedule.mr, -(-tiles * repeats // 16)))
     blocks = repeats * -(-tiles // each)
     chunks = min(blocks, CHUNKS)
+    plain = schedule.pack == "ab" and len(problem.k) == 1 and not problem.outer_m
+    if plain and l1_panels(machine) and chunks == blocks:
+        schedule = replace(schedule, group=max(1, round(schedule.mc / (each * schedule.mr))))
     return replace(schedule, mc=each * schedule.mr, parallel="rows", chunks=chunks, grain=_grain(work // chunks))
 
 

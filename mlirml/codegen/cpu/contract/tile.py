@@ -171,6 +171,9 @@ class TileKernel:
         if self.room_b:
             with self.frame.parallel_body(self.e.parallel(work.high, self.pack_grain)) as panel:
                 self._pack_b(replace(work, low=panel, high=panel + 1))
+        if self.schedule.group > 1 and not self.problem.outer_m and self.blocks <= self.schedule.chunks:
+            self._split_groups(work)
+            return
         axes = (*self.problem.outer_m, Axis(self.blocks))
         with self.frame.parallel_body(self.frame.chunks(math.prod(axis.size for axis in axes))) as (chunk, index):
             *outer, block = self.e.digits(index, [axis.size for axis in axes])
@@ -179,9 +182,21 @@ class TileKernel:
                 offsets = offsets.step(axis, digit)
             self._row_block(replace(work, offsets=offsets, slot_a=chunk), block)
 
-    def _row_block(self, work: Work, block: Index) -> None:
+    def _split_groups(self, work: Work) -> None:
+        """Blocks of rows in groups: `group` of those that one thread runs in turn are packed at a time."""
+        e, group = self.e, self.schedule.group
+        with self.frame.parallel_body(e.parallel(self.blocks, self.schedule.grain, long=True)) as block:
+            start, end = e.span(block, self.blocks)
+            position = e.let(f"arith.remui {e.at(block - start)}, {e.at(group)} : index", "position")
+            is_first = e.let(f"arith.cmpi eq, {position}, {e.at(0)} : index", "first")
+            with e.region(f"scf.if {is_first} {{"):
+                # A thread's buffer is that of its first blocks, so that it stays in cache.
+                self._row_block(replace(work, slot_a=start), block, e.minimum(group, end - block))
+
+    def _row_block(self, work: Work, block: Index, count: Value = 1) -> None:
+        """`count` blocks of rows."""
         first = block * self.block_rows
-        tiles = self.e.minimum(self.block_rows, self.rows.count - first)
+        tiles = self.e.minimum(Index.of(count) * self.block_rows, self.rows.count - first)
         self._pack_a(work, first, tiles)
         self._multiply(work, first, tiles)
 

@@ -8,10 +8,22 @@ of a module that have such tiles: the row stride of the output is a parameter, t
 
 from __future__ import annotations
 
-from mlirml.codegen.cpu.contract.kernel import Frame, Offsets, add, declared, evaluate, flat_view, narrow, passed, widen
-from mlirml.codegen.cpu.contract.plan import BITS, power_of_two, round_up
+from mlirml.codegen.cpu.contract.kernel import (
+    Frame,
+    Job,
+    Offsets,
+    add,
+    declared,
+    evaluate,
+    flat_view,
+    narrow,
+    passed,
+    widen,
+)
+from mlirml.codegen.cpu.contract.plan import BITS, MASK_REGISTER_BITS, power_of_two, round_up
 from mlirml.codegen.cpu.contract.shared import any_view, finish, named, symbol
 from mlirml.codegen.cpu.emitter import Emitter, Index, Value, View, vector
+from mlirml.core.dataclass import replace
 
 LINE = 64
 """Bytes of a cache line."""
@@ -23,11 +35,16 @@ class TileWriter:
     """The function that writes tiles of `mr` rows from the stack, and calls of it.
 
     `again`: tiles are written several times, for blocks of k, and the output has the partial sums after the first.
-    `keep`: the tile, too, must have the complete sums afterwards.
+    `keep`: the tile, too, must have the complete sums afterwards. An epilogue runs with the last block of k: the others
+    are added to the output by `partial`, a writer without epilogue.
     """
 
-    def __init__(self, frame: Frame, kernel: str, again: bool, keep: bool = False) -> None:
-        self.frame, self.job, self.again, self.keep = frame, frame.job, again, keep
+    def __init__(self, frame: Frame, kernel: str, again: bool, keep: bool = False, job: Job | None = None) -> None:
+        self.frame, self.job, self.again, self.keep = frame, job or frame.job, again, keep
+        self.partial: TileWriter | None = None
+        if again and self.job.epilogue is not None:
+            self.partial = TileWriter(frame, kernel, again, job=replace(self.job, epilogue=None, drops_product=False))
+            self.job, self.again = replace(self.job, accumulate=True), False
         schedule = self.job.schedule
         self.lanes = min(schedule.lanes, power_of_two(schedule.nr))
         self.stride = round_up(schedule.nr, self.lanes)
@@ -60,7 +77,21 @@ class TileWriter:
         """Write the frame's tile at `offsets`; `number` is zero for the first block of k."""
         e, tile = self.frame.e, self.frame.tile
         assert tile is not None
+        if self.partial is not None:
+            end = number + self.job.schedule.kc
+            last = e.let(f"arith.cmpi sge, {e.at(end)}, {e.at(self.job.problem.k_size)} : index", "last")
+            with e.region(f"scf.if {last} {{", ""):
+                self._write(offsets, rows, columns, [])
+            with e.region("} else {"):
+                self.partial.write(offsets, rows, columns, number)
+            return
         flag = [e.let(f"arith.cmpi ne, {e.at(number)}, {e.at(0)} : index", "again")] if self.again else []
+        self._write(offsets, rows, columns, flag)
+
+    def _write(self, offsets: Offsets, rows: Value, columns: Value, flag: list[str]) -> None:
+        """Call the function; `flag` is true if the output has partial sums, where that depends on the block."""
+        e, tile = self.frame.e, self.frame.tile
+        assert tile is not None
         if self.shared:
             out, start = self.frame.base("c")
             step = e.at(self.job.problem.m.c)
@@ -109,11 +140,40 @@ class TileWriter:
         return "\n".join([head, *e.body(), "return", "}"])
 
     def _write_rows(self, e: Emitter, views: dict[str, View]) -> None:
-        """Write all rows of a tile, a vector at a time."""
-        rows, columns = symbol("%rows"), symbol("%columns")
+        """Write all rows of a tile, a vector at a time; whole rows without masks if there are no mask registers."""
+        rows, columns, nr = symbol("%rows"), symbol("%columns"), self.job.schedule.nr
+        vector_bits = self.job.schedule.lanes * BITS[self.job.problem.compute]
+        if nr % self.lanes or vector_bits >= MASK_REGISTER_BITS:
+            self._any_rows(e, views, rows, columns)
+            return
+        whole = e.let(f"arith.cmpi eq, {e.at(columns)}, {e.at(nr)} : index", "whole")
+        with e.region(f"scf.if {whole} {{", ""):
+            self._whole_rows(e, views, rows)
+        with e.region("} else {"):
+            self._any_rows(e, views, rows, columns)
+
+    def _any_rows(self, e: Emitter, views: dict[str, View], rows: Index, columns: Index) -> None:
+        """Write rows of `columns` columns."""
         with e.loop(0, rows, 1, "i") as i, e.loop(0, columns, self.lanes, "j") as j:
             valid = columns - j if self.masked else None
-            self._finish(e, views, self._total(e, views, i, j, columns - j, valid), i, j, valid)
+            adds = self.job.accumulate or self.again
+            self._finish(e, views, self._total(e, views, i, j, columns - j, valid, adds), i, j, valid)
+
+    def _whole_rows(self, e: Emitter, views: dict[str, View], rows: Index) -> None:
+        """Rows of all columns of a tile; those of the first block of k have code of their own, which reads no out."""
+
+        def write(adds: bool) -> None:
+            with e.loop(0, rows, 1, "i") as i:
+                for j in map(Index.of, range(0, self.job.schedule.nr, self.lanes)):
+                    self._finish(e, views, self._total(e, views, i, j, None, None, adds), i, j, None)
+
+        if self.job.accumulate or not self.again:
+            write(self.job.accumulate)
+            return
+        with e.region("scf.if %again {", ""):
+            write(adds=True)
+        with e.region("} else {"):
+            write(adds=False)
 
     def _at(self, e: Emitter, name: str, i: Index, j: Index) -> Index:
         """The offset of row i, column j of the tile in an operand."""
@@ -126,13 +186,25 @@ class TileWriter:
         axis = self.job.problem.m if letter == "m" else self.job.problem.n
         return axis.c if name == "c" else axis.more[int(name[1:])]
 
-    def _total(self, e: Emitter, views: dict[str, View], i: Index, j: Index, left: Index, valid: Index | None) -> str:
-        """A vector of sums, in the compute type."""
+    def _total(
+        self,
+        e: Emitter,
+        views: dict[str, View],
+        i: Index,
+        j: Index,
+        left: Index | None,
+        valid: Index | None,
+        adds: bool,
+    ) -> str:
+        """A vector of sums, in the compute type: of the tile, plus the output if it `adds`.
+
+        `left` is the number of columns from j on; None in whole rows.
+        """
         problem, lanes = self.job.problem, self.lanes
         type_, tile = vector(lanes, problem.compute), View("%tile", problem.compute, self.tile)
         total = e.load(tile, i * self.stride + j, lanes)
-        if self.job.accumulate or self.again:
-            held = self._held(e, left, valid)
+        if adds:
+            held = None if left is None else self._held(e, left, valid)
             old = e.load(views["c"], self._at(e, "c", i, j), lanes, held)
             total = add(e, widen(e, old, problem.c, problem.compute, lanes), total, type_)
         if self.keep:
@@ -143,7 +215,7 @@ class TileWriter:
         """Store a vector of sums in the type of the output, if the sums are kept, and apply the epilogue to it."""
         problem, lanes = self.job.problem, self.lanes
         product = narrow(e, total, problem.c, problem.compute, lanes)
-        if "c" in views:
+        if "c" in views and not self.job.drops_product:
             e.store(product, views["c"], self._at(e, "c", i, j), lanes, valid)
         if self.job.epilogue is not None:
             self._epilogue(e, views, product, i, j, valid)
