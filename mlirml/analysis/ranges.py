@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from mlirml.analysis.float_ranges import FloatRanges
+from mlirml.analysis.tensor_elements import element_of, extremum_of, is_pointwise, source_of
 from mlirml.analysis.while_ranges import range_of_argument, range_of_result
 from mlirml.ir.bindings import defining_op, mlir
 
@@ -19,12 +22,18 @@ Change = tuple[Range, Range | None]
 """The range that an iteration adds to a loop-carried value, and the range of values that may replace it."""
 
 
+_DEEPEST = 50
+"""Tensors that are computed of each other, at most: each is a few calls on Python's stack."""
+
+
 class Ranges:
     """The ranges of the integers of a function, computed once each; the range of the type where nothing is known."""
 
     def __init__(self) -> None:
         self._known: dict[mlir.Value, Range] = {}
         self._assumed: dict[mlir.Value, Range] = {}
+        self.depth = 0
+        self.floats = FloatRanges(self)
 
     def given(self, condition: mlir.Value, holds: bool = True) -> Ranges:
         """The ranges where a condition is known to hold, or not to hold."""
@@ -90,6 +99,13 @@ class Ranges:
             return self._of_map(op)
         if op.name == "tensor.dim":
             return 0, _whole(value.type)[1]
+        if op.name == "tensor.extract":
+            return self.of_elements(op.operands[0])
+        if op.name == "arith.fptosi":
+            found = self.floats.of(op.operands[0])
+            if found is None or math.inf in map(abs, found):
+                return None
+            return math.trunc(found[0]), math.trunc(found[1])
         if op.name == "scf.for" and "unsignedCmp" not in op.attributes:
             return self._of_counter(op, list(op.results).index(value), 0)
         if op.name == "scf.while":
@@ -147,11 +163,36 @@ class Ranges:
         loop = block.owner.operation if isinstance(block, mlir.Block) else None
         if loop is not None and loop.name == "scf.while":
             return range_of_argument(self, loop, value)
+        if loop is not None and loop.name == "linalg.generic":
+            elements = source_of(loop, value)
+            return None if elements is None else self.of_elements(elements)
         if loop is None or loop.name != "scf.for" or "unsignedCmp" in loop.attributes:
             return None
         if value != block.arguments[0]:
             return self._of_counter(loop, list(block.arguments).index(value) - 1, 1)
         return self.of(loop.operands[0])[0], self.of(loop.operands[1])[1] - 1
+
+    def of_elements(self, tensor: mlir.Value) -> Range | None:
+        """The range of all elements of a tensor; None where nothing is known."""
+        op = defining_op(tensor)
+        number = element_of(tensor)
+        if op is None or number is None or self.depth > _DEEPEST:
+            return None
+        self.depth += 1
+        try:
+            return self._of_elements(op, tensor, number)
+        finally:
+            self.depth -= 1
+
+    def _of_elements(self, op: mlir.Operation, tensor: mlir.Value, number: mlir.Value) -> Range | None:
+        if op.name != "linalg.generic" or is_pointwise(op):
+            return self.of(number)
+        found = extremum_of(op, tensor)
+        start = None if found is None else self.of_elements(found[1])
+        if found is None or start is None:
+            return None
+        kept = self.of(found[0])
+        return None if found[2] and min(*start, *kept) < 0 else _either(start, kept)
 
     def _of_counter(self, loop: mlir.Operation, number: int, fewer: int) -> Range | None:
         """The range of a value that each iteration adds to, or sets; in the body there is one iteration fewer.

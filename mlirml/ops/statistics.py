@@ -511,16 +511,29 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
 def _equal_bins(xp: Any, a: Any, edges: Any) -> Any:
     """The bin of each element, for equally spaced edges; the index after the last bin for an element in none.
 
-    The quotient is off by one bin at worst, and is corrected as in NumPy.
+    A product is beside the right bin at worst, as NumPy's quotient is. Bins are computed as floats, which represent
+    them exactly: AVX2 converts no vectors of 64-bit integers, and edges that are computed need no gathers.
     """
     last = edges.size - 1
     low, high = edges[0], edges[-1]
-    share = (a.astype(np.float64) - low.astype(np.float64)) / (high - low).astype(np.float64)
-    in_range = (a >= low) & (a <= high)
-    bin_ = xp.clip(xp.where(in_range, share * last, 0.0), 0.0, last - 1.0).astype(np.int64)
-    bin_ = bin_ - (a < xp.take(edges, bin_, mode="clip"))
-    bin_ = bin_ + ((a >= xp.take(edges, bin_ + 1, mode="clip")) & (bin_ != last - 1))
-    return xp.where(in_range, bin_, last)
+    start = low.astype(np.float64)
+    distance, extent = a.astype(np.float64) - start, high.astype(np.float64) - start
+    grown = xp.where(extent < _SMALL, 1 / _SMALL, 1.0)  # the number of bins by a small extent would be infinite
+    scaled = distance * grown * (last / (extent * grown))
+    bin_ = xp.floor(xp.fmin(xp.fmax(scaled, 0.0), last - 1.0))  # 0 for the NaN of an infinite edge
+    step = (high - low) / last
+
+    def edge(of: Any) -> Any:
+        if edges.dtype != np.float64:
+            return xp.take(edges, of.astype(np.int64), mode="clip")
+        return of * step + low  # as np.linspace; NumPy 2 refuses edges between which the step vanishes
+
+    bin_ = xp.where(a < edge(bin_), xp.fmax(bin_ - 1.0, 0.0), bin_)
+    bin_ = xp.where((a >= edge(bin_ + 1.0)) & (bin_ < last - 1.0), bin_ + 1.0, bin_)
+    return xp.where((a >= low) & (a <= high), bin_, float(last)).astype(np.int64)
+
+
+_SMALL = 2.0**-500
 
 
 def _edges(xp: Any, a: Any, bins: Any, limits: Any) -> Any:

@@ -98,6 +98,7 @@ def fuse(**options: Any) -> list[str]:
 def optimize(machine: Processor) -> list[str]:
     """Fusion, with the loops that stay prepared for it; then blocks of what goes through one dimension together."""
     return [
+        "mlirml-fold-ranges",
         "mlirml-unroll-windows",
         "mlirml-unroll-reductions",
         *CLEAN,
@@ -105,6 +106,7 @@ def optimize(machine: Processor) -> list[str]:
         "mlirml-jam-loops",
         *fuse(prologues=True),
         "mlirml-recompute-elements",
+        "mlirml-narrow-elements",
         step("mlirml-block-examples", l2_bytes=machine.l2_bytes, vector_bits=machine.vector_bits),
         "canonicalize",
         "cse",
@@ -132,6 +134,7 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
         "mlirml-split-loops",
         "mlirml-peel-loops",
         "mlirml-shorten-recurrences",
+        "mlirml-carry-elements",
         "mlirml-widen-bools",
         step("mlirml-lower-contract", **contract_options(machine)),
         step("mlirml-lower-conv", vector_bits=bits),
@@ -143,6 +146,7 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
         *([step("mlirml-stream-stores", least_bytes=least)] if nontemporal else []),
         "mlirml-share-buffers",
         step("mlirml-plan-buffers", places=True),
+        *([] if machine.converts_long_vectors else ["mlirml-narrow-conversions"]),
         "mlirml-outline-parallel",
         "mlirml-exit-loops",
         "mlirml-sink-operations",

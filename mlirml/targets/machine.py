@@ -61,6 +61,11 @@ class Processor:
         return 32 if self.vector_bits == 512 else 16
 
     @property
+    def converts_long_vectors(self) -> bool:
+        """True if instructions convert vectors of 64-bit integers to floats and back (AVX512DQ)."""
+        return self.vector_bits == 512
+
+    @property
     def has_bf16_pairs(self) -> bool:
         """True if an instruction adds products of pairs of bf16 (AVX512_BF16)."""
         return self.vector_bits == 512 and "avx512_bf16" in self.features

@@ -203,7 +203,7 @@ def is_long(problem: Problem, schedule: Schedule) -> bool:
 def adds_blocks(problem: Problem, schedule: Schedule) -> bool:
     """True if a product with a consumer is added up in its output, block by block of k, if there are more than two.
 
-    Longer sums of tiles visit the output once, but small tiles then read both operands from farther than the first cache.
+    Longer sums of tiles visit the output once, but small tiles then read both operands from beyond the L1 cache.
     """
     small = schedule.lanes * BITS[problem.compute] < MASK_REGISTER_BITS
     return schedule.kernel == "packed" and small and problem.n.c == 1 and problem.k_size > 2 * schedule.kc

@@ -1,0 +1,91 @@
+"""Fold ranges: a clamp or a check is dropped whose outcome follows from the range of what it is about.
+
+Before:
+    %bins = linalg.generic ... ins(%x : tensor<8xf64>) outs(%empty : tensor<8xi64>) {
+    ^bb0(%a: f64, %out: i64):
+      %0 = arith.maxnumf %a, %zero : f64
+      %1 = arith.minnumf %0, %seven : f64
+      %bin = arith.fptosi %1 : f64 to i64          // from 0 to 7
+      linalg.yield %bin : i64
+    } -> tensor<8xi64>
+    %greatest = linalg.generic ... iterators = ["reduction"] ins(%bins : tensor<8xi64>) ... {
+      ...
+      %moved = arith.addi %bin, %c8 : i64
+      %most = arith.maxui %moved, %out : i64
+    }
+    %last = tensor.extract %greatest[] : tensor<i64>
+    %inside = arith.cmpi ult, %last, %c16 : i64
+    cf.assert %inside, "an index is out of bounds"
+    %counts = scf.for %i = ... {
+      %bin = tensor.extract %bins[%i] : tensor<8xi64>
+      %index = arith.index_cast %bin : i64 to index
+      %negative = arith.cmpi slt, %index, %c0 : index
+      %from_end = arith.addi %index, %c8 : index
+      %place = arith.select %negative, %from_end, %index : index
+      %clamped = arith.minui %place, %c7 : index
+      ...
+After:
+    %bins = linalg.generic ...
+    %counts = scf.for %i = ... {
+      %bin = tensor.extract %bins[%i] : tensor<8xi64>
+      %index = arith.index_cast %bin : i64 to index
+      ...
+
+What is not used any more is left to `canonicalize`.
+"""
+
+from __future__ import annotations
+
+from mlirml.analysis.ranges import Ranges
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import has_op, mlir, named_operations
+from mlirml.passes import Pass, register
+
+_LESS = ("arith.minui", "arith.minsi")
+_CLAMPS = (*_LESS, "arith.maxsi", "arith.maxui")
+
+
+@register(when=("arith.fptosi",))
+@dataclass(frozen=True)
+class FoldRangesPass(Pass):
+    """Drop clamps and checks of indices that are computed within bounds."""
+
+    name = "mlirml-fold-ranges"
+
+    def run(self, module: mlir.Operation) -> None:
+        if not has_op(module, ("arith.fptosi",)):
+            return
+        ranges = Ranges()
+        with module.context:
+            for op in named_operations(module, ("arith.cmpi", *_CLAMPS, "cf.assert")):
+                if op.name == "cf.assert":
+                    if ranges.decides(op.operands[0]):
+                        op.erase()
+                elif op.name == "arith.cmpi":
+                    fold_comparison(op, ranges)
+                elif not isinstance(op.results[0].type, mlir.ShapedType):
+                    fold_clamp(op, ranges)
+
+
+def fold_comparison(op: mlir.Operation, ranges: Ranges) -> None:
+    """Replace the choices between two values by a comparison whose outcome is known."""
+    outcome = ranges.decides(op.results[0])
+    if outcome is None:
+        return
+    for use in list(op.results[0].uses):
+        choice = use.owner.operation
+        if choice.name == "arith.select" and choice.operands[0] == op.results[0]:
+            choice.results[0].replace_all_uses_with(choice.operands[1 if outcome else 2])
+
+
+def fold_clamp(op: mlir.Operation, ranges: Ranges) -> None:
+    """Replace a minimum or a maximum by one of its operands, if that is always the one."""
+    (a, b), (x, y) = op.operands, map(ranges.of, op.operands)
+    if op.name.endswith("ui") and min(*x, *y) < 0:
+        return
+    if op.name not in _LESS:
+        a, b = b, a
+    if x[1] <= y[0]:
+        op.results[0].replace_all_uses_with(a)
+    elif y[1] <= x[0]:
+        op.results[0].replace_all_uses_with(b)
