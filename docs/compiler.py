@@ -49,6 +49,9 @@ object of the last one, which `runtime/` loads and calls.
 | `targets`, `interpreter` | | the targets, LLVM, ELF; the reference target |
 | `runtime` | | executables, devices, arrays, and the native runtime in C++ |
 
+`mlirml explain FILE.py:FUNCTION --args TYPES --html page.html` shows the IR before and after every pass beside the
+source, `mlirml-opt --help` the passes by the level of the IR.
+
 Imports go one way: from the bottom of this list to its top, but for `runtime`, which imports `core` alone.
 
 ## One function, stage by stage

@@ -1,0 +1,1 @@
+"""Derivatives and batches: requests on tensors become ordinary code."""

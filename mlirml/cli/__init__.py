@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from mlirml.errors import MlirmlError
 
@@ -56,6 +57,7 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(run=_devices)
 
     command = _function_command(commands, "explain", "show what each stage makes of a function, and where it would run")
+    command.add_argument("--html", metavar="FILE", help="write a page with the IR before and after every pass")
     command.set_defaults(run=_explain)
 
     command = _function_command(commands, "ir", "print the IR of a function after a stage")
@@ -111,7 +113,13 @@ def _explain(options: argparse.Namespace) -> int:
     from mlirml.cli.explain import explain
     from mlirml.cli.function import read_call
 
-    return explain(read_call(options.function, options.args, options.static, options.target))
+    call = read_call(options.function, options.args, options.static, options.target)
+    if options.html is None:
+        return explain(call)
+    from mlirml.cli.explain_page import write_page
+
+    write_page(call, Path(options.html))
+    return 0
 
 
 def _ir(options: argparse.Namespace) -> int:

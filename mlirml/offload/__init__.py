@@ -1,0 +1,1 @@
+"""Passes on programs for devices: kernels, their placement, transfers and launches."""

@@ -10,6 +10,8 @@ from mlirml.passes import presence
 from mlirml.passes.base import REGISTRY, Pass
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_LEVELS = ("raising", "autodiff", "tensor", "offload", "kernels", "bufferize", "memref", "checks", "llvm")
+"""The folders, from captured loops to the LLVM dialect."""
 _PREFIX = "mlirml-"
 _DECLARED = b"\n@register(when="
 _PACKAGES = ("raising", "autodiff", "offload")
@@ -40,6 +42,21 @@ def load_passes() -> None:
     for modules in _modules().values():
         for module in modules:
             importlib.import_module(module)
+
+
+def passes_by_folder() -> dict[str, list[type[Pass]]]:
+    """Every pass, by the first sentence of its folder: the order of the pipelines, then of the names."""
+    load_passes()
+    found: dict[str, list[type[Pass]]] = {}
+    for _, cls in sorted(REGISTRY.items(), key=_order):
+        folder = importlib.import_module(cls.__module__.rpartition(".")[0])
+        found.setdefault((folder.__doc__ or "").partition("\n")[0], []).append(cls)
+    return found
+
+
+def _order(entry: tuple[str, type[Pass]]) -> tuple[int, str]:
+    folder = entry[1].__module__.split(".")[1:-1]
+    return _LEVELS.index(folder[-1]) if folder[-1] in _LEVELS else -1, entry[0]
 
 
 @cache

@@ -7,6 +7,7 @@ import linecache
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -44,7 +45,10 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _run(options: Options) -> int:
     if "help" in options:
-        sys.stdout.write(help_text())
+        sys.stdout.write(
+            f"{help_text()}\nPasses of mlirml, by the level of the IR (--list-passes has their options):\n\n"
+        )
+        sys.stdout.write(_passes_by_level())
     elif "version" in options:
         from mlirml.passes.reproducer import versions
 
@@ -242,18 +246,32 @@ def _target_pipeline(name: str) -> Pipeline:
 
 
 def _list_passes() -> str:
-    from mlirml.passes import REGISTRY, pass_options
-    from mlirml.passes.files import load_passes
+    from mlirml.passes import pass_options
+    from mlirml.passes.files import passes_by_folder
 
-    load_passes()
     lines = []
-    for name, cls in sorted(REGISTRY.items()):
-        lines.append(f"--{name}")
-        lines.append(f"    {(cls.__doc__ or '').strip().splitlines()[0]}")
-        for flag, option in pass_options(cls).items():
-            default = "required" if option.required else f"default {option.show(option.default)}"
-            lines.append(f"    {flag:24} {option.expects}, {default}")
-    return "\n".join(lines) + "\n"
+    for purpose, passes in passes_by_folder().items():
+        lines += [purpose, ""]
+        for cls in passes:
+            lines.append(f"--{cls.name}")
+            lines.append(f"    {(cls.__doc__ or '').strip().splitlines()[0]}")
+            for flag, option in pass_options(cls).items():
+                default = "required" if option.required else f"default {option.show(option.default)}"
+                lines.append(f"    {flag:24} {option.expects}, {default}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _passes_by_level() -> str:
+    """The names of the passes, by the level of the IR that they work on, for `--help`."""
+    from mlirml.passes.files import passes_by_folder
+
+    paragraphs = []
+    for purpose, passes in passes_by_folder().items():
+        names = ", ".join(cls.name for cls in passes)
+        wrapped = textwrap.fill(names, 100, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False)
+        paragraphs.append(f"{purpose}\n{wrapped}\n")
+    return "\n".join(paragraphs)
 
 
 @dataclass(frozen=True)
