@@ -82,7 +82,7 @@ def structure(kernel: Kernel, size: int) -> Structure:
         if op.name == "scf.for" and not {"scf.for", "scf.while"} & set(inside) and "tensor.insert" in inside:
             place = source_location(op.location)
             inner.append(place.line if place is not None else 0)
-    remarks = tuple(str(r.text) for r in watch.remarks if r.kind == "not raised")
+    remarks = tuple(str(r.text) for r in watch.remarks if r.outcome == "not raised")
     return Structure(dict(named), dict(left), tuple(inner), remarks)
 
 

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mlirml.analysis.float_ranges import FloatRanges
 from mlirml.analysis.tensor_elements import element_of, extremum_of, is_pointwise, source_of
-from mlirml.analysis.while_ranges import range_of_argument, range_of_result
+from mlirml.analysis.while_ranges import SIGNED, bound, range_of_argument, range_of_result
 from mlirml.ir.bindings import defining_op, mlir
 
-_SIGNED = 5
-"""The last predicate of signed comparisons: eq, ne, slt, sle, sgt, sge; then ult, ule, ugt, uge."""
 _DIFFERENT = 1
 _NEGATED = (1, 0, 5, 4, 3, 2, 9, 8, 7, 6)
 _SWAPPED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
@@ -318,16 +316,6 @@ def _without(found: Range, other: Range) -> Range:
     return low + (low == number), high - (high == number)
 
 
-def bound(predicate: int, other: Range, whole: Range) -> Range:
-    """The range of a value that compares with a value in `other` as the predicate says."""
-    low, high = other
-    if predicate > _SIGNED:
-        if low < 0 or predicate > _SIGNED + 2:
-            return whole
-        return 0, high - (predicate == _SIGNED + 1)
-    return ((low, high), whole, (whole[0], high - 1), (whole[0], high), (low + 1, whole[1]), (low, whole[1]))[predicate]
-
-
 def _width(type_: mlir.Type) -> int:
     return type_.width if isinstance(type_, mlir.IntegerType) else 64
 
@@ -434,10 +422,10 @@ def _unsigned_minimum(a: Range, b: Range) -> Range | None:
 
 def decided(predicate: int, a: Range, b: Range) -> bool | None:
     """The result of a comparison by the ranges of its operands and MLIR's predicate number; None if undecided."""
-    if predicate > _SIGNED:
+    if predicate > SIGNED:
         if a[0] < 0 or b[0] < 0:
             return None
-        predicate -= _SIGNED - 1
+        predicate -= SIGNED - 1
     less, equal, greater = a[1] < b[0], a == b and a[0] == a[1], a[0] > b[1]
     not_greater, not_less = a[1] <= b[0], a[0] >= b[1]
     different = less or greater

@@ -24,6 +24,8 @@ from mlirml.ir.bindings import defining_op, mlir
 if TYPE_CHECKING:
     from mlirml.analysis.ranges import Change, Range, Ranges
 
+SIGNED = 5
+"""The last predicate of signed comparisons: eq, ne, slt, sle, sgt, sge; then ult, ule, ugt, uge."""
 _WHOLE = -(1 << 63), (1 << 63) - 1
 _SWAPPED = (0, 1, 4, 5, 2, 3, 8, 9, 6, 7)
 _TYPES = ("index", "i64")
@@ -128,8 +130,6 @@ def _conditions(ranges: Ranges, loop: mlir.Operation, condition: mlir.Value) -> 
             yield from _conditions(ranges, loop, op.operands[0])
             yield from _conditions(ranges, loop, _last(op.regions[0]).operands[number])
     elif op.name == "arith.cmpi" and str(op.operands[0].type) in _TYPES:
-        from mlirml.analysis.ranges import bound
-
         predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
         (a, b), block = op.operands, loop.regions[0].blocks[0]
         if a.owner == block and is_outside(b, loop):
@@ -168,3 +168,13 @@ def _both(a: Range, b: Range) -> Range:
 
 def _either(a: Range, b: Range) -> Range:
     return min(a[0], b[0]), max(a[1], b[1])
+
+
+def bound(predicate: int, other: Range, whole: Range) -> Range:
+    """The range of a value that compares with a value in `other` as the predicate says."""
+    low, high = other
+    if predicate > SIGNED:
+        if low < 0 or predicate > SIGNED + 2:
+            return whole
+        return 0, high - (predicate == SIGNED + 1)
+    return ((low, high), whole, (whole[0], high - 1), (whole[0], high), (low + 1, whole[1]), (low, whole[1]))[predicate]

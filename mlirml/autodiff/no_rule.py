@@ -12,7 +12,7 @@ _TENSORS = "there is another way to write it, by slices or by `linalg.generic`, 
 _CARRIES = "no front end writes it"
 
 NO_RULE = {
-    "memref.": _MEMORY,
+    "memref.": _MEMORY,  # not legal: `mlirml-opt` may be given it
     **dict.fromkeys(
         (
             "affine.dma_start", "affine.dma_wait", "affine.for", "affine.if", "affine.load", "affine.parallel",

@@ -61,19 +61,19 @@ _REQUESTS = frozenset(
 )
 
 _DISPATCHES = frozenset({"scf.execute_region"})
-"""Regions of what one kernel computes: they live from one pass of stage `offload` to another one of it."""
+"""Regions of what one kernel computes, made and removed in stage `offload`."""
 
 STAGES: Mapping[str, Contract] = {
-    "capture": Contract(_LOOPS_AND_TENSORS | {"affine"}, _CHECKS, illegal=_DISPATCHES),
+    "capture": Contract(_LOOPS_AND_TENSORS | {"affine"}, _CHECKS),
     # The same operations: raising makes fewer loops, and no promise that there are none.
-    "raise": Contract(_LOOPS_AND_TENSORS | {"affine"}, _CHECKS, illegal=_DISPATCHES),
+    "raise": Contract(_LOOPS_AND_TENSORS | {"affine"}, _CHECKS),
     "transform": Contract(
         _LOOPS_AND_TENSORS,
         _CHECKS,
-        illegal=_REQUESTS | _DISPATCHES,
+        illegal=_REQUESTS,
         removed_by={**dict.fromkeys(_REQUESTS, "mlirml-expand"), "affine": "mlirml-lower-affine"},
     ),
-    "optimize": Contract(_LOOPS_AND_TENSORS, _CHECKS, illegal=_REQUESTS | _DISPATCHES),
+    "optimize": Contract(_LOOPS_AND_TENSORS, _CHECKS, illegal=_REQUESTS),
     "offload": Contract(
         _LOOPS_AND_TENSORS,
         _CHECKS,

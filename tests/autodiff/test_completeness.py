@@ -65,7 +65,7 @@ def test_has_rules_or_a_reason(name: str) -> None:
 
 def test_the_names_are_those_of_operations() -> None:
     dialects = {name for name in NO_RULE if name.endswith(".")}
-    assert {name.partition(".")[0] for name in dialects} <= CONTRACT.dialects
+    assert {name.partition(".")[0] for name in dialects} <= CONTRACT.dialects | {"memref"}
     assert set(NO_RULE) - dialects <= set(NAMES)
     assert set(RULES) | INACTIVE <= set(NAMES)
     assert not set(RULES) & INACTIVE
