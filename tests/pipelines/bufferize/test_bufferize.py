@@ -177,7 +177,7 @@ def lifetimes(*triples: tuple[int, int, int]) -> list[plan_buffers.Lifetime]:
 )
 def test_buffers_share_memory_when_their_lives_do_not_overlap(buffers: list[tuple[int, int, int]], size: int) -> None:
     found = lifetimes(*buffers)
-    offsets, total = plan_buffers.place(found)
+    offsets, total = plan_buffers.assign_offsets(found)
     assert total == size
     for m, (a, start) in enumerate(zip(found, offsets, strict=True)):
         for b, other in list(zip(found, offsets, strict=True))[:m]:
