@@ -27,9 +27,13 @@ CHANGES = [
     "v = v.copy(); v[i % 3] += 1", "u = a @ v % 7", "s += u[i % 3]", "v[:] = u", "u[...] = w[::-1]",
     "v *= 2; v %= 11", "q = q + s - v[0]",
 ]  # fmt: skip
-REFUSED = ("another array in the next round", "are one array, which the loop exchanges", "may be one of several arrays")
+REFUSED = (
+    "another array in the next iteration",
+    "are one array, which the loop exchanges",
+    "may be one of several arrays",
+)
 REFUSED += ("arrays are exchanged in a way that differs", "refers to an array that the loop stores into")
-REFUSED += ("which is one array or another behind the loop",)
+REFUSED += ("which is one array or another after the loop",)
 
 
 @st.composite
