@@ -29,7 +29,7 @@ from __future__ import annotations
 import math
 
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.values import ancestor_in
+from mlirml.analysis.values import ancestor_in, is_within
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
 from mlirml.passes import NoMatch, Pass, register
@@ -142,11 +142,6 @@ def may_follow(old: Buffer, new: Buffer, nest: mlir.Operation) -> bool:
     if not all(load.is_before_in_block(store) for load in loads for store in stores):
         return False
     return visits_each_element_once(index_lists[0], views[0].type, inner, nest)
-
-
-def is_within(op: mlir.Operation, nest: mlir.Operation) -> bool:
-    """True if `op` is nested in the loops of `nest`."""
-    return ancestor_in(op, nest.regions[0].blocks[0]) is not None
 
 
 def is_whole(value: mlir.Value) -> bool:
