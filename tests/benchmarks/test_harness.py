@@ -7,11 +7,12 @@ import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from benchmarks import tables
+from benchmarks import tables, worker
 from benchmarks.rounds import Measured, Peer, environment, measure, start_peers
 from benchmarks.startup import Times
 from benchmarks.targets import TARGETS
@@ -119,16 +120,19 @@ def test_one_thread_is_one_thread() -> None:
     assert variables["MLIRML_THREADS"] == "1"
 
 
-def test_samples_of_a_short_call_are_made_of_many() -> None:
+def test_samples_of_a_short_call_are_made_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
     calls = 0
 
     def call() -> None:
-        nonlocal calls
+        nonlocal calls, now
         calls += 1
+        now += 1e-6
 
+    monkeypatch.setattr(worker, "time", SimpleNamespace(perf_counter=lambda: now))
     samples = timed(call, 0.01)
-    assert calls > 20 * len(samples)
-    assert 0 < min(samples) < 1e-4
+    assert calls > 100 * len(samples)
+    assert samples == pytest.approx([1e-6] * len(samples))
 
 
 def test_a_long_call_is_sampled_once() -> None:
