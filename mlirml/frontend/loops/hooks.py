@@ -273,13 +273,6 @@ class Hooks:
         if region.parent is None or is_certain(region):
             return error
         with at_user_line():
-            inner: Region | None = region
-            while inner is not None:
-                if isinstance(inner.construct, WhileLoop):  # whose condition may hold for ever after it
-                    raise UnsupportedSyntaxError(
-                        "an exception in a `while` loop of the program", help="return a flag, and raise outside"
-                    )
-                inner = inner.parent
             raised = error() if isinstance(error, type) and issubclass(error, Exception) else error
             if not isinstance(raised, Exception):
                 raise UnsupportedSyntaxError(

@@ -129,18 +129,57 @@ def test_transforms() -> None:
         rows(np.stack([GOOD, -GOOD]))
 
 
-def test_a_while_loop() -> None:
-    def search(x: Any) -> Any:
-        n = 0
-        while x > 1:
-            x = x * 0.5
-            n += 1
-            if n > 20:
-                raise RuntimeError("no end")
-        return n
+def halvings(x: Any) -> Any:
+    n = 0
+    while x > 1:
+        x = x * 0.5
+        n += 1
+        if n > 20:
+            raise RuntimeError("no end")
+    return n
 
-    with pytest.raises(ml.UnsupportedSyntaxError, match="an exception in a `while` loop of the program"):
-        ml.compile(search)(8.0)
+
+def row_sums(a: Any, out: Any) -> Any:
+    i = 0
+    while True:
+        if i >= a.shape[0]:
+            break
+        j = 0
+        while a[i, j] != 0:
+            out[i] += a[i, j]
+            j += 1
+            if j == a.shape[1]:
+                raise IndexError("a row without an end")
+        i += 1
+    return i
+
+
+def steps(x: Any) -> Any:
+    i = 0
+    while i < len(x):  # for ever, were it not for the exception
+        if x[i] < 0:
+            raise ValueError("a negative number")
+        else:
+            i += 1
+    return i
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_while_loops(target: str) -> None:
+    program = ml.compile(halvings, target=target)
+    assert program(8.0) == 3
+    with pytest.raises(RuntimeError, match=r"^no end"):
+        program(1e30)
+    program = ml.compile(steps, target=target)
+    assert program(GOOD) == len(GOOD)
+    with pytest.raises(ValueError, match=r"^a negative number"):
+        program(-GOOD)
+    program, out = ml.compile(row_sums, target=target), np.zeros(2)
+    assert program(np.array([[1.0, 2, 0], [3, 0, 0]]), out) == 2
+    np.testing.assert_array_equal(out, [3, 3])
+    with pytest.raises(IndexError, match=r"^a row without an end"):
+        program(np.array([[1.0, 2, 0], [3, 4, 5]]), out)
+    np.testing.assert_array_equal(out, [3, 3])  # a call that fails leaves its arguments as they were
 
 
 def test_what_pytest_makes_of_assertions_is_no_state() -> None:
