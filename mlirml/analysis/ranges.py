@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from mlirml.analysis.carried_ranges import carried_ranges
 from mlirml.analysis.float_ranges import FloatRanges
 from mlirml.analysis.tensor_elements import element_of, extremum_of, is_pointwise, source_of
 from mlirml.analysis.while_ranges import SIGNED, bound, range_of_argument, range_of_result
@@ -20,6 +21,8 @@ Change = tuple[Range, Range | None]
 """The range that an iteration adds to a loop-carried value, and the range of values that may replace it."""
 
 
+_BITS = 64
+"""Shifts by as many bits, or more, have no range."""
 _DEEPEST = 50
 """Tensors that are computed of each other, at most: each is a few calls on Python's stack."""
 
@@ -30,23 +33,37 @@ class Ranges:
     def __init__(self) -> None:
         self._known: dict[mlir.Value, Range] = {}
         self._assumed: dict[mlir.Value, Range] = {}
+        self._carried: dict[mlir.Operation, dict[int, Range]] = {}
+        self.inducing: frozenset[mlir.Operation] = frozenset()
         self.depth = 0
         self.floats = FloatRanges(self)
 
-    def given(self, condition: mlir.Value, holds: bool = True) -> Ranges:
-        """The ranges where a condition is known to hold, or not to hold."""
+    def _refined(self) -> Ranges:
+        """Ranges that assume what these do, and more."""
         refined = Ranges()
         refined._assumed = dict(self._assumed)
+        refined.inducing = self.inducing
+        return refined
+
+    def given(self, condition: mlir.Value, holds: bool = True) -> Ranges:
+        """The ranges where a condition is known to hold, or not to hold."""
+        refined = self._refined()
         for value, found in _implied_ranges(condition, holds, self):
             refined._assume(value, found, self)
         return refined
 
     def given_ranges(self, known: Mapping[mlir.Value, Range]) -> Ranges:
         """The ranges where these values are known to lie in these ranges."""
-        refined = Ranges()
-        refined._assumed = dict(self._assumed)
+        refined = self._refined()
         for value, found in known.items():
             refined._assume(value, found, self)
+        return refined
+
+    def inducing_over(self, loop: mlir.Operation, carried: Mapping[mlir.Value, Range]) -> Ranges:
+        """The ranges in an iteration of a loop that begins with its carried values in these ranges."""
+        refined = self._refined()
+        refined._assumed |= carried
+        refined.inducing |= {loop}
         return refined
 
     @property
@@ -108,11 +125,15 @@ class Ranges:
             return self._of_counter(op, list(op.results).index(value), 0)
         if op.name == "scf.while":
             return range_of_result(self, op, list(op.results).index(value))
+        if op.name == "scf.if" and isinstance(value.type, (mlir.IndexType, mlir.IntegerType)):
+            number = list(op.results).index(value)
+            yields = [region.blocks[0].operations[-1].operands[number] for region in op.regions]
+            return self._of_choice(op.operands[0], *yields)
         rule = _RULES.get(op.name)
         if rule is None or isinstance(value.type, mlir.ShapedType):
             return None
         if op.name == "arith.select":
-            return self._of_select(op)
+            return self._of_choice(*op.operands)
         operands: Sequence[mlir.Value] = op.operands
         divided = remainder_of(op)
         if divided is not None:
@@ -122,9 +143,8 @@ class Ranges:
             return 0, (1 << _width(operands[0].type)) - 1
         return found
 
-    def _of_select(self, op: mlir.Operation) -> Range:
+    def _of_choice(self, condition: mlir.Value, chosen: mlir.Value, other: mlir.Value) -> Range:
         """Each of the two values counts only where the condition selects it."""
-        condition, chosen, other = op.operands
         known = self.decides(condition)
         found = [
             self._where(condition, holds, value)
@@ -195,21 +215,28 @@ class Ranges:
     def _of_counter(self, loop: mlir.Operation, number: int, fewer: int) -> Range | None:
         """The range of a value that each iteration adds to, or sets; in the body there is one iteration fewer.
 
-        None where an iteration changes it in another way.
+        What an iteration changes in another way may have a range that it stays in.
         """
         lower, upper, step = (self.of(value) for value in list(loop.operands)[:3])
         block = loop.regions[0].blocks[0]
-        if step[0] < 1 or str(loop.results[number].type) not in ("index", "i64"):
+        if not isinstance(loop.results[number].type, (mlir.IndexType, mlir.IntegerType)):
             return None
+        if step[0] < 1 or str(loop.results[number].type) not in ("index", "i64"):
+            return self._carried_range(loop, number)
         count = max(-(-(upper[1] - lower[0]) // step[0]) - fewer, 0)
         ends = block.operations[len(block.operations) - 1].operands
         changes = self.changes(ends[number], block.arguments[1 + number])
         if changes is None:
-            return None
+            return self._carried_range(loop, number)
         added, given = changes
         start = self.of(loop.operands[3 + number])
         low, high = start if given is None else _either(start, given)
         return low + count * min(added[0], 0), high + count * max(added[1], 0)
+
+    def _carried_range(self, loop: mlir.Operation, number: int) -> Range | None:
+        if loop not in self._carried:
+            self._carried[loop] = carried_ranges(self, loop)
+        return self._carried[loop].get(number)
 
     def changes(self, value: mlir.Value, carried: mlir.Value) -> Change | None:
         """The change from a carried value to `value`; None if it is not made of sums with constants and of selects."""
@@ -403,6 +430,21 @@ def remainder_of(op: mlir.Operation) -> tuple[mlir.Value, mlir.Value] | None:
     return (a, b) if op.operands[0] == a and product.operands[1] == b else None
 
 
+def _shifted_left(a: Range, by: Range) -> Range | None:
+    return _multiply(a, (1 << by[0], 1 << by[1])) if by[0] >= 0 and by[1] < _BITS else None
+
+
+def _shifted_right(a: Range, by: Range) -> Range | None:
+    if by[0] < 0 or by[1] >= _BITS:
+        return None
+    ends = [end >> count for end in a for count in by]
+    return min(ends), max(ends)
+
+
+def _shifted_right_unsigned(a: Range, by: Range) -> Range | None:
+    return _shifted_right(a, by) if a[0] >= 0 else None
+
+
 def _bits(a: Range, b: Range) -> Range | None:
     """`|` and `^` of operands that are not negative set no bit that neither operand has."""
     if a[0] < 0 or b[0] < 0:
@@ -469,6 +511,9 @@ _RULES: dict[str, Callable[..., Range | None]] = {
     "arith.ori": _bits,
     "arith.xori": _bits,
     "arith.andi": _common_bits,
+    "arith.shli": _shifted_left,
+    "arith.shrsi": _shifted_right,
+    "arith.shrui": _shifted_right_unsigned,
     "arith.select": _either,
     "arith.index_cast": _same,
     "arith.index_castui": _unsigned,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -11,6 +12,12 @@ from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges, decided
 from mlirml.ir.bindings import block_ops, main_function, mlir, parse
 from mlirml.raising.nests.conditions import Limits
+
+
+def signed(number: int) -> int:
+    """The number of the same 64 bits."""
+    return (number + 2**63) % 2**64 - 2**63
+
 
 BINARY = {
     "addi": lambda a, b: a + b,
@@ -24,6 +31,9 @@ BINARY = {
     "andi": lambda a, b: a & b,
     "ori": lambda a, b: a | b,
     "xori": lambda a, b: a ^ b,
+    "shli": lambda a, b: signed(a << b) if 0 <= b < 64 else None,
+    "shrsi": lambda a, b: a >> b if 0 <= b < 64 else None,
+    "shrui": lambda a, b: signed(a % 2**64 >> b) if 0 <= b < 64 else None,
 }
 MAPS = {
     "affine.apply affine_map<(d0)[s0] -> (3 * d0 - s0 + 1)>": lambda a, b: 3 * a - b + 1,
@@ -116,3 +126,118 @@ def test_ranges_hold_every_value(seed: int) -> None:
             predicate = ("eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge").index(name)
             outcome = decided(predicate, ranges.of(numbers[a]), ranges.of(numbers[b]))
             assert outcome in (None, held[condition]), text
+
+
+class Carrying:
+    """A random loop nest that carries integers: its text, and the values that each of its numbers takes."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng, self.numbers = rng, 0
+        self.names: list[str] = []
+        self.values: dict[str, set[int]] = {}
+
+    def text(self) -> str:
+        constants = [-1, 1, 2, 5, self.rng.getrandbits(16), *(self.rng.choice((0, 3, 255, -7)) for _ in range(2))]
+        self.steps: list[Callable[[dict[str, int]], None]] = []
+        lines = [f"{self.name()} = arith.constant {constant} : index" for constant in constants]
+        self.start = dict(zip(self.names, constants))
+        lines += ["%from = arith.constant 0 : index", "%to = arith.constant 6 : index"]
+        body, self.run = self.loop(list(self.names), 2)
+        return "\n".join(["func.func @main() {", *lines, *body, "return", "}"])
+
+    def name(self) -> str:
+        self.numbers += 1
+        self.names.append(f"%v{self.numbers}")
+        return self.names[-1]
+
+    def loop(self, known: list[str], depth: int) -> tuple[list[str], Callable[[dict[str, int]], None]]:
+        """A loop that reads numbers known around it; it carries two. What it does, in a mapping of numbers."""
+        rng, counter, carried = self.rng, self.name(), [self.name(), self.name()]
+        inits, result = rng.choices(known, k=2), self.name()
+        self.names.remove(result)
+        inside, steps, lines = [*known, counter, *carried], [], []
+        for number in range(6):
+            if depth > 1 and number == 3:
+                inner, run = self.loop(inside, depth - 1)
+                lines += inner
+                steps.append(run)
+                inside += [self.last + "#0", self.last + "#1"]
+                continue
+            more, step = self.operation(inside)
+            lines.append(more)
+            steps.append(step)
+            inside.append(self.names[-1])
+        ends = rng.choices(inside[-5:], k=2)
+        self.last = result
+        head = f"{result}:2 = scf.for {counter} = %from to %to step %v2 "
+        head += f"iter_args({carried[0]} = {inits[0]}, {carried[1]} = {inits[1]}) -> (index, index) {{"
+        self.names += [result + "#0", result + "#1"]
+
+        def run(values: dict[str, int]) -> None:
+            now = [values[name] for name in inits]
+            for i in range(6):
+                values.update({counter: i, carried[0]: now[0], carried[1]: now[1]})
+                for name in (counter, *carried):
+                    self.values.setdefault(name, set()).add(values[name])
+                for step in steps:
+                    step(values)
+                now = [values[name] for name in ends]
+            for number in range(2):
+                values[f"{result}#{number}"] = now[number]
+                self.values.setdefault(f"{result}#{number}", set()).add(now[number])
+
+        return [head, *lines, f"scf.yield {ends[0]}, {ends[1]} : index, index", "}"], run
+
+    def operation(self, known: list[str]) -> tuple[str, Callable[[dict[str, int]], None]]:
+        rng, name = self.rng, self.name()
+        kind, (a, b, c, d) = rng.choice([*BINARY, "select", "if"]), rng.choices(known[-8:], k=4)
+        if kind.startswith("sh"):
+            b = "%v2"
+        elif "div" in kind or kind == "remsi":
+            b = "%v4"
+        comparison = rng.choice(list(COMPARISONS))
+
+        def step(values: dict[str, int]) -> None:
+            if kind in BINARY:
+                found = BINARY[kind](values[a], values[b])
+            else:
+                found = values[c if COMPARISONS[comparison](values[a], values[b]) else d]
+            assert found is not None
+            values[name] = signed(found)
+            self.values.setdefault(name, set()).add(values[name])
+
+        if kind in BINARY:
+            return f"{name} = arith.{kind} {a}, {b} : index", step
+        compared = f"{name}c = arith.cmpi {comparison}, {a}, {b} : index\n"
+        if kind == "select":
+            return compared + f"{name} = arith.select {name}c, {c}, {d} : index", step
+        return (
+            compared
+            + f"{name} = scf.if {name}c -> (index) {{ scf.yield {c} : index }} else {{ scf.yield {d} : index }}",
+            step,
+        )
+
+
+def carried_numbers(block: mlir.Block) -> list[mlir.Value]:
+    """The arguments and results in the order in which `Carrying` names them."""
+    found: list[mlir.Value] = list(block.arguments)
+    for op in block_ops(block):
+        if op.name == "scf.for":
+            found += carried_numbers(op.regions[0].blocks[0])
+        if op.name != "arith.cmpi":
+            found += op.results
+    return found
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_ranges_hold_what_loops_carry(seed: int) -> None:
+    random_nest = Carrying(random.Random(seed))
+    text = random_nest.text()
+    module = parse(text)
+    random_nest.run(dict(random_nest.start))
+    numbers = carried_numbers(main_function(module).regions[0].blocks[0])
+    del numbers[7:9]  # the bounds
+    ranges = Ranges()
+    for name, number in zip(random_nest.names, numbers, strict=True):
+        low, high = ranges.of(number)
+        assert all(low <= value <= high for value in random_nest.values.get(name, ())), (text, name)

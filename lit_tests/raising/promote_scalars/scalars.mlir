@@ -269,3 +269,34 @@ func.func @main(%x: tensor<15xf32>, %y: tensor<15xf32>) -> (tensor<15xf32>, tens
   %t = tensor.from_elements %r#1 : tensor<i64>
   return %r#0, %t : tensor<15xf32>, tensor<i64>
 }
+
+// -----
+
+// Each iteration keeps what the loop carries from 0 to 65535, as the init is: the shift moves zeros in.
+// CHECK-LABEL: func.func @main
+// CHECK: scf.for
+// CHECK: arith.shrui
+func.func @main(%x: tensor<8xi64>) -> i64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %one = arith.constant 1 : i64
+  %zero = arith.constant 0 : i64
+  %init = arith.constant 65535 : i64
+  %polynomial = arith.constant 33800 : i64
+  %result = scf.for %i = %c0 to %c8 step %c1 iter_args(%crc = %init) -> (i64) {
+    %bits = tensor.extract %x[%i] : tensor<8xi64>
+    %mixed = arith.xori %bits, %crc : i64
+    %low = arith.andi %mixed, %one : i64
+    %odd = arith.cmpi ne, %low, %zero : i64
+    %half = arith.shrsi %crc, %one : i64
+    %next = scf.if %odd -> (i64) {
+      %other = arith.xori %half, %polynomial : i64
+      scf.yield %other : i64
+    } else {
+      scf.yield %half : i64
+    }
+    scf.yield %next : i64
+  }
+  return %result : i64
+}

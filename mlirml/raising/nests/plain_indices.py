@@ -4,8 +4,9 @@
     %m = arith.addi %n, %c1_i64 : i64             %p = arith.addi %i, %c1 : index
     %p = arith.index_castui %m : i64 to index
 
-Comparisons and min/max that the bounds of loops determine are folded, and `a - a / b * b` for `a` that is not negative
-is a remainder. So no guard is left for an index that cannot be negative, or for a division of one.
+Comparisons and min/max that the bounds of loops determine are folded; for `a` that is not negative, `a - a / b * b` is
+a remainder, and a shift of `a` to the right fills in zeros. So no guard is left for an index that cannot be negative,
+or for a division of one.
 
 An index has 64 bits, so that arithmetic in i64 wraps as arithmetic in `index` does, and both casts keep all bits.
 Narrower integers are unchanged unless the index is known to fit.
@@ -152,6 +153,11 @@ def _left_over(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
     return emit.same_type("arith.remsi", *divided)
 
 
+def _shifted(op: mlir.Operation, limits: Limits) -> mlir.Value | None:
+    """A shift of a number that is not negative moves zeros in, for which more is known of what comes after it."""
+    return emit.same_type("arith.shrui", *op.operands) if limits.of(op.operands[0])[0] >= 0 else None
+
+
 def _both(op: mlir.Operation, _: Limits) -> mlir.Value | None:
     """Fold `and` with false, and `or` with true."""
     deciding = 0 if op.name == "arith.andi" else -1
@@ -177,6 +183,7 @@ _DECISIONS = {
     "arith.minui": _smaller,
     "arith.maxsi": _greater,
     "arith.subi": _left_over,
+    "arith.shrsi": _shifted,
 }
 
 
