@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from mlirml.analysis.carried_ranges import carried_ranges
 from mlirml.analysis.float_ranges import FloatRanges
 from mlirml.analysis.tensor_elements import element_of, extremum_of, is_pointwise, source_of
-from mlirml.analysis.while_ranges import SIGNED, bound, range_of_argument, range_of_result
+from mlirml.analysis.while_ranges import SIGNED, bound, is_outside, range_of_argument, range_of_result
 from mlirml.ir.bindings import defining_op, mlir
 
 _DIFFERENT = 1
@@ -60,8 +60,12 @@ class Ranges:
         return refined
 
     def inducing_over(self, loop: mlir.Operation, carried: Mapping[mlir.Value, Range]) -> Ranges:
-        """The ranges in an iteration of a loop that begins with its carried values in these ranges."""
+        """The ranges in any iteration of a loop that begins with its carried values in these ranges.
+
+        What is assumed of a value in the loop holds in one iteration, and perhaps not in those before it.
+        """
         refined = self._refined()
+        refined._assumed = {value: found for value, found in self._assumed.items() if is_outside(value, loop)}
         refined._assumed |= carried
         refined.inducing |= {loop}
         return refined

@@ -135,6 +135,8 @@ class Carrying:
         self.rng, self.numbers = rng, 0
         self.names: list[str] = []
         self.values: dict[str, set[int]] = {}
+        self.moments: list[dict[str, int]] = []
+        """The numbers and conditions that are known at the end of an iteration of one of the loops."""
 
     def text(self) -> str:
         constants = [-1, 1, 2, 5, self.rng.getrandbits(16), *(self.rng.choice((0, 3, 255, -7)) for _ in range(2))]
@@ -167,6 +169,7 @@ class Carrying:
             lines.append(more)
             steps.append(step)
             inside.append(self.names[-1])
+        conditions = [name + "c" for name in inside if name + "c" in self.names]
         ends = rng.choices(inside[-5:], k=2)
         self.last = result
         head = f"{result}:2 = scf.for {counter} = %from to %to step %v2 "
@@ -181,6 +184,7 @@ class Carrying:
                     self.values.setdefault(name, set()).add(values[name])
                 for step in steps:
                     step(values)
+                self.moments.append({name: values[name] for name in (*inside, *conditions)})
                 now = [values[name] for name in ends]
             for number in range(2):
                 values[f"{result}#{number}"] = now[number]
@@ -195,19 +199,23 @@ class Carrying:
             b = "%v2"
         elif "div" in kind or kind == "remsi":
             b = "%v4"
+        elif kind in ("select", "if") and rng.random() < 0.5:
+            b = rng.choice(("%v1", "%v2", "%v3", "%v4"))
         comparison = rng.choice(list(COMPARISONS))
 
         def step(values: dict[str, int]) -> None:
             if kind in BINARY:
                 found = BINARY[kind](values[a], values[b])
             else:
-                found = values[c if COMPARISONS[comparison](values[a], values[b]) else d]
+                values[name + "c"] = COMPARISONS[comparison](values[a], values[b])
+                found = values[c if values[name + "c"] else d]
             assert found is not None
             values[name] = signed(found)
             self.values.setdefault(name, set()).add(values[name])
 
         if kind in BINARY:
             return f"{name} = arith.{kind} {a}, {b} : index", step
+        self.names.insert(-1, name + "c")
         compared = f"{name}c = arith.cmpi {comparison}, {a}, {b} : index\n"
         if kind == "select":
             return compared + f"{name} = arith.select {name}c, {c}, {d} : index", step
@@ -224,12 +232,11 @@ def carried_numbers(block: mlir.Block) -> list[mlir.Value]:
     for op in block_ops(block):
         if op.name == "scf.for":
             found += carried_numbers(op.regions[0].blocks[0])
-        if op.name != "arith.cmpi":
-            found += op.results
+        found += op.results
     return found
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(400))
 def test_ranges_hold_what_loops_carry(seed: int) -> None:
     random_nest = Carrying(random.Random(seed))
     text = random_nest.text()
@@ -237,7 +244,16 @@ def test_ranges_hold_what_loops_carry(seed: int) -> None:
     random_nest.run(dict(random_nest.start))
     numbers = carried_numbers(main_function(module).regions[0].blocks[0])
     del numbers[7:9]  # the bounds
-    ranges = Ranges()
-    for name, number in zip(random_nest.names, numbers, strict=True):
-        low, high = ranges.of(number)
-        assert all(low <= value <= high for value in random_nest.values.get(name, ())), (text, name)
+    named, ranges = dict(zip(random_nest.names, numbers, strict=True)), Ranges()
+    for name, values in random_nest.values.items():
+        low, high = ranges.of(named[name])
+        assert all(low <= value <= high for value in values), (text, name)
+    given: dict[tuple[str, int], Ranges] = {}
+    for moment in random_nest.moments:
+        for condition in (name for name in moment if name.endswith("c")):
+            key = condition, moment[condition]
+            if key not in given:
+                given[key] = ranges.given(named[condition], bool(moment[condition]))
+            for name in moment:
+                low, high = given[key].of(named[name]) if not name.endswith("c") else (0, 1)
+                assert low <= moment[name] <= high, (text, name, condition)
