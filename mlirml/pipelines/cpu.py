@@ -88,6 +88,7 @@ def fuse(**options: Any) -> list[str]:
     """Algebra and fusion of operations on tensors; the options are those of `mlirml-fuse`."""
     return [
         "mlirml-fold-contract",
+        "mlirml-widen-products",
         "mlirml-fuse-shifts",
         "mlirml-move-reshapes",
         "mlirml-hoist",
