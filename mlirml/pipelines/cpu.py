@@ -120,6 +120,7 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
     least = max(4 * l2, _NONTEMPORAL_BYTES)
     return [
         # Tensors, for the last time.
+        step("mlirml-read-once", l2_bytes=l2),
         "mlirml-double-buffer",
         "mlirml-rotate-buffers",
         step("mlirml-fuse-attention", l2_bytes=l2),

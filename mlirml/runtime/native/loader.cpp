@@ -455,6 +455,7 @@ uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_parallel_for_long") == 0) return reinterpret_cast<uintptr_t>(&mlirml_parallel_for_long);
   if (std::strcmp(name, "mlirml_check_failed") == 0) return reinterpret_cast<uintptr_t>(&mlirml_check_failed);
   if (std::strcmp(name, "mlirml_poll") == 0) return reinterpret_cast<uintptr_t>(&mlirml_poll);
+  if (std::strcmp(name, "mlirml_threads") == 0) return reinterpret_cast<uintptr_t>(&mlirml_threads);
   if (std::strcmp(name, "mlirml_host_word") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_word);
   if (std::strcmp(name, "mlirml_host_bytes") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_bytes);
   if (std::strcmp(name, "mlirml_host_call") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_call);

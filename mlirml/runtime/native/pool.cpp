@@ -337,6 +337,8 @@ void parallel_for(Body body, int64_t lo, int64_t hi, int64_t grain, void *contex
 
 }  // namespace mlirml
 
+extern "C" int64_t mlirml_threads() { return mlirml::pool_is_inside_loop() ? 1 : mlirml::pool_threads(); }
+
 extern "C" void mlirml_parallel_for(void (*body)(int64_t, int64_t, void *), int64_t lo, int64_t hi, int64_t grain,
                                     void *context) {
   using namespace mlirml;

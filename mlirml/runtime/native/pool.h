@@ -12,6 +12,9 @@ void mlirml_parallel_for(void (*body)(int64_t lo, int64_t hi, void *context), in
 // The same in few, long pieces, for bodies that do something before their first iteration that others are spared.
 void mlirml_parallel_for_long(void (*body)(int64_t lo, int64_t hi, void *context), int64_t lo, int64_t hi,
                               int64_t grain, void *context);
+
+// The number of threads that a loop which begins here may use.
+int64_t mlirml_threads();
 }
 
 namespace mlirml {

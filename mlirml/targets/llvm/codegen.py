@@ -41,9 +41,9 @@ _LIBM = [
     "rint", "round", "roundeven", "sin", "sincos", "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
 ]  # fmt: skip
 _RUNTIME = [
-    "mlirml_parallel_for", "mlirml_parallel_for_long", "mlirml_check_failed", "mlirml_poll", "mlirml_sort",
-    "mlirml_argsort", "mlirml_cholesky", "mlirml_inverse", "mlirml_lu_diagonal", "mlirml_solve", "mlirml_host_word",
-    "mlirml_host_bytes", "mlirml_host_call", "memcpy", "memset", "memmove", "bcmp", "memcmp",
+    "mlirml_parallel_for", "mlirml_parallel_for_long", "mlirml_check_failed", "mlirml_poll", "mlirml_threads",
+    "mlirml_sort", "mlirml_argsort", "mlirml_cholesky", "mlirml_inverse", "mlirml_lu_diagonal", "mlirml_solve",
+    "mlirml_host_word", "mlirml_host_bytes", "mlirml_host_call", "memcpy", "memset", "memmove", "bcmp", "memcmp",
 ]  # fmt: skip
 EXTERNALS = frozenset([*_RUNTIME, *_LIBM, *(f"{name}f" for name in _LIBM)])
 """Symbols that an object may leave undefined: the native loader resolves exactly these."""
