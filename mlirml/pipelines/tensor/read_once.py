@@ -124,7 +124,7 @@ class Group:
         return op.operands[len(op.operands) - len(op.results) + list(op.results).index(result)]
 
     def leave_room(self, ops: list[mlir.Operation]) -> bool:
-        """Keep the others that precede the last member; True if all of them may be moved behind it."""
+        """Keep the others that precede the last member; True if all of them may be moved after it."""
         self.others = [op for op in self.others if ops.index(op) < ops.index(self.members[-1])]
         return all(op.name.startswith(_PURE) for op in self.others)
 
@@ -241,7 +241,7 @@ def by_blocks(group: Group, kept: Sequence[mlir.Value], rows: int) -> list[mlir.
 def one_block(
     group: Group, first: mlir.Value | int, rows: int, made: dict[mlir.Value, mlir.Value]
 ) -> dict[mlir.Value, mlir.Value]:
-    """What each member computes of some rows; `made` has the sums so far, by the results that they become."""
+    """The results of each member for some rows; `made` has the sums so far, by the results that they become."""
     shape = [rows, mlir.ShapedType(group.matrix.type).shape[1]]
     made = {**made, group.matrix: emit.extract_slice(group.matrix, [first, 0], shape, shape)}
 
