@@ -263,12 +263,12 @@ def plan_dot(problem: Problem, machine: Machine) -> Schedule:
 
 
 def plan_stream(problem: Problem, machine: Machine) -> Schedule:
-    """Whole rows of b if they are not too long, eight of them at a time, or four."""
+    """Whole rows of b if they are not too long, eight of them at a time."""
     lanes, rows = machine.lanes(problem.compute), problem.m.size
     size = BITS[problem.compute] // 8
     # Long contiguous reads matter more than the L1 cache, and than several chunks for threads.
     columns = round_up(max(1, min(problem.n.size, 16384 // size)), 2 * lanes)
-    schedule = Schedule("stream", lanes, mr=rows, nr=2 * lanes, kc=8 if rows <= 2 else 4, nc=columns)
+    schedule = Schedule("stream", lanes, mr=rows, nr=2 * lanes, kc=8, nc=columns)
     return split(problem, machine, schedule, {"columns": -(-problem.n.size // columns)})
 
 
