@@ -106,6 +106,7 @@ def optimize(machine: Processor) -> list[str]:
         "mlirml-expand-scalars",
         "mlirml-jam-loops",
         *fuse(prologues=True),
+        "mlirml-jam-updates",
         "mlirml-recompute-elements",
         "mlirml-narrow-elements",
         step("mlirml-block-examples", l2_bytes=machine.l2_bytes, vector_bits=machine.vector_bits),
