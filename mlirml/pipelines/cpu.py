@@ -107,6 +107,7 @@ def optimize(machine: Processor) -> list[str]:
         "mlirml-jam-loops",
         *fuse(prologues=True),
         "mlirml-jam-updates",
+        "mlirml-widen-columns",
         "mlirml-recompute-elements",
         "mlirml-narrow-elements",
         step("mlirml-block-examples", l2_bytes=machine.l2_bytes, vector_bits=machine.vector_bits),
