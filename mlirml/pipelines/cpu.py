@@ -112,6 +112,7 @@ def optimize(machine: Processor) -> list[str]:
         "mlirml-narrow-elements",
         step("mlirml-block-examples", l2_bytes=machine.l2_bytes, vector_bits=machine.vector_bits),
         "canonicalize",
+        "mlirml-forward-inits",
         "cse",
     ]
 
