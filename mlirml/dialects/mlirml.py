@@ -1,4 +1,4 @@
-"""The `mlirml` dialect in IRDL: its operations (where upstream has none), and the names of its attributes."""
+"""The names of operations and attributes of the `mlirml` dialect (`ir/dialect.py`), and calls of parallel loops."""
 
 from __future__ import annotations
 
@@ -44,49 +44,6 @@ DEFERRED_CHECKS = "mlirml.deferred_checks"
 """On @main: the checks whose operands stay on the device, in the order of their slots."""
 KERNELS = "mlirml.kernels"
 """On @main: its kernels in the order of the kernel table, each with its name and the sizes of its arguments."""
-
-
-_MARKS = (
-    "independent", "barrier", "again_output", "again_input", "custom_cotangent", "custom_output", "custom_input",
-    "custom_primal", "custom_tangent", "stop_gradient", "vjp", "jvp",
-)  # fmt: skip
-"""Operations with one operand and one result, of the same type."""
-_PAIRS = {"dual": True, "cotangent": False, "custom_gradient": False, "custom_result": True}
-"""Operations on two values of one type; True if they have a result."""
-
-
-def _operation(name: str, types: int, operands: str, results: str = "") -> str:
-    declared = "".join(f"    %t{number} = irdl.any\n" for number in range(types))
-    given = f"    irdl.results({results})\n" if results else ""
-    taken = f"    irdl.operands({operands})\n" if operands else ""
-    return f"  irdl.operation @{name} {{\n{declared}{taken}{given}  }}\n"
-
-
-DIALECT = "".join(
-    (
-        "irdl.dialect @mlirml {\n",
-        _operation("sort", 1, "input: %t0, out: %t0", "sorted: optional %t0"),
-        _operation("argsort", 2, "input: %t0, out: %t1", "positions: optional %t1"),
-        *(_operation(name, 1, "input: %t0, out: %t0", "result: optional %t0") for name in ("cholesky", "inverse")),
-        _operation("lu_diagonal", 2, "input: %t0, out: %t1", "diagonal: optional %t1"),
-        _operation("solve", 2, "input: %t0, right: %t1, out: %t1", "solution: optional %t1"),
-        _operation("host_value", 1, "value: %t0"),
-        _operation("host_call", 0, ""),
-        _operation("host_result", 1, "out: %t0", "result: optional %t0"),
-        *(_operation(name, 1, "value: %t0", "result: %t0") for name in _MARKS),
-        *(
-            _operation(name, 1, "value: %t0, with: %t0", "result: %t0" if gives else "")
-            for name, gives in _PAIRS.items()
-        ),
-        *(_operation(name, 2, "value: %t0", "result: %t1") for name in ("unbatch", "vmap")),
-        "}\n",
-    )
-)
-"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`) and factorizations (`dialects/factorizations.py`), on
-tensors and on memrefs; requests for derivatives and batches (`autodiff/requests.py`).
-
-It is also the namespace of our discardable attributes, `mlirml.schedule`, `mlirml.parallel_for`, ...
-"""
 
 
 def parallel_for(

@@ -1,4 +1,4 @@
-"""Access to the MLIR Python bindings, which nothing else imports: contexts, parsing, printing, walks over IR."""
+"""Access to the MLIR Python bindings: contexts, parsing, printing, walks over IR."""
 
 from __future__ import annotations
 
@@ -7,34 +7,10 @@ from collections.abc import Collection, Container, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from torch_mlir import ir as mlir
-from torch_mlir import passmanager, rewrite
-from torch_mlir._mlir_libs import _mlir
-from torch_mlir._mlir_libs import _mlirDialectsIRDL as irdl
-from torch_mlir._mlir_libs import _mlirDialectsLinalg as linalg
-from torch_mlir._mlir_libs import _mlirDialectsLLVM as llvm
-
-from mlirml.errors import InternalError, PreconditionError
-
-# The bindings would import the Python classes of every dialect they meet (linalg's alone take 70 ms). Operations are
-# made and read by name here, so nothing needs the classes.
-_mlir.globals.dialect_search_modules = []
-
-_erase = mlir.Operation.erase
-
-
-def _erase_unused(op: Any) -> None:
-    """Erase an operation; raises `InternalError` if a result of it is used.
-
-    MLIR would leave the users with dangling operands, and the process would crash later, at an unrelated operation.
-    """
-    for result in op.results:
-        if next(iter(result.uses), None) is not None:
-            raise InternalError(f"`{op.name}` is erased and still used")
-    _erase(op)
-
-
-mlir.Operation.erase = mlir.OpView.erase = _erase_unused
+from mlirml.errors import PreconditionError
+from mlirml.ir.dialect import DIALECT
+from mlirml.ir.location import source_location
+from mlirml.ir.upstream import irdl, linalg, llvm, mlir, passmanager, rewrite
 
 __all__ = [
     "block_ops", "callee_of", "clone_with", "defining_op", "has_function", "has_op", "irdl", "lent_context",
@@ -66,8 +42,6 @@ def make_context() -> mlir.Context:
     All dialects would take three times as long, and canonicalize longer with each. Threads are off: a verifier written
     in Python hangs with them (llvm-project #215781).
     """
-    from mlirml.dialects.mlirml import DIALECT
-
     context = mlir.Context(load_on_create_dialects=DIALECTS)
     context.enable_multithreading(False)
     with context, mlir.Location.unknown():
@@ -233,8 +207,6 @@ def main_function(module: Any) -> mlir.Operation:
     if main is None:
         raise PreconditionError("the module has no function @main, which this is made for")
     if not len(main.regions[0].blocks):
-        from mlirml.ir.location import source_location
-
         raise PreconditionError("the function @main has no body", location=source_location(main.location))
     return main
 

@@ -14,8 +14,8 @@ from mlirml.autodiff.requests import OPENS
 from mlirml.autodiff.reverse import NO_DERIVATIVE, transpose
 from mlirml.autodiff.rules.scalars import INACTIVE, RULES
 from mlirml.dialects.legality import STAGES
-from mlirml.dialects.mlirml import DIALECT
 from mlirml.ir.bindings import mlir
+from mlirml.ir.dialect import DIALECT
 
 CONTRACT = STAGES["raise"]  # what the requests meet
 FUNCTIONS = {"func.func", "func.return"}
