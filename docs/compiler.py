@@ -31,11 +31,11 @@ object of the last one, which `runtime/` loads and calls.
 |---|---|---|
 | `core`, `errors.py` | | settings, pytrees, tracebacks |
 | `ir`, `ir/text` | | the only import of the MLIR bindings and builders on it; IR written as text, without them |
-| `dialects` | | the dialect `mlirml`, and the contract of each stage: which operations are legal after it |
+| `dialects` | | names of the dialect `mlirml`, and the contract of each stage: which operations are legal after it |
 | `analysis` | | ranges, affine forms, effects, distances: what passes ask |
 | `passes` | | what a pass and a pipeline is; `mlirml-opt` is in `cli/opt` |
 | `ops` | text | NumPy's operations, one record each |
-| `frontend` | Python to text | `tracing`, `loops`, `namespace` (what `np` is), `transforms` (requests), `state` |
+| `frontend` | Python to text | functions become programs: see below |
 | `raising` | loops on tensors | loops over elements become structured operations; `nests` reads and rebuilds nests |
 | `autodiff` | tensors | requests for derivatives and batches become code; `rules` by operation |
 | `pipelines/tensor` | tensors | fusion, tiling, algebra, preparation of bufferization |
@@ -52,7 +52,27 @@ object of the last one, which `runtime/` loads and calls.
 `mlirml explain FILE.py:FUNCTION --args TYPES --html page.html` shows the IR before and after every pass beside the
 source, `mlirml-opt --help` the passes by the level of the IR.
 
-Imports go one way: from the bottom of this list to its top, but for `runtime`, which imports `core` alone.
+Imports go one way: from the bottom of this list to its top, but for `runtime`, which imports `core` alone. File by file
+there is no circle of imports, those in functions included.
+
+So it is within `frontend`, from the bottom of this list to its top:
+
+| part of `frontend` | holds |
+|---|---|
+| `spec.py`, `captured.py`, `frames.py`, ... | arguments, captured programs, locations in the user's code |
+| `source` | syntax trees: which functions are captured with their loops, and the rewriting of these |
+| `arrays` | arrays that replace the arguments: views, stores, indices, masks; lists of them |
+| `state` | objects, globals and closures that a function reads and changes |
+| `tracing` | the trace: what operations write, `ml.cond` and the like; ranges of integers |
+| `namespace` | what `np` is in a traced function, whose globals are read through an overlay |
+| `transforms` | requests for derivatives and batches |
+| `functions` | NumPy's functions that are no operations |
+| `loops` | loops and branches of rewritten functions, slices of dynamic length |
+| `capture.py` | a function becomes a program |
+| `control.py` | `ml.cond`, `ml.scan`, ... as the user calls them |
+
+Arrays and the trace call parts below them in this list through a table of handlers (`tracing/handlers.py`), which
+`capture.py`, the one file that imports all parts, gives to each trace.
 
 ## One function, stage by stage
 

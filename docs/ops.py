@@ -9,7 +9,7 @@ import numpy as np
 
 import mlirml.nn
 import mlirml.numpy
-from mlirml.frontend.namespace.linear_algebra import FUNCTIONS as SOLVERS
+from mlirml.frontend.functions.linear_algebra import FUNCTIONS as SOLVERS
 from mlirml.ops import OPS, OpDef
 from mlirml.ops.registry import BOOL, COMPLEX, NN, SIGNED, UNSIGNED
 

@@ -33,10 +33,10 @@ from mlirml.errors import (
     UnboundedRecursionError,
     UnsupportedSyntaxError,
 )
+from mlirml.frontend.control import cond, fori_loop, scan, switch, while_loop
 from mlirml.frontend.loops.mark import loops
 from mlirml.frontend.loops.ranges import parallel
 from mlirml.frontend.spec import TensorSpec
-from mlirml.frontend.tracing.control import cond, fori_loop, scan, switch, while_loop
 from mlirml.runtime.array import Array, put, wait_all, wait_any
 from mlirml.runtime.device import device, devices
 from mlirml.transforms import (

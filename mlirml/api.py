@@ -54,7 +54,10 @@ from mlirml.errors import (
     UnsupportedSyntaxError,
 )
 from mlirml.frontend.advice import INDEX, SLICE
-from mlirml.frontend.loops.choose import (
+from mlirml.frontend.current import current_trace
+from mlirml.frontend.iteration_limits import LongIteration
+from mlirml.frontend.source.choose import (
+    MARK,
     check_frontend,
     is_of_calls,
     short_loops,
@@ -62,8 +65,6 @@ from mlirml.frontend.loops.choose import (
     turns_on_number,
     wants_loops,
 )
-from mlirml.frontend.loops.mark import MARK
-from mlirml.frontend.tracing.iteration_limits import LongIteration
 from mlirml.runtime import Dispatcher, Program, number_leaves
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
@@ -71,8 +72,8 @@ from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
 from mlirml.targets.registry import get_target
 
 if TYPE_CHECKING:
+    from mlirml.frontend.captured import Captured
     from mlirml.frontend.spec import TensorSpec
-    from mlirml.frontend.tracing.captured import Captured
     from mlirml.passes import Remark
 
 _LOG_LENGTH = 1000
@@ -301,7 +302,6 @@ class Compiled(Dispatcher):
             inlines = self._inlines((args, kwargs))
         if inlines:
             from mlirml.frontend.namespace.numpy_namespace import retarget
-            from mlirml.frontend.tracing.trace import current_trace
 
             outer = current_trace()
             assert outer is not None
@@ -370,11 +370,9 @@ class Compiled(Dispatcher):
 
     def _inlines(self, tree: Any) -> bool:
         # A call with traced arguments belongs to the function that is being traced.
-        from mlirml.frontend.tracing.trace import current_trace
-
         if current_trace() is None:
             return False
-        from mlirml.frontend.tracing.array import Traced
+        from mlirml.frontend.arrays.array import Traced
 
         return any(isinstance(leaf, Traced) for leaf in flatten(tree)[0])
 
@@ -387,7 +385,7 @@ class Compiled(Dispatcher):
         statics: dict[int | str, Any] = {i: args[i] for i in self.static_argnums if i < len(args)}
         statics |= {name: kwargs[name] for name in self._static_names if name in kwargs}
         if self._state.variables:
-            from mlirml.frontend.tracing.trace import STATE
+            from mlirml.frontend.captured import STATE
 
             kwargs = {**kwargs, STATE: self._state.items()}
         names = argument_names(self.fn, args)
@@ -475,7 +473,7 @@ class Compiled(Dispatcher):
     def _see_overlaps(self, call: Call) -> None:
         """Find the arguments that share memory with one that is stored into, and make views of one argument of them."""
         from mlirml.driver import argument_errors as launch
-        from mlirml.frontend.tracing import aliasing
+        from mlirml.frontend import aliasing
 
         if self._by_layout:
             call.overlaps = aliasing.with_layouts(aliasing.NONE, call.inputs)
@@ -640,7 +638,7 @@ class Compiled(Dispatcher):
         return artifact, program
 
     def _capture(self, call: Call) -> Captured:
-        from mlirml.frontend.tracing.trace import trace as capture
+        from mlirml.frontend.capture import capture
 
         def captured(loops: bool) -> Captured:
             fn, given = self.fn, (call.treedef, call.specs, self._name, call.statics, call.overlaps)

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Callable
 from typing import Any
 
-from mlirml.frontend.tracing.control import _trace as current_trace
+from mlirml.frontend.current import current_trace
 
 __all__ = ["callback", "print"]
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from mlirml.core.tracebacks import shorten
 from mlirml.errors import ArgumentError
-from mlirml.frontend.tracing.control import _trace as current_trace
+from mlirml.frontend.current import current_trace
 
 Function = Callable[..., Any]
 

@@ -13,7 +13,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.core.tree import flatten
-from mlirml.frontend.tracing import control
+from mlirml.frontend import control
 from tests.fuzz import oracle
 
 TARGETS = ("cpu", "reference")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,13 +26,26 @@ TIERS = [
     {"pipelines"},
     {"targets", "interpreter"},
     {"frontend"},
+    {"frontend.source"},
+    {"frontend.arrays"},
+    {"frontend.state"},
+    {"frontend.tracing"},
+    {"frontend.namespace"},
+    {"frontend.transforms"},
+    {"frontend.functions"},
+    {"frontend.loops"},
+    {"frontend.capture"},
+    {"frontend.control"},
     {"numpy"},
     {"nn"},
     {"driver"},
     {"api", "debug", "transforms"},
     {"cli"},
 ]
-"""Parts of the package, lowest first: a part imports from its own tier and from those above it in this list."""
+"""Parts of the package, lowest first: a part imports from its own tier and from those above it in this list.
+
+`frontend` are the files of that folder that are not named themselves.
+"""
 
 SIBLINGS = {"raising", "autodiff", "offload", "codegen", "ops"}
 """Parts that do not import each other."""
@@ -75,8 +89,13 @@ def module_of(file: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imports_of(file: Path) -> Iterator[str]:
+@functools.cache
+def imports_of(file: Path) -> tuple[str, ...]:
     """The modules that a file imports when it runs, at its top or in a function; not those for type checking only."""
+    return tuple(imports_in(file))
+
+
+def imports_in(file: Path) -> Iterator[str]:
     for node in run_time_nodes(ast.parse(file.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -109,6 +128,51 @@ def test_imports_go_one_way(file: Path) -> None:
         if not allowed or imported not in ONLY.get(importer, {imported}):
             wrong.append(name)
     assert wrong == [], f"{importer} may not import these"
+
+
+def import_graph(files: list[Path]) -> dict[str, set[str]]:
+    """The modules of files, each with those among them that it imports, at its top or in a function."""
+    sources = {module_of(file): file for file in files}
+    graph = {}
+    for module, file in sources.items():
+        found = {name if name in sources else name.rpartition(".")[0] for name in imports_of(file)}
+        graph[module] = found & sources.keys() - {module}
+    return graph
+
+
+def shortest_circle(graph: dict[str, set[str]]) -> list[str]:
+    """The modules of a shortest circle of imports, the first one again at the end; none if there is no circle."""
+    left = dict(graph)
+    while done := [module for module, imported in left.items() if not imported & left.keys()]:
+        for module in done:
+            del left[module]
+    circles = [path for module in left if (path := path_back(left, module))]
+    return min(circles, key=len, default=[])
+
+
+def path_back(graph: dict[str, set[str]], module: str) -> list[str]:
+    """A shortest path of imports from a module to itself."""
+    paths = [[module]]
+    seen = set()
+    for path in paths:
+        for imported in sorted(graph.get(path[-1], ())):
+            if imported == module:
+                return [*path, module]
+            if imported not in seen:
+                seen.add(imported)
+                paths.append([*path, imported])
+    return []
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    circle = shortest_circle(import_graph(python_files()))
+    assert circle == [], f"imports go in a circle, those in functions included: {' -> '.join(circle)}"
+
+
+def test_a_circle_is_found() -> None:
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": {"b", "e"}, "e": set(), "f": {"a"}}
+    assert shortest_circle(graph) == ["b", "d", "b"]
+    assert shortest_circle({"a": {"b"}, "b": {"c"}, "c": set()}) == []
 
 
 def test_every_part_has_its_place() -> None:

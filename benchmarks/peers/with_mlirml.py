@@ -19,11 +19,11 @@ def version() -> str:
 
 def import_compiler() -> None:
     """Import what compilations do: capture, all passes, MLIR and LLVM."""
-    import mlirml.frontend.tracing.trace
+    from mlirml.frontend.capture import capture
     from mlirml.targets.llvm.codegen import host
     from mlirml.targets.registry import get_target
 
-    assert get_target("cpu").pipeline and host().cpu and mlirml.frontend.tracing.trace
+    assert get_target("cpu").pipeline and host().cpu and capture
 
 
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:

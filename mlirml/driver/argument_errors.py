@@ -24,8 +24,8 @@ from mlirml.ir.text.dtypes import short_name
 from mlirml.runtime.array import Array
 
 if TYPE_CHECKING:
-    from mlirml.frontend.tracing.aliasing import NotCompiled
-    from mlirml.frontend.tracing.captured import Captured
+    from mlirml.frontend.aliasing import NotCompiled
+    from mlirml.frontend.captured import Captured
 
 # As in the runtime: the exact answer can take exponential time, and arrays that need more steps count as shared.
 _MAX_WORK = 100000

@@ -15,9 +15,9 @@ from mlirml.errors import ArgumentError
 from mlirml.runtime.array import Array
 
 if TYPE_CHECKING:
+    from mlirml.frontend.aliasing import Aliasing
+    from mlirml.frontend.captured import Captured
     from mlirml.frontend.spec import TensorSpec
-    from mlirml.frontend.tracing.aliasing import Aliasing
-    from mlirml.frontend.tracing.captured import Captured
     from mlirml.passes import Remark
     from mlirml.runtime.artifact import Artifact
 
@@ -44,7 +44,7 @@ class Build:
 
 def changed(captured: Captured, function: Any) -> str | None:
     """A message for the first guard that no longer holds, or None."""
-    from mlirml.frontend.tracing.captured import holds
+    from mlirml.frontend.captured import holds
 
     broken = next((guard for guard in captured.guards if not holds(guard)), None)
     if broken is None:

@@ -18,7 +18,7 @@ from mlirml.runtime.host import Host
 from mlirml.targets.registry import open_artifact
 
 if TYPE_CHECKING:
-    from mlirml.frontend.tracing.captured import Captured
+    from mlirml.frontend.captured import Captured
     from mlirml.ir.bindings import mlir
     from mlirml.passes import Instrumentation, Remark
     from mlirml.runtime import Artifact

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any
 
 from mlirml.core.tree import TreeDef, flatten
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.captured import Captured
+from mlirml.frontend.current import current_trace
 from mlirml.frontend.namespace.numpy_namespace import retarget
-from mlirml.frontend.tracing.array import Traced
-from mlirml.frontend.tracing.captured import Captured
-from mlirml.frontend.tracing.trace import current_trace
 
 
 class Donation:

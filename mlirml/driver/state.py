@@ -10,8 +10,8 @@ from mlirml.errors import CaptureError, InternalError
 
 if TYPE_CHECKING:
     from mlirml.driver.calls import Call
+    from mlirml.frontend.captured import Captured
     from mlirml.frontend.state.effects import StateChanged, StateVariable
-    from mlirml.frontend.tracing.captured import Captured
 
 _Result = TypeVar("_Result")
 _ATTEMPTS = 100
@@ -64,7 +64,7 @@ class State:
 
     def write_back(self, call: Call, captured: Captured) -> None:
         """Store the new values of the state variables after a call."""
+        from mlirml.frontend.captured import STATE
         from mlirml.frontend.state.effects import write_back
-        from mlirml.frontend.tracing.trace import STATE
 
         write_back(self.variables, call.kwargs[STATE], captured.unset)

@@ -10,6 +10,7 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import ArgumentError, DTypeError, SourceLocation
 from mlirml.frontend.advice import STATIC
+from mlirml.frontend.user_objects import attributes_of, is_random
 from mlirml.ir.text.dtypes import check_rank, describe, is_supported, tensor_type
 from mlirml.runtime.array import Array
 
@@ -77,15 +78,11 @@ def is_static(leaf: Any) -> bool:
         return False
     if callable(leaf):
         return True
-    from mlirml.frontend.state.objects import attributes_of
-
     return attributes_of(leaf) is not None and not _has_buffer(leaf)
 
 
 def refuse_random(value: Any, path: str, location: SourceLocation | None = None) -> None:
     """Refuse an argument that draws random numbers: it would draw them once, when the function is traced."""
-    from mlirml.frontend.state.reachable import is_random
-
     if is_random(value):
         raise ArgumentError(
             f"argument `{path}` is a {type(value).__name__}, whose numbers would be drawn once, when it is traced",

@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.tracing.array import Traced
-from mlirml.frontend.tracing.trace import current_trace
 from mlirml.ir.text.dtypes import describe, is_float
 from mlirml.ops.registry import FLOATS, NN, OpDef, define
 

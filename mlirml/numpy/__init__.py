@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.at import at
+from mlirml.frontend.current import current_trace
 from mlirml.frontend.namespace.numpy_namespace import COMPUTED, Namespace
-from mlirml.frontend.tracing.array import Traced
-from mlirml.frontend.tracing.at import at
-from mlirml.frontend.tracing.trace import current_trace
 from mlirml.ops import OPS, OpDef
 
 # Array-API names of functions that NumPy 2.0 knows by another name or not at all.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.frontend.tracing.trace import current_trace
+from mlirml.frontend.current import current_trace
 from tests.errors.shown import check_error
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.frontend.tracing.trace import current_trace
+from mlirml.frontend.current import current_trace
 
 
 def check_rows(x: Any) -> Any:

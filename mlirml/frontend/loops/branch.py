@@ -11,17 +11,19 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef
 from mlirml.errors import CaptureError, DTypeError, UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
+from mlirml.frontend.arrays.constructs import Retrace
+from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
-from mlirml.frontend.loops.affine import Condition
-from mlirml.frontend.loops.construct import Construct, Retrace
+from mlirml.frontend.loops.construct import RetracedConstruct
 from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_name
 from mlirml.frontend.loops.growing import Branched, mask_of
 from mlirml.frontend.loops.references import watch
 from mlirml.frontend.loops.variables import UNBOUND, Stored, Tree, is_array, is_number, same, value_of_type
-from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import LeafType, joined, leaf_type_of
-from mlirml.frontend.tracing.growing_list import GrowingList
-from mlirml.frontend.tracing.indexing import DYNAMIC, is_dynamic
+from mlirml.frontend.tracing.affine import Condition
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Region, Value
 
@@ -41,7 +43,7 @@ class Merged:
     scalars: list[bool]
 
 
-class Branch(Construct):
+class Branch(RetracedConstruct):
     """An `if` with its two branches."""
 
     owner = "a branch"

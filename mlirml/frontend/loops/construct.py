@@ -6,26 +6,19 @@ import types
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.constructs import Construct, Retrace, note_store
+from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.list_parts import PartedList
+from mlirml.frontend.arrays.number_lists import settle
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Element, Snapshot
 from mlirml.frontend.loops.variables import Stored, Variables
 from mlirml.frontend.state.recursion import DEEPEST
-from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import LeafType
-from mlirml.frontend.tracing.growing_list import GrowingList
-from mlirml.frontend.tracing.number_lists import settle
 from mlirml.frontend.tracing.trace import Trace
-from mlirml.ir.text.builder import Region
 
 
-class Retrace(BaseException):
-    """A loop or branch has to be retraced. No error: user code must not catch it."""
-
-    def __init__(self, construct: Construct, lists: Sequence[GrowingList] = ()) -> None:
-        super().__init__()
-        self.construct, self.lists = construct, lists  # lists of numbers to convert to arrays, or wider ones
-
-
-class Construct:
+class RetracedConstruct(Construct):
     """A loop or a branch that is being traced.
 
     `own` are the variables that it assigns, `key` identifies its code. `cells` are the allocations that it stores into:
@@ -83,7 +76,7 @@ class Construct:
                 if reason.lists:
                     self._settle(reason.lists)
 
-    def _settle(self, lists: Sequence[GrowingList]) -> None:
+    def _settle(self, lists: Sequence[PartedList]) -> None:
         """Convert lists to arrays; their items are no variables any more."""
         for one in lists:
             settle(one)
@@ -107,11 +100,6 @@ class Construct:
         self.trace.changed_elements[self.key] = elements
         if self.add_elements(elements):
             raise Retrace(self)
-
-    @property
-    def certain(self) -> bool:
-        """True if its code is executed for every value of the loop variable."""
-        return False
 
     def prepare(self, before: dict[str, Any]) -> None:
         """Emit the operands before the operation; they are kept when tracing is retried."""
@@ -149,36 +137,3 @@ def _sign(value: Any) -> Any:
     if type(value) is not GrowingList and isinstance(value, (tuple, list)):
         return type(value), tuple(map(_sign, value))
     return id(value)
-
-
-def is_certain(region: Region) -> bool:
-    """True if code in a region is executed in every iteration of the enclosing loops."""
-    inner: Region | None = region
-    while inner is not None and inner.parent is not None:
-        construct = inner.construct
-        # A nested region of the same loop is that of an expression, which may not be executed.
-        if construct is None or not construct.certain or inner.parent.construct is construct:
-            return False
-        inner = inner.parent
-    return True
-
-
-def note_store(trace: Trace, cell: Cell) -> None:
-    """Note a store into an allocation from outside: the outermost loop that does not contain it is retraced."""
-    region: Region | None = trace.builder.region
-    around: list[Construct] = []
-    while region is not None and region is not cell.region:
-        if not isinstance(region.construct, Construct):
-            return
-        around.append(region.construct)
-        region = region.parent
-    if region is None or not around:
-        return
-    for construct in around:
-        cells = trace.stored_in.setdefault(construct.key, [])
-        if cell not in cells:
-            cells.append(cell)
-    raise Retrace(around[-1])
-
-
-Kinds = list[LeafType]

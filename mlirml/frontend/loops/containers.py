@@ -18,8 +18,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
-from mlirml.frontend.namespace.numpy_namespace import is_library
-from mlirml.frontend.tracing.growing_list import GrowingList, Rows
+from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.list_parts import Rows
+from mlirml.frontend.user_objects import is_library
 
 _MOST = 4096  # limit of inspected containers: a program with more refers to objects that are not part of its state
 _CONSTANTS = frozenset([bool, int, float, complex, str, bytes, type(None)])

@@ -16,15 +16,17 @@ import numpy as np
 
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
 from mlirml.frontend import advice
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.arrays.list_parts import is_numeric_list
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.loops.affine import value_in
 from mlirml.frontend.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
-from mlirml.frontend.namespace.numpy_namespace import is_library, of_numpy, retarget
-from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.growing_list import GrowingList
-from mlirml.frontend.tracing.indexing import is_dynamic
-from mlirml.frontend.tracing.number_lists import is_numeric_list
+from mlirml.frontend.namespace.numpy_namespace import of_numpy, retarget
+from mlirml.frontend.tracing.affine import value_in
 from mlirml.frontend.tracing.trace import Trace
+from mlirml.frontend.user_objects import is_library
 from mlirml.ops import error_functions
 
 _Function = Callable[..., Any]

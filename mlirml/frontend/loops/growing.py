@@ -21,13 +21,15 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import CaptureError, UnsupportedSyntaxError
-from mlirml.frontend.loops.affine import Linear
-from mlirml.frontend.loops.construct import Retrace
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
+from mlirml.frontend.arrays.constructs import Retrace
+from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Growing
 from mlirml.frontend.loops.variables import Tree, is_array, is_number, value_of_type
-from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import LeafType, joined, leaf_type_of
-from mlirml.frontend.tracing.growing_list import Counts, GrowingList, Growth, Rows
+from mlirml.frontend.tracing.affine import Linear
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace

@@ -15,22 +15,24 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import flatten
 from mlirml.errors import CaptureError, TracedValueError, UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.carry import joined, leaf_type_of, several
+from mlirml.frontend.arrays.constructs import is_certain
+from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows
+from mlirml.frontend.arrays.number_lists import element_at, exchange, is_dynamic_integer
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.loops.affine import Condition, value_in
+from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.frontend.loops.branch import Branch, common
-from mlirml.frontend.loops.construct import is_certain
 from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.ranges import Parallel, TracedRange, numbered
 from mlirml.frontend.loops.variables import Variables, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
-from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import joined, leaf_type_of, several
-from mlirml.frontend.tracing.growing_list import Counts, GrowingList, Growth, Rows
-from mlirml.frontend.tracing.indexing import is_dynamic
-from mlirml.frontend.tracing.iteration_limits import MOST_COPIES
-from mlirml.frontend.tracing.number_lists import element_at, exchange, is_dynamic_integer
+from mlirml.frontend.tracing.affine import Condition, value_in
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Check, Region, Value

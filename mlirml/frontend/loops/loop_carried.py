@@ -11,19 +11,22 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.carry import LeafType, carried, leaf_type_of
+from mlirml.frontend.arrays.constructs import Retrace
+from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
+from mlirml.frontend.arrays.list_parts import Counts, Growth
+from mlirml.frontend.arrays.number_lists import alike, become_rows, numbers_in, pays, settle
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
-from mlirml.frontend.loops.construct import Construct, Retrace
+from mlirml.frontend.loops.construct import RetracedConstruct
 from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_name
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice
 from mlirml.frontend.loops.growing import Writer, learned, opened
 from mlirml.frontend.loops.references import check_alone, ended, exchanged, find_turns, position_of, watch
 from mlirml.frontend.loops.shrinking import Steps, lengthened, remaining, shortened, steps_between
 from mlirml.frontend.loops.variables import UNBOUND, Slot, Stored, Tree, is_array, is_number, same, value_of_type
-from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import LeafType, carried, leaf_type_of
-from mlirml.frontend.tracing.growing_list import Counts, GrowingList, Growth
-from mlirml.frontend.tracing.indexing import DYNAMIC, is_dynamic
-from mlirml.frontend.tracing.number_lists import alike, become_rows, numbers_in, pays, settle
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Value
 
@@ -54,7 +57,7 @@ class LoopInfo:
     differ: str = ""  # the difference between iterations for which the loop is unrolled
 
 
-class Loop(Construct):
+class Loop(RetracedConstruct):
     """A `for` or a `while`. `head` are the variables that an iteration reads from the previous one, `after` those that
     are read after the loop, and `renewed` those that get new values in each iteration, as their source shows.
     """

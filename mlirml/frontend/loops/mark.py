@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from mlirml.core.tree import flatten
 from mlirml.errors import ArgumentError
+from mlirml.frontend.current import current_trace
+from mlirml.frontend.source.choose import MARK
 
-MARK = "__mlirml_loops__"  # holds the function itself
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -36,8 +36,7 @@ def loops(function: _Function) -> _Function:
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        tracing = sys.modules.get("mlirml.frontend.tracing.trace")
-        trace = None if tracing is None else tracing.current_trace()
+        trace = current_trace()
         if trace is None or not _is_traced((args, kwargs)):
             return function(*args, **kwargs)
         return trace.call_loops(function, args, kwargs)
@@ -47,6 +46,6 @@ def loops(function: _Function) -> _Function:
 
 
 def _is_traced(arguments: Any) -> bool:
-    from mlirml.frontend.tracing.array import Traced
+    from mlirml.frontend.arrays.array import Traced
 
     return any(isinstance(leaf, Traced) for leaf in flatten(arguments)[0])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 
 
@@ -46,7 +46,7 @@ class TracedRange:
 
 def traced_range(*bounds: Any) -> Any:
     """`range` for traced bounds."""
-    from mlirml.frontend.tracing.array import Traced
+    from mlirml.frontend.arrays.array import Traced
 
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
     for bound in (start, stop, step):
@@ -101,8 +101,7 @@ def parallel(iterable: Iterable[int]) -> Any:
     >>> x
     array([2, 4, 6])
     """
-    tracing = sys.modules.get("mlirml.frontend.tracing.trace")
-    if tracing is None or tracing.current_trace() is None:
+    if current_trace() is None:
         return iterable
     if isinstance(iterable, TracedRange):
         return TracedRange(iterable.start, iterable.stop, iterable.step, True)
@@ -113,14 +112,14 @@ def parallel(iterable: Iterable[int]) -> Any:
 
 def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     """An iterable as a range, and the function from a number of it to the item; None if that is the number itself."""
-    from mlirml.frontend.tracing.array import Traced
-    from mlirml.frontend.tracing.growing_list import GrowingList
+    from mlirml.frontend.arrays.array import Traced
+    from mlirml.frontend.arrays.growing_list import GrowingList
 
     if isinstance(iterable, Items):
         return iterable.numbers, iterable.item
     if type(iterable) is GrowingList:
         return (range(len(iterable)), iterable.__getitem__) if iterable.rows is not None else (iterable.items(), None)
-    from mlirml.frontend.tracing.indexing import (
+    from mlirml.frontend.arrays.indexing import (
         is_dynamic,  # would import all op records, which `import mlirml` need not
     )
 

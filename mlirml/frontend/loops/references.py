@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mlirml.errors import CaptureError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.variables import Stored, Variables, is_array, same
-from mlirml.frontend.tracing.array import Cell, Traced
 
 _TURNS = 8
 Turns = Mapping[str, str]  # after an iteration a variable refers to the array that this one referred to before

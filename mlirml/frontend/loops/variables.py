@@ -12,11 +12,12 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import SourceLocation
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.carry import LeafType, leaf_type_of
+from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Element
-from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import LeafType, leaf_type_of
-from mlirml.frontend.tracing.growing_list import GrowingList
-from mlirml.frontend.tracing.indexing import is_dynamic
 from mlirml.frontend.tracing.trace import Trace, value_of
 from mlirml.ir.text.builder import Region, Value
 from mlirml.ir.text.dtypes import check_integer

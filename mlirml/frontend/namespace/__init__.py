@@ -1,1 +1,1 @@
-"""NumPy's functions without op records, and the namespace that replaces `np` in traced code."""
+"""The namespace that replaces `np` in traced code, and the globals of traced functions."""

@@ -1,4 +1,4 @@
-"""Replacements of `np.mgrid`, `np.ogrid` and the class `np.ndarray` in traced code."""
+"""Replacements of `np.mgrid` and `np.ogrid` in traced code."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.errors import ShapeError
 from mlirml.frontend import advice
+from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.tracing.array import Traced
 
 if TYPE_CHECKING:
-    from mlirml.frontend.namespace.numpy_namespace import Namespace
     from mlirml.frontend.tracing.trace import Trace
 
 
@@ -48,36 +47,3 @@ class Grid:
 def _number(bound: Any) -> Any:
     known = bound._known() if isinstance(bound, Traced) else None
     return bound if known is None else known[()]
-
-
-class Constructor:
-    """Replaces the class `np.ndarray`: a call creates an array of the program."""
-
-    def __init__(self, namespace: Namespace) -> None:
-        self._namespace = namespace
-
-    def __call__(
-        self,
-        shape: Any,
-        dtype: Any = float,
-        buffer: None = None,
-        offset: int = 0,
-        strides: None = None,
-        order: Any = None,
-    ) -> Traced:
-        if buffer is not None or offset or strides is not None:
-            with at_user_line():
-                raise UnsupportedSyntaxError(
-                    "`np.ndarray` of a buffer, or with strides, is not compiled", help="slice or reshape the array"
-                )
-        return self._namespace.empty(shape, dtype, order or "C")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(np.ndarray, name)
-
-
-def real_classes(classes: Any) -> Any:
-    """The second argument of `isinstance`, with the real classes for those that are replaced."""
-    if isinstance(classes, tuple):
-        return tuple(map(real_classes, classes))
-    return np.ndarray if isinstance(classes, Constructor) else classes

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.list_parts import PartedList
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.tracing.array import Traced
-from mlirml.frontend.tracing.growing_list import OF_SEQUENCES, GrowingList
 from mlirml.ops import BY_FUNCTION
 
 if TYPE_CHECKING:
@@ -27,24 +27,22 @@ def taking_lists(trace: Trace, function: Any) -> Any:
 
     Functions of sequences of arrays accept them already.
     """
-    if function in OF_SEQUENCES:
+    if function in _OF_SEQUENCES:
         return functools.partial(_of_sequence, function)
-    operands = _operands(function)
+    operands = _operands(function) or (_named_operands(function) if function in trace.functions else None)
     return function if operands is None else OfLists(trace, function, *operands)
 
 
 def _of_sequence(function: Any, arrays: Any, *args: Any, **kwargs: Any) -> Any:
-    if type(arrays) is not GrowingList:
+    if not isinstance(arrays, PartedList):
         return function(arrays, *args, **kwargs)
     with at_user_line():
-        return (OF_SEQUENCES[function] if arrays.has_rows else function)(arrays, *args, **kwargs)
+        return (_OF_SEQUENCES[function] if arrays.has_rows else function)(arrays, *args, **kwargs)
 
 
 @functools.cache
 def _operands(function: Any) -> tuple[frozenset[int], frozenset[str]] | None:
-    """The positions and the names of the array parameters; None for an unknown function."""
-    from mlirml.frontend.namespace import other_functions
-
+    """The positions and the names of the array parameters of an operation; None for another function."""
     if isinstance(function, np.ufunc):
         return frozenset(range(function.nin)), frozenset()
     if function is np.einsum:
@@ -53,10 +51,14 @@ def _operands(function: Any) -> tuple[frozenset[int], frozenset[str]] | None:
     if record is not None and record.arrays > 0:
         names = list(record.signature.parameters)[: record.arrays]
         return frozenset(range(record.arrays)), frozenset((*names, *record.array_options))
-    if function in other_functions.FUNCTIONS:
-        names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_POSITIONAL]
-        return frozenset(i for i, name in enumerate(names) if name in _OPERANDS), _OPERANDS
     return None
+
+
+@functools.cache
+def _named_operands(function: Any) -> tuple[frozenset[int], frozenset[str]]:
+    """The same for a function that is no operation, by NumPy's names."""
+    names = [p.name for p in inspect.signature(function).parameters.values() if p.kind is not p.VAR_POSITIONAL]
+    return frozenset(i for i, name in enumerate(names) if name in _OPERANDS), _OPERANDS
 
 
 class OfLists:
@@ -75,7 +77,7 @@ class OfLists:
         return self._function(*args, **kwargs)
 
     def _array(self, x: Any) -> Any:
-        if type(x) is GrowingList:
+        if isinstance(x, PartedList):
             return x.array()
         return self._trace.array(x) if _has_traced(x) else x
 
@@ -105,6 +107,50 @@ class Submodule:
 
 def _has_traced(x: Any) -> bool:
     """True if a list or tuple holds a traced array, however deep."""
-    if type(x) is GrowingList and x.has_rows:
+    if isinstance(x, PartedList) and x.has_rows:
         return True
     return isinstance(x, (list, tuple)) and any(isinstance(item, Traced) or _has_traced(item) for item in x)
+
+
+def _stacked(items: PartedList, axis: int = 0, **options: Any) -> Any:
+    """`np.stack` of a list."""
+    found = items.array()
+    if options:
+        found = found.astype(options.pop("dtype"), casting=options.pop("casting", "same_kind"), **options)
+    return np.moveaxis(found, 0, axis) if axis else found
+
+
+def _concatenated(items: PartedList, axis: int | None = 0, **options: Any) -> Any:
+    """`np.concatenate` of a list of arrays."""
+    array = items.array()
+    if options or array.ndim < 2:
+        return np.concatenate(items.items(), axis, **options)
+    if axis is None:
+        return array.reshape(-1)
+    axis = range(array.ndim - 1)[axis]
+    sizes = list(array.shape[1:])
+    sizes[axis] *= array.shape[0]
+    return np.moveaxis(array, 0, axis).reshape(sizes)
+
+
+def _vertical(items: PartedList, **options: Any) -> Any:
+    """`np.vstack` of a list."""
+    array = items.array()
+    if options or array.ndim > 2:
+        return _concatenated(items, 0, **options)
+    return array if array.ndim == 2 else array[:, None]
+
+
+def _horizontal(items: PartedList, **options: Any) -> Any:
+    """`np.hstack` of a list."""
+    array = items.array()
+    return array if array.ndim == 1 and not options else _concatenated(items, 0 if array.ndim == 2 else 1, **options)
+
+
+_OF_SEQUENCES: dict[Any, Callable[..., Any]] = {
+    np.stack: _stacked,
+    np.concatenate: _concatenated,
+    np.vstack: _vertical,
+    np.hstack: _horizontal,
+}
+"""NumPy's functions of lists of arrays, for a list whose items are rows."""

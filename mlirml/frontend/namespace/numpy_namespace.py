@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-import sys
 import types
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
@@ -16,15 +15,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.array_class import Constructor
+from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_traced
 from mlirml.frontend.frames import at_user_line, code_location
-from mlirml.frontend.namespace.grids import Constructor, Grid
-from mlirml.frontend.tracing.array import Traced
-from mlirml.frontend.tracing.isinstance_checks import isinstance as isinstance_of_traced
-from mlirml.frontend.tracing.printing import printing
+from mlirml.frontend.namespace.grids import Grid
+from mlirml.frontend.namespace.joins import Join
+from mlirml.frontend.namespace.lists import Submodule, taking_lists
+from mlirml.frontend.tracing.trace import LOOPS, Trace
+from mlirml.frontend.user_objects import is_library
 from mlirml.ops.shapes.views import integers
 
 if TYPE_CHECKING:
-    from mlirml.frontend.tracing.trace import Trace
     from mlirml.ops.registry import OpDef
 
 # Creation functions that are folded by NumPy.
@@ -43,15 +45,8 @@ COMPUTED = (
 )
 
 
-# The key that marks the memo of a `retarget` if loops and branches are captured as those of the program, and the global
-# by which functions rewritten for that access `Trace.hooks`.
-LOOPS = "loops"
-HOOKS = "__mlirml__"
-
-
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
-_LIBRARIES = ("mlirml", "numpy", "scipy", "ml_dtypes", "_pytest")  # the last one: pytest rewrites `assert` with it
 
 
 class Namespace:
@@ -65,20 +60,16 @@ class Namespace:
         if name == "random":
             return _Random("np.random")
         if name in ("c_", "r_"):
-            from mlirml.frontend.namespace.joins import Join
-
             return Join(self._trace, name)
         if name in ("mgrid", "ogrid"):
             return Grid(self._trace, name)
         if name == "ndarray":
-            return Constructor(self)
+            return Constructor(self.empty)
         if name in COMPUTED:
             return functools.wraps(value)(functools.partial(self._computed, value))
         return self._of_lists(value)
 
     def _of_lists(self, value: Any) -> Any:
-        from mlirml.frontend.namespace.lists import Submodule, taking_lists
-
         if isinstance(value, types.ModuleType):
             return Submodule(self._trace, value)
         return taking_lists(self._trace, value) if _is_function(value) else value
@@ -122,10 +113,8 @@ class Namespace:
         self, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Traced:
         """`np.full`."""
-        from mlirml.frontend.namespace.other_functions import filled
-
         with at_user_line():
-            return self._ordered(filled(self._trace, _sizes(shape), fill_value, dtype), order)
+            return self._ordered(self._trace.filled(_sizes(shape), fill_value, dtype), order)
 
     def full_like(self, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Traced:
         """`np.full_like`; NumPy itself would only test if `a` is an array of another class."""
@@ -134,11 +123,9 @@ class Namespace:
         return result
 
     def _filled(self, shape: Any, value: int, dtype: Any, order: str) -> Traced:
-        from mlirml.frontend.namespace.other_functions import filled
-
         with at_user_line():
             sizes = _sizes(shape)
-            return self._ordered(filled(self._trace, sizes, value, float if dtype is None else dtype), order)
+            return self._ordered(self._trace.filled(sizes, value, float if dtype is None else dtype), order)
 
     def _ordered(self, array: Traced, order: str) -> Traced:
         array._cell.c_order = order == "C"
@@ -208,6 +195,18 @@ def _random_name(value: Any) -> str | None:
     return None
 
 
+def _printing(trace: Trace) -> Callable[..., None]:
+    """`print` as a traced function sees it."""
+
+    @functools.wraps(builtins.print)
+    def show(*args: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
+        from mlirml.frontend.tracing.print_calls import show_later
+
+        show_later(trace, args, sep=sep, end=end, file=file, flush=flush)
+
+    return show
+
+
 class Overlay(dict[str, Any]):
     """The globals of a traced function. Reads are live, and noted as guards; `LOAD_GLOBAL` honours `__getitem__`."""
 
@@ -217,9 +216,11 @@ class Overlay(dict[str, Any]):
             known if isinstance(known, dict) else vars(known),
             __import__=self._import,
             isinstance=isinstance_of_traced,
-            print=printing(trace),
+            print=_printing(trace),
         )
         if LOOPS in memo:
+            from mlirml.frontend.source.rewrite import HOOKS
+
             known[HOOKS] = trace.hooks
         super().__init__(__builtins__=known, __name__=real.get("__name__", "?"))
         self.real, self.trace, self.memo = real, trace, memo
@@ -266,13 +267,9 @@ class _Numbers:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._real, name)
-        return _of_numbers(value, self._trace) if isinstance(value, types.BuiltinFunctionType) else value
-
-
-def _of_numbers(function: types.BuiltinFunctionType, trace: Trace) -> Any:
-    from mlirml.frontend.loops.functions import replaced
-
-    return replaced(trace, function)
+        if not isinstance(value, types.BuiltinFunctionType):
+            return value
+        return self._trace.handlers.of_numbers(self._trace, value)
 
 
 def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
@@ -287,7 +284,7 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
             return _Numbers(value, trace)
         return value if is_library(value.__name__) else _Module(value, trace, memo)
     if isinstance(value, types.BuiltinFunctionType) and value.__module__ in _OF_NUMBERS:
-        return _of_numbers(value, trace)
+        return trace.handlers.of_numbers(trace, value)
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
     trace.reached.add(value)
@@ -323,12 +320,6 @@ def _creation_name(value: Any) -> str | None:
     return _creation().get(value) if callable(value) and isinstance(value, Hashable) else None
 
 
-def is_library(module: object) -> bool:
-    """True for a module that is not the user's: nothing in it is state of a program."""
-    root = str(module).partition(".")[0]
-    return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
-
-
 def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | None = None) -> Callable[..., Any]:
     """A copy of the function that reads its globals through an overlay. Anything but a Python function is returned as
     is.
@@ -362,7 +353,7 @@ def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[An
     cells = tuple(types.CellType() if _is_replaced(cell) else cell for cell in originals)
     code, closure = function.__code__, cells
     if LOOPS in memo:
-        from mlirml.frontend.loops.source.rewrite import loop_code
+        from mlirml.frontend.source.rewrite import loop_code
 
         named = dict(zip(code.co_freevars, cells))
         code = loop_code(function)

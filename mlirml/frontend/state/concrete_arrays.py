@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from mlirml.frontend.namespace.grids import real_classes
-from mlirml.frontend.tracing.array import Traced
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.array_class import real_classes
 
 # Attributes that do not depend on the elements.
 _METADATA = frozenset(

@@ -24,11 +24,11 @@ import numpy as np
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, LeakedTracerError, SourceLocation, UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.captured import ANY, Guard, holds
 from mlirml.frontend.frames import code_location, is_internal, user_location
 from mlirml.frontend.state.concrete_arrays import original
 from mlirml.frontend.state.reachable import Reached, is_clock
-from mlirml.frontend.tracing.array import Traced
-from mlirml.frontend.tracing.captured import ANY, Guard, holds
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace

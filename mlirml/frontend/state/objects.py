@@ -10,34 +10,19 @@ class.
 
 from __future__ import annotations
 
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from mlirml.core.tree import ObjectFlattener, TreeDef
+from mlirml.core.tree import ObjectFlattener, TreeDef, flatten
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.list_parts import PartedList, is_numeric_list
 from mlirml.frontend.state.concrete_arrays import original
-from mlirml.frontend.state.reachable import is_random, slots_of
-from mlirml.frontend.tracing.array import Traced
+from mlirml.frontend.user_objects import attributes_of
 from mlirml.ir.text.dtypes import is_float
 
-_CONTAINERS = (list, tuple, dict, set, frozenset)
-_OTHERS = (type, types.ModuleType, types.FunctionType, types.MethodType, BaseException, np.ndarray, np.generic)
-_HEAP_TYPE = 1 << 9  # of classes that Python code defines
-
-
-def attributes_of(value: Any) -> dict[str, Any] | None:
-    """The attributes of an object of a user's class, in order; None for anything else."""
-    from mlirml.frontend.namespace.numpy_namespace import is_library
-
-    kind = type(value)
-    if isinstance(value, (Traced, *_OTHERS, *_CONTAINERS)) or not kind.__flags__ & _HEAP_TYPE:
-        return None
-    if is_library(kind.__module__) or is_random(value):
-        return None
-    slots = {name: getattr(value, name) for name, _ in slots_of(kind) if hasattr(value, name)}
-    return slots | dict(getattr(value, "__dict__", {}))
+_, _LEAF = flatten(0)
 
 
 def flatten_parameters(tree: Any) -> tuple[list[Any], TreeDef]:
@@ -60,3 +45,51 @@ def flatten_objects(
     found = ObjectFlattener(attributes_of, lambda x: isinstance(x, Traced) or is_leaf(x), original, is_known)
     structure = found.flatten(tree)
     return found.leaves, structure
+
+
+class Listed:
+    """The container type in a `TreeDef` for a list that is an array: a list of the array's numbers."""
+
+    __name__ = "list"
+
+    def __init__(self, weak: bool) -> None:
+        self.weak = weak
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Listed) and self.weak == other.weak
+
+    def __hash__(self) -> int:
+        return hash((Listed, self.weak))
+
+    def __reduce__(self) -> Any:
+        return Listed, (self.weak,)
+
+    def _make(self, arrays: Sequence[Any]) -> list[Any]:
+        return listed(np.asarray(next(iter(arrays))), self.weak)
+
+
+def listed(array: np.ndarray, weak: bool) -> list[Any]:
+    """The numbers of an array in lists, as Python's or NumPy's."""
+    if weak:
+        found: list[Any] = array.tolist()
+        return found
+    return [*array] if array.ndim == 1 else [listed(row, weak) for row in array]
+
+
+def flatten_result(result: Any, is_known: Callable[[Any], bool]) -> tuple[list[Any], TreeDef]:
+    """The leaves of a function's result, in which a list that is an array is one leaf.
+
+    `is_known` is true for objects that a call does not create.
+    """
+    leaves, tree = flatten(result, is_leaf=is_numeric_list)
+    if not all(isinstance(x, _PLAIN) for x in leaves):
+        leaves, tree = flatten_objects(result, is_numeric_list, is_known)
+    leaf_types: dict[int, TreeDef] = {}
+    for number, leaf in enumerate(leaves):
+        if is_numeric_list(leaf):
+            leaves[number] = leaf.array()
+            leaf_types[number] = TreeDef(Listed(leaf.rows.growth.leaf_types[0].weak), ("",), (_LEAF,))
+    return leaves, tree.with_trees(leaf_types) if leaf_types else tree
+
+
+_PLAIN = (Traced, PartedList, np.ndarray, np.generic, bool, int, float, complex)

@@ -13,12 +13,12 @@ import sys
 import types
 import weakref
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from mlirml.frontend.tracing.captured import Guard
+from mlirml.frontend.captured import Guard
+from mlirml.frontend.user_objects import is_library, is_random, slots_of
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.dtype, type(...), range, slice)
 _LOAD_GLOBAL, _LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
@@ -162,7 +162,7 @@ class Reached:
             self._more((value,), live)
         self._more((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()), live)
         self._more(vars(function).values() if "__wrapped__" in vars(function) else (), live)
-        if _is_library(function.__globals__.get("__name__")):
+        if is_library(function.__globals__.get("__name__")):
             return
         every, globals_ = names_of(function.__code__)
         self.names |= every
@@ -176,7 +176,7 @@ class Reached:
             self._more((value,), live)
 
     def _module(self, module: types.ModuleType, live: bool) -> None:
-        if not _is_library(module.__name__):
+        if not is_library(module.__name__):
             self.objects.append(_Attributes(module, vars(module), live))
             self._checked = -1
 
@@ -195,10 +195,10 @@ class Reached:
 
     def _object(self, value: Any) -> None:
         class_ = type(value)
-        if is_random(value) or (hasattr(class_, "__next__") and _is_library(class_.__module__)):
+        if is_random(value) or (hasattr(class_, "__next__") and is_library(class_.__module__)):
             self.random.append(value)
             return
-        if _is_library(class_.__module__) and class_ is not types.SimpleNamespace:
+        if is_library(class_.__module__) and class_ is not types.SimpleNamespace:
             inner = getattr(value, "__dict__", None)
             if class_.__module__.partition(".")[0] == "mlirml" and isinstance(inner, dict):  # `Compiled`, `custom_vjp`
                 self._more([inner.get(n) for n in ("fn", "rules", "rule", "_function") if n in inner], True)
@@ -212,9 +212,9 @@ class Reached:
         self._checked = -1
 
     def _class(self, class_: type) -> None:
-        if class_ in self._classes or _is_library(class_.__module__):
+        if class_ in self._classes or is_library(class_.__module__):
             return
-        self._classes[class_] = classes = tuple(c for c in class_.__mro__ if not _is_library(c.__module__))
+        self._classes[class_] = classes = tuple(c for c in class_.__mro__ if not is_library(c.__module__))
         for one in classes:
             special = [f for n, f in vars(one).items() if n[:2] == "__" and n not in _UNCALLED]
             self._more(f for f in special if isinstance(f, types.FunctionType))
@@ -247,19 +247,6 @@ class Reached:
                     value = getattr(one.owner, name, member)
                     self.guards[id(one.owner), name] = one.owner, member, value
                     self._more((value,))
-
-
-def slots_of(class_: type) -> Iterator[tuple[str, Any]]:
-    """The attributes that objects of a class hold in slots, with their descriptors."""
-    for one in class_.__mro__:
-        if "__slots__" in vars(one):
-            yield from ((n, m) for n, m in vars(one).items() if isinstance(m, types.MemberDescriptorType))
-
-
-def is_random(value: Any) -> bool:
-    """True if an object draws random numbers."""
-    classes = type(value).__mro__
-    return any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in classes)
 
 
 def is_clock(function: Any) -> bool:
@@ -298,9 +285,3 @@ def _has_clock(value: Any) -> bool:
     """True if such a function may be reachable from a global."""
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
     return home in ("time", "datetime", "random", "secrets", "uuid", "os", "posix")
-
-
-def _is_library(name: Any) -> bool:
-    from mlirml.frontend.namespace.numpy_namespace import is_library
-
-    return is_library(name)

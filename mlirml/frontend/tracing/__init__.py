@@ -1,1 +1,1 @@
-"""The tracer: arrays that write MLIR for the operations applied to them, and control flow over such arrays."""
+"""The trace: what operations on traced arrays write, and structured control flow over such arrays."""

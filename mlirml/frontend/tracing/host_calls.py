@@ -10,8 +10,9 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import LaunchError, SourceLocation
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_location
-from mlirml.frontend.tracing.array import Cell, Traced
 from mlirml.frontend.tracing.trace import Trace, value_of
 from mlirml.ir.text.builder import Value
 from mlirml.ir.text.complex import ComplexValue, parts_of

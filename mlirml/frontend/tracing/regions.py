@@ -10,10 +10,10 @@ import numpy as np
 
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, DTypeError, ShapeError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.carry import LeafType, check_branches, check_carry, check_structure, leaf_type_of, several
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.namespace.numpy_namespace import retarget
-from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.carry import LeafType, check_branches, check_carry, check_structure, leaf_type_of, several
 from mlirml.frontend.tracing.trace import Trace, at_function, value_of
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Scalar, Value
@@ -148,7 +148,7 @@ def _bound(trace: Trace, name: str, what: str, x: Any) -> tuple[str, tuple[int, 
 def trace_fori_loop(trace: Trace, lower: Any, upper: Any, body: Callable[..., Any], init: Any) -> Any:
     """`ml.fori_loop` in a trace."""
     with at_user_line():
-        b, function = trace.builder, retarget(body, trace)
+        b, function = trace.builder, trace.handlers.retarget(body, trace)
         (first, (least, _)), (last, (_, greatest)) = (
             _bound(trace, "fori_loop", what, x) for what, x in (("lower", lower), ("upper", upper))
         )
@@ -192,7 +192,7 @@ def trace_while_loop(trace: Trace, condition: Callable[..., Any], body: Callable
     """`ml.while_loop` in a trace."""
     with at_user_line():
         b = trace.builder
-        test, step = retarget(condition, trace), retarget(body, trace)
+        test, step = trace.handlers.retarget(condition, trace), trace.handlers.retarget(body, trace)
         carry = _Tree(init, "carry", trace)
 
         def write(leaf_types: list[LeafType]) -> tuple[Any, list[LeafType]]:
@@ -246,7 +246,7 @@ def trace_cond(
     with at_user_line():
         known = _known_number(pred)
         if known is not None:
-            return _fresh(retarget(true_fn if known else false_fn, trace)(*operands))
+            return _fresh(trace.handlers.retarget(true_fn if known else false_fn, trace)(*operands))
         condition = control.to_scalar(trace.builder, _truth(trace, "cond", "`pred`", pred))
         return _branches(
             trace,
@@ -271,7 +271,8 @@ def trace_switch(trace: Trace, number: Any, branches: Sequence[Callable[..., Any
             raise CaptureError("switch: there are no branches")
         known = _known_number(number)
         if isinstance(known, (bool, int, np.bool_, np.integer)):
-            return _fresh(retarget(branches[min(max(int(known), 0), len(branches) - 1)], trace)(*operands))
+            chosen = branches[min(max(int(known), 0), len(branches) - 1)]
+            return _fresh(trace.handlers.retarget(chosen, trace)(*operands))
         leaf_type = leaf_type_of(number, "switch: `index`")
         if leaf_type.shape or leaf_type.dtype.kind not in "iub":
             raise DTypeError(
@@ -308,7 +309,7 @@ def _branches(
 
     def writer(number: int) -> control.Branch:
         def branch() -> list[Value]:
-            result = retarget(functions[number], trace)(*operands)
+            result = trace.handlers.retarget(functions[number], trace)(*operands)
             with at_function(functions[number]):
                 leaves, tree = flatten(result)
                 if trees:
@@ -347,7 +348,7 @@ def trace_scan(
 ) -> tuple[Any, Any]:
     """`ml.scan` in a trace."""
     with at_user_line():
-        b, step = trace.builder, retarget(function, trace)
+        b, step = trace.builder, trace.handlers.retarget(function, trace)
         carry, rows = _Tree(init, "carry", trace), _Tree(xs, "xs", trace)
         count = scan_length(rows.paths, [leaf_type.shape for leaf_type in rows.leaf_types], length)
         sources = [rows.start(n, leaf_type) for n, leaf_type in enumerate(rows.leaf_types)]

@@ -1,4 +1,4 @@
-"""Tracing of a NumPy function: it is run once on `Traced` arrays, which write MLIR for its operations."""
+"""The state of one capture, and the operations of the arrays in it, which write MLIR."""
 
 from __future__ import annotations
 
@@ -7,48 +7,52 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlirml.core.config import config
-from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import (
     CaptureError,
     DTypeError,
+    IndexOutOfBoundsError,
     IntegerRangeError,
+    ShapeError,
     SourceLocation,
     UnsupportedSyntaxError,
 )
 from mlirml.frontend.advice import REAL_ARRAY, STORE, in_user_words, return_place
+from mlirml.frontend.arrays.array import FOLD_ELEMENTS, Traced, is_complex_object
+from mlirml.frontend.arrays.constructs import is_certain
+from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.arrays.list_parts import PartedList
+from mlirml.frontend.arrays.scattering import apply_at
+from mlirml.frontend.arrays.tracer import Cell
+from mlirml.frontend.captured import Guard
 from mlirml.frontend.frames import at_user_line, function_location, user_location
-from mlirml.frontend.namespace import float_errors, index_functions, other_functions, scipy_functions
-from mlirml.frontend.namespace.other_functions import capture_error, keeps_c_order
-from mlirml.frontend.namespace.unsupported import refuse
-from mlirml.frontend.spec import TensorSpec, has_own_arithmetic
+from mlirml.frontend.spec import has_own_arithmetic
 from mlirml.frontend.state.concrete_arrays import Watched, original
 from mlirml.frontend.state.reachable import Reached
-from mlirml.frontend.state.recursion import recursion_errors
-from mlirml.frontend.tracing.aliasing import NONE, Aliasing
-from mlirml.frontend.tracing.array import FOLD_ELEMENTS, Cell, Traced, is_complex_object
-from mlirml.frontend.tracing.captured import Captured, Guard
+from mlirml.frontend.tracing import float_errors, scipy_functions
 from mlirml.frontend.tracing.common_scalars import SharedScalars
-from mlirml.frontend.tracing.growing_list import GrowingList
-from mlirml.frontend.tracing.indexing import is_dynamic
 from mlirml.frontend.tracing.integer_limits import note_range
-from mlirml.frontend.tracing.number_lists import flatten_result
-from mlirml.frontend.tracing.scattering import apply_at
 from mlirml.frontend.tracing.trace_limits import LocationTracker
+from mlirml.frontend.tracing.unsupported import refuse
 from mlirml.ir.text.builder import Operand, Scalar, Value
 from mlirml.ir.text.complex import ComplexBuilder
-from mlirml.ir.text.dtypes import as_dtype, is_supported
+from mlirml.ir.text.dtypes import as_dtype, check_integer, is_supported
 from mlirml.ops import BY_FUNCTION, BY_METHOD, OPS, OpDef
 from mlirml.ops.registry import COMPLEX, refuse_complex
 from mlirml.ops.shapes.rearrange import diagonal_view
 from mlirml.ops.shapes.views import ViewOp
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.handlers import Handlers
+
+LOOPS = "loops"
+"""The key in the memo of `retarget` that says that loops and branches are captured as those of the program."""
 
 # Arguments of NumPy functions that have no effect here, with the values that are accepted.
 _HARMLESS = {"casting": "same_kind", "order": "K", "subok": True, "like": None, "where": True, "optimize": None}
@@ -75,21 +79,13 @@ _HARMLESS_HELP = {
     "casting": "convert the operands with `.astype(...)`",
 }
 
-STATE = "<state>"  # the argument that holds the function's state
-
-_CURRENT: ContextVar[Trace | None] = ContextVar("mlirml_trace", default=None)
-
-
-def current_trace() -> Trace | None:
-    """The trace that is running in this thread, if any."""
-    return _CURRENT.get()
-
 
 class Trace:
     """The state of one capture."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, handlers: Handlers) -> None:
+        self.name, self.handlers = name, handlers
+        self.functions = handlers.functions
         self.location_tracker = LocationTracker(id(sys._getframe(1)))
         self.builder = ComplexBuilder(self.location_tracker)
         self.done, self.errors = False, np.geterr()
@@ -123,7 +119,7 @@ class Trace:
     @cached_property
     def integers(self) -> Any:
         """The ranges and linear forms of loop integers."""
-        from mlirml.frontend.loops.affine import Integers
+        from mlirml.frontend.tracing.affine import Integers
 
         return Integers()
 
@@ -135,14 +131,10 @@ class Trace:
     @cached_property
     def hooks(self) -> Any:
         """The functions that rewritten functions call."""
-        from mlirml.frontend.loops.hooks import Hooks
-
-        return Hooks(self)
+        return self.handlers.loop_hooks(self)
 
     def call_loops(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function with its loops and branches captured as those of the program."""
-        from mlirml.frontend.namespace.numpy_namespace import LOOPS, retarget
-
         builder, errors = self.builder, np.geterr()
         outer, builder.direct = builder.direct, True
         builder.limits_of, builder.extremes_of = self.integers.limits_of, self._extremes_of
@@ -150,23 +142,15 @@ class Trace:
         self._loops_memo[LOOPS] = True
         try:
             with loop_errors(self):
-                return retarget(function, self, self._loops_memo)(*args, **kwargs)
+                return self.handlers.retarget(function, self, self._loops_memo)(*args, **kwargs)
         finally:
             builder.direct = outer
             np.seterr(**errors)
 
     def _extremes_of(self, value: Value) -> tuple[int, int] | None:
         """The least and the greatest value of an index in a region that is certainly executed."""
-        from mlirml.frontend.loops.construct import is_certain
-
         found: tuple[int, int] | None = self.integers.extremes_of(value)
         return found if found is not None and is_certain(self.builder.region) else None
-
-    def note_store(self, cell: Cell) -> None:
-        """Note a store into an array defined outside of the region: enclosing constructs are retraced to carry it."""
-        from mlirml.frontend.loops.construct import note_store
-
-        note_store(self, cell)
 
     def new_request(self) -> int:
         """The index of a new request for derivatives or a batch."""
@@ -232,7 +216,7 @@ class Trace:
                 return self.wrap(known)
             if any(_is_foreign(x) for x in operands):
                 return NotImplemented
-            python = all(map(_is_weak, operands))
+            python = all(map(is_weak, operands))
             if python and ufunc in _ARITHMETIC:
                 operands = tuple(self._as_integer(x) for x in operands)
             if ufunc is np.power and _is_square_of_bools(*operands):
@@ -281,10 +265,10 @@ class Trace:
                 kwargs.setdefault("axis", 0)
                 function = ufunc.accumulate
             elif method == "outer":
-                x, y = (v if isinstance(v, Traced) and not _is_weak(v) else self.array(v) for v in inputs)
+                x, y = (v if isinstance(v, Traced) and not is_weak(v) else self.array(v) for v in inputs)
                 inputs, function = (x.reshape(x.shape + (1,) * y.ndim), y), ufunc
             elif method == "__call__" and kwargs.get("where", True) is not True:
-                return index_functions.where_true(self, ufunc, inputs, kwargs, out)
+                return self._where_true(ufunc, inputs, kwargs, out)
             elif method == "__call__":
                 function = ufunc
             elif method == "at" and ufunc.nin == 2:
@@ -297,6 +281,29 @@ class Trace:
                 return tuple(part if o is None else self._store_out(o, part) for o, part in zip(outputs, parts))
             return self._apply(self._record(function, name), inputs, kwargs, out[0] if isinstance(out, tuple) else out)
 
+    def _where_true(self, ufunc: np.ufunc, inputs: tuple[Any, ...], kwargs: dict[str, Any], out: Any) -> Any:
+        """`ufunc(x, where=mask, out=y)`: stores the results into `y` under the mask."""
+        mask = kwargs.pop("where")
+        target = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+        if target is None or isinstance(target, tuple):
+            raise UnsupportedSyntaxError(
+                f"`np.{ufunc.__name__}`: with `where` and without `out` elements are left without a value",
+                help="give `out=np.zeros_like(x)`, or select with `np.where`",
+            )
+        result = self.call_ufunc(ufunc, "__call__", inputs, kwargs)
+        chosen = self.array(mask, copy=False)
+        if not hasattr(target, "_cell"):
+            raise self.real_array_error()
+        if not np.can_cast(result.dtype, target.dtype, "same_kind"):
+            raise DTypeError(
+                f"cannot store {result._describe()} in place into {target._describe()}",
+                help=f"convert the result with `.astype(np.{target.dtype.name})`",
+            )
+        if chosen.dtype != np.bool_:
+            raise DTypeError(f"`np.{ufunc.__name__}`: `where` is {chosen.dtype}, not bool", help="compare: `x != 0`")
+        target._assign_where(chosen, result)
+        return target
+
     def call_function(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """`__array_function__`: a NumPy function with a traced argument."""
         with at_user_line():
@@ -304,7 +311,7 @@ class Trace:
             module = getattr(function, "__module__", "numpy") or "numpy"
             if module.startswith("numpy.") and not module.startswith(("numpy._", "numpy.lib")):
                 name = f"np.{module.removeprefix('numpy.')}.{function.__name__}"
-            own = other_functions.FUNCTIONS.get(function)
+            own = self.functions.get(function)
             if own is not None:
                 return own(self, *args, **kwargs)
             if function not in _MUTATORS and self._foldable(args, kwargs) and function not in BY_FUNCTION:
@@ -330,7 +337,7 @@ class Trace:
         if self.done:
             next(x for x in _arrays((args, kwargs, out)) if isinstance(x, Traced))._check_alive()
         args, kwargs, out = self._bound(record, args, kwargs, out)
-        if self.derivatives and (result := self._by_formula(record, args, kwargs)) is not None:
+        if self.derivatives and (result := self.handlers.by_formula(self, record, args, kwargs)) is not None:
             pass
         elif record.kind == "view" and not record.composed:
             result = self._view(record, args, kwargs)
@@ -339,12 +346,10 @@ class Trace:
         elif self._foldable(args, kwargs):
             result = self._fold(record.reference, args, kwargs)
         elif record.composed:
-            from mlirml.frontend.namespace.numpy_namespace import Namespace
-
             if COMPLEX[0] not in record.takes and any(map(is_complex_object, [*args, *kwargs.values()])):
                 raise refuse_complex(record.name)
             try:
-                result = record.build(Namespace(self), *args, **kwargs)
+                result = record.build(self.handlers.namespace(self), *args, **kwargs)
             except np.exceptions.DTypePromotionError as error:
                 raise DTypeError(f"{record.name}: {error}") from None
             if record.kind in _REDUCING:
@@ -417,11 +422,6 @@ class Trace:
             return Traced(self, Cell(result._contents()), scalar=scalar)
         return result
 
-    def _by_formula(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-        from mlirml.frontend.transforms.complex_derivatives import with_formula
-
-        return with_formula(self, record, tuple(args), kwargs)
-
     def _view_at_times(self, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[()] | tuple[Traced]:
         """The view that NumPy makes for these arguments, in a tuple; an empty one for others, or if they are wrong."""
         if record.name == "einsum":
@@ -440,7 +440,7 @@ class Trace:
         source = args[0]
         if not isinstance(source, Traced):
             source = self.wrap(self.builder.constant(np.asarray(original(source)), live=isinstance(source, np.ndarray)))
-        if _is_weak(source):
+        if is_weak(source):
             source = source._copy()
         views = record.build(source.shape, *args[1:], **kwargs)
         if record.name == "ravel":
@@ -527,6 +527,24 @@ class Trace:
             self, Cell(array, owned=array.flags.writeable, c_order=c_order), scalar=scalar and array.shape == ()
         )
 
+    def filled(self, shape: Any, value: Any, dtype: Any = None) -> Traced:
+        """`np.full`: a constant array of one value."""
+        if isinstance(value, Traced) and value._known() is None:
+            spread = self.call_function(np.broadcast_to, (value, shape), {})._copy()
+            result: Traced = spread if dtype is None else spread.astype(dtype)
+            return result
+        number = value._known() if isinstance(value, Traced) else value
+        if type(number) is int and dtype is not None:
+            check_integer("fill", number, as_dtype(dtype))
+        if dtype is not None and as_dtype(dtype).kind not in "cb" and is_complex_object(number):
+            self.builder.warn_of_discarded_parts(as_dtype(dtype))
+            number = np.real(np.asarray(number))
+        try:
+            array = np.broadcast_to(np.asarray(number, dtype), np.zeros(0).reshape(0).shape if shape == 0 else shape)
+        except (TypeError, OverflowError, ValueError) as error:
+            raise capture_error(error) from None
+        return self.known(array)
+
     def array(self, data: Any, dtype: Any = None, *, copy: bool = True) -> Traced:
         """`np.array`: nested lists of numbers and traced arrays."""
         if isinstance(data, Traced):
@@ -534,7 +552,7 @@ class Trace:
                 raise DTypeError(f"a complex number cannot become {as_dtype(dtype).name}", help="take its real part")
             result = data._copy(c_order=data._keeps_c_order()) if copy or data._scalar else data
             return result if dtype is None else result.astype(dtype, copy=False)
-        if type(data) is GrowingList and data.has_rows:
+        if isinstance(data, PartedList) and data.has_rows:
             rows: Traced = data.array()
             return rows if dtype is None else rows.astype(dtype)
         if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in _arrays(data)):
@@ -567,7 +585,20 @@ class Trace:
         return Traced(self, Cell(value, c_order=c_order, owned=True), scalar=array._scalar)
 
 
-def _is_weak(x: Any) -> bool:
+def capture_error(error: Exception) -> CaptureError:
+    """NumPy's error as the corresponding error of this package."""
+    kinds: dict[type[Exception], type[CaptureError]] = {
+        OverflowError: IntegerRangeError, IndexError: IndexOutOfBoundsError, TypeError: DTypeError
+    }  # fmt: skip
+    return next((ours for kind, ours in kinds.items() if isinstance(error, kind)), ShapeError)(str(error))
+
+
+def keeps_c_order(x: Any) -> bool:
+    """True if NumPy gives an elementwise result C order because of this operand."""
+    return x._keeps_c_order() if isinstance(x, Traced) else bool(x.flags.c_contiguous)
+
+
+def is_weak(x: Any) -> bool:
     if isinstance(x, Traced):
         return isinstance(x._cell.value, Value) and x._cell.value.weak
     return type(x) in (bool, int, float, complex)
@@ -616,102 +647,6 @@ _REDUCING = ("elementwise", "reduction", "statistics", "numeric", "contraction")
 _MUTATORS = (np.place,)
 
 
-def trace(
-    function: Callable[..., Any],
-    in_tree: TreeDef,
-    specs: Sequence[TensorSpec],
-    name: str,
-    statics: dict[int | str, Any],
-    overlaps: Aliasing | None = None,
-    loops: bool = False,
-    variables: Sequence[Any] = (),
-    python: Any = (),
-    paths: Sequence[str] = (),
-) -> Captured:
-    """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones.
-
-    `paths` are the names of the argument leaves. With `loops`, Python's loops and branches are captured as those of the
-    program. `variables` are passed in the argument named `STATE`.
-    """
-    from mlirml.frontend.namespace.numpy_namespace import retarget
-    from mlirml.frontend.state.effects import Effects
-
-    state = Trace(name)
-    aliasing = overlaps or NONE
-    input_specs = aliasing.input_specs(specs)
-    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
-    for cell, strides in zip(cells, aliasing.layouts or ()):
-        cell.c_order, cell.strides = True, strides
-    inputs = [
-        Traced(state, cells[number], views, scalar=s.weak or s.scalar)
-        for (number, views), s in zip(aliasing.views_of_base(len(specs)), specs)
-    ]
-    state.inputs = inputs
-    dynamic, kwargs = in_tree.unflatten(inputs)
-    args = list(dynamic)
-    for position in sorted(key for key in statics if isinstance(key, int)):
-        args.insert(position, statics[position])
-    named = {key: value for key, value in statics.items() if isinstance(key, str)}
-    for root in (function, *statics.values(), *(x for x in in_tree.with_leaves(inputs) if not isinstance(x, Traced))):
-        state.reached.add(root)
-    items = kwargs.get(STATE, ())
-    held = {id(x) for x in flatten(items)[0]}
-    state.sizes = {
-        x._cell.value.name: frozenset([path])
-        for x, spec, path in zip(inputs, specs, paths)
-        if spec.weak and spec.dtype.kind in "bi" and isinstance(x._cell.value, Value) and id(x) not in held
-    }
-    effects = Effects(state, variables, items, python)
-    effects.again = partial(trace, function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths)
-    token = _CURRENT.set(state)
-    try:
-        with effects, recursion_errors(), _uncovered():
-            named |= {key: value for key, value in kwargs.items() if key != STATE}
-            result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
-        with at_function(function):
-            leaves, out_tree = flatten_result(result, state.reached.has_seen)
-            new = _new_items(in_tree, inputs, (dynamic, kwargs))
-            outputs = [value_of(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
-            outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]
-            written = [i for i, cell in enumerate(cells) if cell.written]
-            outputs += [Traced(state, cells[i])._read() for i in written]
-            in_memory = [state.builder.at_boundary(v) for v in outputs]
-            if state.drops_unused:
-                state.builder.without_unused(in_memory)
-    except CaptureError as error:
-        error.roots = frozenset()
-        raise
-    finally:
-        _CURRENT.reset(token)
-        state.done = True
-    count = len(outputs) - len(written)
-    results = [TensorSpec(v.shape, v.dtype) for v in outputs[: len(leaves)]]
-    items = [TensorSpec(v.shape, v.dtype, *_python_kind(x)) for v, x in zip(outputs[len(leaves) :], new.values())]
-    builder, entry = state.builder, definition(function)
-    writebacks = tuple((count + j, i) for j, i in enumerate(written))
-    return Captured(
-        name,
-        builder.text(in_memory, entry=entry, writebacks=writebacks, donated=state.donated),
-        builder.text(in_memory, locations=False, writebacks=writebacks, donated=state.donated),
-        input_specs,
-        (*results, *items, *(TensorSpec(v.shape, v.dtype) for v in outputs[count:])),
-        out_tree,
-        tuple(builder.constants),
-        writebacks,
-        tuple(builder.int_ranges),
-        effects.found_guards(),
-        tuple(new),
-        entry,
-        tuple(builder.narrowed_at),
-        tuple(cells[i].stored_at for i in written),
-        tuple(builder.checks),
-        effects.redone,
-        tuple(effects.unset),
-        host_functions=tuple(builder.host_functions),
-        unrolled=tuple((state.unrolled if loops else state.location_tracker.unrolled()).items()),
-    )
-
-
 def value_of(state: Trace, leaf: Any, path: str) -> Value:
     """A leaf of the result in the program."""
     if isinstance(leaf, Traced) and leaf._trace is state:
@@ -729,43 +664,13 @@ def value_of(state: Trace, leaf: Any, path: str) -> Value:
     return operand if isinstance(operand, Value) else state.builder.filled((), operand.dtype, operand.value)
 
 
-def _new_items(in_tree: TreeDef, inputs: Sequence[Traced], arguments: Any) -> dict[int, Any]:
-    """The values that the function put into the lists, dicts and dataclasses among its arguments, by leaf index."""
-    after, tree = flatten(arguments)
-    before = in_tree.with_leaves(inputs)
-    if tree != in_tree.without_constants():
-        raise CaptureError(
-            "a list, dict or dataclass among the arguments has other items after the call than before",
-            help="return what is new; compiled code can assign to the items of a container, not add or remove any",
-        )
-    return {i: new for i, (old, new) in enumerate(zip(before, after)) if new is not old}
-
-
-def _python_kind(leaf: Any) -> tuple[bool, bool]:
-    """Two flags of a leaf: it is a Python number; it is a NumPy scalar."""
-    weak = _is_weak(leaf)
-    return weak, not weak and (isinstance(leaf, np.generic) or (isinstance(leaf, Traced) and leaf._scalar))
-
-
-@contextmanager
-def _uncovered() -> Iterator[None]:
-    """Context manager: re-raise our error for a store into a real array, which NumPy wraps in a ValueError."""
-    try:
-        yield
-    except ValueError as error:
-        cause = error.__cause__
-        if isinstance(cause, CaptureError) and str(error).startswith("setting an array element with a sequence"):
-            raise cause.with_traceback(error.__traceback__) from None
-        raise
-
-
 @contextmanager
 def loop_errors(state: Trace) -> Iterator[None]:
     """Context manager: errors of unassigned variables name the user's variable."""
     try:
         yield
     except NameError as error:
-        from mlirml.frontend.loops.source.unbound import in_user_words
+        from mlirml.frontend.source.unbound import in_user_words
 
         found = in_user_words(error, state.unbound)
         if found is None:

@@ -13,8 +13,8 @@ from types import CodeType, FrameType
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import SourceLocation, UnsupportedSyntaxError
+from mlirml.frontend import iteration_limits
 from mlirml.frontend.frames import code_location, frame_location, is_internal
-from mlirml.frontend.tracing import iteration_limits
 
 _Loop = tuple[int, int, int]  # its first instruction, its last one, and its line
 MOST_OPERATIONS = 20_000

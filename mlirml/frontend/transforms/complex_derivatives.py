@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.frontend.namespace.products import product_of_pairs
-from mlirml.frontend.tracing.array import is_complex_object
+from mlirml.frontend.arrays.array import is_complex_object
+from mlirml.frontend.transforms.products import product_of_pairs
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace

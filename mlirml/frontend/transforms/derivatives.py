@@ -11,9 +11,10 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import Filling, TreeDef, flatten
 from mlirml.errors import ArgumentError, CaptureError, DTypeError, ShapeError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.state.objects import flatten_parameters
-from mlirml.frontend.tracing.array import Cell, Traced
 from mlirml.frontend.tracing.trace import Trace, at_function, value_of
 from mlirml.frontend.transforms.nested_calls import callee_in_trace
 from mlirml.ir.text.builder import Value

@@ -10,8 +10,9 @@ import numpy as np
 
 from mlirml.core.tree import flatten
 from mlirml.errors import DTypeError
+from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.tracing.trace import current_trace, value_of
+from mlirml.frontend.tracing.trace import value_of
 from mlirml.frontend.transforms import derivatives
 from mlirml.frontend.transforms.nested_calls import callee_in_trace
 from mlirml.ir.text.builder import Value

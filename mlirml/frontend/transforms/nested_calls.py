@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mlirml.frontend.loops.choose import TRACED_ONLY, wants_loops
-from mlirml.frontend.loops.mark import MARK
 from mlirml.frontend.namespace.numpy_namespace import Overlay, retarget
+from mlirml.frontend.source.choose import MARK, TRACED_ONLY, wants_loops
 from mlirml.frontend.tracing.trace import Trace
 
 

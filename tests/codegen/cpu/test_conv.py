@@ -11,8 +11,8 @@ import pytest
 
 import mlirml as ml
 from mlirml.core.tree import flatten
+from mlirml.frontend.capture import capture
 from mlirml.frontend.spec import TensorSpec
-from mlirml.frontend.tracing.trace import trace
 from mlirml.ir.bindings import operations, parse
 from mlirml.nn import functional as F
 from mlirml.passes import Pipeline, parse_pipeline
@@ -34,7 +34,7 @@ def pipeline(bits: int) -> Pipeline:
 def check(function: Any, *arrays: np.ndarray, kernel: str | None, bits: int = 512) -> None:
     """Compile with kernels of this width and compare; `kernel` is a part of all their names, None for loops."""
     leaves, tree = flatten((arrays, {}))
-    captured = trace(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {})
+    captured = capture(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {})
     module = parse(captured.text)
     lowering = pipeline(bits)
     lowering.run(module, stop_after="schedule")
@@ -177,7 +177,7 @@ def test_equal_convolutions_share_a_kernel() -> None:
     def function(x: Any, w: Any) -> Any:
         return F.conv2d(x, w) - F.conv2d(x + 1, w - 1)
 
-    module = parse(trace(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {}).text)
+    module = parse(capture(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {}).text)
     pipeline(512).run(module, stop_after="schedule")
     names = [str(op.attributes["sym_name"]) for op in operations(module) if op.name == "func.func"]
     assert sum("conv_filters" in name and "parallel" not in name for name in names) == 1
@@ -187,7 +187,7 @@ def test_equal_convolutions_share_a_kernel() -> None:
 def fused(function: Any, *arrays: np.ndarray) -> int:
     """How many structured operations and copies are left beside the kernels."""
     leaves, tree = flatten((arrays, {}))
-    module = parse(trace(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {}).text)
+    module = parse(capture(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {}).text)
     Pipeline(pipeline(512).stages[:-1]).run(module, stop_after="offload")
     parse_pipeline("builtin.module(mlirml-bufferize,mlirml-widen-bools,mlirml-lower-conv{vector-bits=512})").run(module)
     return sum(op.name.startswith("linalg.") and bool(op.regions) for op in operations(module))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.frontend.tracing.trace import current_trace
+from mlirml.frontend.current import current_trace
 from tests.frontend.state.test_recompilation import signatures
 from tests.fuzz.oracle import TARGETS
 

@@ -1,1 +1,14 @@
 """Slices of dynamic length, and functions of them, as loops."""
+
+from mlirml.frontend.loops.dynamic_slices import functions, statistics
+from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, Operations
+
+DynamicSlice._operations = Operations(
+    part_of_part,
+    functions.call_ufunc,
+    functions.call_function,
+    functions.product,
+    {**functions.FUNCTIONS, **statistics.FUNCTIONS},
+    {**functions.METHODS, **statistics.METHODS},
+)

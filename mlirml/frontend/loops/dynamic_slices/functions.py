@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
+from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, index_name
 from mlirml.frontend.loops.dynamic_slices.slices import (
     DynamicSlice,
@@ -24,7 +25,6 @@ from mlirml.frontend.loops.dynamic_slices.slices import (
     store,
     transposed,
 )
-from mlirml.frontend.tracing.array import Traced
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
 from mlirml.ir.text.dtypes import as_dtype
@@ -53,14 +53,12 @@ def call_ufunc(trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any]
 
 def call_function(x: DynamicSlice, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A NumPy function with a dynamic slice among its arguments."""
-    from mlirml.frontend.loops.dynamic_slices.statistics import STATISTICS
-
     trace = x._trace
     if function in _ELEMENTWISE:
         return combined(trace, lambda *xs: trace.call_function(function, xs, kwargs), function, args)
     if function in _OF_TRACE:
         return _OF_TRACE[function](trace, *args, **kwargs)
-    known = _FUNCTIONS.get(function) or STATISTICS.get(function)
+    known = x._operations.functions.get(function)
     if known is None or not isinstance(args[0] if args else None, DynamicSlice):
         raise refused(trace, x, f"`np.{function.__name__}`")
     return known(*args, **kwargs)
@@ -355,7 +353,7 @@ def transpose(x: DynamicSlice, axes: Any = None) -> DynamicSlice:
     return transposed(x, order)
 
 
-_FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.sum: reduction(np.add),
     np.prod: reduction(np.multiply),
     np.max: reduction(np.maximum),
@@ -378,7 +376,7 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 }
 _OF_TRACE: dict[Callable[..., Any], Callable[..., Any]] = {np.dot: dot, np.inner: dot, np.vdot: dot, np.outer: outer}
 METHODS: dict[str, Callable[..., Any]] = {
-    name: _FUNCTIONS[getattr(np, name)]
+    name: FUNCTIONS[getattr(np, name)]
     for name in ("sum", "prod", "max", "min", "all", "any", "mean", "argmax", "argmin", "copy", "cumsum", "transpose")
 } | {"astype": astype, "dot": lambda x, other: dot(x._trace, x, other), "fill": store, "sort": sort_in_place}
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.indexing import position
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, clamped, index_name, slice_bound
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, moved, part, refused, whole
 from mlirml.frontend.loops.dynamic_slices.windows import unknown_step
-from mlirml.frontend.tracing.array import Traced
-from mlirml.frontend.tracing.indexing import position
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
 

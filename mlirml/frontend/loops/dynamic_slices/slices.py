@@ -11,24 +11,38 @@ it reads, it is materialised in an array of its greatest length.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.operators import install_operators
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, Read, clamped, index_name, index_of
 from mlirml.frontend.loops.ranges import TracedRange
-from mlirml.frontend.tracing.array import Cell, Traced
-from mlirml.frontend.tracing.operators import install_operators
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
 from mlirml.ir.text.dtypes import short_name
 
 Element = Callable[[tuple[Number, ...]], Any]
 _HELP = "write a loop over the elements, or slices of one length, as in `x[i : i + 3]`"
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The functions of slices that other files of the package define: indices, ufuncs, functions, products, methods."""
+
+    part: Callable[[DynamicSlice, Any], DynamicSlice]
+    call_ufunc: Callable[[Trace, np.ufunc, str, Sequence[Any], dict[str, Any]], Any]
+    call_function: Callable[[DynamicSlice, Callable[..., Any], Sequence[Any], dict[str, Any]], Any]
+    product: Callable[[Trace, Any, Any], Any]
+    functions: Mapping[Callable[..., Any], Callable[..., Any]]
+    methods: Mapping[str, Callable[..., Any]]
 
 
 class DynamicSlice:
@@ -41,6 +55,8 @@ class DynamicSlice:
     __array_priority__ = 2000
     __mlirml_varying__ = "a slice of changing length"
     __hash__ = None  # type: ignore[assignment]
+    _operations: ClassVar[Operations]
+    """Set when the package is loaded, in its `__init__.py`."""
 
     def __init__(
         self,
@@ -115,10 +131,8 @@ class DynamicSlice:
     __int__ = __index__ = __float__
 
     def __getattr__(self, name: str) -> Any:
-        from mlirml.frontend.loops.dynamic_slices.statistics import METHODS
-
-        if name in METHODS:
-            return lambda *args, **kwargs: _called(METHODS[name], self, *args, **kwargs)
+        if name in self._operations.methods:
+            return lambda *args, **kwargs: _called(self._operations.methods[name], self, *args, **kwargs)
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         raise self._refused(f"`.{name}`")
@@ -144,20 +158,16 @@ class DynamicSlice:
         return self._element(tuple(indices))
 
     def __getitem__(self, index: Any) -> Any:
-        from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
-
         with at_user_line():
-            found = part_of_part(self, index)
+            found = self._operations.part(self, index)
             if found.ndim:
                 return found
             check_unchanged(found)
             return found._at(())
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
-
         with at_user_line():
-            store(part_of_part(self, index), value)
+            store(self._operations.part(self, index), value)
 
     def store(self, value: Any) -> None:
         """`self[...] = value`."""
@@ -168,16 +178,12 @@ class DynamicSlice:
         return store_in_place(self, ufunc, operand)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        from mlirml.frontend.loops.dynamic_slices.functions import call_ufunc
-
         with at_user_line():
-            return call_ufunc(self._trace, ufunc, method, inputs, kwargs)
+            return self._operations.call_ufunc(self._trace, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-        from mlirml.frontend.loops.dynamic_slices.functions import call_function
-
         with at_user_line():
-            return call_function(self, function, args, kwargs)
+            return self._operations.call_function(self, function, args, kwargs)
 
 
 def _called(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -439,9 +445,7 @@ def store_in_place(target: DynamicSlice, ufunc: np.ufunc, operand: Any) -> Any:
 def operated(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> DynamicSlice:
     """A Python operator."""
     if ufunc is np.matmul:
-        from mlirml.frontend.loops.dynamic_slices.functions import product
-
-        return product(trace, *operands)  # type: ignore[no-any-return]
+        return DynamicSlice._operations.product(trace, *operands)  # type: ignore[no-any-return]
     return combined(trace, lambda *xs: trace.call_operator(ufunc, xs), ufunc, operands)
 
 

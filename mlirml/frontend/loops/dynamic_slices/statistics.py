@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.frontend.loops.dynamic_slices.functions import METHODS as FEWER
+from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.loops.dynamic_slices.functions import axes_of, mean, number_of, reduction, sorted_whole
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, combined, operated, refused
-from mlirml.frontend.tracing.array import Traced
 
 
 def var(
@@ -84,11 +83,11 @@ def median(
     return hooks.select(unknown, lambda: none, lambda: middle)
 
 
-STATISTICS: dict[Callable[..., Any], Callable[..., Any]] = {
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.var: var,
     np.std: std,
     np.ptp: ptp,
     np.count_nonzero: count_nonzero,
     np.median: median,
 }
-METHODS: dict[str, Callable[..., Any]] = {**FEWER, "var": var, "std": std}
+METHODS: dict[str, Callable[..., Any]] = {"var": var, "std": std}

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
-from mlirml.frontend.loops.affine import Linear
-from mlirml.frontend.tracing.array import Traced
-from mlirml.frontend.tracing.indexing import Index, UnknownLengthError, position, slice_bounds
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.indexing import Index, UnknownLengthError, position, slice_bounds
+from mlirml.frontend.tracing.affine import Linear
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Check

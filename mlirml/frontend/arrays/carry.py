@@ -1,0 +1,148 @@
+"""Types of loop-carried values and branch results: the type of each leaf, which types join, and errors about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.tree import TreeDef
+from mlirml.errors import CaptureError, DTypeError, ShapeError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.spec import has_own_arithmetic
+from mlirml.ir.text.dtypes import describe, is_supported
+
+_WEAK = {
+    bool: np.dtype(np.bool_),
+    int: np.dtype(np.int64),
+    float: np.dtype(np.float64),
+    complex: np.dtype(np.complex128),
+}
+
+
+@dataclass(frozen=True)
+class LeafType:
+    """Shape and dtype of a leaf; `weak` for a Python scalar, which yields to the dtype of an array in promotion."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    weak: bool = False
+
+    def __str__(self) -> str:
+        if self.weak:
+            return f"a Python {self.dtype.name.rstrip('0123456789')}"
+        return describe(self.shape, self.dtype)
+
+    def gives_way_to(self, other: LeafType) -> bool:
+        """True if this is a Python scalar that takes the dtype of `other`."""
+        return self.weak and _rank(other.dtype) >= _rank(self.dtype)
+
+
+def _rank(dtype: np.dtype) -> int:
+    """Bools, integers, floats and complex numbers in this order; NumPy has no category for bfloat16."""
+    return {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}.get(dtype.kind, 2)
+
+
+def leaf_type_of(leaf: Any, path: str) -> LeafType:
+    """The type of a leaf; an error names it by its path."""
+    if isinstance(leaf, Traced):
+        return LeafType(leaf.shape, leaf.dtype, leaf._is_weak())
+    if type(leaf) in _WEAK:
+        return LeafType((), _WEAK[type(leaf)], True)
+    dtype = getattr(leaf, "dtype", None)
+    if not isinstance(leaf, (np.ndarray, np.generic)) or has_own_arithmetic(leaf) or not is_supported(leaf.dtype):
+        what = f"has dtype {dtype}" if isinstance(dtype, np.dtype) else f"is a {type(leaf).__name__}"
+        raise DTypeError(f"{path} {what}: only arrays, numbers and containers of them can be passed on")
+    return LeafType(leaf.shape, leaf.dtype)
+
+
+def joined(one: LeafType, other: LeafType) -> LeafType | None:
+    """The type of a value that has one of two types; None if they do not join."""
+    if one.shape != other.shape:
+        return None
+    if one.weak and other.weak:
+        return max(one, other, key=lambda leaf_type: _rank(leaf_type.dtype))
+    if one.dtype == other.dtype:
+        return replace(one, weak=False)
+    if one.gives_way_to(other):
+        return other
+    return one if other.gives_way_to(one) else None
+
+
+def carried(before: LeafType, after: LeafType) -> LeafType | None:
+    """The type of a carry that enters a body as `before` and leaves it as `after`; None if they do not join.
+
+    Only Python scalars change: a sum that starts from 0 and meets f32 is f32 from the start.
+    """
+    leaf_type = joined(before, after)
+    return leaf_type if before.weak or leaf_type is None or leaf_type.dtype == before.dtype else None
+
+
+Pair = tuple[str, LeafType, LeafType]
+
+
+def check_carry(name: str, pairs: Sequence[Pair]) -> list[LeafType]:
+    """The types of a carry after an iteration; `pairs` are path, type before and type after."""
+    leaf_types = [carried(before, after) for _, before, after in pairs]
+    wrong = [pair for pair, leaf_type in zip(pairs, leaf_types) if leaf_type is None]
+    if wrong:
+        raise _mismatch(f"{name}: the carry changes its type", wrong, "in", "out")
+    return [leaf_type for leaf_type in leaf_types if leaf_type is not None]
+
+
+def check_branches(
+    name: str, labels: Sequence[str], paths: Sequence[str], leaf_types: Sequence[list[LeafType]]
+) -> list[LeafType]:
+    """The types of branch results; `labels` name the branches in messages."""
+    found = list(leaf_types[0])
+    for number, others in enumerate(leaf_types[1:], 1):
+        both = [joined(one, other) for one, other in zip(found, others)]
+        wrong = [(p, one, other) for p, one, other, leaf_type in zip(paths, found, others, both) if leaf_type is None]
+        if wrong:
+            raise _mismatch(f"{name}: the branches differ in type", wrong, f"in {labels[0]}", labels[number])
+        found = [leaf_type for leaf_type in both if leaf_type is not None]
+    return found
+
+
+def _mismatch(what: str, pairs: Sequence[Pair], first: str, second: str) -> CaptureError:
+    shown = [f"{path}: {one} {first}, {other} {'in ' if first != 'in' else ''}{second}" for path, one, other in pairs]
+    _, one, other = pairs[0]
+    if one.shape != other.shape:
+        help_ = "shapes are fixed when the function is compiled: reshape or broadcast what is returned"
+        return ShapeError(f"{what}, {shown[0]}", notes=tuple(shown[1:]), help=help_)
+    cast = f"`.astype(np.{one.dtype.name})`"
+    help_ = f"convert what is returned, {cast}" if not one.weak else f"convert one of them, {cast}"
+    if first == "in":
+        help_ += f", or start with {_started(other)}"
+    return DTypeError(f"{what}, {shown[0]}", notes=tuple(shown[1:]), help=help_)
+
+
+def _started(leaf_type: LeafType) -> str:
+    return f"{leaf_type}" if not leaf_type.shape or leaf_type.weak else f"an array of dtype {leaf_type.dtype.name}"
+
+
+def check_structure(name: str, what: str, tree: TreeDef, wanted: TreeDef, path: str) -> None:
+    """Refuse a pytree of another structure than wanted."""
+    if tree == wanted:
+        return
+    raise CaptureError(
+        f"{name}: {what}",
+        notes=(f"expected {_leaves(wanted, path)}", f"returned {_leaves(tree, path)}"),
+        help="return the same containers, with the same keys, in the same order",
+    )
+
+
+def _leaves(tree: TreeDef, path: str) -> str:
+    paths = tree.paths(path)
+    return ", ".join(paths[:8]) + (", ..." if len(paths) > 8 else "") if paths else f"an empty {path}"
+
+
+def several(name: str, what: str, leaf_type: LeafType) -> ShapeError:
+    """The error for a condition with more than one element."""
+    return ShapeError(
+        f"{name}: {what} must be one number, got {leaf_type}",
+        help="join the elements with `np.all` or `np.any`; to select element by element use `np.where`",
+    )

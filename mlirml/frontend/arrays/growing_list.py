@@ -1,0 +1,300 @@
+"""Lists that loops of the program append to: during and after such a loop, their items are rows of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, MutableSequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.errors import UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric
+from mlirml.frontend.arrays.number_lists import (
+    become_rows,
+    is_dynamic_integer,
+    is_number,
+    numbers_in,
+    pays,
+    store_item,
+    view_of,
+)
+from mlirml.frontend.arrays.tracer import Cell
+from mlirml.frontend.frames import at_user_line
+from mlirml.ir.text.builder import Region
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
+
+_, _LEAF = flatten(0)
+
+
+class Columns:
+    """The container type in a `TreeDef` for a list that is rows: a container of its columns."""
+
+    def __init__(self, rows: Rows, trace: Trace) -> None:
+        self.rows, self.trace = rows, trace
+        growth = rows.growth
+        self._key = rows.length, rows.depth, growth.treedef, tuple(growth.leaf_types), tuple(growth.scalars)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Columns) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def _make(self, columns: Iterable[Traced]) -> GrowingList:
+        return GrowingList(self.trace, [replace(self.rows, columns=tuple(columns))])
+
+
+class GrowingList(PartedList, MutableSequence[Any]):
+    """A list of a traced function, which loops of the program may append to."""
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The class that `isinstance` sees: `list`. C code, which would access the memory of a list, sees the real
+        one.
+        """
+        return list
+
+    def tree(self) -> tuple[list[Any], TreeDef]:
+        """The list as `mlirml.core.tree.flatten` returns it, with rows as columns."""
+        rows = self.rows
+        if rows is None:
+            return flatten(self.items())
+        if rows.writer is not None:
+            return [self], _LEAF
+        numbers = tuple(range(len(rows.columns)))
+        return [*rows.columns], TreeDef(Columns(rows, self.trace), numbers, tuple(_LEAF for _ in numbers))
+
+    @property
+    def counted(self) -> int:
+        """The number of items, without those that other iterations of the appending loop add."""
+        rows = self.rows
+        return rows.appended if rows is not None and rows.writer is not None else self.length
+
+    def items(self) -> list[Any]:
+        """All items, each as a Python object."""
+        self._check_closed("all of its items")
+        found: list[Any] = []
+        for part in self.parts:
+            found += self._items_of(part) if isinstance(part, Rows) else [part]
+        return found
+
+    def _items_of(self, rows: Rows) -> Iterator[Any]:
+        return (self._item_of(rows, number) for number in range(rows.length))
+
+    def _item_of(self, rows: Rows, number: Any) -> Any:
+        """An item of rows: a copy, or a view of a list."""
+        if not rows.depth:
+            return rows.item(number)
+        return view_of(self, number)
+
+    def array(self) -> Any:
+        """The array that `np.array` makes of the list."""
+        self._check_closed("an array of it")
+        if not self.has_rows:
+            return self.trace.array(self.parts)
+        rows = self.rows
+        if rows is None:
+            return np.concatenate([p.array() for p in self._runs()])
+        columns = [Traced(self.trace, Cell(replace(c._read(), weak=False), owned=True)) for c in rows.columns]
+        if rows.growth.treedef == _LEAF:
+            return columns[0]
+        return np.stack(columns, axis=1) if _is_flat(rows.growth.treedef) else self.trace.array(self.items())
+
+    def _runs(self) -> Iterator[GrowingList]:
+        """The list split into runs that are rows entirely, or not at all."""
+        items: list[Any] = []
+        for part in self.parts:
+            if isinstance(part, Rows):
+                if items:
+                    yield GrowingList(self.trace, items)
+                yield GrowingList(self.trace, [part])
+                items = []
+            else:
+                items.append(part)
+        if items:
+            yield GrowingList(self.trace, items)
+
+    def _check_closed(self, what: str) -> None:
+        rows = self.rows
+        if rows is not None and rows.writer is not None:
+            raise rows.writer.refused(f"a loop appends to a list and takes {what}")
+
+    # Methods of `list`.
+
+    def append(self, value: Any) -> None:
+        self._check_alone()
+        rows = self.rows
+        if rows is None or rows.writer is None:
+            self.parts.append(value)
+        else:
+            self.parts[0] = rows.writer.appended(rows, value)
+
+    def extend(self, values: Iterable[Any]) -> None:
+        for value in [*values]:
+            self.append(value)
+
+    def __iadd__(self, values: Iterable[Any]) -> GrowingList:  # type: ignore[misc]
+        self.extend(values)
+        return self
+
+    def __len__(self) -> int:
+        self._check_closed("its length")
+        return int(self.length)
+
+    def __bool__(self) -> bool:
+        rows = self.rows
+        if rows is None or rows.writer is None or rows.appended:
+            return rows is not None or bool(self.length)
+        rows.writer.check_index(rows, 0)
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        self._check_closed("all of its items")
+        for part in [*self.parts]:
+            if isinstance(part, Rows):
+                yield from self._items_of(part)
+            else:
+                yield part
+
+    def __getitem__(self, index: Any) -> Any:
+        rows = self.rows
+        if rows is not None and rows.writer is not None:
+            return rows.item(rows.writer.check_index(rows, index))
+        if not self.has_rows:
+            return self._item(index)
+        if isinstance(index, slice):
+            return GrowingList(self.trace, [rows.sliced(index)] if rows is not None else self.items()[index])
+        if isinstance(index, Traced):
+            if rows is None:
+                raise UnsupportedSyntaxError(
+                    "an index that is known only at run time, into a list of which loops have made parts",
+                    help="take an array of it, `np.stack(items)[i]`",
+                )
+            return self._item_of(rows, index)
+        number = range(len(self))[index]  # with Python's own error
+        for part in self.parts:
+            length = part.length if isinstance(part, Rows) else 1
+            if number < length:
+                return self._item_of(part, number) if isinstance(part, Rows) else part
+            number -= length
+        raise AssertionError("within the list")
+
+    def _item(self, index: Any) -> Any:
+        """A Python object of the list. In the first attempt to trace an appending loop, any item will do."""
+        around = []
+        region: Region | None = self.trace.builder.region
+        while region is not None:
+            if getattr(region.construct, "appends", False):
+                around.append(region.construct)
+            region = region.parent
+        known = not isinstance(index, Traced)
+        if known and (not isinstance(index, int) or -len(self.parts) <= index < len(self.parts)):
+            return self.parts[index]
+        if self.grows and any(loop.note_read(self, index) for loop in reversed(around)):
+            return self.parts[-1]
+        if self.becomes_rows(index):
+            return self[index]
+        return self.parts[index]  # with the error of Python or of the array
+
+    def becomes_rows(self, index: Any) -> bool:
+        """Convert the list to an array for a dynamic index, if it holds numbers and that pays; True if it was
+        converted.
+        """
+        if (
+            self.has_rows
+            or not is_dynamic_integer(index)
+            or numbers_in(self.parts) is None
+            or not pays(self.trace, index)
+        ):
+            return False
+        become_rows(self)
+        return True
+
+    def _changed(self) -> list[Any]:
+        """The items as Python objects, before some of them are replaced."""
+        self._check_alone()
+        if self.has_rows:
+            self.parts = self.items()
+        return self.parts
+
+    def _check_alone(self) -> None:
+        """Refuse to change a row of a list of lists in any way other than storing numbers into it."""
+        if self._either:
+            raise UnsupportedSyntaxError(
+                "a list changes that is one list or another", help="give it a copy, `list(a)`, and change that"
+            )
+        if self.owner is not None:
+            raise UnsupportedSyntaxError(
+                "a list that is an item of another list of lists of numbers changes its length, or its items otherwise "
+                "than one by one",
+                help="use a copy of it, `list(row)`",
+            )
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        with at_user_line():
+            if not self.becomes_rows(index) and isinstance(index, Traced) and index._known() is not None:
+                index = index.__index__()
+            rows = self.rows
+            if self._either:
+                self._check_alone()
+            if rows is None or not is_numeric(rows) or isinstance(index, slice):
+                self._changed()[index] = value
+                return
+            here = self.owner is None and self.trace.builder.region is self.region
+            if here and not isinstance(index, Traced) and (rows.depth or not is_number(value)):
+                self._changed()[index] = value  # converted back to Python objects, of which this one may be any
+                return
+            store_item(self, rows, index, value)
+
+    def __delitem__(self, index: Any) -> None:
+        del self._changed()[index]
+
+    def insert(self, index: int, value: Any) -> None:
+        self._changed().insert(index, value)
+
+    def sort(self, *, key: Any = None, reverse: bool = False) -> None:
+        """`list.sort`."""
+        rows = self.rows
+        if key is None and rows is not None and is_numeric(rows) and not rows.depth:
+            (column,) = rows.columns
+            numbers: Any = np.sort(column)
+            column[...] = numbers[::-1] if reverse else numbers
+            return
+        self._changed().sort(key=key, reverse=reverse)
+
+    def copy(self) -> GrowingList:
+        """`list.copy`."""
+        self._check_closed("a copy of it")
+        parts = [part.copied() if isinstance(part, Rows) else part for part in self.parts]
+        return GrowingList(self.trace, parts, grows=self.grows)
+
+    __copy__ = copy
+
+    def __add__(self, other: Any) -> Any:
+        return [*self, *other]
+
+    def __radd__(self, other: Any) -> Any:
+        return [*other, *self]
+
+    def __mul__(self, count: int) -> Any:
+        return [*self] * count
+
+    __rmul__ = __mul__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, list) and [*self] == [*other]
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return repr(self.items())
+
+
+def _is_flat(treedef: TreeDef) -> bool:
+    """True if items are tuples or lists of arrays or numbers."""
+    return treedef.kind in (tuple, list) and all(child == _LEAF for child in treedef.children)

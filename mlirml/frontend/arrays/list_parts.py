@@ -1,0 +1,189 @@
+"""The contents of a list of a traced function: items, or rows of arrays where loops append to it or index it."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.errors import UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.carry import LeafType
+from mlirml.frontend.arrays.tracer import Cell
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
+
+_, _LEAF = flatten(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The numbers of items that the iterations of a loop append: `most`, or the array `each`."""
+
+    most: int
+    iterations: int
+    each: np.ndarray | None = None
+
+    @property
+    def total(self) -> int:
+        """The total number of items."""
+        return self.most * self.iterations if self.each is None else int(self.each.sum())
+
+    @property
+    def before(self) -> np.ndarray:
+        """For each iteration, the number of items appended by all earlier ones."""
+        assert self.each is not None
+        before: np.ndarray = np.cumsum(self.each) - self.each
+        return before
+
+
+@dataclass
+class Growth:
+    """Facts about a list learned in earlier attempts to trace a loop: items per iteration, and the structure of an
+    item.
+    """
+
+    counts: Counts
+    treedef: TreeDef
+    leaf_types: list[LeafType]
+    scalars: list[bool]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Items of one structure: leaf n of each item is a row of `columns[n]`, an array as long as the list may become.
+
+    `length` is dynamic while a loop, `writer`, appends: then `appended` of the items are from this iteration. Items
+    that are lists of numbers, nested `depth` deep, are rows of one array.
+    """
+
+    columns: tuple[Traced, ...]
+    growth: Growth
+    length: Any
+    writer: Any = None
+    appended: int = 0
+    depth: int = 0
+
+    def row(self, number: Any) -> Rows:
+        """An item that is a list."""
+        (column,) = self.columns
+        return replace(self, columns=(column[number],), length=column.shape[1], depth=self.depth - 1)
+
+    def item(self, number: Any) -> Any:
+        """A copy of an item at an index that is in bounds."""
+        growth, leaves = self.growth, []
+        for column, leaf_type, scalar in zip(self.columns, growth.leaf_types, growth.scalars):
+            element = column[number]
+            if scalar and leaf_type.weak and isinstance(number, int) and (known := element._known()) is not None:
+                leaves.append(known[()].item())
+                continue
+            value = replace(element._read(), weak=leaf_type.weak)
+            leaf = Traced(column._trace, Cell(value, owned=True), scalar=scalar)
+            leaf._cell.frozen = "a store into an item of a list, which is a row of an array after a loop"
+            leaves.append(leaf)
+        return growth.treedef.unflatten(leaves)
+
+    def sliced(self, part: slice) -> Rows:
+        """A slice of the items with a static length."""
+        return replace(self, columns=tuple(c[part].copy() for c in self.columns), length=len(range(self.length)[part]))
+
+    def copied(self) -> Rows:
+        """The same items in copied arrays."""
+        return replace(self, columns=tuple(c.copy() for c in self.columns))
+
+
+class PartedList:
+    """The contents of a list, and what is known of it.
+
+    `parts` are items and, during or after a loop, `Rows` of them. A list of numbers is rows from its creation on if
+    loops index it (`wants_rows`), for numbers of the type `leaf_type`. A list that is a row of another list, `owner`,
+    is item `number` of it.
+    """
+
+    def __init__(self, trace: Trace, items: Iterable[Any], *, grows: bool = True) -> None:
+        self._parts: list[Any] = list(items)
+        self._either: list[tuple[Any, list[Any]]] = []
+        self.trace = trace
+        self.grows = grows
+        self.region = self.seen_in = trace.builder.region
+        self.wants_rows = False
+        self.leaf_type: LeafType | None = None
+        self.owner: PartedList | None = None
+        self.number: Any = None
+        self._views: list[weakref.ref[PartedList]] = []
+
+    @property
+    def parts(self) -> list[Any]:
+        """Items, and `Rows` of them."""
+        for source, items in self._either:
+            now = source.parts if isinstance(source, PartedList) else source
+            if len(now) != len(items) or any(one is not other for one, other in zip(now, items)):
+                raise UnsupportedSyntaxError(
+                    "this is one list or another, and one of them has changed since",
+                    help="give it a copy, `list(a)`, before that",
+                )
+        return self._parts
+
+    @parts.setter
+    def parts(self, parts: list[Any]) -> None:
+        self._parts = parts
+
+    def only_read(self, sources: Iterable[Any]) -> None:
+        """Mark this as one of several possible lists, none of which may change any more while this one is used."""
+        self._either = [(one, [*(one.parts if isinstance(one, PartedList) else one)]) for one in sources]
+
+    @property
+    def whole(self) -> PartedList:
+        """The outermost list that this one is a row of."""
+        return self if self.owner is None else self.owner.whole
+
+    def note_view(self, row: PartedList) -> None:
+        """Record a list that is a row of this one."""
+        self._views = [view for view in self._views if view() is not None]
+        self._views.append(weakref.ref(row))
+
+    def views(self) -> list[PartedList]:
+        """The rows of this list that are in use, without those of abandoned attempts."""
+        return [found for view in self._views if (found := view()) is not None and found.seen_in.open]
+
+    @property
+    def rows(self) -> Rows | None:
+        """The items as rows, if they are all in one; else None."""
+        return self.parts[0] if len(self.parts) == 1 and isinstance(self.parts[0], Rows) else None
+
+    @property
+    def has_rows(self) -> bool:
+        """True if a loop has appended, so that the items are no Python objects."""
+        return any(isinstance(part, Rows) for part in self.parts)
+
+    @property
+    def length(self) -> Any:
+        """The number of items, a dynamic value while a loop appends."""
+        rows = self.rows
+        if rows is not None:
+            return rows.length
+        return sum(part.length if isinstance(part, Rows) else 1 for part in self.parts)
+
+    def array(self) -> Any:
+        """The array that `np.array` makes of the list."""
+        raise NotImplementedError
+
+    def items(self) -> list[Any]:
+        """All items, each as a Python object."""
+        raise NotImplementedError
+
+
+def is_numeric(rows: Rows) -> bool:
+    """True if the items of rows are numbers, or lists of them, and no loop appends to them."""
+    return rows.writer is None and rows.growth.treedef == _LEAF and rows.growth.scalars == [True]
+
+
+def is_numeric_list(x: Any) -> bool:
+    """True if something is a list of numbers, or of lists of them, that is an array."""
+    return isinstance(x, PartedList) and x.rows is not None and is_numeric(x.rows)

@@ -1,0 +1,205 @@
+"""Capture of a function: it is traced, and what it reads, changes and returns becomes a program.
+
+This is the one file that knows all parts of the front end: it gives the trace its handlers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.errors import CaptureError
+from mlirml.frontend.aliasing import NONE, Aliasing
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.tracer import Cell
+from mlirml.frontend.captured import STATE, Captured
+from mlirml.frontend.current import CURRENT
+from mlirml.frontend.functions.other_functions import FUNCTIONS
+from mlirml.frontend.namespace.numpy_namespace import Namespace, retarget
+from mlirml.frontend.spec import TensorSpec
+from mlirml.frontend.state.effects import Effects
+from mlirml.frontend.state.objects import flatten_result
+from mlirml.frontend.state.recursion import recursion_errors
+from mlirml.frontend.tracing.trace import Trace, at_function, definition, is_weak, value_of
+from mlirml.ir.text.builder import Value
+
+if TYPE_CHECKING:
+    from mlirml.frontend.arrays.indexing import Index
+    from mlirml.frontend.tracing.handlers import Handlers
+    from mlirml.ops import OpDef
+
+
+class _Parts:
+    """The parts of the front end as handlers of a trace. Those that few functions need are imported when one does."""
+
+    functions = FUNCTIONS
+    namespace = staticmethod(Namespace)
+    retarget = staticmethod(retarget)
+
+    @staticmethod
+    def by_formula(trace: Trace, record: OpDef, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        from mlirml.frontend.transforms.complex_derivatives import with_formula
+
+        return with_formula(trace, record, tuple(args), kwargs)
+
+    @staticmethod
+    def of_numbers(trace: Trace, function: Callable[..., Any]) -> Any:
+        from mlirml.frontend.loops.functions import replaced
+
+        return replaced(trace, function)
+
+    @staticmethod
+    def loop_hooks(trace: Trace) -> Any:
+        from mlirml.frontend.loops.hooks import Hooks
+
+        return Hooks(trace)
+
+    @staticmethod
+    def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | None:
+        from mlirml.frontend.loops.dynamic_slices.windows import window_index
+
+        return window_index(trace, shape, index)
+
+    @staticmethod
+    def dynamic_slice(array: Traced, index: Any) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
+        from mlirml.frontend.loops.dynamic_slices.slices import whole
+
+        return part_of_part(whole(array), index)
+
+    @staticmethod
+    def gathered(array: Traced, index: Any) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.indices import gathered
+
+        return gathered(array, index)
+
+
+HANDLERS: Handlers = _Parts()
+
+
+def capture(
+    function: Callable[..., Any],
+    in_tree: TreeDef,
+    specs: Sequence[TensorSpec],
+    name: str,
+    statics: dict[int | str, Any],
+    overlaps: Aliasing | None = None,
+    loops: bool = False,
+    variables: Sequence[Any] = (),
+    python: Any = (),
+    paths: Sequence[str] = (),
+) -> Captured:
+    """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones.
+
+    `paths` are the names of the argument leaves. With `loops`, Python's loops and branches are captured as those of the
+    program. `variables` are passed in the argument named `STATE`.
+    """
+    state = Trace(name, HANDLERS)
+    aliasing = overlaps or NONE
+    input_specs = aliasing.input_specs(specs)
+    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
+    for cell, strides in zip(cells, aliasing.layouts or ()):
+        cell.c_order, cell.strides = True, strides
+    inputs = [
+        Traced(state, cells[number], views, scalar=s.weak or s.scalar)
+        for (number, views), s in zip(aliasing.views_of_base(len(specs)), specs)
+    ]
+    state.inputs = inputs
+    dynamic, kwargs = in_tree.unflatten(inputs)
+    args = list(dynamic)
+    for position in sorted(key for key in statics if isinstance(key, int)):
+        args.insert(position, statics[position])
+    named = {key: value for key, value in statics.items() if isinstance(key, str)}
+    for root in (function, *statics.values(), *(x for x in in_tree.with_leaves(inputs) if not isinstance(x, Traced))):
+        state.reached.add(root)
+    items = kwargs.get(STATE, ())
+    held = {id(x) for x in flatten(items)[0]}
+    state.sizes = {
+        x._cell.value.name: frozenset([path])
+        for x, spec, path in zip(inputs, specs, paths)
+        if spec.weak and spec.dtype.kind in "bi" and isinstance(x._cell.value, Value) and id(x) not in held
+    }
+    effects = Effects(state, variables, items, python)
+    effects.again = partial(capture, function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths)
+    token = CURRENT.set(state)
+    try:
+        with effects, recursion_errors(), _uncovered():
+            named |= {key: value for key, value in kwargs.items() if key != STATE}
+            result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
+        with at_function(function):
+            leaves, out_tree = flatten_result(result, state.reached.has_seen)
+            new = _new_items(in_tree, inputs, (dynamic, kwargs))
+            outputs = [value_of(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
+            outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]
+            written = [i for i, cell in enumerate(cells) if cell.written]
+            outputs += [Traced(state, cells[i])._read() for i in written]
+            in_memory = [state.builder.at_boundary(v) for v in outputs]
+            if state.drops_unused:
+                state.builder.without_unused(in_memory)
+    except CaptureError as error:
+        error.roots = frozenset()
+        raise
+    finally:
+        CURRENT.reset(token)
+        state.done = True
+    count = len(outputs) - len(written)
+    results = [TensorSpec(v.shape, v.dtype) for v in outputs[: len(leaves)]]
+    items = [TensorSpec(v.shape, v.dtype, *_python_kind(x)) for v, x in zip(outputs[len(leaves) :], new.values())]
+    builder, entry = state.builder, definition(function)
+    writebacks = tuple((count + j, i) for j, i in enumerate(written))
+    return Captured(
+        name,
+        builder.text(in_memory, entry=entry, writebacks=writebacks, donated=state.donated),
+        builder.text(in_memory, locations=False, writebacks=writebacks, donated=state.donated),
+        input_specs,
+        (*results, *items, *(TensorSpec(v.shape, v.dtype) for v in outputs[count:])),
+        out_tree,
+        tuple(builder.constants),
+        writebacks,
+        tuple(builder.int_ranges),
+        effects.found_guards(),
+        tuple(new),
+        entry,
+        tuple(builder.narrowed_at),
+        tuple(cells[i].stored_at for i in written),
+        tuple(builder.checks),
+        effects.redone,
+        tuple(effects.unset),
+        host_functions=tuple(builder.host_functions),
+        unrolled=tuple((state.unrolled if loops else state.location_tracker.unrolled()).items()),
+    )
+
+
+def _new_items(in_tree: TreeDef, inputs: Sequence[Traced], arguments: Any) -> dict[int, Any]:
+    """The values that the function put into the lists, dicts and dataclasses among its arguments, by leaf index."""
+    after, tree = flatten(arguments)
+    before = in_tree.with_leaves(inputs)
+    if tree != in_tree.without_constants():
+        raise CaptureError(
+            "a list, dict or dataclass among the arguments has other items after the call than before",
+            help="return what is new; compiled code can assign to the items of a container, not add or remove any",
+        )
+    return {i: new for i, (old, new) in enumerate(zip(before, after)) if new is not old}
+
+
+def _python_kind(leaf: Any) -> tuple[bool, bool]:
+    """Two flags of a leaf: it is a Python number; it is a NumPy scalar."""
+    weak = is_weak(leaf)
+    return weak, not weak and (isinstance(leaf, np.generic) or (isinstance(leaf, Traced) and leaf._scalar))
+
+
+@contextmanager
+def _uncovered() -> Iterator[None]:
+    """Context manager: re-raise our error for a store into a real array, which NumPy wraps in a ValueError."""
+    try:
+        yield
+    except ValueError as error:
+        cause = error.__cause__
+        if isinstance(cause, CaptureError) and str(error).startswith("setting an array element with a sequence"):
+            raise cause.with_traceback(error.__traceback__) from None
+        raise

@@ -1,0 +1,1 @@
+"""NumPy's functions that are no operations: stores, creation, comparisons, linear algebra, calls of functions."""

@@ -1,0 +1,408 @@
+"""Rewrite a function so that its loops and branches call hooks, which execute them in Python or capture them.
+
+    for i in range(n):              def body(item):
+        s += a[i]                       nonlocal i, s
+                                        i = item
+                                        s += a[i]
+                                    __mlirml__.for_(range(n), body, ("i", "s"), ("s",), ("s",), (), "i", "", False, ())
+
+The rewritten function has the file, lines and columns of the source, and the user's name in every part of it. Its state
+are the cells of its closures, which the hooks read and set.
+"""
+
+from __future__ import annotations
+
+import ast
+import types
+import weakref
+from collections.abc import Sequence
+from typing import TypeVar
+
+from mlirml.frontend.source.functions import Definition, Source, source_of
+from mlirml.frontend.source.jumps import without_jumps
+from mlirml.frontend.source.liveness import (
+    Names,
+    annotate,
+    appended,
+    assigned,
+    given,
+    indexed,
+    renewed,
+    stored,
+    with_aliases,
+)
+from mlirml.frontend.source.simplify import simplified
+from mlirml.frontend.source.unsupported import check_syntax, has_loops, may_be_loop, refused
+
+HOOKS = "__mlirml__"
+"""The global by which rewritten functions access the hooks."""
+
+_MARK = ".made"  # a parameter that marks the lambdas made here
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+_REWRITTEN: weakref.WeakKeyDictionary[types.CodeType, types.CodeType] = weakref.WeakKeyDictionary()
+
+
+def loop_code(function: types.FunctionType) -> types.CodeType:
+    """The code of a function with hooks; its own code if it has no source, or no loops and branches."""
+    code = function.__code__
+    known = _REWRITTEN.get(code)
+    if known is None:
+        source = source_of(function)
+        if source is None or (refused(source.node) and not has_loops(source.node)):
+            known = code  # traced without hooks
+        else:
+            check_syntax(source, code.co_name)
+            known = rewritten(source, code)
+        _REWRITTEN[code] = known
+    return known
+
+
+def rewritten(source: Source, code: types.CodeType) -> types.CodeType:
+    """The code of a definition with hooks."""
+    node = _Rewriter().definition(source.node)
+    body: list[ast.stmt]
+    if isinstance(node, ast.Lambda):
+        body, name = [ast.copy_location(ast.Return(node), node)], code.co_name
+    else:  # under its own name the function would be local, and hide the global of this name
+        node.name = name = ".function"
+        body = [node]
+    none: list[ast.expr] = []
+    scope = ast.arguments([], [ast.arg(name) for name in code.co_freevars], None, [], [], None, none)
+    outer = ast.FunctionDef(".outer", scope, body, [], None)
+    outer.type_params = []  # type: ignore[attr-defined]  # from Python 3.12 on
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    compiled = compile(module, source.file, "exec", dont_inherit=True, flags=code.co_flags & _FUTURE)
+    made = _inner(_inner(compiled, ".outer"), name)
+    return _named(made, code.co_name, getattr(code, "co_qualname", code.co_name))
+
+
+_FUTURE = 0x1000000  # `from __future__ import annotations`
+
+
+def _inner(code: types.CodeType, name: str) -> types.CodeType:
+    return next(c for c in code.co_consts if isinstance(c, types.CodeType) and c.co_name == name)
+
+
+def _named(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
+    """The code with the user's name as that of the functions made here."""
+    consts = []
+    for const in code.co_consts:
+        if isinstance(const, types.CodeType):
+            if const.co_name.startswith(".") or _MARK in const.co_varnames[: const.co_argcount + 1]:
+                const = _named(const, name, qualified)
+            else:
+                const = _named(const, const.co_name, getattr(const, "co_qualname", const.co_name))
+        consts.append(const)
+    names = {"co_name": name, "co_qualname": qualified} if hasattr(code, "co_qualname") else {"co_name": name}
+    return code.replace(co_consts=tuple(consts), **names)  # type: ignore[arg-type]
+
+
+class _Rewriter(ast.NodeTransformer):
+    def __init__(self) -> None:
+        self.count = 0
+        self.appended: Names = frozenset()  # lists that loops, or functions called in them, may append to
+        self.indexed: Names = frozenset()  # lists that may have a dynamic index
+
+    # Functions.
+
+    def definition(self, node: Definition) -> Definition:
+        """The definition itself, without its defaults, decorators and annotations: those are the original
+        function's.
+        """
+        arguments = node.args
+        plain = [ast.arg(a.arg) for a in [*arguments.posonlyargs, *arguments.args]]
+        first = len(arguments.posonlyargs)
+        kept = ast.arguments(
+            plain[:first],
+            plain[first:],
+            arguments.vararg and ast.arg(arguments.vararg.arg),
+            [ast.arg(a.arg) for a in arguments.kwonlyargs],
+            [None for _ in arguments.kw_defaults],
+            arguments.kwarg and ast.arg(arguments.kwarg.arg),
+            [],
+        )
+        if isinstance(node, ast.Lambda):
+            return _at(ast.Lambda(kept, self.visit(node.body)), node)
+        return self.function(node, kept, [])
+
+    def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
+        loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
+        self.appended = self.appended.union(*map(appended, loops), *map(given, loops))
+        self.indexed = with_aliases(node, self.indexed | indexed(node))
+        statements = without_jumps(simplified(node))
+        annotate(statements)
+        body = self.statements(statements)
+        local = assigned(statements) - _parameters(node.args)
+        if local:  # never executed: it makes the names local to this function
+            unset = [ast.Name(name, ast.Store()) for name in sorted(local)]
+            body.insert(0, _at(ast.If(ast.Constant(False), [ast.Assign(list(unset), ast.Constant(None))], []), node))
+        new = _at(ast.FunctionDef(node.name, args, body, decorators, None), node)
+        new.type_params = []  # type: ignore[attr-defined]
+        return new
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        decorators = [self.visit(d) for d in node.decorator_list]
+        return self.function(node, self.visit(node.args), decorators)
+
+    def statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
+        found: list[ast.stmt] = []
+        for statement in body:
+            new = self.visit(statement)
+            found += new if isinstance(new, list) else [new]
+        return found
+
+    def part(self, origin: ast.AST, body: list[ast.stmt], own: Names, argument: str = "") -> ast.FunctionDef:
+        """A nested function for some statements, which assigns some of the names."""
+        self.count += 1
+        if own:
+            body = [_at(ast.Nonlocal(sorted(own)), origin), *body]
+        args = ast.arguments([], [ast.arg(argument)] if argument else [], None, [], [], None, [])
+        new = _at(ast.FunctionDef(f".part{self.count}", args, body or [ast.Pass()], [], None), origin)
+        new.type_params = []  # type: ignore[attr-defined]
+        return new
+
+    # Statements.
+
+    def visit_For(self, node: ast.For) -> list[ast.stmt]:
+        own, changed, new = assigned([node.target, *node.body]), stored(node.body), renewed(node.body)
+        take = _at(ast.Assign([node.target], _at(ast.Name(".item", ast.Load()), node.target)), node.target)
+        body = self.part(node, [self.visit(take), *self.statements(node.body)], own, ".item")
+        target = node.target.id if isinstance(node.target, ast.Name) else ""
+        if target in assigned(node.body):
+            target = ""
+        names = _name_tuples(own, node.head & own, node.after & own, changed)  # type: ignore[attr-defined]
+        header = _span(node, node.iter)
+        nests = any(isinstance(n, (ast.For, ast.While)) for s in node.body for n in ast.walk(s))
+        constants = [ast.Constant(x) for x in (target, node.stop, nests)]  # type: ignore[attr-defined]
+        arguments = [self.visit(node.iter), _name(body), *names, *constants, *_name_tuples(new - changed)]
+        return [body, _hook("for_", arguments, header)]
+
+    def visit_While(self, node: ast.While) -> list[ast.stmt]:
+        own, changed, new = assigned(node.body), stored(node.body), renewed(node.body)
+        test = self.part(node.test, [_at(ast.Return(self.visit(node.test)), node.test)], frozenset())
+        body = self.part(node, self.statements(node.body), own)
+        names = _name_tuples(own, node.head & own, node.after & own, changed, new - changed)  # type: ignore[attr-defined]
+        return [test, body, _hook("while_", [_name(test), _name(body), *names], node.test)]
+
+    def visit_If(self, node: ast.If) -> list[ast.stmt]:
+        then, other = (assigned(part) for part in (node.body, node.orelse))
+        parts = [self.part(node, self.statements(body), own) for body, own in ((node.body, then), (node.orelse, other))]
+        after: Names = node.after  # type: ignore[attr-defined]
+        fills: Names = getattr(node, "fills", frozenset())
+        names = _name_tuples(then, other, after & (then | other), stored([*node.body, *node.orelse]), fills)
+        test = self.visit(node.test)
+        again = [_later(test)] if appended(node) else []
+        return [*parts, _hook("if_", [test, *map(_name, parts), *names, *again], node.test)]
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt:
+        if (pair := _exchanged(node)) is not None:
+            return _hook("exchange", [self.visit(part) for one in pair for part in (one.value, one.slice)], node)
+        targets = [self.visit(target) for target in node.targets]
+        grows = isinstance(targets[0], ast.Name) and targets[0].id in self.appended | self.indexed
+        plain = len(targets) > 1 or grows or not isinstance(targets[0], ast.Name)
+        value = self.visit(node.value) if plain else self.listed(node.value)
+        if len(targets) == 1:
+            value = self.growing(targets[0], value)
+        if not isinstance(node.value, (ast.Constant, ast.Name)) and any(map(_is_name, node.targets)):
+            value = _call("named", [value], node.value)
+        return _at(ast.Assign(targets, value), node)
+
+    def growing(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """The value of an assignment, with a new list that loops may append to or index made by the hook."""
+        if isinstance(target, (ast.Name, ast.Subscript)) and is_new_list(value):
+            names = [target.id] if isinstance(target, ast.Name) else []
+            grows = any(name in self.appended for name in names)
+            if grows or not names or names[0] in self.indexed:
+                return _new_list(value, grows)
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            return _at(ast.Tuple([*map(self.growing, target.elts, value.elts)], ast.Load()), value)
+        return value
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        if node.value is None:
+            return _at(ast.Pass(), node)
+        return self.visit(_at(ast.Assign([node.target], node.value), node))  # type: ignore[no-any-return]
+
+    def visit_Raise(self, node: ast.Raise) -> ast.stmt:
+        if node.exc is None:
+            return node
+        error = _at(ast.Name(".error", ast.Load()), node)
+        raised = _call("raising", [self.message(node.exc)], node)
+        found = _at(ast.NamedExpr(ast.Name(".error", ast.Store()), raised), node)
+        test = ast.Compare(found, [ast.IsNot()], [ast.Constant(None)])
+        return _at(ast.If(test, [_at(ast.Raise(error, node.cause), node)], []), node)
+
+    def message(self, node: ast.expr) -> ast.expr:
+        """An exception whose f-strings show the source of dynamic values."""
+        strings = [n for n in ast.walk(node) if isinstance(n, ast.JoinedStr)]
+        parts = [part for string in strings for part in string.values if isinstance(part, ast.FormattedValue)]
+        inner = {n for part in parts if part.format_spec for n in ast.walk(part.format_spec)}
+        texts = {part: ast.unparse(part.value) for part in parts if part not in inner}
+        new: ast.expr = self.visit(node)
+        for string in strings:
+            for number, part in enumerate(string.values):
+                if isinstance(part, ast.FormattedValue) and part in texts:
+                    text, value = _at(ast.Constant(f"{{{texts[part]}}}"), part), part.value
+                    part.value = _at(ast.Name(".value", ast.Load()), part)
+                    arguments = ast.arguments([], [ast.arg(".value")], ast.arg(_MARK), [], [], None, [])
+                    show = _at(ast.Lambda(arguments, _at(ast.JoinedStr([part]), part)), part)
+                    string.values[number] = _at(ast.FormattedValue(_call("shown", [text, value, show], part), -1), part)
+        return new
+
+    def visit_Assert(self, node: ast.Assert) -> ast.stmt:
+        message = [] if node.msg is None else [_later(self.visit(node.msg))]
+        text = ast.Constant(ast.unparse(node.test))
+        return _hook("assert_", [self.visit(node.test), text, *message], node)
+
+    # Expressions.
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
+        first, *rest = (self.visit(value) for value in node.values)
+        name = "and_" if isinstance(node.op, ast.And) else "or_"
+        return _call(name, [first, *map(_later, rest)], node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
+        operand = self.visit(node.operand)
+        if isinstance(node.op, ast.Not):
+            return _call("not_", [operand], node)
+        return _at(ast.UnaryOp(node.op, operand), node)
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
+        test, body, other = (self.visit(part) for part in (node.test, node.body, node.orelse))
+        return _call("select", [test, _later(body), _later(other)], node)
+
+    def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        left, *rest = (self.visit(part) for part in (node.left, *node.comparators))
+        if len(rest) == 1:
+            return _at(ast.Compare(left, node.ops, rest), node)
+        names = _constant(tuple(type(op).__name__ for op in node.ops))
+        return _call("compare", [names, left, *map(_later, rest)], node)
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.expr:
+        base, index = self.visit(node.value), self.visit(node.slice)
+        if isinstance(node.ctx, ast.Load) and not isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple)):
+            return _call("item", [base, index], node)
+        return _at(ast.Subscript(base, index, node.ctx), node)
+
+    def visit_Call(self, node: ast.Call) -> ast.expr:
+        function = self.visit(node.func)
+        args, keywords = [self.listed(a) for a in node.args], [self.visit(k) for k in node.keywords]
+        return _at(ast.Call(_call("function", [function], node.func), args, keywords), node)
+
+    def listed(self, node: ast.expr) -> ast.expr:
+        """An expression; a long comprehension becomes a loop that appends to a list."""
+        new: ast.expr = self.visit(node)
+        if not isinstance(node, ast.ListComp) or not may_be_loop(node):
+            return new
+        assert isinstance(new, ast.ListComp)
+        (generator,) = new.generators
+        assert isinstance(generator.target, ast.Name)
+        arguments = ast.arguments([], [ast.arg(generator.target.id)], ast.arg(_MARK), [], [], None, [])
+        return _call("listed", [generator.iter, _at(ast.Lambda(arguments, new.elt), new.elt)], node)
+
+
+def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:
+    """The two items that an assignment exchanges, `a[i], a[j] = a[j], a[i]`."""
+    target, value = node.targets[0], node.value
+    if len(node.targets) > 1 or not isinstance(target, ast.Tuple) or not isinstance(value, ast.Tuple):
+        return None
+    if len(target.elts) != 2 or [*map(ast.unparse, target.elts)] != [*map(ast.unparse, value.elts[::-1])]:
+        return None
+    one, other = target.elts
+    if not isinstance(one, ast.Subscript) or not isinstance(other, ast.Subscript):
+        return None
+    plain = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
+    parts = (one.value, one.slice, other.value, other.slice)
+    return (one, other) if all(isinstance(n, plain) for part in parts for n in ast.walk(part)) else None
+
+
+def is_new_list(node: ast.expr) -> bool:
+    """True if the value of an expression is a list that nothing else refers to."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
+    return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node)
+
+
+def _is_call_of_list(node: ast.AST) -> bool:
+    """True if a rewritten expression calls `list`, judging by names."""
+    if not isinstance(node, ast.Call) or len(node.args) > 1 or node.keywords or not isinstance(node.func, ast.Call):
+        return False
+    callee = node.func.args[0] if node.func.args else None
+    return isinstance(callee, ast.Name) and callee.id == "list"
+
+
+def _new_list(node: ast.expr, grows: bool) -> ast.expr:
+    """A new list, with new lists in it, made by the hook."""
+    if isinstance(node, ast.List):
+        node = _at(ast.List([_new_list(e, grows) if is_new_list(e) else e for e in node.elts], node.ctx), node)
+    elif isinstance(node, ast.ListComp) and is_new_list(node.elt):
+        node = _at(ast.ListComp(_new_list(node.elt, grows), node.generators), node)
+    elif isinstance(node, ast.BinOp) and isinstance(node.left, ast.List):
+        items = _new_list(node.left, grows)
+        assert isinstance(items, ast.Call)
+        node = _at(ast.BinOp(items.args[0], node.op, node.right), node)
+    elif _is_call_of_list(node):
+        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Call)
+        call = _call("list_", [node.func.args[0], *node.args], node)
+        assert isinstance(call, ast.Call)
+        call.keywords = [ast.keyword("grows", _at(ast.Constant(grows), node))]
+        return call
+    return _call("growing", [node, _at(ast.Constant(grows), node)], node)
+
+
+def _parameters(arguments: ast.arguments) -> Names:
+    given = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    return frozenset(a.arg for a in given if a is not None)
+
+
+def _is_name(target: ast.expr) -> bool:
+    """True if a target assigns names."""
+    parts = target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]
+    return any(isinstance(part, (ast.Name, ast.Starred)) for part in parts)
+
+
+def _at(node: _Node, origin: ast.AST) -> _Node:
+    return ast.copy_location(node, origin)
+
+
+def _span(node: ast.stmt, end: ast.expr) -> ast.AST:
+    """The head of a statement, up to an expression in it."""
+    head = _at(ast.Pass(), node)
+    head.end_lineno, head.end_col_offset = end.end_lineno, end.end_col_offset
+    return head
+
+
+def _name_tuples(*groups: Names) -> list[ast.expr]:
+    return [_constant(tuple(sorted(group))) for group in groups]
+
+
+def _constant(names: tuple[str, ...]) -> ast.expr:
+    return ast.Constant(names)  # type: ignore[arg-type]
+
+
+def _name(function: ast.FunctionDef) -> ast.expr:
+    return ast.Name(function.name, ast.Load())
+
+
+def _call(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.expr:
+    hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
+    if getattr(origin, "end_lineno", None) != getattr(origin, "lineno", None):
+        # Python would give the call the location of the attribute's name, counted from the end.
+        origin = _at(ast.Pass(), origin)
+        origin.end_lineno, origin.end_col_offset = origin.lineno, origin.col_offset
+    call = _at(ast.Call(hook, list(arguments), []), origin)
+    for part in (hook, hook.value, *(a for a in arguments if not hasattr(a, "lineno"))):
+        _at(part, origin)
+    return call
+
+
+def _hook(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.stmt:
+    return _at(ast.Expr(_call(name, arguments, origin)), origin)
+
+
+def _later(node: ast.expr) -> ast.expr:
+    """An expression wrapped in a lambda, which a hook evaluates."""
+    arguments = ast.arguments([], [], ast.arg(_MARK), [], [], None, [])
+    return _at(ast.Lambda(arguments, node), node)

@@ -1,0 +1,93 @@
+"""Statements and expressions that a function with loops cannot have, and what to write instead."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from mlirml.errors import SourceLocation, UnsupportedSyntaxError
+from mlirml.frontend.source.functions import Source
+from mlirml.frontend.source.simplify import is_first, is_quiet
+
+_OUTSIDE = "call what needs it outside, and pass its result as an argument"
+_REFUSED: dict[str, tuple[str, str]] = {
+    "Try": ("`try`", "tell the cases apart with `if`, before something fails"),
+    "TryStar": ("`try`", "tell the cases apart with `if`, before something fails"),
+    "With": ("`with`", _OUTSIDE),
+    "AsyncWith": ("`with`", _OUTSIDE),
+    "Yield": ("`yield`", "store into an array, and return that"),
+    "YieldFrom": ("`yield`", "store into an array, and return that"),
+    "Await": ("`await`", _OUTSIDE),
+    "AsyncFor": ("`async for`", _OUTSIDE),
+    "AsyncFunctionDef": ("`async def`", "write a plain function"),
+    "ClassDef": ("`class`", "define the class outside of the function"),
+    "Global": ("`global`", "return the new value"),
+    "Nonlocal": ("`nonlocal`", "return the new value"),
+    "Delete": ("`del`", "leave it out: a name that is not used any more costs nothing"),
+    "Match": ("`match`", "write `if` and `elif`"),
+    "NamedExpr": ("`:=`", "assign in a statement of its own"),
+}
+
+_BOUND = (ast.Lambda, ast.NamedExpr, ast.Yield, ast.YieldFrom, ast.Await)
+"""Expressions that depend on or change the scope of a comprehension."""
+
+
+def check_syntax(source: Source, name: str) -> None:
+    """Raise `UnsupportedSyntaxError` for the first construct that is not compiled."""
+    found = refused(source.node)
+    if found is not None:
+        what, help_ = _REFUSED[type(found).__name__]
+        message = f"{what} in a function whose loops are compiled"
+        raise UnsupportedSyntaxError(message, location=_location(source, found, name), help=help_)
+
+
+def refused(node: ast.AST) -> ast.AST | None:
+    """The first construct that is not compiled, in the order of the source."""
+    found = [n for n in ast.walk(node) if type(n).__name__ in _REFUSED and not is_quiet(n)]
+    if any(isinstance(n, ast.NamedExpr) for n in found):
+        simple = {n for s in ast.walk(node) if isinstance(s, ast.stmt) for n in _named_first(s)}
+        found = [n for n in found if n not in simple]
+    return min(found, key=lambda n: (n.lineno, n.col_offset), default=None)  # type: ignore[attr-defined]
+
+
+def _named_first(statement: ast.stmt) -> list[ast.AST]:
+    """The names that a statement assigns in expressions, which may as well be assigned before it."""
+    return [n for n in ast.walk(statement) if isinstance(n, ast.NamedExpr) and is_first(statement, n)]
+
+
+def has_loops(node: ast.AST) -> bool:
+    """True if there is a loop in a definition: expressions have none, and are most of it."""
+    return any(isinstance(n, (ast.For, ast.While, ast.AsyncFor)) for n in _statements(node))
+
+
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a definition, those of nested definitions included."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        inner = getattr(node, name, None)
+        for statement in inner if isinstance(inner, list) else ():
+            yield statement
+            yield from _statements(statement)
+
+
+def may_be_loop(node: ast.ListComp) -> bool:
+    """True if a list comprehension can be a loop that appends to a list: each item is a new value."""
+    generator = node.generators[0]
+    return (
+        len(node.generators) == 1
+        and isinstance(generator.target, ast.Name)
+        and not generator.ifs
+        and not generator.is_async
+        and isinstance(node.elt, (ast.BinOp, ast.UnaryOp, ast.Call))
+        and not any(isinstance(inner, _BOUND) for inner in ast.walk(node.elt))
+    )
+
+
+def has_long_lists(node: ast.AST) -> bool:
+    """True if there is a list comprehension in a definition that can be a loop."""
+    return any(isinstance(n, ast.ListComp) and may_be_loop(n) for n in ast.walk(node))
+
+
+def _location(source: Source, node: ast.AST, name: str) -> SourceLocation:
+    line, column = node.lineno, node.col_offset + 1  # type: ignore[attr-defined]
+    end_line, end = node.end_lineno or line, (node.end_col_offset or 0) + 1  # type: ignore[attr-defined]
+    return SourceLocation(source.file, line, column, end_line, end, name)

@@ -1,0 +1,45 @@
+"""Objects of the user's: which modules are not theirs, and what attributes an object has."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+_LIBRARIES = ("mlirml", "numpy", "scipy", "ml_dtypes", "_pytest")  # the last one: pytest rewrites `assert` with it
+_CONTAINERS = (list, tuple, dict, set, frozenset)
+_OTHERS = (type, types.ModuleType, types.FunctionType, types.MethodType, BaseException, np.ndarray, np.generic)
+_HEAP_TYPE = 1 << 9  # of classes that Python code defines
+
+
+def is_library(module: object) -> bool:
+    """True for a module that is not the user's: nothing in it is state of a program."""
+    root = str(module).partition(".")[0]
+    return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
+
+
+def is_random(value: Any) -> bool:
+    """True if an object draws random numbers."""
+    classes = type(value).__mro__
+    return any(c.__module__ == "random" or c.__module__.startswith("numpy.random") for c in classes)
+
+
+def slots_of(class_: type) -> Iterator[tuple[str, Any]]:
+    """The attributes that objects of a class hold in slots, with their descriptors."""
+    for one in class_.__mro__:
+        if "__slots__" in vars(one):
+            yield from ((n, m) for n, m in vars(one).items() if isinstance(m, types.MemberDescriptorType))
+
+
+def attributes_of(value: Any) -> dict[str, Any] | None:
+    """The attributes of an object of a user's class, in order; None for anything else."""
+    kind = type(value)
+    if isinstance(value, (*_OTHERS, *_CONTAINERS)) or not kind.__flags__ & _HEAP_TYPE:
+        return None
+    if is_library(kind.__module__) or is_random(value):
+        return None
+    slots = {name: getattr(value, name) for name, _ in slots_of(kind) if hasattr(value, name)}
+    return slots | dict(getattr(value, "__dict__", {}))
