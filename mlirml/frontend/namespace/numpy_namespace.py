@@ -20,7 +20,6 @@ from mlirml.frontend.arrays.array_class import Constructor
 from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_traced
 from mlirml.frontend.frames import at_user_line, code_location
 from mlirml.frontend.namespace.grids import Grid
-from mlirml.frontend.namespace.joins import Join
 from mlirml.frontend.namespace.lists import Submodule, taking_lists
 from mlirml.frontend.tracing.trace import LOOPS, Trace
 from mlirml.frontend.user_objects import is_library
@@ -60,6 +59,8 @@ class Namespace:
         if name == "random":
             return _Random("np.random")
         if name in ("c_", "r_"):
+            from mlirml.frontend.namespace.joins import Join
+
             return Join(self._trace, name)
         if name in ("mgrid", "ogrid"):
             return Grid(self._trace, name)
