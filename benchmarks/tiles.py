@@ -48,16 +48,16 @@ def _product(given: list[Any], **options: bool) -> Callable[[], Any]:
     from mlirml.pipelines import gpu
     from mlirml.targets import vulkan
 
-    def kernel_options(device: Any) -> dict[str, Any]:
-        return original(device) | options
+    def step(name: str, **own: Any) -> str:
+        return original(name, **own, **(options if name == "mlirml-schedule-kernels" else {}))
 
-    original = gpu.kernel_options
+    original = gpu.step
 
     def product(a: Any, b: Any) -> Any:
         return a @ b
 
     vulkan.target_for.cache_clear()
-    with mock.patch.object(gpu, "kernel_options", kernel_options):
+    with mock.patch.object(gpu, "step", step):
         compiled = ml.compile(product, "vulkan")
         compiled(*given)
     vulkan.target_for.cache_clear()

@@ -19,6 +19,7 @@ PACKAGE = ROOT / "mlirml"
 
 TIERS = [
     {"core", "errors"},
+    {"targets.machine"},
     {"runtime"},
     {"ir"},
     {"dialects", "analysis", "passes"},
@@ -50,7 +51,12 @@ TIERS = [
 SIBLINGS = {"raising", "autodiff", "offload", "codegen", "ops"}
 """Parts that do not import each other."""
 
-ONLY = {"core": {"core", "errors"}, "errors": {"errors", "core"}, "runtime": {"runtime", "errors", "core"}}
+ONLY = {
+    "core": {"core", "errors"},
+    "errors": {"errors", "core"},
+    "targets.machine": {"errors", "core"},
+    "runtime": {"runtime", "errors", "core"},
+}
 """Parts that may import nothing but these."""
 
 HEAVY = (

@@ -20,10 +20,10 @@ def version() -> str:
 def import_compiler() -> None:
     """Import what compilations do: capture, all passes, MLIR and LLVM."""
     from mlirml.frontend.capture import capture
-    from mlirml.targets.llvm.codegen import host
+    from mlirml.targets.llvm.library import host_cpu
     from mlirml.targets.registry import get_target
 
-    assert get_target("cpu").pipeline and host().cpu and capture
+    assert get_target("cpu").pipeline and host_cpu() and capture
 
 
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --split-input-file --verify-diagnostics '--mlirml-check-kernels=buffers=2 shared-bytes=64 threads=128 target=small'
+// RUN: mlirml-opt %s --split-input-file --verify-diagnostics '--mlirml-check-kernels=device=small,buffers=2,shared-bytes=64,threads=128'
 
 // What fits is left as it is.
 module attributes {gpu.container_module} {

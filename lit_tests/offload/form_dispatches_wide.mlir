@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --split-input-file '--mlirml-form-dispatches=buffers=4' | filecheck %s
+// RUN: mlirml-opt %s --split-input-file '--mlirml-form-dispatches=device=gpu,buffers=4' | filecheck %s
 
 // Two results of three arrays are more than a kernel binds: each result is a kernel with what it is computed from.
 #id = affine_map<(d0) -> (d0)>

@@ -2,7 +2,7 @@
 
 Before:
     gpu.module @kernels {
-      gpu.func @k0(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8xf32>) kernel {...}   // with `buffers=2`
+      gpu.func @k0(%a: memref<8xf32>, %b: memref<8xf32>, %c: memref<8xf32>) kernel {...}  // `device=gpu,buffers=2`
     }
 After: the error `a kernel takes 3 arrays, and the target 'gpu' binds 2 at once`; else nothing changes.
 """
@@ -17,6 +17,7 @@ from mlirml.errors import PreconditionError, TargetError
 from mlirml.ir.bindings import block_ops, mlir, operations
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
+from mlirml.targets.machine import Device
 
 _SPLIT = "compute in several steps, so that fewer arrays meet in one, or compile for the CPU"
 
@@ -24,16 +25,10 @@ _SPLIT = "compute in several steps, so that fewer arrays meet in one, or compile
 @register
 @dataclass(frozen=True)
 class CheckKernelsPass(Pass):
-    """Reject kernels that exceed a limit: `buffers`, `shared_bytes` of a block, `threads` of a block; 0 for no limit.
-
-    The error names the `target`.
-    """
+    """Reject kernels that exceed the arrays, the shared memory or the threads of a block of a device."""
 
     name = "mlirml-check-kernels"
-    buffers: int = 0
-    shared_bytes: int = 0
-    threads: int = 0
-    target: str = "gpu"
+    device: Device = Device()
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:
@@ -43,27 +38,29 @@ class CheckKernelsPass(Pass):
 
     def excesses(self, function: mlir.Operation) -> Iterator[tuple[str, str]]:
         """The limits that a kernel exceeds, each as an error message and its help."""
+        device = self.device
         arguments = len(function.regions[0].blocks[0].arguments)
-        if self.buffers and arguments > self.buffers:
+        if device.buffers and arguments > device.buffers:
             yield (
-                f"a kernel takes {arguments} arrays, and the target {self.target!r} binds {self.buffers} at once",
+                f"a kernel takes {arguments} arrays, and the target {device.name!r} binds {device.buffers} at once",
                 _SPLIT,
             )
         shared = sum(map(shared_bytes, operations(function)))
-        if self.shared_bytes and shared > self.shared_bytes:
-            text = (
-                f"a kernel shares {shared:,} bytes in a block, and the target {self.target!r} has {self.shared_bytes:,}"
+        if device.shared_bytes and shared > device.shared_bytes:
+            yield (
+                f"a kernel shares {shared:,} bytes in a block, "
+                f"and the target {device.name!r} has {device.shared_bytes:,}",
+                "compile for the CPU",
             )
-            yield text, "compile for the CPU"
         if "known_block_size" not in function.attributes:
             raise PreconditionError(
                 "a kernel says no `known_block_size`, how many threads it runs in",
                 location=source_location(function.location),
             )
         threads = math.prod(function.attributes["known_block_size"])
-        if self.threads and threads > self.threads:
+        if device.threads and threads > device.threads:
             yield (
-                f"a kernel has blocks of {threads} threads, and the target {self.target!r} has {self.threads}",
+                f"a kernel has blocks of {threads} threads, and the target {device.name!r} has {device.threads}",
                 ("compile for the CPU"),
             )
 

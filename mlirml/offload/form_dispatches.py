@@ -36,6 +36,7 @@ from mlirml.offload.scalars import is_number, pass_by_value
 from mlirml.offload.unknown_sizes import keep_in_known_sizes
 from mlirml.offload.wide import split_wide
 from mlirml.passes import Pass, register
+from mlirml.targets.machine import Device
 
 _NAMES = {"f64": "float64", "f32": "float32", "f16": "float16", "i64": "int64", "i16": "int16", "i8": "int8"}
 _INSTEAD = {
@@ -56,19 +57,12 @@ _SCALARS = ("arith.", "math.", "index.")
 class FormDispatchesPass(Pass):
     """Group operations on tensors into dispatch regions, one for each kernel.
 
-    `dtypes` are the element types that the device has; none for all. Scalars of other types are computed on the host,
-    arrays of them are rejected with the name of the `target`, and so are arrays of more than `array_bytes` bytes or
-    `array_elements` elements, where these are not 0. Operations that contain one of `host_ops`, such as `math.ipowi`
-    or, for one element type, `math.sin:f64`, stay on the host. Groups access at most `buffers` buffers; 0 for no limit.
+    Scalars of element types that the device lacks are computed on the host; arrays of them, and arrays that are too
+    large for the device, are rejected. Operations without an instruction on the device stay on the host.
     """
 
     name = "mlirml-form-dispatches"
-    dtypes: tuple[str, ...] = ()
-    host_ops: tuple[str, ...] = ()
-    array_bytes: int = 0
-    array_elements: int = 0
-    buffers: int = 24
-    target: str = "gpu"
+    device: Device = Device()
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
@@ -77,7 +71,7 @@ class FormDispatchesPass(Pass):
             self.mark_host_scalars(main)
             for block in tensor_blocks(main):
                 store_numbers(block)
-                split_wide(block, self.buffers)
+                split_wide(block, self.device.kernel_buffers)
                 keep_in_known_sizes(block)
                 for op in block_ops(block):
                     if is_work(op) and op.name not in SORTS and not self.is_tiny(op):
@@ -88,7 +82,7 @@ class FormDispatchesPass(Pass):
                         op.attributes[WHY] = mlir.StringAttr.get(reason)
                     else:
                         work.append(op)
-                for group in groups_of(work, self.buffers):
+                for group in groups_of(work, self.device.kernel_buffers):
                     wrap(group)
             erase_unread(main)
             for op in operations(main):
@@ -112,10 +106,10 @@ class FormDispatchesPass(Pass):
         if self.is_tiny(op):
             return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
         for inner in operations(op):
-            if inner.name in self.host_ops:
+            if inner.name in self.device.host_ops:
                 return f"the device has nothing for `{inner.name}`"
             dtype = str(element(inner.results[0].type)) if inner.name.startswith(("arith.", "math.")) else ""
-            if f"{inner.name}:{dtype}" in self.host_ops:
+            if f"{inner.name}:{dtype}" in self.device.host_ops:
                 return f"the device has nothing for `{inner.name}` of {_NAMES.get(dtype, dtype)}"
         return ""
 
@@ -134,23 +128,23 @@ class FormDispatchesPass(Pass):
 
     def lacks_number(self, value_type: mlir.Type) -> bool:
         """True for a rank-0 tensor of an element type that the device lacks."""
-        if not self.dtypes or not is_number(value_type):
+        if not self.device.dtypes or not is_number(value_type):
             return False
-        return str(element(value_type)) not in {*self.dtypes, "i1", "index"}
+        return str(element(value_type)) not in {*self.device.dtypes, "i1", "index"}
 
     def lacking(self, op: mlir.Operation) -> list[str]:
         """The element types of an operation that the device lacks."""
-        if not self.dtypes:
+        if not self.device.dtypes:
             return []
         dtypes = {str(element(v.type)) for inner in operations(op) for v in (*inner.operands, *inner.results)}
-        return sorted(dtypes - {*self.dtypes, "i1", "index"})
+        return sorted(dtypes - {*self.device.dtypes, "i1", "index"})
 
     def check(self, op: mlir.Operation) -> None:
         """Reject an operation on arrays that the device cannot compute, at the user's line."""
         for dtype in self.lacking(op):
             name = _NAMES.get(dtype, dtype)
             raise TargetError(
-                f"the target {self.target!r} has no {name} on this device",
+                f"the target {self.device.name!r} has no {name} on this device",
                 location=source_location(first_with(op, dtype).location),
                 help=_INSTEAD.get(dtype),
             )
@@ -161,12 +155,16 @@ class FormDispatchesPass(Pass):
     def check_size(self, op: mlir.Operation, elements: int, element_type: mlir.Type) -> None:
         """Reject an array that exceeds the size that a kernel can address."""
         nbytes = elements * (8 if isinstance(element_type, mlir.IndexType) else max(1, element_type.width // 8))
-        too_many = self.array_elements and elements > self.array_elements
-        if too_many or (self.array_bytes and nbytes > self.array_bytes):
-            most = f"{self.array_elements:,} elements" if too_many else f"{self.array_bytes / (1 << 20):,.0f} MiB"
+        too_many = self.device.array_elements and elements > self.device.array_elements
+        if too_many or (self.device.array_bytes and nbytes > self.device.array_bytes):
+            most = (
+                f"{self.device.array_elements:,} elements"
+                if too_many
+                else f"{self.device.array_bytes / (1 << 20):,.0f} MiB"
+            )
             raise TargetError(
-                f"the target {self.target!r} takes arrays of at most {most}, and one here has {elements:,} elements "
-                f"and {nbytes / (1 << 20):,.0f} MiB",
+                f"the target {self.device.name!r} takes arrays of at most {most}, "
+                f"and one here has {elements:,} elements and {nbytes / (1 << 20):,.0f} MiB",
                 location=source_location(op.location),
                 help="compute in several parts, or compile for the CPU",
             )

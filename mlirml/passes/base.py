@@ -11,6 +11,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.errors import PipelineError
 from mlirml.ir.bindings import mlir
 from mlirml.passes.syntax import parse_elements, quote, split_list, unquote
+from mlirml.targets.machine import Device, Processor
 
 
 class NoMatch(Exception):
@@ -22,7 +23,8 @@ class Pass:
 
     This class is none, so that a pass may be made by the standard library's decorator as well. `name` is the flag:
     `mlirml-fuse` is run by `mlirml-opt --mlirml-fuse` and is in `fuse.py`. An option is a `bool`, `int`, `float`,
-    `str`, or a `tuple` of one of them. `str(pass)` is pipeline text without the defaults.
+    `str`, a `tuple` of one of them, or one of the records of `mlirml.targets.machine`. `str(pass)` is pipeline text
+    without the defaults.
     """
 
     name: ClassVar[str]
@@ -112,7 +114,8 @@ class PassOption:
     @property
     def expects(self) -> str:
         """The type of its values, for help and errors: `int`, `list of int`, ..."""
-        return f"list of {self.kind.__name__}" if self.many else self.kind.__name__
+        name: str = getattr(self.kind, "expects", self.kind.__name__)
+        return f"list of {name}" if self.many else name
 
     def show(self, value: Any) -> str:
         """The value as pipeline text: `true`, `4`, `{1,2}`."""
@@ -132,12 +135,8 @@ class PassOption:
 
     def _checked(self, value: Any) -> Any:
         """A number, if it is one that the option takes; raises ValueError."""
-        if self.kind is int:
-            least, most = _LIMITS.get(self.field, (value, value))
-            if not least <= value <= most:
-                raise ValueError(f"{value} is not between {least} and {most}")
-            if self.field in _POWERS and value & value - 1:
-                raise ValueError(f"{value} is no power of two")
+        if self.field == "alignment" and not (0 < value <= 1 << 20 and value & value - 1 == 0):
+            raise ValueError(f"{value} is no power of two up to {1 << 20}")
         return value
 
 
@@ -167,15 +166,9 @@ def _read_bool(text: str) -> bool:
     return text in ("true", "1")
 
 
-# What numbers the options of a name take: a machine that has none of something cannot be meant.
-_LIMITS = {
-    "vector_bits": (64, 4096),
-    "vector_registers": (8, 256),
-    "l1_bytes": (1 << 10, 1 << 40),
-    "l2_bytes": (1 << 9, 1 << 40),
-    "alignment": (1, 1 << 20),
-}
-_POWERS = ("vector_bits", "alignment")
-_KINDS: dict[str, type] = {"bool": bool, "int": int, "float": float, "str": str}
+_RECORDS = (Processor, Device)
+_KINDS: dict[str, type] = {kind.__name__: kind for kind in (bool, int, float, str, *_RECORDS)}
 _READ: dict[type, Callable[[str], Any]] = {bool: _read_bool, int: int, float: float, str: str}
+_READ |= {kind: kind.parse for kind in _RECORDS}
 _SHOW: dict[type, Callable[[Any], str]] = {bool: lambda v: "true" if v else "false", int: str, float: repr, str: quote}
+_SHOW |= dict.fromkeys(_RECORDS, str)

@@ -48,10 +48,6 @@ TO_LLVM = (
 
 LOWER = ("mlirml-lower-sort", "mlirml-lower-factorizations", "mlirml-lower-host-calls", *TO_LLVM)
 
-_NONTEMPORAL_BYTES = 8 << 20
-"""Results of so many bytes are stored past the cache, at least: smaller ones are read from it faster by who comes next
-than the reading of lines costs, which are written as a whole."""
-
 
 def stages(machine: Processor, math: str, checkpoint_bytes: int, *, lapack: bool, nontemporal: bool) -> Recipe:
     """The stages for a processor, a choice of `config.math`, and the bytes that a loop may keep for its derivative.
@@ -110,7 +106,7 @@ def optimize(machine: Processor) -> list[str]:
         "mlirml-widen-columns",
         "mlirml-recompute-elements",
         "mlirml-narrow-elements",
-        step("mlirml-block-examples", l2_bytes=machine.l2_bytes, vector_bits=machine.vector_bits),
+        step("mlirml-block-examples", processor=machine),
         "canonicalize",
         "mlirml-forward-inits",
         "cse",
@@ -119,15 +115,13 @@ def optimize(machine: Processor) -> list[str]:
 
 def schedule(machine: Processor, nontemporal: bool) -> list[str]:
     """From tensors to loops over memrefs, and the calls of kernels."""
-    l2, bits = machine.l2_bytes, machine.vector_bits
-    least = max(4 * l2, _NONTEMPORAL_BYTES)
     return [
         # Tensors, for the last time.
         step("mlirml-read-once", l2_bytes=l2),
         "mlirml-double-buffer",
         "mlirml-rotate-buffers",
-        step("mlirml-fuse-attention", l2_bytes=l2),
-        step("mlirml-schedule-contract", **contract_options(machine)),
+        step("mlirml-fuse-attention", processor=machine),
+        step("mlirml-schedule-contract", processor=machine),
         "mlirml-scalarize",
         "mlirml-buffer-stores",
         "mlirml-align-while",
@@ -141,17 +135,17 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
         "mlirml-shorten-recurrences",
         "mlirml-carry-elements",
         "mlirml-widen-bools",
-        step("mlirml-lower-contract", **contract_options(machine)),
-        step("mlirml-lower-conv", vector_bits=bits),
-        step("mlirml-tile-sweeps", l2_bytes=l2, least_bytes=l2),
-        step("mlirml-tile-rows", l2_bytes=l2),
-        step("mlirml-lower-loops", vector_bits=bits, copy_bytes=4096),
+        step("mlirml-lower-contract", processor=machine),
+        step("mlirml-lower-conv", processor=machine),
+        step("mlirml-tile-sweeps", processor=machine),
+        step("mlirml-tile-rows", processor=machine),
+        step("mlirml-lower-loops", processor=machine, copy_bytes=4096),
         # Loops.
         "mlirml-parallelize-loops",
-        *([step("mlirml-stream-stores", least_bytes=least)] if nontemporal else []),
+        *([step("mlirml-stream-stores", processor=machine)] if nontemporal else []),
         "mlirml-share-buffers",
         step("mlirml-plan-buffers", places=True),
-        *([] if machine.converts_long_vectors else ["mlirml-narrow-conversions"]),
+        *([] if machine.has_avx512 else ["mlirml-narrow-conversions"]),
         "mlirml-outline-parallel",
         "mlirml-exit-loops",
         "mlirml-sink-operations",
@@ -173,26 +167,4 @@ def check() -> list[str]:
 
 def expand_math(math: str, machine: Processor) -> str:
     """Elementary functions as arithmetic that the processor has, or as calls of glibc's vector functions."""
-    options: dict[str, Any] = {
-        "fma": "fma" in machine.features,
-        "scalef": machine.vector_bits == 512,
-        "f16c": "f16c" in machine.features,
-        "vector_bits": machine.vector_bits,
-    }
-    if math == "libmvec":
-        options["libmvec"] = True
-    return step("mlirml-expand-math", **options)
-
-
-def contract_options(machine: Processor) -> dict[str, Any]:
-    """The options of the passes for contractions."""
-    options: dict[str, Any] = {
-        "vector_bits": machine.vector_bits,
-        "vector_registers": machine.vector_registers,
-        "l2_bytes": machine.l2_bytes,
-    }
-    if machine.has_bf16_pairs:
-        options["bf16_pairs"] = True
-    if machine.has_tiles:
-        options["bf16_tiles"] = True
-    return options
+    return step("mlirml-expand-math", processor=machine, **({"libmvec": True} if math == "libmvec" else {}))

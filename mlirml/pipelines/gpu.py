@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlirml.pipelines import cpu
 from mlirml.pipelines.recipe import Recipe, recipe, step
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mlirml.targets.machine import Device, Processor
 
 _TO_SHADER = (
-    step("mlirml-expand-math", fma=False, f16c=False, f64=False),
+    step("mlirml-expand-math", processor="generic", f64=False),
     "mlirml-inline-library",
     "canonicalize",
     "cse",
@@ -57,7 +57,7 @@ _TO_NVVM_KERNELS = (
 )
 TO_NVVM = (
     step("mlirml-expand-atomics", native=_NVVM_ATOMICS, small=True),
-    step("mlirml-expand-math", f16c=True),
+    step("mlirml-expand-math", processor="generic+f16c+fma"),
     "mlirml-inline-library",
     "canonicalize",
     "cse",
@@ -66,9 +66,6 @@ TO_NVVM = (
     f"gpu.module({','.join(_TO_NVVM_KERNELS)})",
 )
 """From scheduled kernels to a gpu.module in the NVVM and LLVM dialects."""
-
-_MOST_BUFFERS = 24
-"""Buffers that a kernel takes at most, for it to stay small."""
 
 
 def stages(
@@ -85,13 +82,9 @@ def stages(
     `deterministic` sums of scatters do not depend on the order of threads. `tf32` tells whether products of f32 may be
     computed with 10 bits of mantissa, on devices that can.
     """
-    bound = device.buffers or 32
-    most = min(bound, _MOST_BUFFERS)
-    fused = min(bound - 4, _MOST_BUFFERS)  # where operands alone are counted, some are left for results
-    kernels = kernel_options(device) | {"deterministic": deterministic}
-    if tf32 is not None:
-        kernels["tf32"] = tf32
-    bits = machine.vector_bits
+    # Where operands alone are counted, some buffers are left for results.
+    fused = min((device.buffers or 32) - 4, device.kernel_buffers)
+    choices = {"deterministic": deterministic} | ({} if tf32 is None else {"tf32": tf32})
     return recipe(
         **{
             "raise": ["mlirml-choose-library", *cpu.RAISE],
@@ -99,50 +92,22 @@ def stages(
             "optimize": [*cpu.CLEAN, *cpu.fuse(max_operands=fused), "canonicalize", "cse"],
             "offload": [
                 "mlirml-mark-loops",
-                step("mlirml-form-dispatches", **placement_options(device), buffers=most),
+                step("mlirml-form-dispatches", device=device),
                 "mlirml-outline",
             ],
             "schedule": [
-                step("mlirml-schedule-kernels", **kernels),
+                step("mlirml-schedule-kernels", device=device, **choices),
                 "mlirml-bufferize",
                 "mlirml-link-kernels",
                 "mlirml-defer-checks",
                 "mlirml-plan-transfers",
                 "mlirml-swap-buffers",
-                step("mlirml-lower-contract", **cpu.contract_options(machine)),
-                step("mlirml-lower-conv", vector_bits=bits),
-                step("mlirml-lower-loops", vector_bits=bits),
+                step("mlirml-lower-contract", processor=machine),
+                step("mlirml-lower-conv", processor=machine),
+                step("mlirml-lower-loops", processor=machine),
                 step("mlirml-plan-buffers", alignment=256),
-                step("mlirml-check-kernels", **limit_options(device)),
+                step("mlirml-check-kernels", device=device),
             ],
             "lower": ["mlirml-lower-launches", *lower_kernels, "mlirml-collect-checks", *cpu.LOWER],
         }
     )
-
-
-def kernel_options(device: Device) -> dict[str, Any]:
-    """The options of schedules of kernels: what the processors of the device have."""
-    options: dict[str, Any] = {"subgroup": device.subgroup} if device.subgroup else {}
-    options["shared_bytes"] = device.shared_bytes
-    if device.tensor_cores:
-        options |= {"tensor_cores": True, "async_copies": True}
-    if device.processors:
-        options["fill"] = device.processors
-    return options | {"atomics": device.atomics}
-
-
-def placement_options(device: Device) -> dict[str, Any]:
-    """The options of dispatches: what the device lacks stays on the host."""
-    options: dict[str, Any] = {"dtypes": device.dtypes} if device.dtypes else {}
-    if device.array_elements:
-        options["array_elements"] = device.array_elements
-    options |= {"host_ops": device.host_ops, "target": device.target}
-    return options | ({"array_bytes": device.array_bytes} if device.array_bytes else {})
-
-
-def limit_options(device: Device) -> dict[str, Any]:
-    """The options of the check of kernels before the device sees them."""
-    options: dict[str, Any] = {}
-    if device.buffers:
-        options = {"buffers": device.buffers, "shared_bytes": device.shared_bytes}
-    return options | {"threads": device.threads, "target": device.target}

@@ -62,7 +62,7 @@ def codegen_options(machine: Processor, **options: Any) -> CodegenOptions:
     """The options of LLVM for a processor."""
     from mlirml.targets.llvm.codegen import CodegenOptions
 
-    return CodegenOptions(cpu=machine.llvm_cpu, features=machine.llvm_features, **options)
+    return CodegenOptions(processor=machine, **options)
 
 
 def begin_kernels(machine: Processor, modules: Iterable[Kernels]) -> ObjectBuilder:

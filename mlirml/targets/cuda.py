@@ -9,21 +9,9 @@ from mlirml.core.config import config
 from mlirml.pipelines.gpu import TO_NVVM, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu
-from mlirml.targets.machine import Device, Processor, processor
+from mlirml.targets.machine import DEVICES, Processor, processor
 from mlirml.targets.target import Target
 
-DEVICE = Device(
-    target="cuda",
-    threads=1024,
-    shared_bytes=48 << 10,
-    atomics=("bf16", "f16", "f32", "f64", "i16", "i32", "i64", "i8"),
-    host_ops=("math.ipowi",),
-    array_elements=(1 << 31) - 1,
-    subgroup=32,
-    tensor_cores=True,
-    processors=132,
-)
-"""What every processor of NVIDIA from compute capability 8.0 on has; `processors` are those of the largest."""
 ARCHITECTURE = "sm_80"
 """The default architecture: PTX for it runs on every later GPU too."""
 
@@ -39,7 +27,7 @@ def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool
     tf32 = matmul_precision == "tf32"
     return Target(
         name="cuda",
-        stages=stages(DEVICE, machine, checkpoint_bytes, TO_NVVM, deterministic=deterministic, tf32=tf32),
+        stages=stages(DEVICES["cuda"], machine, checkpoint_bytes, TO_NVVM, deterministic=deterministic, tf32=tf32),
         codegen=partial(codegen, machine=machine),
         depends_on=(*machine.key_entries(), ("cuda.architecture", ARCHITECTURE)),
         device="cuda",

@@ -1,17 +1,22 @@
-"""The processor that host code is compiled for: that of this machine, or the one that `config.processor` names.
+"""What code is compiled for: the processor of the host, and the device, each one record that passes take as an option.
 
-Code for a named processor is the same on every machine, so tests of the structure of code pass everywhere, and code for
-older processors can be read and run. Imports neither MLIR nor llvmlite.
+The processor is that of this machine, or the one that `config.processor` names. Code for a named processor is the same
+on every machine, so tests of the structure of code pass everywhere, and code for older processors can be read and run.
+
+The text of a record in a pipeline is a name with what differs from it: `processor=avx512+avx512_bf16,l2=2M` and
+`device=vulkan,buffers=16,dtypes=f32+i32`. Imports neither MLIR nor llvmlite.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
-from functools import cache
+from functools import cache, cached_property
+from typing import Any, ClassVar
 
 from mlirml.core.config import config
-from mlirml.core.dataclass import dataclass
+from mlirml.core.dataclass import dataclass, replace
 from mlirml.errors import TargetError
 
 _SSE41 = ("sse2", "ssse3", "sse4_1")
@@ -19,18 +24,25 @@ _AVX2 = (*_SSE41, "sse4_2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi1", "bmi
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _AMX = ("amx_tile", "amx_bf16")
 _LEVELS = {
+    "generic": ("", ()),
     "sse4.1": ("x86-64", _SSE41),
     "avx2": ("x86-64-v3", _AVX2),
     "avx512": ("x86-64-v4", _AVX512),
     "amx": ("x86-64-v4", (*_AVX512, "avx512_bf16", *_AMX)),
 }
-"""For each processor that can be named: LLVM's name, and the features as Linux lists them."""
+"""For each processor that can be named, lowest first: LLVM's name, and the features as Linux lists them."""
+_FEATURES = ("avx", "avx512_bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "f16c", "fma", *_AMX)
+"""The features that passes depend on; LLVM gets all of them."""
 _LLVM_NAMES = {
     "sse4_1": "sse4.1", "sse4_2": "sse4.2", "bmi1": "bmi", "abm": "lzcnt", "avx512_bf16": "avx512bf16",
     "amx_tile": "amx-tile", "amx_bf16": "amx-bf16",
 }  # fmt: skip
 """The features whose names in Linux and LLVM differ."""
 _DEFAULT_L2 = 1 << 20
+_MOST_BUFFERS = 24
+_TEXT = re.compile(
+    r"(?P<level>[a-z][a-z0-9.]*)(?P<more>(\+\w+)*)(,l2=(?P<size>[1-9]\d{0,5})(?P<unit>[KM]))?(,cores=(?P<cores>\d+))?"
+)
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 """Linux: the system call `arch_prctl`, its ARCH_REQ_XCOMP_PERM, and the state component (asm/prctl.h, 5.16)."""
@@ -40,37 +52,53 @@ _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
 class Processor:
     """A processor: its features as Linux lists them, and the size of the second-level cache of a core in bytes.
 
-    `level` is "host" or a name that `config.processor` takes; `llvm_cpu` is LLVM's name, empty for the host.
+    `level` is "host" or a name that `config.processor` takes; `llvm_cpu` is LLVM's name, empty for the host. With one
+    of the `cores` no loop is split among threads; 0 if their number is not known. The default is any x86-64 processor
+    with AVX2.
     """
 
-    level: str
-    features: frozenset[str]
-    l2_bytes: int
-    llvm_cpu: str = ""
+    expects: ClassVar[str] = "a processor, such as avx512,l2=1M"
+    l1_bytes: ClassVar[int] = 32 << 10
 
-    @property
+    level: str = "avx2"
+    features: frozenset[str] = frozenset(_AVX2)
+    l2_bytes: int = _DEFAULT_L2
+    llvm_cpu: str = "x86-64-v3"
+    cores: int = 0
+
+    @cached_property
     def vector_bits(self) -> int:
         """The width of the widest vector register in bits: 512, 256 or 128."""
         if self.features >= {"avx512f", "avx512vl", "avx512bw", "avx512dq"}:
             return 512
         return 256 if "avx" in self.features else 128
 
-    @property
+    @cached_property
     def vector_registers(self) -> int:
         """The number of vector registers."""
         return 32 if self.vector_bits == 512 else 16
 
     @property
-    def converts_long_vectors(self) -> bool:
-        """True if instructions convert vectors of 64-bit integers to floats and back (AVX512DQ)."""
-        return self.vector_bits == 512
+    def has_fma(self) -> bool:
+        """True if an instruction multiplies and adds with one rounding."""
+        return "fma" in self.features
 
     @property
+    def converts_f16(self) -> bool:
+        """True if instructions convert f16 to f32 and back (F16C)."""
+        return "f16c" in self.features
+
+    @property
+    def has_avx512(self) -> bool:
+        """True if vectors have 512 bits: with these come x * 2^n, and conversions of 64-bit integers (AVX512DQ)."""
+        return self.vector_bits == 512
+
+    @cached_property
     def has_bf16_pairs(self) -> bool:
         """True if an instruction adds products of pairs of bf16 (AVX512_BF16)."""
         return self.vector_bits == 512 and "avx512_bf16" in self.features
 
-    @property
+    @cached_property
     def has_tiles(self) -> bool:
         """True if the processor has tile registers for bf16 (AMX), which this process may use."""
         return self.vector_bits == 512 and self.features >= {*_AMX}
@@ -80,6 +108,35 @@ class Processor:
         """LLVM's list of features; empty for the host."""
         names = sorted(_LLVM_NAMES.get(feature, feature) for feature in self.features)
         return ",".join(f"+{name}" for name in names) if self.llvm_cpu else ""
+
+    def lanes(self, bits: int) -> int:
+        """The number of elements of this width in a vector register."""
+        return self.vector_bits // bits
+
+    def without(self, *features: str) -> Processor:
+        """The processor without these features."""
+        return replace(self, features=self.features.difference(features))
+
+    @classmethod
+    def parse(cls, text: str) -> Processor:
+        """The processor of a text; raises `ValueError`."""
+        return named(text)
+
+    def __str__(self) -> str:
+        """The text of an option of a pass: the highest level with no other features, those beyond it, and the cache.
+
+        It names what passes depend on alone, so that it is one text for a named processor and a host that equals it.
+        """
+        known = {level: {*features} & {*_FEATURES} for level, (_, features) in _LEVELS.items()}
+        if not self.features.issuperset(_SSE41):
+            del known["sse4.1"]
+        level = [level for level, features in known.items() if features <= self.features][-1]
+        more = [feature for feature in _FEATURES if feature in self.features and feature not in known[level]]
+        text = "+".join([level, *more])
+        if self.l2_bytes != _DEFAULT_L2:
+            whole = self.l2_bytes % (1 << 20) == 0
+            text += f",l2={self.l2_bytes >> 20}M" if whole else f",l2={self.l2_bytes >> 10}K"
+        return text + (f",cores={self.cores}" if self.cores else "")
 
     def key_entries(self) -> tuple[tuple[str, str], ...]:
         """Named entries of a cache key: the properties that code for this processor depends on."""
@@ -105,15 +162,17 @@ class Device:
     `dtypes` are the element types that it computes with, all if there are none; `atomics` those that it adds to memory
     atomically. Operations of `host_ops` (also "name:f64", for one element type) have no instruction on it. A kernel
     takes up to `buffers` arrays of `array_bytes` or `array_elements` each, a block of threads up to `shared_bytes` of
-    shared memory and `threads` threads, of which `subgroup` run together. `processors` are as many as have work when
-    the device is full.
+    shared memory and `threads` threads, of which `subgroup` run together (0: not relied on). With `tensor_cores` come
+    asynchronous copies to shared memory. `processors` are as many as have work when the device is full.
     """
 
-    target: str
-    threads: int
-    shared_bytes: int
-    atomics: tuple[str, ...]
-    host_ops: tuple[str, ...]
+    expects: ClassVar[str] = "a device, such as vulkan,buffers=16"
+
+    name: str = "gpu"
+    threads: int = 256
+    shared_bytes: int = 32 << 10
+    atomics: tuple[str, ...] = ()
+    host_ops: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = ()
     buffers: int = 0
     array_bytes: int = 0
@@ -121,6 +180,81 @@ class Device:
     subgroup: int = 0
     tensor_cores: bool = False
     processors: int = 0
+
+    @property
+    def kernel_buffers(self) -> int:
+        """The number of arrays that a kernel takes at most, for it to stay small."""
+        return min(self.buffers or _MOST_BUFFERS, _MOST_BUFFERS)
+
+    @classmethod
+    def parse(cls, text: str) -> Device:
+        """The device of a text; raises `ValueError`."""
+        return _device(text)
+
+    def __str__(self) -> str:
+        """The text of an option of a pass: the name, and each field that a device of that name does not have so."""
+        base = DEVICES.get(self.name) or Device(self.name)
+        fields = [
+            field.name for field in dataclasses.fields(self) if getattr(self, field.name) != getattr(base, field.name)
+        ]
+        return ",".join([self.name, *(f"{name.replace('_', '-')}={_shown(getattr(self, name))}" for name in fields)])
+
+
+_SHADER = Device(
+    threads=256,
+    shared_bytes=16 << 10,
+    atomics=("bf16", "f16", "f32", "i16", "i32", "i8"),
+    host_ops=("math.ipowi", *(f"{name}:f64" for name in ("math.sin", "math.cos", "math.tan", "arith.remf"))),
+    dtypes=("bf16", "f16", "f32", "i16", "i32", "i8"),
+    buffers=8,
+    array_bytes=128 << 20,
+)
+"""The least that a device of Vulkan or WebGPU may be.
+
+Half floats and small integers are computed in 32 bits. Operations without a shader instruction stay on the host; those
+on f64 would need one for the range reduction of large arguments.
+"""
+_CUDA = Device(
+    "cuda",
+    threads=1024,
+    shared_bytes=48 << 10,
+    atomics=("bf16", "f16", "f32", "f64", "i16", "i32", "i64", "i8"),
+    host_ops=("math.ipowi",),
+    array_elements=(1 << 31) - 1,
+    subgroup=32,
+    tensor_cores=True,
+    processors=132,
+)
+"""What every processor of NVIDIA from compute capability 8.0 on has; `processors` are those of the largest."""
+DEVICES = {"cuda": _CUDA, **{name: replace(_SHADER, name=name) for name in ("metal", "vulkan", "webgpu")}}
+"""The devices that a text may name; one of another name is described in full."""
+
+
+@cache
+def _device(text: str) -> Device:
+    name, *changes = text.split(",")
+    if not re.fullmatch(r"[a-z][\w-]*", name):
+        raise ValueError(f"no device is {text!r}")
+    base = DEVICES.get(name) or Device(name)
+    values: dict[str, Any] = {}
+    for change in changes:
+        key, _, value = change.partition("=")
+        field = key.replace("-", "_")
+        default = getattr(base, field) if field in Device.__dataclass_fields__ else None
+        if isinstance(default, bool):
+            values[field] = {"true": True, "false": False}[value] if value in ("true", "false") else None
+        elif isinstance(default, int):
+            values[field] = int(value)
+        elif isinstance(default, tuple):
+            values[field] = tuple(filter(None, value.split("+")))
+        if values.get(field) is None or field == "name":
+            raise ValueError(f"a device has no {change}")
+    return replace(base, **values)
+
+
+def _shown(value: bool | int | tuple[str, ...]) -> str:
+    """The value of a field of a device as text."""
+    return "+".join(value) if isinstance(value, tuple) else str(value).lower()
 
 
 def processor() -> Processor:
@@ -130,13 +264,17 @@ def processor() -> Processor:
 
 @cache
 def named(text: str) -> Processor:
-    """The processor of a text that `config.processor` takes: "host", "avx2", "avx512,l2=512K"."""
-    level, _, l2 = text.partition(",l2=")
-    size = int(l2[:-1]) << {"K": 10, "M": 20}[l2[-1]] if l2 else None
+    """The processor of a text: "host", "avx2", "avx512+avx512_bf16,l2=512K,cores=1"; raises `ValueError` for others."""
+    match = _TEXT.fullmatch(text)
+    level = match["level"] if match is not None else ""
+    more = match["more"].split("+")[1:] if match is not None else []
+    if match is None or (level != "host" and level not in _LEVELS) or not {*more} <= {*_FEATURES}:
+        raise ValueError(f"no processor is {text!r}")
+    size = int(match["size"]) << {"K": 10, "M": 20}[match["unit"]] if match["size"] else 0
     if level == "host":
-        return Processor(level, host_features(), host_l2_bytes() if size is None else size)
-    cpu, flags = _LEVELS[level]
-    return Processor(level, frozenset(flags), _DEFAULT_L2 if size is None else size, cpu)
+        return Processor(level, host_features().union(more), size or host_l2_bytes(), "", int(match["cores"] or 0))
+    cpu, features = _LEVELS[level]
+    return Processor(level, frozenset((*features, *more)), size or _DEFAULT_L2, cpu, int(match["cores"] or 0))
 
 
 @cache

@@ -13,33 +13,17 @@ from mlirml.pipelines.gpu import TO_SPIRV, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.runtime.device import device
 from mlirml.targets import gpu
-from mlirml.targets.machine import Device, Processor, processor
+from mlirml.targets.machine import DEVICES, Device, Processor, processor
 from mlirml.targets.target import Target
 
-_DTYPES = ("bf16", "f16", "f32", "i16", "i32", "i8")
-"""Element types that each device has; half floats and small integers are computed in 32 bits."""
-_HOST_OPS = ("math.ipowi", *(f"{name}:f64" for name in ("math.sin", "math.cos", "math.tan", "arith.remf")))
-"""Operations without a shader instruction. Those on f64 would need one for the range reduction of large arguments."""
-
-
-LEAST = Device(
-    target="vulkan",
-    threads=256,
-    shared_bytes=16 << 10,
-    atomics=("bf16", "f16", "f32", "i16", "i32", "i8"),
-    host_ops=_HOST_OPS,
-    dtypes=_DTYPES,
-    buffers=8,
-    array_bytes=128 << 20,
-)
-"""The least that a device of Vulkan or WebGPU may be."""
+LEAST = DEVICES["vulkan"]
 
 
 def device_of(capabilities: Mapping[str, Any]) -> Device:
     """The device that a driver describes."""
     return replace(
         LEAST,
-        dtypes=tuple(sorted((*_DTYPES, *wide_dtypes(capabilities["features"])))),
+        dtypes=tuple(sorted((*LEAST.dtypes, *wide_dtypes(capabilities["features"])))),
         buffers=capabilities["storage_buffers"],
         array_bytes=capabilities["binding_bytes"],
         shared_bytes=capabilities["workgroup_bytes"],

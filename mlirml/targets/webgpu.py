@@ -7,7 +7,6 @@ workgroup memory. They run on Vulkan devices, on macOS on Metal devices, through
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,7 +15,7 @@ from mlirml.errors import TargetError
 from mlirml.pipelines.gpu import TO_WGSL, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu, vulkan
-from mlirml.targets.machine import Processor, processor
+from mlirml.targets.machine import DEVICES, Processor, processor
 from mlirml.targets.target import Target
 
 
@@ -41,9 +40,7 @@ def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: boo
 
     return Target(
         name=name,
-        stages=stages(
-            replace(vulkan.LEAST, target=name), machine, checkpoint_bytes, TO_WGSL, deterministic=deterministic
-        ),
+        stages=stages(DEVICES[name], machine, checkpoint_bytes, TO_WGSL, deterministic=deterministic),
         codegen=codegen,
         depends_on=machine.key_entries(),
         device=device,

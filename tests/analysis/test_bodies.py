@@ -41,7 +41,7 @@ func.func @main(%x: memref<300x400xf64>, %s: memref<300xf64>, %r: memref<300x400
 
 def test_rows_are_not_shared_with_a_branch_that_reads_other_rows() -> None:
     module = parse(SUMS_AND_A_BRANCH)
-    parse_pipeline("mlirml-lower-loops{vector-bits=256}").run(module)
+    parse_pipeline("mlirml-lower-loops").run(module)
     main = main_function(module)
     sums = main.regions[0].blocks[0].arguments[1]
     (branching,) = (x for x in named_operations(main, ("scf.parallel",)) if named_operations(x, ("scf.if",)))

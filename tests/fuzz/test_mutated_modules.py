@@ -72,7 +72,7 @@ def test_mutated_modules() -> None:
             ["--mlirml-lower-factorizations"],
             "`mlirml.inverse` is on arrays of another number of dimensions than 3",
         ),
-        ("func.func @main() { return }\n", ["--mlirml-lower-loops=vector-bits=1"], "vector-bits takes int"),
+        ("func.func @main() { return }\n", ["--mlirml-lower-loops=processor=avx3"], "processor takes a processor"),
         (
             "func.func @main(%x: tensor<4xf64>, %e: f64) -> tensor<4xf64> {\n"
             "  %0 = tensor.pad %x low[-9223372036854775808] high[0] {\n"

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from mlirml.ir.bindings import make_context, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines.cpu import LOWER
-from mlirml.pipelines.cpu import expand_math as step_of
 from mlirml.pipelines.llvm import expand_math
 from mlirml.runtime import Program, load_object
 from mlirml.targets import cpu
@@ -45,11 +44,7 @@ class Processor:
 def processors() -> list[Processor]:
     """This machine, and an old one without fma and vectors of 256 bits, whose code runs here too."""
     machines = [named(name) for name in ("host", "sse4.1")]
-    passes = [step_of("builtin", machine) for machine in machines]
-    return [
-        Processor(machine.level, text[text.index("{") + 1 : -1], cpu.codegen_options(machine))
-        for machine, text in zip(machines, passes)
-    ]
+    return [Processor(machine.level, f"processor={machine}", cpu.codegen_options(machine)) for machine in machines]
 
 
 def loop(kinds: Sequence[str], result: str, body: str, count: int) -> str:

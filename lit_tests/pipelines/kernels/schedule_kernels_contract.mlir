@@ -1,6 +1,6 @@
 // RUN: mlirml-opt %s --mlirml-schedule-kernels | filecheck %s
 // RUN: mlirml-opt %s --mlirml-schedule-kernels=naive=true | filecheck %s --check-prefix=NAIVE
-// RUN: mlirml-opt %s --mlirml-schedule-kernels="subgroup=32 tensor-cores=true" | filecheck %s --check-prefix=CORES
+// RUN: mlirml-opt %s --mlirml-schedule-kernels=device=gpu,subgroup=32,tensor-cores=true | filecheck %s --check-prefix=CORES
 
 // Tiles of both operands are shared; a thread keeps its sums in registers.
 // CHECK-LABEL: gpu.func @k0_matmul_contract

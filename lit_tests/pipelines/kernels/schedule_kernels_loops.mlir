@@ -1,6 +1,6 @@
 // RUN: mlirml-opt %s --mlirml-schedule-kernels | filecheck %s
-// RUN: mlirml-opt %s "--mlirml-schedule-kernels=deterministic=false atomics={f32}" | filecheck %s --check-prefix=ATOMIC
-// RUN: mlirml-opt %s "--mlirml-schedule-kernels=deterministic=true atomics={f32}" | filecheck %s --check-prefix=ORDER
+// RUN: mlirml-opt %s "--mlirml-schedule-kernels=deterministic=false device=gpu,atomics=f32" | filecheck %s --check-prefix=ATOMIC
+// RUN: mlirml-opt %s "--mlirml-schedule-kernels=deterministic=true device=gpu,atomics=f32" | filecheck %s --check-prefix=ORDER
 
 // A scatter goes through its positions in order; the elements of what it stores are spread over threads.
 // CHECK-LABEL: gpu.func @k0_scatter(

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --mlirml-schedule-kernels="async-copies=true" | filecheck %s
+// RUN: mlirml-opt %s --mlirml-schedule-kernels=device=gpu,tensor-cores=true | filecheck %s
 // RUN: mlirml-opt %s --mlirml-schedule-kernels | filecheck %s --check-prefix=WITHOUT
 
 // Tiles of f32 are copied to shared memory two rounds ahead, and multiplied in full precision.

@@ -1,5 +1,5 @@
-// RUN: mlirml-opt %s --mlirml-schedule-kernels="subgroup=32 tensor-cores=true fill=16" | filecheck %s
-// RUN: mlirml-opt %s --mlirml-schedule-kernels="subgroup=32 tensor-cores=true" | filecheck %s --check-prefix=WHOLE
+// RUN: mlirml-opt %s --mlirml-schedule-kernels="device=gpu,subgroup=32,tensor-cores=true,processors=16" | filecheck %s
+// RUN: mlirml-opt %s --mlirml-schedule-kernels=device=gpu,subgroup=32,tensor-cores=true | filecheck %s --check-prefix=WHOLE
 
 // One tile of results and much depth: 16 blocks compute a part of the sums each, a second kernel adds them.
 // CHECK-LABEL: gpu.func @k0_matmul_contract

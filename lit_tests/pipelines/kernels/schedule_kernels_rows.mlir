@@ -1,5 +1,5 @@
 // RUN: mlirml-opt %s --mlirml-schedule-kernels --split-input-file | filecheck %s
-// RUN: mlirml-opt %s --mlirml-schedule-kernels=subgroup=32 --split-input-file | filecheck %s --check-prefix=SHUFFLE
+// RUN: mlirml-opt %s --mlirml-schedule-kernels=device=gpu,subgroup=32 --split-input-file | filecheck %s --check-prefix=SHUFFLE
 
 // A row is reduced by neighbouring threads: in shared memory, or by shuffles where subgroups are known.
 // CHECK-LABEL: gpu.func @k0_sum_rows

@@ -1,7 +1,7 @@
 // RUN: mlirml-opt %s --mlirml-expand-math | filecheck %s
-// RUN: mlirml-opt %s --mlirml-expand-math='fma=false f16c=false' | filecheck %s --check-prefix=OLD
-// RUN: mlirml-opt %s --mlirml-expand-math=scalef=true | filecheck %s --check-prefix=SCALEF
-// RUN: mlirml-opt %s --mlirml-expand-math='libmvec=true vector-bits=512' | filecheck %s --check-prefix=LIBMVEC
+// RUN: mlirml-opt %s --mlirml-expand-math=processor=sse4.1 | filecheck %s --check-prefix=OLD
+// RUN: mlirml-opt %s --mlirml-expand-math=processor=avx512 | filecheck %s --check-prefix=SCALEF
+// RUN: mlirml-opt %s --mlirml-expand-math='processor=avx512 libmvec=true' | filecheck %s --check-prefix=LIBMVEC
 // RUN: mlirml-opt %s --mlirml-expand-math --mlirml-expand-math | filecheck %s
 
 // CHECK-LABEL: func.func @functions(

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --mlirml-lower-contract="vector-bits=512 vector-registers=32" --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-lower-contract=processor=avx512 --split-input-file | filecheck %s
 
 // The fill is dropped, because the kernel overwrites; two equal contractions share a kernel.
 // CHECK-LABEL: func.func @main
@@ -248,7 +248,7 @@ func.func @main(%a: memref<64x64xf32>, %b: memref<64x128xf32>, %c: memref<64x128
 // -----
 
 // Pairs of bf16 are packed side by side and multiplied by one instruction; by tiles where there are registers for them.
-// RUN: mlirml-opt %s --mlirml-lower-contract="vector-bits=512 vector-registers=32 bf16-pairs=true" --split-input-file | filecheck %s --check-prefix=PAIRS
+// RUN: mlirml-opt %s --mlirml-lower-contract=processor=avx512+avx512_bf16 --split-input-file | filecheck %s --check-prefix=PAIRS
 // CHECK-LABEL: func.func @main
 // PAIRS-LABEL: func.func @main
 // PAIRS: call @contract_packed_f32_64x128x64_1(
@@ -258,7 +258,7 @@ func.func @main(%a: memref<64x64xf32>, %b: memref<64x128xf32>, %c: memref<64x128
 // PAIRS: func.func private @contract_tile_f32_{{.*}}_bf16_pairs(
 // PAIRS: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
 // PAIRS: vector.interleave {{.*}} : vector<16xbf16> -> vector<32xbf16>
-// RUN: mlirml-opt %s --mlirml-lower-contract="vector-bits=512 vector-registers=32 bf16-pairs=true bf16-tiles=true" --split-input-file | filecheck %s --check-prefix=TILES
+// RUN: mlirml-opt %s --mlirml-lower-contract=processor=amx --split-input-file | filecheck %s --check-prefix=TILES
 // TILES-LABEL: func.func private @contract_packed_f32_64x128x64_1(
 // TILES: call @contract_pack_tiles_squares_bf16_32_whole(
 // TILES: call @contract_pack_rows_bf16_pairs_for_tiles_

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --mlirml-lower-contract="vector-bits=512 vector-registers=32 bf16-tiles=true" --remarks -o /dev/null 2>&1 | filecheck %s
+// RUN: mlirml-opt %s --mlirml-lower-contract=processor=amx --remarks -o /dev/null 2>&1 | filecheck %s
 
 // Users see how each contraction is computed.
 #id = affine_map<(i, j) -> (i, j)>

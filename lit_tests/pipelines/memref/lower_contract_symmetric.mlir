@@ -1,5 +1,5 @@
-// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32" \
-// RUN:   --mlirml-bufferize --mlirml-lower-contract="vector-bits=512 vector-registers=32" --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-schedule-contract=processor=avx512 \
+// RUN:   --mlirml-bufferize --mlirml-lower-contract=processor=avx512 --split-input-file | filecheck %s
 
 #i = affine_map<(i, j, k) -> (i, k)>
 #j = affine_map<(i, j, k) -> (j, k)>

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --mlirml-lower-conv="vector-bits=512" --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-lower-conv=processor=avx512 --split-input-file | filecheck %s
 
 // Padding and bias are folded into the kernel; two equal convolutions share it.
 // CHECK-LABEL: func.func @main

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --split-input-file --mlirml-stream-stores="least-bytes=1048576" | filecheck %s
+// RUN: mlirml-opt %s --split-input-file --mlirml-stream-stores="processor=avx2,l2=256K least-bytes=1048576" | filecheck %s
 
 // One loop over elements: it is cut into tiles that begin where lines do, and each is copied from the stack.
 // CHECK-LABEL: func.func @main

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --split-input-file --mlirml-tile-sweeps="l2-bytes=1048576 least-bytes=0" | filecheck %s
+// RUN: mlirml-opt %s --split-input-file --mlirml-tile-sweeps=least-bytes=0 | filecheck %s
 
 // Two sweeps that read each other's neighbours: the second lags one row behind, and a round two.
 

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --split-input-file --mlirml-block-examples='l2-bytes=8192 vector-bits=256' --canonicalize | filecheck %s
+// RUN: mlirml-opt %s --split-input-file --mlirml-block-examples=processor=avx2,l2=8K --canonicalize | filecheck %s
 
 #ij = affine_map<(i, j) -> (i, j)>
 #i = affine_map<(i, j) -> (i)>

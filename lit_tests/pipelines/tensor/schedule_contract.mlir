@@ -1,6 +1,6 @@
-// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32" --split-input-file | filecheck %s
-// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=256" --split-input-file | filecheck %s --check-prefix=AVX2
-// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32 parallel=false" --split-input-file | filecheck %s --check-prefix=SERIAL
+// RUN: mlirml-opt %s --mlirml-schedule-contract=processor=avx512 --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-schedule-contract --split-input-file | filecheck %s --check-prefix=AVX2
+// RUN: mlirml-opt %s --mlirml-schedule-contract=processor=avx512,cores=1 --split-input-file | filecheck %s --check-prefix=SERIAL
 
 // A small product stays in registers and reads its operands where they are.
 // CHECK-LABEL: func.func @small
@@ -89,7 +89,7 @@ func.func @elementwise(%a: tensor<64xf32>, %b: tensor<64xf32>) -> tensor<64xf32>
 // -----
 
 // Options choose for every contraction that such a kernel can compute; what an operation says itself comes first.
-// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32 kernel=packed mr=4 nr=32 kc=64" --split-input-file | filecheck %s --check-prefix=OPTIONS
+// RUN: mlirml-opt %s --mlirml-schedule-contract="processor=avx512 kernel=packed mr=4 nr=32 kc=64" --split-input-file | filecheck %s --check-prefix=OPTIONS
 // OPTIONS-LABEL: func.func @options
 // OPTIONS: linalg.matmul {mlirml.schedule = {{.*}}kc = 64 : i64, kernel = "packed", lanes = 16 : i64, {{.*}}mr = 4 : i64, {{.*}}nr = 32 : i64, pack = "ab"
 // OPTIONS: linalg.matmul {mlirml.schedule = {{.*}}kc = 64 : i64, kernel = "packed", lanes = 16 : i64, {{.*}}mr = 10 : i64, {{.*}}nr = 32 : i64, pack = "ab"
@@ -121,7 +121,7 @@ func.func @in_place(%a: tensor<128x128xf32>, %b: tensor<320x320xf64>, %c: tensor
 // -----
 
 // Tiles of bf16 where there are registers for them; `pairs` asks for another instruction. Short sums are left to pairs.
-// RUN: mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 vector-registers=32 bf16-pairs=true bf16-tiles=true" --split-input-file | filecheck %s --check-prefix=TILES
+// RUN: mlirml-opt %s --mlirml-schedule-contract=processor=amx --split-input-file | filecheck %s --check-prefix=TILES
 // CHECK-LABEL: func.func @tiles
 // TILES-LABEL: func.func @tiles
 // TILES: linalg.matmul {mlirml.schedule = {{.*}}kernel = "packed", {{.*}}mr = 32 : i64, {{.*}}nr = 32 : i64, pack = "ab", pairs = 32 : i64, {{.*}}

@@ -1,4 +1,4 @@
-// RUN: not mlirml-opt %s --mlirml-schedule-contract="vector-bits=512 bf16-pairs=true" 2>&1 | filecheck %s
+// RUN: not mlirml-opt %s --mlirml-schedule-contract=processor=avx512+avx512_bf16 2>&1 | filecheck %s
 
 // CHECK: mlirml.LoweringError: mlirml.schedule of linalg.matmul: pairs = 32 asks for tile registers (AMX), which this process has not
 // CHECK-NEXT: --> {{.*}}schedule_contract_errors_tiles.mlir:9:8

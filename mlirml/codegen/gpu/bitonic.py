@@ -15,7 +15,7 @@ from functools import partial
 
 from mlirml.codegen.gpu.combiners import Values
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
-from mlirml.codegen.gpu.kernel import Host, Kernel
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
@@ -31,7 +31,7 @@ def power_above(number: int) -> int:
 def sort_rows(host: Host, parts: Sequence[mlir.Value], rows: int, length: int, before: Before) -> None:
     """Sort rows of elements whose parts are in the arrays `parts`; `length` is a power of two."""
     total = rows * length
-    chunk = min(2 * host.device.threads, power_above(total))
+    chunk = min(2 * THREADS, power_above(total))
     Network(host, parts, rows, length, before, chunk).build()
 
 
@@ -142,7 +142,7 @@ class Network:
     def across_blocks(self, size: int, distance: int) -> Kernel:
         """A kernel that does one step in device memory."""
         pairs = self.total // 2
-        threads = min(self.host.device.threads, pairs)
+        threads = min(THREADS, pairs)
         with self.host.kernel("exchange", (threads,)) as kernel:
             numbers = [kernel.argument(self.number(n)) for n in (size, distance)]
             number = kernel.cover(-(-pairs // threads)) * threads + kernel.thread()

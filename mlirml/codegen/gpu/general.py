@@ -24,7 +24,7 @@ from mlirml.codegen.gpu.contract.tensor_cores import check_tensor_cores, lower_t
 from mlirml.codegen.gpu.contract.tiles import lower_contract, match_contract
 from mlirml.codegen.gpu.elements import Elements, apply, is_structured, out_map, sizes_of
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
 from mlirml.codegen.gpu.loops import initial, lower_loop
 from mlirml.codegen.gpu.neighbours import get_all
 from mlirml.codegen.gpu.outs import (  # fmt: skip
@@ -149,7 +149,7 @@ def lower_one(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
 
 def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence[Store]) -> bool:
     """Build one kernel for reductions and all stores, if a schedule supports them; True if one did."""
-    if host.device.naive:
+    if host.choices.naive:
         return False
     if len(reductions) == 1:
         with contextlib.suppress(NoMatch):
@@ -197,7 +197,7 @@ def lower_reduction(host: Host, op: mlir.Operation, stored: Sequence[int]) -> No
     results = list(op.results)
     first_out = len(op.operands) - len(results)
     arguments = list(op.regions[0].blocks[0].arguments)[first_out:]
-    with host.kernel("reduce", (host.device.threads,)) as kernel:
+    with host.kernel("reduce", (THREADS,)) as kernel:
         elements = Elements(kernel)
 
         def at_point(indices: Sequence[Form]) -> None:
@@ -288,16 +288,16 @@ def lower_whole(host: Host, value: mlir.Value, out: mlir.Value) -> None:
 
 def lower_elementwise(host: Host, shape: Sequence[int], stores: Sequence[Store]) -> None:
     """Tensors of one shape: a thread computes adjacent elements of 16 bytes."""
-    if len(stores) == 1 and not host.device.naive:
+    if len(stores) == 1 and not host.choices.naive:
         with contextlib.suppress(NoMatch):
             plan = match_transposition(host, *stores[0])
             with (defining_op(plan.value) or host.function).location:
                 lower_transposition(host, plan)
             return
     total = math.prod(shape)
-    lanes = 1 if host.device.naive else lanes_of(shape, stores)
+    lanes = 1 if host.choices.naive else lanes_of(shape, stores)
     owner = defining_op(stores[-1][0])
-    with (owner or host.function).location, host.kernel("elementwise", (host.device.threads,)) as kernel:
+    with (owner or host.function).location, host.kernel("elementwise", (THREADS,)) as kernel:
         elements = Elements(kernel)
         kernel.lanes = lanes
         number = thread_number(kernel, total // lanes)

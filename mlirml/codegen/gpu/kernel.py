@@ -15,6 +15,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
+from mlirml.targets.machine import Device
 
 MOST_BLOCKS = 65535
 """The maximal size of a dimension of a grid, as Vulkan and WebGPU guarantee; more blocks use the next dimension."""
@@ -22,35 +23,31 @@ MOST_BLOCKS = 65535
 WORKGROUP = "#gpu.address_space<workgroup>"
 
 
-@dataclass(frozen=True)
-class Device:
-    """The device as schedules see it: threads of a block and of a subgroup (0: not relied on), bytes of shared memory.
+THREADS = 256
+"""The number of threads in a block that processes elements, rows or scans, which every device has."""
 
-    With `async_copies` it copies to shared memory asynchronously. `tf32` allows products of f32 on tensor cores, and
-    `naive` selects the plain schedule for everything: a thread for each element. `atomics` are the element types that
-    have atomic operations; sums and products of floats use them only if results need not be `deterministic`. `fill` is
-    the number of blocks of a product that fill the device, 0 if that is not known.
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of the user for kernels, beyond the device.
+
+    `naive`: each element has a thread, without shared memory. `tf32`: products of f32 may use tensor cores.
+    `deterministic`: sums and products of floats use no atomic operations.
     """
 
-    threads: int = 256
-    subgroup: int = 0
-    shared_bytes: int = 32768
-    tensor_cores: bool = False
-    async_copies: bool = False
     naive: bool = False
     tf32: bool = False
-    atomics: tuple[str, ...] = ()
     deterministic: bool = True
-    fill: int = 0
 
 
 class Host:
     """The function on memrefs that launches kernels: the memory of each tensor, and temporaries."""
 
-    def __init__(self, function: mlir.Operation, kernels: mlir.Block, device: Device) -> None:
+    def __init__(self, function: mlir.Operation, kernels: mlir.Block, device: Device, choices: Choices) -> None:
         self.function = function
         self.name: str = function.attributes["sym_name"].value
         self.device = device
+        self.choices = choices
         self.kernels = kernels
         self.buffers: dict[mlir.Value, mlir.Value] = {}
         self.scalars: dict[mlir.Value, mlir.Value] = {}

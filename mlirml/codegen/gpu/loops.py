@@ -21,7 +21,7 @@ from functools import partial
 from mlirml.analysis.ordered_loops import SCATTER, store_of
 from mlirml.codegen.gpu.elements import Elements, form_of, is_structured, kept_dims, slice_parts
 from mlirml.codegen.gpu.index import Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
 from mlirml.codegen.gpu.scans import Scan, SetRow, lower_scan
 from mlirml.codegen.gpu.scatters import lower_scatter_in_parallel, match_scatter
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -72,7 +72,7 @@ def set_scalar(kernel: Kernel, value: mlir.Value, index: Form) -> None:
 
 def each_thread(host: Host, hint: str, count: int, body: Callable[[Kernel, Form], None]) -> None:
     """Build a kernel of `count` threads; `body` has the number of each."""
-    threads = min(host.device.threads, max(1, count))
+    threads = min(THREADS, max(1, count))
     with host.kernel(hint, (threads,)) as kernel:
         number = kernel.cover(-(-count // threads)) * threads + kernel.thread()
         kernel.guarded([kernel.below(number, count)], lambda: body(kernel, number))

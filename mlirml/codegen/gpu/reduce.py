@@ -16,7 +16,7 @@ from mlirml.codegen.gpu.combiners import Combiner
 from mlirml.codegen.gpu.elements import Elements, apply, out_map, structured, uses_dim
 from mlirml.codegen.gpu.groups import merge_group
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
-from mlirml.codegen.gpu.kernel import Host, Kernel
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.codegen.gpu.sizes import (
     Size,
     below,
@@ -75,8 +75,8 @@ def reduce_in_groups(host: Host, combiner: Combiner, results: Sequence[int], sto
     count, total = product(host, rows), product(host, columns)
     if count == 0:
         return
-    group = host.device.threads if count == 1 else min(_ROW_THREADS, host.device.threads)
-    per_block = host.device.threads // group
+    group = THREADS if count == 1 else min(_ROW_THREADS, THREADS)
+    per_block = THREADS // group
     blocks = blocks_of(host, count, per_block)
     with host.kernel("reduce", (group * per_block,)) as kernel:
         _Groups(kernel, combiner, reduced_dims, rows, columns).build(

@@ -27,7 +27,7 @@ from mlirml.codegen.gpu.combiners import Combiner, Values, match_combiner
 from mlirml.codegen.gpu.elements import Elements, apply, out_map, sizes_of, uses_dim
 from mlirml.codegen.gpu.groups import merge_group
 from mlirml.codegen.gpu.index import Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
 from mlirml.codegen.gpu.reads import Untraceable, read_indices, reads, reads_of_operands, symbols
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -375,7 +375,7 @@ def is_first(kernel: Kernel, member: Form, group: int) -> mlir.Value | None:
 
 def lower_rows(host: Host, problem: Problem) -> None:
     """Build the kernels of a problem."""
-    layout = choose_layout(problem, host.device.threads)
+    layout = choose_layout(problem, THREADS)
     if layout.pieces > 1:
         lower_pieces(host, problem, layout)
         return
@@ -404,7 +404,7 @@ def lower_pieces(host: Host, problem: Problem, layout: Layout) -> None:
 
         kernel.guarded([rows.row_valid, rows.in_grid, is_first(kernel, rows.member, layout.group)], store)
     group = layout.pieces
-    second = Layout(group, max(1, min(host.device.threads // group, power_of_two(problem.count))))
+    second = Layout(group, max(1, min(THREADS // group, power_of_two(problem.count))))
     with host.kernel("merge", (second.group * second.rows,)) as kernel:
         rows = Rows(kernel, mergeable(problem), second)
         index = rows.number * group + rows.member

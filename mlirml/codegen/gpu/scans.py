@@ -19,7 +19,7 @@ from mlirml.codegen.gpu.combiners import Combiner, Values
 from mlirml.codegen.gpu.elements import Elements
 from mlirml.codegen.gpu.groups import merge_group
 from mlirml.codegen.gpu.index import Form, cut_up
-from mlirml.codegen.gpu.kernel import Host, Kernel
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -132,13 +132,13 @@ def choose_layout(scan: Scan, threads: int) -> Layout:
 
 def lower_scan(host: Host, scan: Scan) -> None:
     """Build the kernels."""
-    layout = choose_layout(scan, host.device.threads)
+    layout = choose_layout(scan, THREADS)
     before = None
     if layout.pieces > 1:
         before = host.array([scan.count, layout.pieces], scan.reducer.type)
         with host.kernel("pieces", (layout.group * layout.rows,)) as kernel:
             Pieces(kernel, scan, layout).total(before)
-        with host.kernel("starts", (min(scan.count, host.device.threads),)) as kernel:
+        with host.kernel("starts", (min(scan.count, THREADS),)) as kernel:
             add_up_pieces(kernel, scan, layout, before)
     with host.kernel("scan", (layout.group * layout.rows,)) as kernel:
         Pieces(kernel, scan, layout).scan(before)

@@ -22,7 +22,7 @@ from mlirml.codegen.gpu.bitonic import load, power_above, sort_rows
 from mlirml.codegen.gpu.combiners import Values
 from mlirml.codegen.gpu.elements import Elements, form_of, kept_dims, slice_parts
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import Host, Kernel
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.atomics import IN_ORDER, KIND_OF, KINDS
 from mlirml.ir import emit
@@ -235,7 +235,7 @@ def atomic_operation(host: Host, plan: Scatter) -> str:
     if name in _SUMS_OF and plan.first_is_old:
         name = _SUMS_OF[name]
     operation = KIND_OF.get(name, "")
-    return "" if operation in IN_ORDER and host.device.deterministic else operation
+    return "" if operation in IN_ORDER and host.choices.deterministic else operation
 
 
 class Updates:
@@ -297,7 +297,7 @@ class Updates:
 
     def each(self, hint: str, count: int, body: EachBody) -> None:
         """A kernel with a thread for each number."""
-        threads = min(self.host.device.threads, count)
+        threads = min(THREADS, count)
         with self.host.kernel(hint, (threads,)) as kernel:
             number = kernel.cover(-(-count // threads)) * threads + kernel.thread()
             kernel.guarded([kernel.below(number, count)], lambda: body(kernel, number))

@@ -10,7 +10,7 @@ from mlirml.analysis.bounds import DYNAMIC, dims_of_slice, is_dynamic, most_elem
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import MOST_BLOCKS, Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import MOST_BLOCKS, THREADS, Host, Kernel, is_tensor
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -227,7 +227,7 @@ def each_element(host: Host, hint: str, sizes: Sequence[Size], body: Callable[[K
     total = product(host, sizes)
     if total == 0:
         return
-    threads = host.device.threads if not isinstance(total, int) else min(host.device.threads, total)
+    threads = THREADS if not isinstance(total, int) else min(THREADS, total)
     blocks = blocks_of(host, total, threads)
     with host.kernel(hint, (threads,)) as kernel:
         number = cover(kernel, blocks) * threads + kernel.thread()

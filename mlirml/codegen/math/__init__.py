@@ -14,10 +14,10 @@ from mlirml.codegen.math import (
     power,
     trigonometric,
 )
-from mlirml.codegen.math.builder import Builder, Features, Value
+from mlirml.codegen.math.builder import Builder, Value
 from mlirml.codegen.math.registry import ELSEWHERE, EXPANSIONS, GUARDED
 
 __all__ = [
-    "ELSEWHERE", "EXPANSIONS", "GUARDED", "Builder", "Features", "Value", "basic", "division", "exponential", "gauss",
+    "ELSEWHERE", "EXPANSIONS", "GUARDED", "Builder", "Value", "basic", "division", "exponential", "gauss",
     "hyperbolic", "inverse", "libmvec", "logarithm", "power", "trigonometric",
 ]  # fmt: skip

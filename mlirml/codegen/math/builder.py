@@ -11,26 +11,11 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 from mlirml.core.dataclass import dataclass
+from mlirml.targets.machine import Processor
 
 WIDTHS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 MANTISSA = {"f32": 23, "f64": 52}
 _STRUCT = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
-
-
-@dataclass(frozen=True)
-class Features:
-    """The instructions of the CPU: `fma`, `scalef` (x * 2^n of AVX-512), `f16c` (f16 <-> f32).
-
-    `vector_bits` is the width of its widest vectors, and `libmvec`: loops call glibc's vector functions. `f64`: it has
-    64-bit floats at all; without them divisions of integers are not expanded.
-    """
-
-    fma: bool = True
-    scalef: bool = False
-    f16c: bool = True
-    vector_bits: int = 256
-    libmvec: bool = False
-    f64: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,13 +96,16 @@ Operand = Value | float | int
 class Builder:
     """Collects the lines of one function body; `shape` is empty for scalars, `16x` for `vector<16x...>`.
 
-    The names of values begin with `prefix`.
+    The names of values begin with `prefix`. Without `f64` no 64-bit floats are used.
     """
 
-    def __init__(self, shape: str = "", features: Features | None = None, prefix: str = "") -> None:
+    def __init__(
+        self, shape: str = "", processor: Processor | None = None, *, f64: bool = True, prefix: str = ""
+    ) -> None:
         self.shape = shape
         self.prefix = prefix
-        self.features = features or Features()
+        self.processor = processor or Processor()
+        self.f64 = f64
         self.arguments: list[Value] = []
         self._constants: dict[tuple[str, str], Value] = {}
         self._lines: list[str] = []
@@ -214,7 +202,7 @@ class Builder:
         filling = [f"%r = {op} {', '.join(lanes)} : {one}"]
         filled = "%r"
         if rest is not None and (is_vector or not self.shape):
-            inner = Builder("", self.features, "r")
+            inner = Builder("", self.processor, f64=self.f64, prefix="r")
             filled = rest(inner, *(Value(inner, name, x.dtype) for name, x in zip(lanes, operands))).name
             filling = inner._lines
         if is_vector:
@@ -264,18 +252,18 @@ class Builder:
     def fma(self, a: Value, b: Operand, c: Operand) -> Value:
         """a * b + c: fused if the CPU has it, else rounded twice."""
         factor, addend = self.value(b, a.dtype), self.value(c, a.dtype)
-        return self.op("math.fma", a, factor, addend) if self.features.fma else a * factor + addend
+        return self.op("math.fma", a, factor, addend) if self.processor.has_fma else a * factor + addend
 
     def product_error(self, x: Value, y: Value, product: Value) -> Value:
         """x * y - product, exact: one fma, or Veltkamp's splitting and Dekker's product (1971)."""
-        if self.features.fma:
+        if self.processor.has_fma:
             return self.op("math.fma", x, y, -product)
         (x1, x2), (y1, y2) = self._halves(x), self._halves(y)
         return x2 * y2 - (((product - x1 * y1) - x2 * y1) - x1 * y2)
 
     def quotient_error(self, x: Value, y: Value, quotient: Value) -> Value:
         """x - y * quotient, exact, for a quotient that is almost x/y."""
-        if self.features.fma:
+        if self.processor.has_fma:
             return self.fma(-quotient, y, x)
         product = quotient * y
         return (x - product) - self.product_error(quotient, y, product)
@@ -313,7 +301,7 @@ class Builder:
 
         `exponent` is an i32 for f32 and an i64 for f64.
         """
-        if self.features.scalef and self.shape.count("x") <= 1:
+        if self.processor.has_avx512 and self.shape.count("x") <= 1:
             mangled = f"v{self.shape[:-1]}" if self.shape else ""
             types = f"({self.type(x.dtype)}, {self.type(exponent.dtype)}) -> {self.type(x.dtype)}"
             name = f"llvm.ldexp.{mangled}{x.dtype}.{mangled}{exponent.dtype}"

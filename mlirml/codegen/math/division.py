@@ -28,9 +28,9 @@ def remainder(b: Builder, n: Value, d: Value) -> tuple[Value, Value]:
     """The remainder of positive numbers whose quotient is small enough, and the quotient."""
     ratio = n / d
     q = b.op("math.trunc", ratio)
-    if b.features.fma:
+    if b.processor.has_fma:
         r = b.op("math.fma", -q, d, n)
-    elif n.dtype == "f32" and b.features.f64:
+    elif n.dtype == "f32" and b.f64:
         wide = [b.cast("arith.extf", v, "f64") for v in (n, q, d)]
         r = b.cast("arith.truncf", wide[0] - wide[1] * wide[2], "f32")
     else:
@@ -70,7 +70,7 @@ def divsi(b: Builder, x: Value, y: Value) -> Value:
 @expansion("divui", "i8", "i16", "i32")
 def divui(b: Builder, x: Value, y: Value) -> Value:
     wide = CARRIERS[x.dtype]
-    if x.dtype != "i32" or b.features.scalef:
+    if x.dtype != "i32" or b.processor.has_avx512:
         quotient = b.cast("arith.uitofp", x, wide) / b.cast("arith.uitofp", y, wide)
         return b.cast("arith.fptoui", quotient, x.dtype)
     # Only signed conversions are one instruction before AVX-512.

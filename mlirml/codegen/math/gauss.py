@@ -134,7 +134,7 @@ def erfc(b: Builder, x: Value) -> Value:
 
     f32 is not extended if there is an fma: the result is a few ulps less accurate, in a fifth of the time.
     """
-    return _erfc(b, "f32", x) if x.dtype == "f32" and b.features.fma else _through_f64(b, x)
+    return _erfc(b, "f32", x) if x.dtype == "f32" and b.processor.has_fma else _through_f64(b, x)
 
 
 def _erfc(b: Builder, grade: str, x: Value) -> Value:

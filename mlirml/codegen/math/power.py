@@ -89,7 +89,7 @@ def log2_pair_f32(b: Builder, m: Mantissa, exponent: Value) -> Pair:
     rest = b.fma(-s, below_error, b.quotient_error(f, below, s)) * inverse
     z = s * s
     tail = (s * z) * b.horner(z, POW_F32)
-    if b.features.fma:
+    if b.processor.has_fma:
         binary = b.fma(s, TWO_OVER_LN2, tail)
         error = b.fma(s, TWO_OVER_LN2, -binary) + tail
     else:
@@ -147,7 +147,7 @@ def with_ones(b: Builder, x: Value, y: Value, power: Value) -> Value:
 @expansion("powf", "f32", "f64")
 def powf(b: Builder, x: Value, y: Value) -> Value:
     """Special values as in C99: pow(x, 0) = pow(1, y) = 1, signs of odd powers, NaN for other powers of negatives."""
-    return pow_f32(b, x, y) if x.dtype == "f32" and (b.features.fma or not b.features.f64) else pow_wide(b, x, y)
+    return pow_f32(b, x, y) if x.dtype == "f32" and (b.processor.has_fma or not b.f64) else pow_wide(b, x, y)
 
 
 @through_f64
@@ -201,7 +201,7 @@ def cbrt(b: Builder, x: Value) -> Value:
     r = r if x.dtype == "f32" else inverse_cbrt_step(b, y, r, 1 / 3, 2 / 9)
     root, third = y * r * r, r * r * (1 / 3)
     square = root * root
-    cube_error = b.fma(-square, root, y) if b.features.fma else residue(b, y, square, root)
+    cube_error = b.fma(-square, root, y) if b.processor.has_fma else residue(b, y, square, root)
     if x.dtype == "f64":
         cube_error = cube_error - b.product_error(root, root, square) * root
     root = b.fma(cube_error, third, root)

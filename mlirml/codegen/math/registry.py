@@ -71,7 +71,7 @@ def through_f64(recipe: Recipe) -> Recipe:
     def apply(b: Builder, *operands: Value) -> Value:
         if operands[0].dtype == "f64":
             return recipe(b, "f64", *operands)
-        if not b.features.f64:
+        if not b.f64:
             return recipe(b, "f32", *operands)
         return b.cast("arith.truncf", unrounded(b, *operands), "f32")
 

@@ -15,7 +15,7 @@ def extend(b: Builder, x: Value) -> Value:
     """f16 or bf16 -> f32, exact."""
     if x.dtype == "bf16":
         return b.from_bits(b.cast("arith.extui", b.to_bits(x), "i32") << 16, "f32")
-    if b.features.f16c:
+    if b.processor.converts_f16:
         return b.cast("arith.extf", x, "f32")
     # The f16 bits, shifted, are an f32 that is 2^112 too small; a product corrects normal numbers and denormals alike.
     bits = b.cast("arith.extui", b.to_bits(x), "i32")
@@ -33,7 +33,7 @@ def truncate(b: Builder, x: Value, dtype: str) -> Value:
         rounded = bits + 0x7FFF + (b.unsigned_shift(bits, 16) & 1)
         rounded = b.select(x.differs(x), bits | 0x00400000, rounded)
         return b.from_bits(b.cast("arith.trunci", b.unsigned_shift(rounded, 16), "i16"), dtype)
-    if b.features.f16c:
+    if b.processor.converts_f16:
         return b.cast("arith.truncf", x, dtype)
     return truncate_to_half(b, x)
 

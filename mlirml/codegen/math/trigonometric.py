@@ -84,14 +84,14 @@ class Turn:
 
 def reduce_f32(b: Builder, x: Value) -> tuple[Value, Value]:
     """f32 -> (n, r); without fma by way of f64, and without both by parts of pi/2 whose product with n is exact."""
-    if not b.features.fma and b.features.f64:
+    if not b.processor.has_fma and b.f64:
         n, r, _ = reduce_f64(b, b.cast("arith.extf", x, "f64"))
         return b.cast("arith.trunci", n, "i32"), b.cast("arith.truncf", r, "f32")
     magic = CONSTANTS["f32"].magic
     shifted = b.fma(x, TWO_OVER_PI, magic)
     n = shifted - magic
     r = x
-    for part in HALF_PI_F32 if b.features.fma else HALF_PI_SHORT:
+    for part in HALF_PI_F32 if b.processor.has_fma else HALF_PI_SHORT:
         r = b.fma(n, -part, r)
     return integer_of(b, shifted), r
 
@@ -129,7 +129,7 @@ def turn(b: Builder, x: Value) -> Turn:
 
 def in_range(b: Builder, x: Value) -> Value:
     """The condition that pi/2 can be subtracted. The negation of >= includes NaN, where it costs nothing."""
-    exact = b.features.fma or b.features.f64 or x.dtype == "f64"
+    exact = b.processor.has_fma or b.f64 or x.dtype == "f64"
     return b.compare("ult", b.abs(x), 2.0**20 if exact else 2.0**13)
 
 

@@ -15,15 +15,15 @@ After: that function unchanged (bufferization needs it to know what is read and 
     }
 
 The last arguments of a kernel function are the inits of its results, in order. Kernels use gpu, scf, memref, arith,
-math and vector operations and one-dimensional memory, and nothing that only one backend has; the features of the device
-are options.
+math and vector operations and one-dimensional memory, and nothing that only one backend has but for what the option
+`device` lists.
 """
 
 from __future__ import annotations
 
 from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.codegen.gpu.general import lower_general, try_fused
-from mlirml.codegen.gpu.kernel import Device, Host
+from mlirml.codegen.gpu.kernel import Choices, Host
 from mlirml.codegen.gpu.outs import body_of, carried_outs, is_used, returned
 from mlirml.codegen.gpu.sizes import has_dynamic_sizes
 from mlirml.codegen.gpu.slices import chain_of
@@ -32,6 +32,7 @@ from mlirml.dialects.mlirml import KERNEL
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import Pass, register
+from mlirml.targets.machine import Device
 
 MODULE = "kernels"
 
@@ -41,26 +42,16 @@ MODULE = "kernels"
 class ScheduleKernelsPass(Pass):
     """Generate kernels for the functions with the attribute `mlirml.kernel`.
 
-    `threads` is the size of a block, `subgroup` the number of threads that can shuffle (0: none), `shared_bytes` the
-    shared memory of a block. With `tensor_cores` products of half floats use them, and with `tf32` those of f32
-    too, rounded to its 10 bits. With `async_copies` other products of f32 load their tiles by asynchronous copies,
-    iterations ahead. `naive` computes each element of a result in its own thread without shared memory.
-    `atomics` are the element types that the device has atomic operations on; sums and products of floats use them only
-    if results need not be `deterministic`. Products with fewer blocks than `fill` are split along the reduction
-    dimension.
+    `naive` computes each element of a result in its own thread without shared memory. With `tf32` products of f32 use
+    tensor cores, rounded to 10 bits. If results need not be `deterministic`, sums and products of floats use atomic
+    operations.
     """
 
     name = "mlirml-schedule-kernels"
-    threads: int = 256
-    subgroup: int = 0
-    shared_bytes: int = 32768
-    tensor_cores: bool = False
-    async_copies: bool = False
+    device: Device = Device()
     naive: bool = False
     tf32: bool = False
-    atomics: tuple[str, ...] = ()
     deterministic: bool = True
-    fill: int = 0
 
     def run(self, module: mlir.Operation) -> None:
         body = module.regions[0].blocks[0]
@@ -68,16 +59,13 @@ class ScheduleKernelsPass(Pass):
         if not functions:
             return
         module.attributes["gpu.container_module"] = mlir.UnitAttr.get(module.context)
-        device = Device(
-            self.threads, self.subgroup, self.shared_bytes, self.tensor_cores, self.async_copies, self.naive, self.tf32,
-            self.atomics, self.deterministic, self.fill,
-        )  # fmt: skip
+        choices = Choices(self.naive, self.tf32, self.deterministic)
         with functions[0].location, mlir.InsertionPoint(functions[0]):
             kernels = emit.create("gpu.module", (), (), {"sym_name": mlir.StringAttr.get(MODULE)}, regions=1)
         block = kernels.regions[0].blocks.append()
         for function in functions:
             with function.location, mlir.InsertionPoint(body):
-                host = Host(function, block, device)
+                host = Host(function, block, self.device, choices)
                 schedule(host, function)
 
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from mlirml.codegen.math import ELSEWHERE, EXPANSIONS, GUARDED, Builder, Features, Value, libmvec
+from mlirml.codegen.math import ELSEWHERE, EXPANSIONS, GUARDED, Builder, Value, libmvec
 from mlirml.codegen.math.builder import WIDTHS
 from mlirml.codegen.math.registry import UNROUNDED
 from mlirml.codegen.math.small_floats import SMALL, extend, truncate
@@ -35,6 +35,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register
+from mlirml.targets.machine import Processor
 
 PREFIX = "mlirml."
 CONTAINERS = ("func.func", "gpu.module")
@@ -65,25 +66,20 @@ INTEGER_DIVISIONS = frozenset(["arith.divsi", "arith.divui"])
 class ExpandMathPass(Pass):
     """Expand elementary functions into arithmetic, and f16 and bf16 arithmetic into f32 with a rounding each time.
 
-    `fma`, `scalef` and `f16c` state which instructions the CPU has: fused multiply-add, x * 2^n (AVX-512), and
-    conversions between f16 and f32. `vector_bits` is the width of its vectors. With `libmvec`, vectorised loops call
-    the vector functions of glibc if they exist. Without `f64` no function of f32 is computed in f64, and integers are
-    divided by their own instructions.
+    The arithmetic is that of `processor`: fused multiply-add, x * 2^n, conversions of f16. With `libmvec`, vectorised
+    loops call the vector functions of glibc if they exist. Without `f64` no function of f32 is computed in f64, and
+    integers are divided by their own instructions.
     """
 
     name = "mlirml-expand-math"
-    fma: bool = True
-    scalef: bool = False
-    f16c: bool = True
-    vector_bits: int = 256
+    processor: Processor = Processor()
     libmvec: bool = False
     f64: bool = True
 
     def run(self, module: mlir.Operation) -> None:
-        features = Features(self.fma, self.scalef, self.f16c, self.vector_bits, self.libmvec, self.f64)
         body = block_ops(module.regions[0].blocks[0])
         for container in (module, *(op for op in body if op.name == "gpu.module")):
-            expand(container, features)
+            expand(container, self)
 
 
 @dataclass(frozen=True)
@@ -106,22 +102,22 @@ class Function:
         return PREFIX + ".".join([name, *(f"v{self.shape}{t}" if self.shape else t for t in types)])
 
 
-def expand(container: mlir.Operation, features: Features) -> None:
+def expand(container: mlir.Operation, options: ExpandMathPass) -> None:
     """Expand the ops of one module; the library functions are appended to it."""
     symbols: dict[str, Function] = {}
     known: dict[mlir.Type, tuple[str, str]] = {}
     for op in candidates(container):
-        function = match_function(op, known, features)
+        function = match_function(op, known, options)
         if function is not None:
             symbols[function.symbol] = function
             replace_by_call(op, function.symbol)
     for function in list(symbols.values()):
-        symbols |= {needed.symbol: needed for needed in requirements(function, features)}
+        symbols |= {needed.symbol: needed for needed in requirements(function, options)}
     block = container.regions[0].blocks[0]
     present = {op.attributes["sym_name"].value for op in block_ops(block) if "sym_name" in op.attributes}
     if symbols:
         listed = [*symbols.values()]
-        text = "".join(function_text(function, features) for function in listed) + declarations(listed, features)
+        text = "".join(function_text(function, options) for function in listed) + declarations(listed, options)
         library = mlir.Operation.parse(
             f"module {{\n{text}}}", source_name=ExpandMathPass.name, context=container.context
         )
@@ -155,7 +151,9 @@ def is_library_function(op: mlir.Operation) -> bool:
     return name.startswith(PREFIX)
 
 
-def match_function(op: mlir.Operation, known: dict[mlir.Type, tuple[str, str]], features: Features) -> Function | None:
+def match_function(
+    op: mlir.Operation, known: dict[mlir.Type, tuple[str, str]], options: ExpandMathPass
+) -> Function | None:
     """The library function that replaces `op`, or None if LLVM or libm handle it well."""
     if len(op.results) != 1:
         return None
@@ -167,9 +165,9 @@ def match_function(op: mlir.Operation, known: dict[mlir.Type, tuple[str, str]], 
     key = op.name.partition(".")[2], names[0]
     if not (set(SMALL) & {*names, result}) and key not in EXPANSIONS and key not in GUARDED:
         return None
-    if features.f16c and converts_in_one_instruction(op.name, names[0], result):
+    if options.processor.converts_f16 and converts_in_one_instruction(op.name, names[0], result):
         return None
-    if op.name in INTEGER_DIVISIONS and llvm_divides_well(op, names[0], features):
+    if op.name in INTEGER_DIVISIONS and llvm_divides_well(op, names[0], options):
         return None
     predicate = op.attributes["predicate"].value if op.name == "arith.cmpf" else -1
     return Function(op.name, names, result, shape, predicate)
@@ -180,16 +178,16 @@ def converts_in_one_instruction(name: str, operand: str, result: str) -> bool:
     return name in ("arith.extf", "arith.truncf") and {operand, result} == {"f16", "f32"}
 
 
-def llvm_divides_well(op: mlir.Operation, operand_type: str, features: Features) -> bool:
+def llvm_divides_well(op: mlir.Operation, operand_type: str, options: ExpandMathPass) -> bool:
     """True if LLVM has good code for a division: by a constant; of i64, without vector products, only by 2^n."""
-    if not features.f64:
+    if not options.f64:
         return True
     divisor = op.operands[1].owner
     if isinstance(divisor, mlir.Block) or divisor.operation.name != "arith.constant":
-        return operand_type == "i64" and not features.scalef
+        return operand_type == "i64" and not options.processor.has_avx512
     number = getattr(divisor.operation.attributes["value"], "value", None)
     is_power_of_two = isinstance(number, int) and number & (number - 1) == 0
-    return operand_type != "i64" or not features.scalef or is_power_of_two
+    return operand_type != "i64" or not options.processor.has_avx512 or is_power_of_two
 
 
 def shape_and_element(value_type: mlir.Type, known: dict[mlir.Type, tuple[str, str]]) -> tuple[str, str]:
@@ -213,38 +211,38 @@ def replace_by_call(op: mlir.Operation, symbol: str) -> None:
     op.erase()
 
 
-def requirements(function: Function, features: Features) -> list[Function]:
+def requirements(function: Function, options: ExpandMathPass) -> list[Function]:
     """The functions that `function` calls, or that replace it in vectorised loops."""
     name = function.op.partition(".")[2]
     if function.result in SMALL and (name, "f32") in GUARDED:
         wide = Function(function.op, ("f32",) * len(function.operands), "f32", function.shape)
-        return [wide, *requirements(wide, features)]
-    return vector_variants(function, features)
+        return [wide, *requirements(wide, options)]
+    return vector_variants(function, options)
 
 
-def vector_variants(function: Function, features: Features) -> list[Function]:
+def vector_variants(function: Function, options: ExpandMathPass) -> list[Function]:
     """The vector functions that LLVM calls in vectorised loops for a scalar function that branches: two widths."""
     name = function.op.partition(".")[2]
-    if function.shape or (name, function.result) not in GUARDED or from_libmvec(function, features):
+    if function.shape or (name, function.result) not in GUARDED or from_libmvec(function, options):
         return []
-    lanes = features.vector_bits // WIDTHS[function.result]
+    lanes = options.processor.vector_bits // WIDTHS[function.result]
     sizes = [lanes, lanes // 2] if function.result == "f32" else [lanes]
     return [replace(function, shape=f"{size}x") for size in sizes]
 
 
-def from_libmvec(function: Function, features: Features) -> list[tuple[int, str]]:
+def from_libmvec(function: Function, options: ExpandMathPass) -> list[tuple[int, str]]:
     """The lanes and names of glibc's vector functions for a scalar function."""
     name = function.op.partition(".")[2]
-    if not features.libmvec or function.shape or not libmvec.provides(name, function.result):
+    if not options.libmvec or function.shape or not libmvec.provides(name, function.result):
         return []
-    return list(libmvec.variants(name, function.result, len(function.operands), features.vector_bits))
+    return list(libmvec.variants(name, function.result, len(function.operands), options.processor.vector_bits))
 
 
-def declarations(functions: list[Function], features: Features) -> str:
+def declarations(functions: list[Function], options: ExpandMathPass) -> str:
     """The declarations of glibc's vector functions that replace these."""
     lines = []
     for function in functions:
-        for lanes, symbol in from_libmvec(function, features):
+        for lanes, symbol in from_libmvec(function, options):
             vector = f"vector<{lanes}x{function.result}>"
             operands = ", ".join(vector for _ in function.operands)
             lines.append(f"func.func private @{symbol}({operands}) -> {vector}\n")
@@ -252,19 +250,19 @@ def declarations(functions: list[Function], features: Features) -> str:
 
 
 @lru_cache(maxsize=1024)
-def function_text(function: Function, features: Features) -> str:
+def function_text(function: Function, options: ExpandMathPass) -> str:
     """The text of the `func.func` that computes `function`."""
-    b = Builder(function.shape, features)
+    b = Builder(function.shape, options.processor, f64=options.f64)
     arguments = [b.argument(kind) for kind in function.operands]
     name = function.op.partition(".")[2]
     if (name, function.operands[0]) in GUARDED:
         value, valid = GUARDED[name, function.operands[0]](b, *arguments)
-        rest = None if features.f64 else ELSEWHERE.get((name, function.operands[0]))
+        rest = None if options.f64 else ELSEWHERE.get((name, function.operands[0]))
         result = b.guarded(valid, value, function.op, arguments, rest)
     else:
         result = build(b, function, arguments)
-    vectors = [(int(v.shape[:-1]), v.symbol) for v in vector_variants(function, features)]
-    vectors += from_libmvec(function, features)
+    vectors = [(int(v.shape[:-1]), v.symbol) for v in vector_variants(function, options)]
+    vectors += from_libmvec(function, options)
     if not vectors and (name, function.operands[0]) not in GUARDED:
         return b.function(function.symbol, result, attributes('"alwaysinline"'))
     letters = "v" * len(arguments)
@@ -291,7 +289,7 @@ def build(b: Builder, function: Function, arguments: list[Value]) -> Value:
     elif key in GUARDED:
         result = b.call(Function(function.op, (wide,), wide, function.shape).symbol, *operands)
     elif (recipe := EXPANSIONS.get(key)) is not None:
-        in_f64 = function.result in SMALL and b.features.f64
+        in_f64 = function.result in SMALL and b.f64
         result = (UNROUNDED.get(recipe, recipe) if in_f64 else recipe)(b, *operands)
     else:
         predicate = f"{{predicate = {function.predicate} : i64}}" if function.predicate >= 0 else ""

@@ -25,7 +25,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields
 from functools import cache
 from typing import TypeVar
 
@@ -33,7 +32,7 @@ from mlirml.analysis.memory import Effects, effects
 from mlirml.codegen.cpu.contract.attribute import NAME, read_fields
 from mlirml.codegen.cpu.contract.consumer import Consumer, match_consumer
 from mlirml.codegen.cpu.contract.kernel import Argument, Buffer, Job, Kernel, Prologue
-from mlirml.codegen.cpu.contract.plan import BITS, MASK_REGISTER_BITS, Machine, Schedule, check, plan
+from mlirml.codegen.cpu.contract.plan import BITS, MASK_REGISTER_BITS, Schedule, check, plan
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Contraction, Problem, build_problem, match_contraction
 from mlirml.codegen.cpu.contract.producer import Producer, check_prologues, erase_buffer, match_producer
 from mlirml.codegen.cpu.contract.small import build_small, check_small
@@ -45,6 +44,7 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, o
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 from mlirml.passes.report import remark
+from mlirml.targets.machine import Processor
 
 T = TypeVar("T")
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
@@ -56,19 +56,12 @@ _SMALL_SHARE = 16
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
 @dataclass(frozen=True)
 class LowerContractPass(Pass):
-    """Replace contractions on memrefs by calls of kernels. The options are those of mlirml-schedule-contract."""
+    """Replace contractions on memrefs by calls of kernels for a processor."""
 
     name = "mlirml-lower-contract"
-    vector_bits: int = 256
-    vector_registers: int = 16
-    l1_bytes: int = 32 << 10
-    l2_bytes: int = 1 << 20
-    parallel: bool = True
-    bf16_pairs: bool = False
-    bf16_tiles: bool = False
+    processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
-        machine = Machine(**{field.name: getattr(self, field.name) for field in fields(Machine)})
         library = Library(module)
         matches: list[tuple[mlir.Operation, CallMatch]] = []
         small: list[tuple[mlir.Operation, Contraction]] = []
@@ -80,7 +73,7 @@ class LowerContractPass(Pass):
                 if read_fields(op).get("kernel") == "small":
                     small.append((op, match_small(op)))
                     continue
-                matches.append((op, match_call(op, machine, taken, look)))
+                matches.append((op, match_call(op, self.processor, taken, look)))
             except NoMatch:
                 if NAME in op.attributes:
                     del op.attributes[NAME]
@@ -116,7 +109,7 @@ class CallMatch:
 
 def match_call(
     op: mlir.Operation,
-    machine: Machine,
+    machine: Processor,
     taken: list[mlir.Operation],
     look: Callable[[mlir.Operation], Effects] = effects,
 ) -> CallMatch:
@@ -136,7 +129,7 @@ def match_call(
     schedule = Schedule(**given) if "kernel" in given else plan(problem, machine)
     try:
         check(problem, schedule)
-        if schedule.tiles and not machine.bf16_tiles:
+        if schedule.tiles and not machine.has_tiles:
             raise NoMatch("this process has no tile registers")
     except NoMatch:
         # The layouts, or the machine, differ from those for which the schedule was chosen.

@@ -30,6 +30,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations, parse
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_WINDOW
+from mlirml.targets.machine import Processor
 
 _CONCURRENT = ("scf.parallel", "scf.forall")
 FEW_FILTERS = 8
@@ -39,10 +40,10 @@ FEW_FILTERS = 8
 @register(when=ANY_WINDOW)
 @dataclass(frozen=True)
 class LowerConvPass(Pass):
-    """Replace convolutions and poolings on memrefs by calls of kernels. `vector_bits` is the width of a register."""
+    """Replace convolutions and poolings on memrefs by calls of kernels for a processor."""
 
     name = "mlirml-lower-conv"
-    vector_bits: int = 256
+    processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
         library = Library(module)
@@ -56,7 +57,7 @@ class LowerConvPass(Pass):
                 check_scratch_allowed(op)
                 with op.location:
                     copy_unsupported_layouts(op)
-                match = match_call(op, self.vector_bits)
+                match = match_call(op, self.processor.vector_bits)
             except NoMatch:
                 continue
             erased = (op, match.start.op, *match.dead)

@@ -40,6 +40,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.ir.location import source_location
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.targets.machine import Processor
 
 _HARMLESS = ("memref.alloc", "memref.get_global", *VIEWS)
 
@@ -47,13 +48,13 @@ _HARMLESS = ("memref.alloc", "memref.get_global", *VIEWS)
 @register
 @dataclass(frozen=True)
 class LowerLoopsPass(Pass):
-    """Lower every linalg operation and memref.copy to loops. `vector_bits` is the width of the vector registers.
+    """Lower every linalg operation and memref.copy to loops for a processor.
 
     Copies of up to `copy_bytes` of contiguous memory stay copies.
     """
 
     name = "mlirml-lower-loops"
-    vector_bits: int = 256
+    processor: Processor = Processor()
     copy_bytes: int = 0
 
     def run(self, module: mlir.Operation) -> None:
@@ -64,11 +65,11 @@ class LowerLoopsPass(Pass):
                 for group in groups(neighbours):
                     with group[-1].op.location, mlir.InsertionPoint(group[-1].op):
                         if len(group) > 1:
-                            lower_group(group, self.vector_bits)
+                            lower_group(group, self.processor.vector_bits)
                         elif is_short_copy(group[0], self.copy_bytes):
                             emit.create("memref.copy", group[0].op.operands)
                         else:
-                            lower(group[0], Frame(group[0].op), self.vector_bits)
+                            lower(group[0], Frame(group[0].op), self.processor.vector_bits)
                     for item in group:
                         item.op.erase()
 

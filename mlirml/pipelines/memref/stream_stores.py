@@ -39,26 +39,32 @@ from mlirml.ir.bindings import main_function, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.memref.nontemporal.build import build_streams
 from mlirml.pipelines.memref.nontemporal.match import Stream, match_stream
+from mlirml.targets.machine import Processor
 
 
 @register
 @dataclass(frozen=True)
 class StreamStoresPass(Pass):
-    """Store results of at least `least_bytes` with non-temporal stores."""
+    """Store results of at least `least_bytes`, and four times the L2 cache, with non-temporal stores.
+
+    Smaller results are read from the cache faster by the next reader than the lines are read that plain stores load.
+    """
 
     name = "mlirml-stream-stores"
+    processor: Processor = Processor()
     least_bytes: int = 8 << 20
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         if len(main.regions[0].blocks) > 1:
             return
+        least = max(self.least_bytes, 4 * self.processor.l2_bytes)
         groups: list[list[Stream]] = []
         for argument in main.regions[0].blocks[0].arguments:
             if not isinstance(argument.type, mlir.MemRefType):
                 continue
             try:
-                stream = match_stream(argument, self.least_bytes)
+                stream = match_stream(argument, least)
             except NoMatch:
                 continue
             together = [group for group in groups if group[0].loops == stream.loops]

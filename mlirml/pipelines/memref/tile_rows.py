@@ -34,6 +34,7 @@ from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.memref.prove_parallel import INDEPENDENT
+from mlirml.targets.machine import Processor
 
 _LINE = 64
 _L1_BYTES = 16 << 10
@@ -72,17 +73,17 @@ class ColumnLoop:
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class TileRowsPass(Pass):
-    """Tile loops over columns for a cache of `l2_bytes`, if the lines of one column exceed `least_bytes`."""
+    """Tile loops over columns for the second-level cache, if the lines of one column exceed `least_bytes`."""
 
     name = "mlirml-tile-rows"
-    l2_bytes: int = 1 << 20
+    processor: Processor = Processor()
     least_bytes: int = _L1_BYTES
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(main_function(module), ("scf.for",)):
             try:
                 columns = match_column_loop(loop)
-                tile = plan_tile(columns, self.l2_bytes, self.least_bytes)
+                tile = plan_tile(columns, self.processor.l2_bytes, self.least_bytes)
             except NoMatch:
                 continue
             build_tiles(columns, tile)

@@ -36,18 +36,20 @@ from mlirml.pipelines.memref.lower_loops import as_generic
 from mlirml.pipelines.memref.time_tiles.build import build_tiles
 from mlirml.pipelines.memref.time_tiles.match import match_time_loop
 from mlirml.pipelines.memref.time_tiles.plan import plan_tiles
+from mlirml.targets.machine import Processor
 
 
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class TileSweepsPass(Pass):
-    """Tile time loops that access at least `least_bytes`, for a cache of `l2_bytes`."""
+    """Tile time loops for the second-level cache, if they access more than it holds, or `least_bytes` if given."""
 
     name = "mlirml-tile-sweeps"
-    l2_bytes: int = 1 << 20
-    least_bytes: int = 1 << 20
+    processor: Processor = Processor()
+    least_bytes: int = -1
 
     def run(self, module: mlir.Operation) -> None:
+        cache = self.processor.l2_bytes
         loops = named_operations(main_function(module), ("scf.for",))
         if not loops:
             return
@@ -58,7 +60,7 @@ class TileSweepsPass(Pass):
             for number, loop in enumerate(loops):
                 try:
                     time = match_time_loop(loop)
-                    plan = plan_tiles(time, self.l2_bytes, self.least_bytes)
+                    plan = plan_tiles(time, cache, cache if self.least_bytes < 0 else self.least_bytes)
                 except NoMatch:
                     continue
                 build_tiles(time, plan, main, number)

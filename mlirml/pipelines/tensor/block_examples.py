@@ -29,6 +29,7 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_LOOP
 from mlirml.pipelines.tensor.blocking.cluster import Cluster, bytes_of, grow
 from mlirml.pipelines.tensor.fuse import tensor_blocks
+from mlirml.targets.machine import Processor
 
 _MANY = 24
 """More tensors of elementwise operations than this are too many for one loop."""
@@ -43,16 +44,15 @@ _FEWEST = 4
 @register(when=(*ANY_LOOP, *ANY_CONTRACTION))
 @dataclass(frozen=True)
 class BlockExamplesPass(Pass):
-    """Tile batch dimensions along which intermediate tensors exceed the caches, twice `l2_bytes`.
+    """Tile batch dimensions along which intermediate tensors exceed the second-level cache of `processor` twice.
 
     Programs of contractions and sums are tiled, and those of very many elementwise operations.
 
-    A tile uses about an eighth of `l2_bytes`, and consists of whole vectors of `vector_bits`.
+    A tile uses about an eighth of that cache, and consists of whole vectors.
     """
 
     name = "mlirml-block-examples"
-    l2_bytes: int = 1 << 20
-    vector_bits: int = 512
+    processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
         with module.context:
@@ -61,13 +61,13 @@ class BlockExamplesPass(Pass):
 
     def _cut(self, block: mlir.Block) -> None:
         results = _results(block)
-        if len(results) < _FEWEST or sum(map(bytes_of, results)) < 2 * self.l2_bytes:
+        if len(results) < _FEWEST or sum(map(bytes_of, results)) < 2 * self.processor.l2_bytes:
             return  # as `_length` would reject each cluster
         refused: list[Cluster] = []
-        for seed in _seeds(results, self.l2_bytes // 4):
+        for seed in _seeds(results, self.processor.l2_bytes // 4):
             sizes = seed.type.shape
             for dim in sorted(range(len(sizes)), key=lambda d: -sizes[d]):
-                if sizes[dim] < self.vector_bits // 16 or any(c.carried.get(seed) == dim for c in refused):
+                if sizes[dim] < self.processor.vector_bits // 16 or any(c.carried.get(seed) == dim for c in refused):
                     continue  # too short for two tiles of two vectors, or of a known cluster
                 try:
                     cluster = grow(seed, dim)
@@ -84,9 +84,9 @@ class BlockExamplesPass(Pass):
     def _build(self, block: mlir.Block, cluster: Cluster, length: int) -> None:
         from mlirml.pipelines.tensor.blocking import batches, build, gathers  # few programs need them
 
-        lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in cluster.inner())
+        lanes = self.processor.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in cluster.inner())
         try:
-            most = self.l2_bytes // 4 // (batches.kept_bytes(block, cluster) // cluster.size + 1)
+            most = self.processor.l2_bytes // 4 // (batches.kept_bytes(block, cluster) // cluster.size + 1)
         except NoMatch:
             build.build_blocks(cluster, length)
             return
@@ -95,7 +95,7 @@ class BlockExamplesPass(Pass):
         loops = build.build_blocks(cluster, next(iter(even), most), rest_apart=True)
         for loop in loops:
             batches.cut_batches(loop.regions[0].blocks[0])
-        gathers.gather_sums(loops, self.l2_bytes // 8)
+        gathers.gather_sums(loops, self.processor.l2_bytes // 8)
 
     def _length(self, cluster: Cluster) -> int:
         """The length of a tile; raises `NoMatch` if tiling does not pay."""
@@ -106,12 +106,14 @@ class BlockExamplesPass(Pass):
             raise NoMatch("no sums over it, or no contractions")
         kept = sum(map(bytes_of, inner))
         still = sum(map(bytes_of, cluster.still()))
-        if kept < 2 * self.l2_bytes or len(inner) < _FEWEST:
+        if kept < 2 * self.processor.l2_bytes or len(inner) < _FEWEST:
             raise NoMatch("little is kept")
-        lanes = self.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in inner)
+        lanes = self.processor.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in inner)
         each = kept // cluster.size
-        length = max(2 * lanes, self.l2_bytes // 8 // each // lanes * lanes, cluster.size * still // (2 * kept))
-        if length * 2 > cluster.size or length * each > self.l2_bytes or still > self.l2_bytes:
+        length = max(
+            2 * lanes, self.processor.l2_bytes // 8 // each // lanes * lanes, cluster.size * still // (2 * kept)
+        )
+        if length * 2 > cluster.size or length * each > self.processor.l2_bytes or still > self.processor.l2_bytes:
             raise NoMatch("too few blocks, or too much is read in each")
         return _even(cluster.size, length, lanes)
 

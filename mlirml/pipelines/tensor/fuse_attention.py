@@ -31,15 +31,16 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
+from mlirml.targets.machine import Processor
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
 @dataclass(frozen=True)
 class FuseAttentionPass(Pass):
-    """Tile chains between products by blocks of rows, if the first product needs more than half of `l2_bytes`."""
+    """Tile chains between products by blocks of rows, if the first needs more than half of the L2 cache."""
 
     name = "mlirml-fuse-attention"
-    l2_bytes: int = 1 << 20
+    processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
         products = named_operations(module, CONTRACTIONS)
@@ -51,7 +52,7 @@ class FuseAttentionPass(Pass):
         while products:
             first = products.pop(0)
             try:
-                plan = match_attention(first, self.l2_bytes)
+                plan = match_attention(first, self.processor.l2_bytes)
             except NoMatch:
                 continue
             products = [op for op in products if op != plan.last]

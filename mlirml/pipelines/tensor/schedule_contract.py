@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
 
 from mlirml.codegen.cpu.contract.attribute import NAME, read_fields, to_attribute
-from mlirml.codegen.cpu.contract.plan import TILE_K, Machine, Schedule, check, fits_tiles, plan, round_up
+from mlirml.codegen.cpu.contract.plan import TILE_K, Schedule, check, fits_tiles, plan, round_up
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Problem, build_problem, match_contraction
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.errors import LoweringError
@@ -27,6 +26,7 @@ from mlirml.ir.bindings import defining_op, mlir, named_operations
 from mlirml.ir.location import source_location
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
+from mlirml.targets.machine import Processor
 
 FEWEST_TO_PACK = 48
 """With fewer rows or columns, packing takes longer than writing an operand to memory and reading it once more."""
@@ -38,13 +38,7 @@ class ScheduleContractPass(Pass):
     """Choose the kernel, tile and blocks of every contraction; `kernel` to `nc` are chosen by the options if given."""
 
     name = "mlirml-schedule-contract"
-    vector_bits: int = 256
-    vector_registers: int = 16
-    l1_bytes: int = 32 << 10
-    l2_bytes: int = 1 << 20
-    parallel: bool = True
-    bf16_pairs: bool = False
-    bf16_tiles: bool = False
+    processor: Processor = Processor()
     kernel: str = ""
     mr: int = 0
     nr: int = 0
@@ -52,15 +46,10 @@ class ScheduleContractPass(Pass):
     mc: int = 0
     nc: int = 0
 
-    @property
-    def machine(self) -> Machine:
-        """The options as an object."""
-        return Machine(**{field.name: getattr(self, field.name) for field in fields(Machine)})
-
     def run(self, module: mlir.Operation) -> None:
         for op in named_operations(module, CONTRACTIONS):
             with op.location:
-                op.attributes[NAME] = to_attribute(schedule(op, self.machine, self.wanted))
+                op.attributes[NAME] = to_attribute(schedule(op, self.processor, self.wanted))
 
     @property
     def wanted(self) -> dict[str, Any]:
@@ -69,10 +58,10 @@ class ScheduleContractPass(Pass):
         return {name: value for name, value in given.items() if value}
 
 
-def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) -> Schedule:
+def schedule(op: mlir.Operation, machine: Processor, wanted: Mapping[str, Any]) -> Schedule:
     """The schedule of an operation on tensors, with its own fields. Raises `LoweringError` if these are invalid."""
     given = read_fields(op)
-    if given.get("pairs") == TILE_K and not machine.bf16_tiles:
+    if given.get("pairs") == TILE_K and not machine.has_tiles:
         raise LoweringError(
             f"{NAME} of {op.name}: pairs = {TILE_K} asks for tile registers (AMX), which this process has not",
             location=source_location(op.location),
@@ -100,7 +89,7 @@ def schedule(op: mlir.Operation, machine: Machine, wanted: Mapping[str, Any]) ->
         ) from reason
 
 
-def is_worth_packing(op: mlir.Operation, problem: Problem, machine: Machine) -> bool:
+def is_worth_packing(op: mlir.Operation, problem: Problem, machine: Processor) -> bool:
     """True if an operand is better computed as it is packed than stored in memory between."""
     enough = min(problem.m.size, problem.n.size) >= FEWEST_TO_PACK and len(problem.k) == 1
     return enough and any(is_computed(value, machine.l2_bytes) for value in op.operands[:2])
@@ -119,19 +108,19 @@ def is_computed(value: mlir.Value, cache_bytes: int) -> bool:
     return bool(math.prod(kind.shape) * element.width // 8 > cache_bytes)
 
 
-def allowed(machine: Machine, given: Mapping[str, Any]) -> Machine:
+def allowed(machine: Processor, given: Mapping[str, Any]) -> Processor:
     """The machine without the instructions that the field `pairs` excludes."""
     pairs = given.get("pairs", TILE_K)
-    return replace(
-        machine, bf16_tiles=machine.bf16_tiles and pairs == TILE_K, bf16_pairs=machine.bf16_pairs and pairs > 1
-    )
+    if pairs == TILE_K:
+        return machine
+    return machine.without("amx_tile", *([] if pairs > 1 else ["avx512_bf16"]))
 
 
-def complete(problem: Problem, machine: Machine, given: Mapping[str, Any]) -> Schedule:
+def complete(problem: Problem, machine: Processor, given: Mapping[str, Any]) -> Schedule:
     """A schedule with the fields `given`; block sizes are multiples of the tile. Raises `NoMatch`."""
     chosen = replace(plan(problem, allowed(machine, given), given.get("kernel")), **given)
     if chosen.tiles and not fits_tiles(chosen.mr, chosen.nr):
-        chosen = replace(plan(problem, replace(machine, bf16_tiles=False), given.get("kernel")), **given)
+        chosen = replace(plan(problem, machine.without("amx_tile"), given.get("kernel")), **given)
     if chosen.kernel not in ("packed", "direct"):
         return chosen
     mc = chosen.mc if "mc" in given else round_up(chosen.mc, chosen.mr)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
@@ -25,9 +25,10 @@ from mlirml.targets.llvm.library import Context, LLVMError, Machine, Module, hos
 from mlirml.targets.llvm.literals import rewrite_float_literals
 from mlirml.targets.llvm.parts import Parts, drivers, longest_block, pieces, split
 from mlirml.targets.llvm.translation import translate
+from mlirml.targets.machine import Processor, named
 
 __all__ = [
-    "EXTERNALS", "CodegenOptions", "Host", "ObjectBuilder", "compile_to_object", "host", "optimised_ir", "to_assembly",
+    "EXTERNALS", "CodegenOptions", "ObjectBuilder", "compile_to_object", "optimised_ir", "to_assembly",
     "to_llvm_ir", "undefined_symbols",
 ]  # fmt: skip
 
@@ -49,28 +50,6 @@ EXTERNALS = frozenset([*_RUNTIME, *_LIBM, *(f"{name}f" for name in _LIBM)])
 """Symbols that an object may leave undefined: the native loader resolves exactly these."""
 
 
-@dataclass(frozen=True)
-class Host:
-    """The CPU that code is generated for; both strings are part of every cache key.
-
-    `cpu` is LLVM's name (`znver4`), `features` LLVM's list (`+avx2,-amx-tile,...`).
-    """
-
-    cpu: str
-    features: str
-
-    def has(self, feature: str) -> bool:
-        """True if `feature` (LLVM's name, `avx512f`, `fma`, `f16c`) is on."""
-        return f"+{feature}" in self.features.split(",")
-
-    @property
-    def vector_bits(self) -> int:
-        """The width of the widest vector register: 512, 256 or 128."""
-        if self.has("avx512f") and self.has("avx512vl") and self.has("avx512bw"):
-            return 512
-        return 256 if self.has("avx") else 128
-
-
 _TUNING = {"znver": "+prefer-no-gather,+prefer-no-scatter"}
 """Features that say what is slow, for names of processors that begin so; LLVM's own tuning leaves them out.
 
@@ -78,37 +57,23 @@ A gather of eight doubles is 40 operations or more on AMD's processors, and take
 """
 
 
-@lru_cache(maxsize=1)
-def host() -> Host:
-    """The CPU of this process."""
-    cpu = host_cpu()
-    tuning = [features for name, features in _TUNING.items() if cpu.startswith(name)]
-    return Host(cpu, ",".join([host_features(), *tuning]))
-
-
 @dataclass(frozen=True)
 class CodegenOptions:
-    """Options of LLVM. `level` is 0 to 3; an empty `cpu` means the host with its features.
+    """Options of LLVM. `level` is 0 to 3; code is for `processor`.
 
-    `vector_width` is the preferred width in bits for loops that LLVM vectorises; 0 means the widest of the CPU.
+    `vector_width` is the preferred width in bits for loops that LLVM vectorises; 0 means the widest of the processor.
     When the module defines one of `exports`, every other function becomes internal. `externals` are more symbols that
     the object may leave undefined.
     """
 
     level: int = 3
-    cpu: str = ""
-    features: str = ""
+    processor: Processor = field(default_factory=partial(named, "host"))
     loop_vectorise: bool = True
     slp_vectorise: bool = True
     unroll: bool = False
     vector_width: int = 0
     exports: tuple[str, ...] = ("entry",)
     externals: frozenset[str] = field(default=frozenset())
-
-    @property
-    def machine(self) -> Host:
-        """The CPU and features to generate code for."""
-        return Host(self.cpu, self.features) if self.cpu or self.features else host()
 
 
 def to_llvm_ir(module: Any) -> str:
@@ -175,8 +140,12 @@ def optimised_ir(source: Any, options: CodegenOptions | None = None) -> str:
 
 
 def _machine(options: CodegenOptions) -> AbstractContextManager[Machine]:
-    host = options.machine
-    return machine_for(host.cpu, host.features, options.level)
+    cpu, features = options.processor.llvm_cpu, options.processor.llvm_features
+    if not cpu:
+        cpu = host_cpu()
+        tuning = [features for name, features in _TUNING.items() if cpu.startswith(name)]
+        features = ",".join([host_features(), *tuning])
+    return machine_for(cpu, features, options.level)
 
 
 def _checked_text(source: Any, options: CodegenOptions) -> str:
@@ -356,7 +325,7 @@ _AFTER_ARGUMENTS = re.compile(r"(?: (?:local_)?unnamed_addr)?(?: addrspace\(\d+\
 
 def _with_function_attributes(text: str, options: CodegenOptions) -> str:
     """Every defined function gets `nounwind` (so no unwind tables), the vector width and the right linkage."""
-    width = options.vector_width or options.machine.vector_bits
+    width = options.vector_width or options.processor.vector_bits
     attributes = f' nounwind "prefer-vector-width"="{width}"'
     if _VARIANTS.search(text):
         # Vectors are spilled around calls of vector functions, and LLVM does not align their stack slots by itself.

@@ -22,7 +22,7 @@ from mlirml.runtime.executable import load_artifact
 from mlirml.targets.cpu import codegen, cpu_target
 
 Array = npt.NDArray[Any]
-WIDTHS = {512: 32, 256: 16, 128: 16}
+LEVELS = {512: "avx512", 256: "avx2", 128: "sse4.1"}
 
 
 @cache
@@ -39,7 +39,7 @@ def pipeline(options: str) -> Pipeline:
 
 
 def options(bits: int = 512, parallel: bool = False) -> str:
-    return f"vector-bits={bits} vector-registers={WIDTHS[bits]} parallel={str(parallel).lower()}"
+    return f"processor={LEVELS[bits]}" + ("" if parallel else ",cores=1")
 
 
 def run(text: str, inputs: list[Array], result: Array, passes: str, kernel: str | None = None) -> Array:
@@ -134,13 +134,13 @@ def test_matrices_in_every_layout(spec: str, sizes: str) -> None:
 
 
 @pytest.mark.parametrize("kernel", ["packed", "direct"])
-@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("bits", LEVELS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_register_tiles_of_every_width(kernel: str, bits: int, dtype: str) -> None:
     contract("mk,kn->mn", "37 41 53", dtype, passes=options(bits), schedule=f'{{kernel = "{kernel}"}}', kernel=kernel)
 
 
-@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("bits", LEVELS)
 @pytest.mark.parametrize("m", [1, 11, 13, 25])
 @pytest.mark.parametrize("n", [1, 47, 49])
 def test_packed_tiles_end_anywhere(bits: int, m: int, n: int) -> None:
@@ -152,7 +152,7 @@ def test_packed_tiles_end_anywhere(bits: int, m: int, n: int) -> None:
     spec=st.sampled_from(MATMULS),
     sizes=st.tuples(st.integers(1, 80), st.integers(1, 90), st.integers(1, 120)),
     kernel=st.sampled_from(["packed", "direct", ""]),
-    bits=st.sampled_from(list(WIDTHS)),
+    bits=st.sampled_from(list(LEVELS)),
     accumulate=st.booleans(),
 )
 def test_any_sizes(spec: str, sizes: tuple[int, int, int], kernel: str, bits: int, accumulate: bool) -> None:
@@ -275,7 +275,7 @@ def test_few_rows_keep_sums_along_k(m: int) -> None:
 
 
 @pytest.mark.parametrize("m", [1, 2, 5])
-@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("bits", LEVELS)
 def test_few_rows_stay_in_cache_while_the_matrix_passes(m: int, bits: int) -> None:
     small_caches = f"{options(bits)} l2-bytes=1024"
     contract("mk,kn->mn", f"{m} 43 301", passes=small_caches, kernel="stream")
@@ -426,7 +426,7 @@ def symmetric_text(spec: str, a: Array, out: Array, accumulate: bool = False) ->
 
 @pytest.mark.parametrize("spec", ["ik,jk->ij", "ik,jk->ji", "ki,kj->ij", "bik,bjk->bij", "ibk,jbk->ibj"])
 @pytest.mark.parametrize(("sizes", "parallel"), [("96 48", False), ("131 17", False), ("200 700", True)])
-@pytest.mark.parametrize("bits", WIDTHS)
+@pytest.mark.parametrize("bits", LEVELS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_product_with_the_transpose_is_symmetric(
     spec: str, sizes: str, bits: int, dtype: str, parallel: bool
@@ -449,9 +449,7 @@ def test_a_product_with_the_transpose_is_symmetric(
 def test_symmetric_products_of_other_types(dtype: str) -> None:
     a = random((100, 150), np.dtype(bfloat16() if dtype == "bfloat16" else dtype), 1)
     result = np.empty((100, 100), a.dtype)
-    out = run(
-        symmetric_text("ik,jk->ij", a, result), [a, a], result, "vector-bits=256 vector-registers=16", "symmetric"
-    )
+    out = run(symmetric_text("ik,jk->ij", a, result), [a, a], result, "processor=avx2", "symmetric")
     check("ik,jk->ij", a, a, out, None)
 
 

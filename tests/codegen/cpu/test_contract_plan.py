@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from mlirml.codegen.cpu.contract.plan import Machine, Schedule, plan
+from mlirml.codegen.cpu.contract.plan import Schedule, plan
 from mlirml.codegen.cpu.contract.problem import Contraction, Operand, build_problem
+from mlirml.targets.machine import Processor, named
 
-AVX2 = Machine(vector_bits=256, vector_registers=16, l1_bytes=32 << 10, l2_bytes=512 << 10)
-AVX512 = Machine(vector_bits=512, vector_registers=32, l1_bytes=32 << 10, l2_bytes=2 << 20)
+AVX2 = named("avx2,l2=512K")
+AVX512 = named("avx512,l2=2M")
 BYTES = {"f32": 4, "f64": 8}
 
 
-def matmul(dtype: str, m: int, k: int, n: int, machine: Machine) -> Schedule:
+def matmul(dtype: str, m: int, k: int, n: int, machine: Processor) -> Schedule:
     """The schedule of a product of contiguous matrices."""
     operand = Operand(dtype)
     maps = ((0, 2), (2, 1), (0, 1))

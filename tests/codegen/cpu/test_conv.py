@@ -20,6 +20,7 @@ from mlirml.runtime.executable import load_artifact
 from mlirml.targets.cpu import codegen, cpu_target
 
 Arrays = list[np.ndarray]
+LEVELS = {512: "avx512", 256: "avx2", 128: "sse4.1"}
 
 
 @cache
@@ -27,7 +28,7 @@ def pipeline(bits: int) -> Pipeline:
     """The pipeline for one processor, so that every machine chooses the same kernels, with this width for them."""
     with ml.config.override(processor="avx512,l2=2M"):
         text = str(cpu_target().pipeline)
-    text = re.sub(r"mlirml-lower-conv{[^}]*}", f"mlirml-lower-conv{{vector-bits={bits}}}", text)
+    text = re.sub(r"mlirml-lower-conv{[^}]*}", f"mlirml-lower-conv{{processor={LEVELS[bits]}}}", text)
     return parse_pipeline(text)
 
 
@@ -189,7 +190,9 @@ def fused(function: Any, *arrays: np.ndarray) -> int:
     leaves, tree = flatten((arrays, {}))
     module = parse(capture(function, tree, [TensorSpec(a.shape, a.dtype) for a in leaves], "f", {}).text)
     Pipeline(pipeline(512).stages[:-1]).run(module, stop_after="offload")
-    parse_pipeline("builtin.module(mlirml-bufferize,mlirml-widen-bools,mlirml-lower-conv{vector-bits=512})").run(module)
+    parse_pipeline("builtin.module(mlirml-bufferize,mlirml-widen-bools,mlirml-lower-conv{processor=avx512})").run(
+        module
+    )
     return sum(op.name.startswith("linalg.") and bool(op.regions) for op in operations(module))
 
 

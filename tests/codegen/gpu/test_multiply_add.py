@@ -38,7 +38,9 @@ def run(
     a, b = operands(form, m, n, k)
     expected = FORMS[form](a.astype(np.float64), b)
     module = as_kernel(FORMS[form], a, b)
-    parse_pipeline(f"mlirml-schedule-kernels{{subgroup=32 async-copies=true {options}}}").run(module.operation)
+    parse_pipeline(f"mlirml-schedule-kernels{{device=gpu,subgroup=32,tensor-cores=true{options}}}").run(
+        module.operation
+    )
     copies = len([op for op in operations(module) if op.name == "nvgpu.device_async_copy"])
     (result,) = simulate(module, "k", a, b, expected.astype(np.float32), conflicts=conflicts)
     return result, expected, copies
@@ -73,6 +75,6 @@ def test_large_tiles_meet_no_bank_conflicts(monkeypatch: pytest.MonkeyPatch, for
 
 
 def test_few_results_of_much_depth_are_computed_in_parts() -> None:
-    result, expected, copies = run("added", 40, 24, 512, options="fill=8")
+    result, expected, copies = run("added", 40, 24, 512, options=",processors=8")
     np.testing.assert_allclose(result, expected, atol=2e-5, rtol=0)
     assert copies

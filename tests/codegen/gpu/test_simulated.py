@@ -10,9 +10,6 @@ import pytest
 
 from mlirml.nn import functional as nn
 from mlirml.passes import parse_pipeline
-from mlirml.pipelines.gpu import kernel_options
-from mlirml.pipelines.recipe import step
-from mlirml.targets.cuda import DEVICE
 from tests.codegen.gpu.gpu_harness import as_kernel
 from tests.codegen.gpu.simt import simulate
 
@@ -77,7 +74,6 @@ def test_kernels(name: str) -> None:
     function, arguments = PROGRAMS[name]
     expected = np.asarray(function(*arguments))
     module = as_kernel(function, *arguments)
-    options = kernel_options(DEVICE) | {"deterministic": False}
-    parse_pipeline(step("mlirml-schedule-kernels", **options)).run(module.operation)
+    parse_pipeline("mlirml-schedule-kernels{device=cuda deterministic=false}").run(module.operation)
     (found,) = simulate(module, "k", *arguments, np.zeros_like(expected))
     np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)

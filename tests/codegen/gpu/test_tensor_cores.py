@@ -21,7 +21,7 @@ def run(
 ) -> tuple[np.ndarray, int]:
     """The product, and how many of its copies are asynchronous."""
     module = as_kernel(function, a, b)
-    parse_pipeline("mlirml-schedule-kernels{subgroup=32 tensor-cores=true tf32=true}").run(module.operation)
+    parse_pipeline("mlirml-schedule-kernels{device=gpu,subgroup=32,tensor-cores=true tf32=true}").run(module.operation)
     copies = len([op for op in operations(module) if op.name == "nvgpu.device_async_copy"])
     (result,) = simulate(module, "k", a, b, out, conflicts=conflicts)
     return result, copies
@@ -90,7 +90,8 @@ def test_whole_tiles_meet_no_bank_conflicts(monkeypatch: pytest.MonkeyPatch, for
 def test_few_results_of_much_depth_are_computed_in_parts(dtype: str, k: int) -> None:
     a, b = operands("nn", 40, 24, k, dtype)
     module = as_kernel(lambda a, b, c: np.tanh(a @ b * 0.01) + c, a, b, np.ones(24, dtype))
-    parse_pipeline("mlirml-schedule-kernels{subgroup=32 tensor-cores=true tf32=true fill=8}").run(module.operation)
+    device = "gpu,subgroup=32,tensor-cores=true,processors=8"
+    parse_pipeline(f"mlirml-schedule-kernels{{device={device} tf32=true}}").run(module.operation)
     kernels = [op.attributes["sym_name"].value for op in operations(module) if op.name == "gpu.func"]
     assert kernels == ["k_contract", "k_2_sum"]
     (result,) = simulate(module, "k", a, b, np.ones(24, dtype), np.zeros((40, 24), dtype))

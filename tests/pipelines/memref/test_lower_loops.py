@@ -28,7 +28,7 @@ from tests.pipelines.programs import Array, Program, programs
 
 PASSES = (bufferize, fuse, lower_loops, outline_parallel, plan_buffers, widen_bools)
 LOOPS = (
-    "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops{vector-bits=128},"
+    "mlirml-bufferize,mlirml-widen-bools,mlirml-lower-loops{processor=sse4.1},"
     "mlirml-plan-buffers,mlirml-outline-parallel"
 )
 SLOW = settings(

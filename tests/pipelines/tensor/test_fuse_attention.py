@@ -12,9 +12,10 @@ import mlirml as ml
 from mlirml.interpreter.interpreter import interpret
 from mlirml.ir.bindings import operations, parse
 from mlirml.nn import functional as F
-from mlirml.passes import parse_pipeline
 from mlirml.pipelines.tensor import fuse_attention
 from mlirml.pipelines.tensor.attention import match
+from mlirml.pipelines.tensor.fuse_attention import FuseAttentionPass
+from mlirml.targets.machine import Processor
 
 PASSES = (fuse_attention,)
 Array = Any
@@ -70,7 +71,7 @@ def fused(function: Callable[..., Any], inputs: list[Array], l2_bytes: int) -> t
     """The results after the pass, as the reference computes them, and how many loops it has made."""
     module = parse(str(ml.compile(function).ir("optimize", *inputs)))
     before = count_loops(module)
-    parse_pipeline(f"mlirml-fuse-attention{{l2-bytes={l2_bytes}}}").run(module)
+    FuseAttentionPass(Processor(l2_bytes=l2_bytes)).run(module.operation)
     return interpret(module, inputs), count_loops(module) - before
 
 

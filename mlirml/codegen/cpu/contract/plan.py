@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from mlirml.codegen.cpu.contract.problem import Operand, Problem
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.passes import NoMatch
+from mlirml.targets.machine import Processor
 
 BITS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64}
 KERNELS = ("packed", "symmetric", "direct", "dot", "stream", "small", "loops")
@@ -41,27 +42,6 @@ HALVED_ROWS, HALVED_K = 48, 16
 """The minimal sizes of a product of which only one half is computed; its rows make at least two panels."""
 BIG_WORK = 1 << 27
 """Multiply-adds that are worth a separate register tile, which other kernels of the module do not share."""
-
-
-@dataclass(frozen=True)
-class Machine:
-    """The machine that schedules are for: vector width and registers, cache sizes in bytes, and whether to use threads.
-
-    `bf16_pairs`: an instruction adds products of bf16 pairs (AVX512_BF16). `bf16_tiles`: an instruction multiplies
-    tiles of bf16 (AMX), and the system lets this process use it.
-    """
-
-    vector_bits: int = 256
-    vector_registers: int = 16
-    l1_bytes: int = 32 << 10
-    l2_bytes: int = 1 << 20
-    parallel: bool = True
-    bf16_pairs: bool = False
-    bf16_tiles: bool = False
-
-    def lanes(self, element: str) -> int:
-        """The number of elements in a vector register."""
-        return self.vector_bits // BITS[element]
 
 
 @dataclass(frozen=True)
@@ -196,7 +176,7 @@ def required_packing(problem: Problem) -> str:
     return ("a" if many_k else "") + ("b" if many_k or scattered else "")
 
 
-def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Schedule:
+def plan(problem: Problem, machine: Processor, kernel: str | None = None) -> Schedule:
     """The schedule of a problem; of the kernel `kernel` if it is given. Raises `NoMatch` if that is impossible."""
     if kernel is not None:
         schedule = _PLANS[kernel](problem, machine)
@@ -213,10 +193,10 @@ def plan(problem: Problem, machine: Machine, kernel: str | None = None) -> Sched
     return _PLANS[name](problem, machine)
 
 
-def choose_kernel(problem: Problem, machine: Machine) -> str:
+def choose_kernel(problem: Problem, machine: Processor) -> str:
     """The fastest kernel; "direct" is the register tile, packed or not."""
     few, many = sorted((problem.m.size, problem.n.size))
-    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
     if few > 1 and is_small(problem):  # other kernels are as fast for a vector times a matrix, with less code
         return "small"
     if len(problem.k) == 1 and _is_dot(problem, few, lanes):
@@ -248,10 +228,10 @@ def _is_dot(problem: Problem, few: int, lanes: int) -> bool:
     return few == 1 or problem.n.size > problem.m.size or problem.k_size >= 2 * lanes
 
 
-def plan_dot(problem: Problem, machine: Machine) -> Schedule:
+def plan_dot(problem: Problem, machine: Processor) -> Schedule:
     """Enough accumulators to hide the latency of additions; few rows at a time if rows are long."""
     few, many = sorted((problem.m.size, problem.n.size))
-    lanes = min(machine.lanes(problem.compute), power_of_two(problem.k_size))
+    lanes = min(machine.lanes(BITS[problem.compute]), power_of_two(problem.k_size))
     rows = max(1, min(many, (lanes if problem.k_size <= 512 else 8) // few))
     # Vectors of more than four of the few rows are reloaded in every iteration: only accumulators stay in registers.
     registers = machine.vector_registers - few - 1 if few <= 4 else machine.vector_registers * 3 // 4
@@ -262,9 +242,9 @@ def plan_dot(problem: Problem, machine: Machine) -> Schedule:
     return split(problem, machine, schedule, {"rows": many // rows})
 
 
-def plan_stream(problem: Problem, machine: Machine) -> Schedule:
+def plan_stream(problem: Problem, machine: Processor) -> Schedule:
     """Whole rows of b if they are not too long, eight of them at a time."""
-    lanes, rows = machine.lanes(problem.compute), problem.m.size
+    lanes, rows = machine.lanes(BITS[problem.compute]), problem.m.size
     size = BITS[problem.compute] // 8
     # Long contiguous reads matter more than the L1 cache, and than several chunks for threads.
     columns = round_up(max(1, min(problem.n.size, 16384 // size)), 2 * lanes)
@@ -272,12 +252,12 @@ def plan_stream(problem: Problem, machine: Machine) -> Schedule:
     return split(problem, machine, schedule, {"columns": -(-problem.n.size // columns)})
 
 
-def plan_loops(problem: Problem, machine: Machine) -> Schedule:
+def plan_loops(problem: Problem, machine: Processor) -> Schedule:
     """The kernel "loops" has no parameters."""
     return Schedule("loops")
 
 
-def wanted_packing(problem: Problem, machine: Machine) -> str:
+def wanted_packing(problem: Problem, machine: Processor) -> str:
     """The operands that are worth packing, or must be packed.
 
     b is packed if enough rows of a reuse it and it fills a good part of the L2 cache (its rows are on many pages there,
@@ -296,9 +276,9 @@ def wanted_packing(problem: Problem, machine: Machine) -> str:
     return ("a" if pack_a else "") + ("b" if pack_b else "")
 
 
-def plan_tile(problem: Problem, machine: Machine, pack: str) -> Schedule:
+def plan_tile(problem: Problem, machine: Processor, pack: str) -> Schedule:
     """The register tile and the blocks around it."""
-    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
     mr, nr = register_tile(problem, machine, "b" in pack)
     one_sum = is_narrow_float(problem.c, problem.compute) or len(problem.k) > 1
     blocks = 1 if one_sum else -(-problem.k_size // K_BLOCK)
@@ -313,12 +293,12 @@ def plan_tile(problem: Problem, machine: Machine, pack: str) -> Schedule:
     return split(problem, machine, schedule, tile_loops(problem, schedule))
 
 
-def plan_panels(problem: Problem, machine: Machine) -> Schedule:
+def plan_panels(problem: Problem, machine: Processor) -> Schedule:
     """Both operands packed: a as a whole if it is not too large, a panel of b at a time; else blocks of rows."""
     enough = problem.work > TILE_WORK and problem.k_size >= FEWEST_TILE_K
-    if machine.bf16_tiles and machine.vector_bits == 512 and has_pairs(problem) and enough:
+    if machine.has_tiles and has_pairs(problem) and enough:
         return plan_tiles(problem, machine)
-    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
     m, n, k = problem.m.size, problem.n.size, problem.k_size
     mr, nr = panel_tile(problem, machine)
     prefetch = 8 if k * n * size > machine.l2_bytes else 0
@@ -335,12 +315,12 @@ def plan_panels(problem: Problem, machine: Machine) -> Schedule:
     blocks = -(-k // (most if l1_panels(machine) else max(most, K_BLOCK)))
     kc = k if blocks == 1 else round_up(-(-k // blocks), lanes)
     schedule = Schedule("packed", lanes, mr, nr, 1, kc, rows, columns, "ab", prefetch)
-    if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
+    if machine.has_bf16_pairs and has_pairs(problem):
         schedule = replace(schedule, pairs=2)
     return _block_panels(problem, machine, schedule, size, machine.l2_bytes // 2)
 
 
-def reads_rows_in_place(problem: Problem, machine: Machine) -> bool:
+def reads_rows_in_place(problem: Problem, machine: Processor) -> bool:
     """True if packing a large f64 product's rows of a takes more time than it saves: they are contiguous already.
 
     Sums of f64 may be as long as the caches allow, so that the output is not written often. Those of f32 are `K_BLOCK`
@@ -356,7 +336,7 @@ def reads_rows_in_place(problem: Problem, machine: Machine) -> bool:
     return not l1_panels(machine) or 2 * panel <= machine.l1_bytes
 
 
-def l1_panels(machine: Machine) -> bool:
+def l1_panels(machine: Processor) -> bool:
     """True if panels of b are short enough to stay in the L1 cache, and blocks of rows of a in the L2 cache.
 
     With 16 registers a tile takes in two elements for three multiply-adds of vectors, which is more than the second
@@ -366,9 +346,9 @@ def l1_panels(machine: Machine) -> bool:
     return machine.vector_registers < 32
 
 
-def plan_rows(problem: Problem, machine: Machine) -> Schedule:
+def plan_rows(problem: Problem, machine: Processor) -> Schedule:
     """A few packed panels of b, and as many rows of a as leave space for them in the L2 cache."""
-    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
     mr, nr = panel_tile(problem, machine)
     # Each block of k reads and writes the whole output.
     most = max(K_BLOCK, (machine.l2_bytes * 3 // 10) // (nr * size))
@@ -384,26 +364,26 @@ def plan_rows(problem: Problem, machine: Machine) -> Schedule:
     return split(problem, machine, schedule, tile_loops(problem, schedule))
 
 
-def is_worth_halving(problem: Problem, machine: Machine) -> bool:
+def is_worth_halving(problem: Problem, machine: Processor) -> bool:
     """True if a product is symmetric, and so large that half of its tiles take more time than mirroring them."""
     if not problem.symmetric or len(problem.k) != 1 or problem.n.c != 1:
         return False
-    if machine.bf16_pairs and machine.vector_bits == 512 and has_pairs(problem):
+    if machine.has_bf16_pairs and has_pairs(problem):
         return False
     return problem.n.size >= max(HALVED_ROWS, 2 * symmetric_tile(problem, machine)[1]) and problem.k_size >= HALVED_K
 
 
-def symmetric_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
+def symmetric_tile(problem: Problem, machine: Processor) -> tuple[int, int]:
     """Rows and columns of a register tile, a multiple of whose rows is as wide as the tile."""
-    lanes = machine.lanes(problem.compute)
+    lanes = machine.lanes(BITS[problem.compute])
     tiles = _SYMMETRIC_TILES[32 if machine.vector_registers >= 32 else 16]
     mr, vectors = next(tile for tile in tiles if tile[1] * lanes % tile[0] == 0)
     return mr, vectors * lanes
 
 
-def plan_symmetric(problem: Problem, machine: Machine) -> Schedule:
+def plan_symmetric(problem: Problem, machine: Processor) -> Schedule:
     """One packed operand, of whose panels tiles take their rows, too; `nc` columns stay in the L2 cache."""
-    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
     (mr, nr), k = symmetric_tile(problem, machine), problem.k_size
     # Tiles read a row's elements from lines of the L1 cache that contain those of `mr` rows.
     line = max(mr * size, 64)
@@ -421,7 +401,7 @@ def symmetric_columns(problem: Problem, nr: int, kc: int, l2_bytes: int) -> int:
     return max(nr, min(round_up(problem.n.size, nr), l2_bytes // (2 * size * kc) // nr * nr))
 
 
-def plan_tiles(problem: Problem, machine: Machine) -> Schedule:
+def plan_tiles(problem: Problem, machine: Processor) -> Schedule:
     """As `plan_panels`, with tile registers: 32 products are added before they are added to a sum, so k may be long."""
     mr, nr = min(TILES, key=lambda tile: round_up(problem.m.size, tile[0]) * round_up(problem.n.size, tile[1]))
     k = problem.k_size
@@ -435,7 +415,7 @@ def plan_tiles(problem: Problem, machine: Machine) -> Schedule:
     return _block_panels(problem, machine, schedule, 2, a_bytes)
 
 
-def _block_panels(problem: Problem, machine: Machine, schedule: Schedule, size: int, a_bytes: int) -> Schedule:
+def _block_panels(problem: Problem, machine: Processor, schedule: Schedule, size: int, a_bytes: int) -> Schedule:
     """Blocks of rows and columns around panels, whose packed elements have `size` bytes, and the parallel loop.
 
     `a_bytes`: the size of the packed part of a if it is not packed as a whole.
@@ -467,7 +447,7 @@ _LEAST_TILES = 16
 """Tiles of rows that are enough to copy the next panel of b while they multiply."""
 
 
-def _cached_rows(problem: Problem, machine: Machine, schedule: Schedule) -> int:
+def _cached_rows(problem: Problem, machine: Processor, schedule: Schedule) -> int:
     """Rows of a, in few blocks of equal size, that leave half of the L2 cache to panels of b and of the output."""
     size, mr = BITS[problem.compute] // 8, schedule.mr
     most = max(_LEAST_TILES, machine.l2_bytes // (2 * size * schedule.kc * mr))
@@ -489,9 +469,9 @@ def has_pairs(problem: Problem) -> bool:
     return narrow and walks and len(problem.k) == 1 and problem.compute == "f32"
 
 
-def panel_tile(problem: Problem, machine: Machine) -> tuple[int, int]:
+def panel_tile(problem: Problem, machine: Processor) -> tuple[int, int]:
     """The register tile with the fewest lanes beyond the output, and whose panel of b fits the cache."""
-    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
     options = _PANEL_TILES[32 if machine.vector_registers >= 32 else 16]
 
     def cost(tile: tuple[int, int]) -> float:
@@ -510,9 +490,9 @@ def is_narrow_float(out: Operand, compute: str) -> bool:
     return out.element != compute and "f" in compute
 
 
-def register_tile(problem: Problem, machine: Machine, packed_b: bool) -> tuple[int, int]:
+def register_tile(problem: Problem, machine: Processor, packed_b: bool) -> tuple[int, int]:
     """Rows and columns of the register tile: the cheapest tiling of the output."""
-    lanes, size = machine.lanes(problem.compute), BITS[problem.compute] // 8
+    lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
     options = list(_tiles(problem.m.size, problem.n.size, lanes, machine.vector_registers))
     # Rows of b at such distances evict each other from all caches before the next tile of rows reads them.
     collides = problem.k[-1].b * size % 4096 == 0 and problem.k_size * problem.n.size * size > machine.l2_bytes
@@ -570,12 +550,12 @@ def tile_loops(problem: Problem, schedule: Schedule) -> dict[str, int]:
     return loops
 
 
-def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[str, int]) -> Schedule:
+def split(problem: Problem, machine: Processor, schedule: Schedule, loops: dict[str, int]) -> Schedule:
     """Split the outermost loop that has work for several threads."""
     size = BITS[problem.compute] // 8
     traffic = problem.repeats * problem.k_size * (problem.m.size + problem.n.size)
     work = max(problem.work * size // (16 if schedule.tiles else 4), 3 * size * traffic)
-    if not machine.parallel or work < PARALLEL_WORK:
+    if machine.cores == 1 or work < PARALLEL_WORK:
         return schedule
     outer = problem.outer if schedule.kernel in ("packed", "direct") else problem.outer + problem.outer_m
     iterations = math.prod(axis.size for axis in outer)
@@ -600,7 +580,7 @@ def split(problem: Problem, machine: Machine, schedule: Schedule, loops: dict[st
     return schedule
 
 
-def _split_rows(problem: Problem, machine: Machine, schedule: Schedule, work: int) -> Schedule:
+def _split_rows(problem: Problem, machine: Processor, schedule: Schedule, work: int) -> Schedule:
     """Blocks of rows small enough that there are sixteen of them; a thread with several packs what its cache holds."""
     repeats = math.prod(axis.size for axis in problem.outer_m)
     tiles = -(-problem.m.size // schedule.mr)
@@ -617,7 +597,7 @@ def _grain(work: int) -> int:
     return max(1, PARALLEL_WORK // 4 // max(1, work))
 
 
-def _plan_packed(problem: Problem, machine: Machine) -> Schedule:
+def _plan_packed(problem: Problem, machine: Processor) -> Schedule:
     return plan_tile(problem, machine, "ab")
 
 

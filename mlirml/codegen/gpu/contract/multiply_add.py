@@ -27,7 +27,7 @@ _DEPTH = ROW_BYTES // 4
 
 def check_multiply_add(host: Host, product: Product) -> None:
     """Raise NoMatch if the device has no asynchronous copies, or the factors are not f32."""
-    if not host.device.async_copies:
+    if not host.device.tensor_cores:
         raise NoMatch("no asynchronous copies")
     types = [product.combiner.types[0], *(product.op.operands[n].type.element_type for n in (0, 1))]
     if not all(isinstance(type_, mlir.F32Type) for type_ in types):

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from mlirml.codegen.gpu.contract.product import Product, has_zero_init
 from mlirml.codegen.gpu.elements import Elements
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import Host
+from mlirml.codegen.gpu.kernel import THREADS, Host
 from mlirml.codegen.gpu.reads import read_indices
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
@@ -26,7 +26,7 @@ _FEWEST = 8
 
 def parts_of(host: Host, blocks: int, steps: int) -> int:
     """The number of equal parts that the depth is split into, so that the blocks fill the device; 1 for no split."""
-    wanted = host.device.fill // max(blocks, 1)
+    wanted = host.device.processors // max(blocks, 1)
     return max((n for n in range(1, min(wanted, steps // _FEWEST) + 1) if steps % n == 0), default=1)
 
 
@@ -34,9 +34,9 @@ def add_parts(host: Host, product: Product, parts: int, partial: mlir.Value, sto
     """Build the kernel that adds the parts and computes the results."""
     shape = product.result.type.shape
     total = math.prod(shape)
-    with host.kernel("sum", (host.device.threads,)) as kernel:
+    with host.kernel("sum", (THREADS,)) as kernel:
         elements = Elements(kernel)
-        threads = host.device.threads
+        threads = THREADS
         number = kernel.cover(-(-total // threads)) * threads + kernel.thread()
 
         def element() -> None:

@@ -40,7 +40,7 @@ def check_tensor_cores(host: Host, product: Product) -> None:
     if not isinstance(product.combiner.types[0], mlir.F32Type):
         raise NoMatch("the sum is not f32")
     ops = [[op.name for op in side.ops] for side in product.sides]
-    if all(isinstance(type_, mlir.F32Type) for type_ in operands) and ops == [[], []] and host.device.tf32:
+    if all(isinstance(type_, mlir.F32Type) for type_ in operands) and ops == [[], []] and host.choices.tf32:
         return
     if operands[0] != operands[1] or not isinstance(operands[0], (mlir.F16Type, mlir.BF16Type)):
         raise NoMatch("the factors are no small floats")
