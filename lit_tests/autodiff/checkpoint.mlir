@@ -8,8 +8,8 @@
 // CHECK: %[[END:.*]] = arith.minsi %[[NEXT]]
 // CHECK: scf.for %{{.*}} = %[[S]] to %[[END]] step %{{.*}} iter_args(%{{.*}} = %[[C]])
 // CHECK: math.sin
-// CHECK: mlirml.levels = 1 : i64, mlirml.rounds = 32 : i64
-// CHECK: mlirml.levels = 1 : i64, mlirml.rounds = 32 : i64
+// CHECK: mlirml.levels = 1 : i64, mlirml.max_trip_count = 32 : i64
+// CHECK: mlirml.levels = 1 : i64, mlirml.max_trip_count = 32 : i64
 // CHECK: "mlirml.again_output"(%[[R]])
 func.func @main(%x: f64) -> f64 {
   %c0 = arith.constant 0 : index

@@ -8,9 +8,9 @@ After:
     %0 = mlirml.again_input %x {group = 0, policy = "nothing"}
     %1 = scf.for %s = 0 to 1000 step 32 iter_args(%c = %0) {
       %e = arith.minsi 1000, %s + 32
-      %3 = scf.for %i = %s to %e step 1 iter_args(%d = %c) { ... } {mlirml.rounds = 32, mlirml.levels = 1}
+      %3 = scf.for %i = %s to %e step 1 iter_args(%d = %c) { ... } {mlirml.max_trip_count = 32, mlirml.levels = 1}
       scf.yield %3
-    } {mlirml.rounds = 32, mlirml.levels = 1}
+    } {mlirml.max_trip_count = 32, mlirml.levels = 1}
     %2 = mlirml.again_output %1 {group = 0, policy = "nothing"}
 
 The reverse pass stores the carried values at the start of each segment, and those of each iteration for one segment at
@@ -30,7 +30,7 @@ from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations, operat
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
 
-MAX_TRIP_COUNT = "mlirml.rounds"
+MAX_TRIP_COUNT = "mlirml.max_trip_count"
 """The maximal trip count of a loop over a segment of another one."""
 LEVELS = "mlirml.levels"
 """The depth of the nest that such a loop is to be split into, 1 for a loop that is not split."""

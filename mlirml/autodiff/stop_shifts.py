@@ -86,8 +86,8 @@ def build_stop(op: mlir.Operation) -> None:
     """Let the users of an operation treat its result as a constant."""
     (result,) = op.results
     uses = [(use.owner, use.operand_number) for use in result.uses]
-    behind = block_ops(op.block)[block_ops(op.block).index(op) + 1]
-    with op.location, mlir.InsertionPoint(behind):
+    following = block_ops(op.block)[block_ops(op.block).index(op) + 1]
+    with op.location, mlir.InsertionPoint(following):
         stopped = emit.value("mlirml.stop_gradient", [result], result.type)
     for user, number in uses:
         user.operands[number] = stopped

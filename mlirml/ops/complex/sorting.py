@@ -123,9 +123,9 @@ def precedes(x: Complex, y: Complex) -> Truth:
     numbers = ~x.im.is_nan(), ~y.im.is_nan()
     both = x.re.same(y.re) | (x.re.is_nan() & y.re.is_nan())
     beside = (x.im < y.im) | (numbers[0] & ~numbers[1])
-    ahead = (x.re < y.re) & (numbers[0] | ~numbers[1])
-    behind = (x.re > y.re) & ~numbers[1] & numbers[0]
-    return ahead | behind | (both & beside) | (y.re.is_nan() & ~x.re.is_nan())
+    lower = (x.re < y.re) & (numbers[0] | ~numbers[1])
+    higher = (x.re > y.re) & ~numbers[1] & numbers[0]
+    return lower | higher | (both & beside) | (y.re.is_nan() & ~x.re.is_nan())
 
 
 lift(sorting.partition, sorting.argpartition)

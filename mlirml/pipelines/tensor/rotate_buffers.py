@@ -34,10 +34,10 @@ from mlirml.pipelines.bufferize.destinations import grows_from
 @register(when=ANY_LOOP)
 @dataclass(frozen=True)
 class RotateBuffersPass(Pass):
-    """Unroll loops that permute arrays, up to `max_rounds` times if the result has at most `max_ops` operations."""
+    """Unroll loops that permute arrays, up to `max_factor` times if the result has at most `max_ops` operations."""
 
     name = "mlirml-rotate-buffers"
-    max_rounds: int = 6
+    max_factor: int = 6
     max_ops: int = 2400
 
     def run(self, module: mlir.Operation) -> None:
@@ -46,7 +46,7 @@ class RotateBuffersPass(Pass):
                 period = match_rotation(loop)
             except NoMatch:
                 continue
-            if period <= self.max_rounds and period * sum(1 for _ in operations(loop)) <= self.max_ops:
+            if period <= self.max_factor and period * sum(1 for _ in operations(loop)) <= self.max_ops:
                 unroll(loop, period)
 
 

@@ -114,8 +114,8 @@ def _level(batch: Batch, block: mlir.Block) -> None:
                 source = defining_op(value)
                 if source is None or source not in batch.levels:
                     continue
-                behind = source in members and (op not in members or value not in carried or inner != op)
-                level = max(level, batch.levels[source] + behind)
+                later = source in members and (op not in members or value not in carried or inner != op)
+                level = max(level, batch.levels[source] + later)
         batch.levels[op] = level
     for op in reversed(ops):
         if op in members and _is_again(batch, op):

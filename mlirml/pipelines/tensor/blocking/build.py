@@ -230,10 +230,10 @@ def build_blocks(cluster: Cluster, length: int, last: bool = True, rest_apart: b
     blocks = Blocks(cluster, length, last)
     members = blocks.ordered()
     end = members[-1][0]
-    behind = block_ops(end.block)[block_ops(end.block).index(end) + 1]
+    following = block_ops(end.block)[block_ops(end.block).index(end) + 1]
     reduced, escaping = cluster.reduced(), blocks.escaping
     full = cluster.size - cluster.size % length
-    with members[0][0].location, mlir.InsertionPoint(behind):
+    with members[0][0].location, mlir.InsertionPoint(following):
         inits = [_init(cluster, value) for value in reduced]
         inits += [blocks.written.get(value) or emit.empty(value.type) for value in escaping]
         bounds = [emit.index(0), emit.index(full), emit.index(length)]
@@ -261,7 +261,7 @@ def build_blocks(cluster: Cluster, length: int, last: bool = True, rest_apart: b
                 loops.append(results[0].owner.operation)
             else:
                 results = remainder(bounds[0], results)
-    _move_after(cluster, end, behind)
+    _move_after(cluster, end, following)
     replaced = [op for op, _ in reversed(members) if not cluster.recomputed.intersection(op.results)]
     for old, new in zip([*reduced, *escaping], results):
         for use in list(old.uses):
