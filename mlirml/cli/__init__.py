@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mlirml.errors import MlirmlError
+from mlirml.targets.registry import form_names
 
 _SIGNATURE = """\
 FILE.py:FUNCTION names a function in a file. --args gives its arguments as they would stand in a call, with a type in
@@ -63,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     command = _function_command(commands, "ir", "print the IR of a function after a stage")
     command.add_argument("--stage", metavar="NAME", default="capture", help="capture (default), optimize, ..., lower")
     command.add_argument(
-        "--emit", choices=("mlir", "llvm", "asm"), default="mlir", help="LLVM IR and assembly are of stage lower"
+        "--emit", choices=("mlir", *form_names()), default="mlir", help="a form of the target, of stage lower"
     )
     command.add_argument("-o", metavar="FILE", default="-", help="write to a file")
     command.set_defaults(run=_ir)

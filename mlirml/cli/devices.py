@@ -12,6 +12,7 @@ from mlirml.runtime.device import Device, device
 from mlirml.runtime.device import devices as all_devices
 from mlirml.targets.machine import host_facts, processor
 from mlirml.targets.registry import get_target, target_names
+from mlirml.targets.target import Target
 from mlirml.targets.vulkan import wide_dtypes
 
 # What decides how fast numeric code is, in the order in which it came to x86.
@@ -27,28 +28,25 @@ def devices() -> int:
     flags = set(facts["cpu.flags"].split())
     # The facts end with the vendor and the numbers of the model, which say nothing to a reader.
     name = " ".join(facts["cpu"].split()[:-4]) or facts["machine"]
-    about = {
-        "cpu": (
-            f"{name} ({facts['machine']})",
-            f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} cores usable, up to {_native.get_threads()} thread(s) "
-            f"a loop, {processor().vector_bits}-bit vectors\n{' '.join(f for f in _FEATURES if f in flags)}",
-        ),
-        "reference": ("NumPy, in this process", "interprets the captured IR: slow, for checking the other targets"),
-    }
+    host = (
+        f"{len(os.sched_getaffinity(0))} of {os.cpu_count()} cores usable, up to {_native.get_threads()} thread(s) "
+        f"a loop, {processor().vector_bits}-bit vectors\n{' '.join(f for f in _FEATURES if f in flags)}"
+    )
     rows = table(None, "target", "runs on", "what is there")
-    for target in target_names():
-        if target in about:
-            rows.add_row(target, *about[target])
+    for target in map(get_target, target_names()):
+        if target.device == "cpu":
+            place = f"{name} ({facts['machine']})" if target.processor else "this process"
+            rows.add_row(target.name, place, target.about or host)
             continue
         for place, facts_of_it in accelerators(target):
-            rows.add_row(target, place, facts_of_it)
+            rows.add_row(target.name, place, facts_of_it)
     console().print(rows)
     return 0
 
 
-def accelerators(target: str) -> Iterator[tuple[str, str]]:
+def accelerators(target: Target) -> Iterator[tuple[str, str]]:
     """The name and the facts of each device that runs a target's programs; what is missing where there is none."""
-    kind = get_target(target).device
+    kind = target.device
     try:
         found = [device(f"{kind}:0"), *(d for d in all_devices() if d.kind == kind and d.index)]
     except TargetError as error:
@@ -56,7 +54,7 @@ def accelerators(target: str) -> Iterator[tuple[str, str]]:
         return
     for each in found:
         memory = [f"{each.memory / (1 << 30):.0f} GiB"] if each.memory else []
-        words = [each.capabilities.get("architecture", ""), *memory, *features_of(each, target)]
+        words = [each.capabilities.get("architecture", ""), *memory, *features_of(each, target.name)]
         emulated = ", emulated by the CPU" if each.capabilities.get("emulated") else ""
         yield f"{each.name} ({each.id}{emulated})", " ".join(filter(None, words))
 

@@ -127,8 +127,11 @@ def print_ir(call: Call, stage: str, form: str, output: str) -> int:
         text = call.compiled.lower(*call.args, **call.kwargs).emit(form)
     else:
         text = call.compiled.ir(stage, *call.args, **call.kwargs)
-    if output == "-":
-        sys.stdout.write(text)
+    code = text if isinstance(text, bytes) else text.encode()
+    if output != "-":
+        Path(output).write_bytes(code)
+    elif isinstance(text, bytes):
+        sys.stdout.buffer.write(text)
     else:
-        Path(output).write_text(text)
+        sys.stdout.write(text)
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 
 from mlirml.analysis.contractions import CONTRACTIONS
@@ -126,13 +126,23 @@ _PLACES = (mlir.NameLoc, mlir.FileLineColLoc)
 """The most common location classes: an operation with one of these has a location."""
 
 
-def verify_stage(module: mlir.Operation, stage: str) -> set[str]:
+def contract_of(stage: str, dialects: Collection[str] = ()) -> Contract:
+    """The contract of a stage; with other `dialects`, these are legal alone."""
+    contract = STAGES[stage]
+    if not dialects:
+        return contract
+    return Contract(frozenset(dialects), frozenset({"builtin.module"}), removed_by=contract.removed_by)
+
+
+def verify_stage(module: mlir.Operation, stage: str, dialects: Collection[str] = ()) -> set[str]:
     """Check a module against the contract of `stage` in one walk, and return the names of its operations.
+
+    With `dialects`, these are legal in place of those of the contract.
 
     Raises `LoweringError` for the first op that is not legal any more, or whose location is unknown, and names the op,
     the user's line and the pass that should have removed it.
     """
-    contract = STAGES[stage]
+    contract = contract_of(stage, dialects)
     legal: set[str] = set()
     for op in operations(module):
         name = op.name

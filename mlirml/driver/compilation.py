@@ -15,7 +15,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.core.processes import native_code
 from mlirml.errors import InternalError, TargetError
 from mlirml.runtime.host import Host
-from mlirml.targets.registry import open_artifact
+from mlirml.targets.registry import targets_with
 
 if TYPE_CHECKING:
     from mlirml.frontend.captured import Captured
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from mlirml.passes import Instrumentation, Remark
     from mlirml.runtime import Artifact
     from mlirml.targets.target import Target
-
-_FORM_OF = (("llvm", "cpu"), ("asm", "cpu"), ("ptx", "cuda"), ("spirv", "vulkan"), ("wgsl", "webgpu"))
 
 
 @native_code()
@@ -108,7 +106,7 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
     if target.processor is not None:
         target.processor.check_runs_here()
     options: dict[str, Any] = {"demotes": True} if target.demotes else {}
-    return open_artifact(
+    return target.open(
         artifact,
         [(s.dtype, s.shape) for s in captured.inputs],
         [(s.dtype, s.shape) for s in captured.outputs],
@@ -235,25 +233,9 @@ class Lowered:
         """
         if form == "mlir":
             return self.as_text()
-        if form in ("llvm", "asm") and self.stage == "lower" and self.target.name == "cpu":
-            from mlirml.targets import cpu
-            from mlirml.targets.llvm import codegen as llvm
-
-            if form == "llvm":
-                return llvm.to_llvm_ir(self.module.operation)
-            return cpu.to_assembly(self.module.operation, self.target.processor)
-        if form == "spirv" and self.stage == "lower" and self.target.name == "vulkan":
-            from mlirml.targets import vulkan
-
-            return vulkan.emit_spirv(self.module)
-        if form == "wgsl" and self.stage == "lower" and self.target.name in ("metal", "webgpu"):
-            from mlirml.targets import webgpu
-
-            return webgpu.emit_wgsl(self.module)
-        if form.partition("-")[0] == "ptx" and self.stage == "lower" and self.target.name == "cuda":
-            from mlirml.targets import cuda
-
-            return cuda.emit_ptx(self.module.operation, form.partition("-")[2] or cuda.ARCHITECTURE)
-        known = next((t for word, t in _FORM_OF if form.partition("-")[0] == word and t != self.target.name), None)
+        word, dash, rest = form.partition("-")
+        if self.stage == self.target.stages[-1][0] and (write := self.target.forms.get(word + dash)) is not None:
+            return write(self.module.operation, *([rest] if dash else []))
+        known = next((name for name in targets_with(word) if name != self.target.name), None)
         help = f'compile with target="{known}" for {form}' if known else None
         raise TargetError(f"target {self.target.name!r} has no form {form!r} at stage {self.stage!r}", help=help)

@@ -26,19 +26,23 @@ _ANCHOR = "builtin.module"
 
 @dataclass(frozen=True)
 class Stage:
-    """A named part of a pipeline. The check of its contract is no step of its own; `all_steps` ends with it."""
+    """A named part of a pipeline. The check of its contract is no step of its own; `all_steps` ends with it.
+
+    `legal` are the dialects after it, those of the contract of this name if there are none.
+    """
 
     name: str
     steps: tuple[Step, ...]
+    legal: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.name:
-            VerifyStagePass(self.name)
+            VerifyStagePass(self.name, self.legal)
 
     @property
     def all_steps(self) -> tuple[Step, ...]:
         """The steps and, in a named stage, the check at its end."""
-        return (*self.steps, VerifyStagePass(self.name)) if self.name else self.steps
+        return (*self.steps, VerifyStagePass(self.name, self.legal)) if self.name else self.steps
 
 
 @dataclass(frozen=True)
@@ -80,7 +84,7 @@ class Pipeline:
         return instrumentation
 
 
-def stage(name: str, *steps: Step | str) -> Stage:
+def stage(name: str, *steps: Step | str, legal: tuple[str, ...] = ()) -> Stage:
     """A stage of passes; a string is pipeline text and may hold several passes.
 
     Whether MLIR knows the upstream passes in a string shows only when they run.
@@ -88,7 +92,7 @@ def stage(name: str, *steps: Step | str) -> Stage:
     flat: list[Step] = []
     for step in steps:
         flat += _parse_steps(step, check_upstream=False) if isinstance(step, str) else [step]
-    return Stage(name, tuple(flat))
+    return Stage(name, tuple(flat), legal)
 
 
 def parse_pipeline(text: str) -> Pipeline:
@@ -116,7 +120,7 @@ def pipeline_of(steps: Iterable[Step]) -> Pipeline:
     open_steps: list[Step] = []
     for step in steps:
         if isinstance(step, VerifyStagePass):
-            stages.append(Stage(step.stage, tuple(open_steps)))
+            stages.append(Stage(step.stage, tuple(open_steps), step.legal))
             open_steps = []
         else:
             open_steps.append(step)

@@ -13,7 +13,7 @@ from collections.abc import Collection
 
 from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.legality import STAGES, verify_stage
+from mlirml.dialects.legality import STAGES, contract_of, verify_stage
 from mlirml.errors import PipelineError
 from mlirml.ir.bindings import mlir
 from mlirml.passes.base import Pass, register
@@ -24,11 +24,13 @@ from mlirml.passes.base import Pass, register
 class VerifyStagePass(Pass):
     """Check the module against the table in `mlirml/dialects/legality.py`; in a pipeline it also ends the stage.
 
-    `config.verify = False` makes it do nothing.
+    `legal` are the dialects that are legal instead, for a target that does not end with LLVM's. `config.verify = False`
+    makes it do nothing.
     """
 
     name = "mlirml-verify-stage"
     stage: str
+    legal: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.stage not in STAGES:
@@ -36,8 +38,8 @@ class VerifyStagePass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         if config.verify:
-            verify_stage(module, self.stage)
+            verify_stage(module, self.stage, self.legal)
 
     def allows(self, names: Collection[str]) -> bool:
         """True if operations of these names are legal after the stage."""
-        return all(map(STAGES[self.stage].allows, names))
+        return all(map(contract_of(self.stage, self.legal).allows, names))

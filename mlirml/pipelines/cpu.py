@@ -144,7 +144,7 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
         "mlirml-parallelize-loops",
         *([step("mlirml-stream-stores", processor=machine)] if nontemporal else []),
         "mlirml-share-buffers",
-        step("mlirml-plan-buffers", offsets=True),
+        step("mlirml-plan-buffers", slices=True),
         *([] if machine.has_avx512 else ["mlirml-narrow-conversions"]),
         "mlirml-outline-parallel",
         "mlirml-exit-loops",

@@ -13,7 +13,7 @@ from mlirml.runtime import HAS_LAPACK
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.targets.llvm.early_kernels import Ahead, Kernels
 from mlirml.targets.machine import Processor, has_libmvec, host_facts, processor
-from mlirml.targets.target import Target
+from mlirml.targets.target import Target, target
 
 if TYPE_CHECKING:
     from mlirml.ir.bindings import mlir
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mlirml.targets.llvm.codegen import CodegenOptions, ObjectBuilder
 
 
+@target("cpu", forms=("llvm", "asm"))
 def cpu_target() -> Target:
     """The target for this machine, with the elementary functions of `config.math`. Imports neither MLIR nor llvmlite.
 
@@ -47,6 +48,7 @@ def target_with(math: str, checkpoint_bytes: int, machine: Processor, *, lapack:
         depends_on=machine.key_entries(),
         ahead=Ahead("mlirml-lower-loops", lambda: kernel_pipeline(math, machine), partial(begin_kernels, machine)),
         processor=machine,
+        forms={"llvm": to_llvm_ir, "asm": partial(to_assembly, machine=machine)},
     )
 
 
@@ -103,11 +105,18 @@ def codegen(module: Any, builder: ObjectBuilder | None = None, *, machine: Proce
     )
 
 
-def to_assembly(module: Any, machine: Processor | None = None) -> str:
-    """The assembly text of a module after stage `lower`, for `machine` or the processor of `config.processor`."""
+def to_llvm_ir(module: Any) -> str:
+    """The LLVM IR of a module after stage `lower`."""
+    from mlirml.targets.llvm.codegen import to_llvm_ir
+
+    return to_llvm_ir(module)
+
+
+def to_assembly(module: Any, machine: Processor) -> str:
+    """The assembly text of a module after stage `lower`."""
     from mlirml.targets.llvm.codegen import to_assembly
 
-    return to_assembly(module, codegen_options(machine or processor()))
+    return to_assembly(module, codegen_options(machine))
 
 
 def buffer(attribute: mlir.Attribute) -> Buffer:

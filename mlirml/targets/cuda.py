@@ -10,12 +10,13 @@ from mlirml.pipelines.gpu import TO_NVVM, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu
 from mlirml.targets.machine import DEVICES, Processor, processor
-from mlirml.targets.target import Target
+from mlirml.targets.target import Target, target
 
 ARCHITECTURE = "sm_80"
 """The default architecture: PTX for it runs on every later GPU too."""
 
 
+@target("cuda", forms=("ptx",))
 def cuda_target() -> Target:
     """The target for NVIDIA GPUs of compute capability 8.0 or later."""
     return target_for(config.checkpoint_bytes, config.matmul_precision, config.deterministic, processor())
@@ -32,6 +33,8 @@ def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool
         depends_on=(*machine.key_entries(), ("cuda.architecture", ARCHITECTURE)),
         device="cuda",
         processor=machine,
+        forms={"ptx": emit_ptx, "ptx-": emit_ptx},
+        open=gpu.load,
     )
 
 

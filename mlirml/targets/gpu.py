@@ -9,6 +9,13 @@ from mlirml.targets import cpu
 from mlirml.targets.machine import Processor
 
 
+def load(artifact: Artifact, *arguments: Any, **options: Any) -> Any:
+    """Load an artifact as a program for a device; the arguments are those of `mlirml.runtime.load_artifact`."""
+    from mlirml.runtime.device_program import load_artifact
+
+    return load_artifact(artifact, *arguments, **options)
+
+
 def artifact(operation: Any, form: str, kernels: bytes, machine: Processor) -> Artifact:
     """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form."""
     import numpy as np

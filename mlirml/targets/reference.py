@@ -14,7 +14,7 @@ import numpy.typing as npt
 from mlirml.errors import LaunchError
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.runtime.host import Host
-from mlirml.targets.target import Target
+from mlirml.targets.target import Target, target
 
 Spec = tuple[npt.DTypeLike, Sequence[int]]
 # The interpreter has one MLIR context for each program, and contexts are not safe to use from several threads.
@@ -30,6 +30,7 @@ def _remake_lock() -> None:
 os.register_at_fork(after_in_child=_remake_lock)
 
 
+@target("reference")
 @cache
 def reference_target() -> Target:
     """The target that interprets the captured module, with derivatives and batches expanded, without library calls."""
@@ -37,6 +38,8 @@ def reference_target() -> Target:
         name="reference",
         stages=(("raise", "mlirml-choose-library"), ("transform", "mlirml-checkpoint,mlirml-expand"), ("optimize", "")),
         codegen=codegen,
+        open=load_artifact,
+        about="interprets the captured IR in NumPy: slow, for checking the other targets",
     )
 
 

@@ -1,15 +1,16 @@
-"""A target is one record: its pipeline, its code generator, and the properties that its code depends on."""
+"""A target is one record: its pipeline, its code generator, the forms of its programs, and what its code depends on."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlirml.core.dataclass import dataclass
 from mlirml.pipelines.recipe import Recipe
 from mlirml.runtime.artifact import Artifact
+from mlirml.runtime.executable import load_artifact
 from mlirml.targets.llvm.early_kernels import Ahead
 from mlirml.targets.machine import Processor
 
@@ -17,6 +18,20 @@ if TYPE_CHECKING:
     from mlirml.passes import Pipeline
 
 _ALL = slice(None)
+_Function = TypeVar("_Function", bound=Callable[[], "Target"])
+
+Writer = Callable[..., str | bytes]
+"""A function of a module after the last stage that returns the program in another form."""
+
+
+def target(name: str, *, forms: tuple[str, ...] = (), portable: str = "") -> Callable[[_Function], _Function]:
+    """Declare that a function without arguments makes the target of a name.
+
+    `forms` are the keys of `Target.forms`. `portable` is the name of the function that makes the target with minimum
+    capabilities and opens no device, where the other one does. `mlirml.targets.registry` reads all three from the
+    source, so they are literals.
+    """
+    return lambda function: function
 
 
 @dataclass(frozen=True)
@@ -28,7 +43,10 @@ class Target:
     `depends_on` are the cache-key entries of what else the code depends on, such as the processor. `device` is the type
     of the devices that run it. `ahead` compiles kernels before the rest of a module; `codegen` then also takes the
     object that it returned. `processor` is that of the host code, None where there is none. Without `float64` the
-    devices have no 64-bit floats; with `demotes` programs compute with 32-bit floats instead.
+    devices have no 64-bit floats; with `demotes` programs compute with 32-bit floats instead. `forms` write a module
+    after the last stage in other forms, "asm" or "ptx"; one of a name that ends with a dash also takes the rest of the
+    name that is asked for. `legal` are the dialects after the last stage, where they are not LLVM's. `open` loads an
+    artifact, with the arguments of `mlirml.runtime.load_artifact`. `about` tells `mlirml devices` what runs them.
     """
 
     name: str
@@ -40,11 +58,15 @@ class Target:
     demotes: bool = False
     ahead: Ahead | None = field(default=None, repr=False, compare=False)
     processor: Processor | None = None
+    forms: Mapping[str, Writer] = field(default_factory=dict, repr=False, compare=False)
+    legal: tuple[str, ...] = ()
+    open: Callable[..., Any] = field(default=load_artifact, repr=False, compare=False)
+    about: str = ""
 
     @property
     def pipeline(self) -> Pipeline:
         """The pipeline as a value; imports MLIR."""
-        return _pipeline(frozenset(), self.stages)
+        return _pipeline(frozenset(), self.stages, (self.stages[-1][0], self.legal))
 
     def pipeline_for(self, present: Collection[str], stages: slice = _ALL) -> Pipeline:
         """The pipeline, or some stages, without the passes that do nothing on a module with only these ops.
@@ -61,7 +83,7 @@ class Target:
             for name, condition in _conditions(steps):
                 if not any(op.startswith(condition) for op in present):
                     idle.add(name)
-        return _pipeline(frozenset(idle), self.stages[stages])
+        return _pipeline(frozenset(idle), self.stages[stages], (self.stages[-1][0], self.legal))
 
     def fingerprint(self) -> list[tuple[str, str]]:
         """Named entries for a cache key: equal fingerprints mean equal code for an equal module."""
@@ -89,12 +111,12 @@ def _conditions(steps: str) -> list[tuple[str, tuple[str, ...]]]:
 
 
 @lru_cache(maxsize=128)
-def _pipeline(without: frozenset[str], stages: Recipe) -> Pipeline:
+def _pipeline(without: frozenset[str], stages: Recipe, legal: tuple[str, tuple[str, ...]]) -> Pipeline:
     from mlirml.passes import Pipeline, stage
     from mlirml.passes.syntax import parse_elements
 
     kept = ((name, [str(e) for e in parse_elements(steps) if e.name not in without]) for name, steps in stages)
-    return Pipeline(tuple(stage(name, *steps) for name, steps in kept))
+    return Pipeline(tuple(stage(name, *steps, legal=legal[1] if name == legal[0] else ()) for name, steps in kept))
 
 
 def checking_nan(target: Target) -> Target:

@@ -14,7 +14,7 @@ from mlirml.runtime.artifact import Artifact
 from mlirml.runtime.device import device
 from mlirml.targets import gpu
 from mlirml.targets.machine import DEVICES, Device, Processor, processor
-from mlirml.targets.target import Target
+from mlirml.targets.target import Target, target
 
 LEAST = DEVICES["vulkan"]
 
@@ -36,6 +36,7 @@ def wide_dtypes(features: Collection[str]) -> tuple[str, ...]:
     return tuple(name for name in ("f64", "i64") if name in features and "i64" in features)
 
 
+@target("vulkan", forms=("spirv",), portable="least_target")
 def vulkan_target() -> Target:
     """The target for the first Vulkan device, or for a device of minimum capabilities if there is none."""
     try:
@@ -60,6 +61,8 @@ def target_for(device: Device, checkpoint_bytes: int, deterministic: bool, machi
         depends_on=machine.key_entries(),
         device="vulkan",
         processor=machine,
+        forms={"spirv": emit_spirv},
+        open=gpu.load,
         float64="f64" in device.dtypes,
     )
 

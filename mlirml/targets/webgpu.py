@@ -16,15 +16,17 @@ from mlirml.pipelines.gpu import TO_WGSL, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu, vulkan
 from mlirml.targets.machine import DEVICES, Processor, processor
-from mlirml.targets.target import Target
+from mlirml.targets.target import Target, target
 
 
+@target("webgpu", forms=("wgsl",))
 def webgpu_target() -> Target:
     """The target for every implementation of WebGPU, run by wgpu-native on the devices of this system."""
     device = "metal" if sys.platform == "darwin" else "vulkan"
     return target_for("webgpu", device, config.checkpoint_bytes, config.deterministic, processor())
 
 
+@target("metal", forms=("wgsl",))
 def metal_target() -> Target:
     """The same code for Metal devices only."""
     return target_for("metal", "metal", config.checkpoint_bytes, config.deterministic, processor())
@@ -45,6 +47,8 @@ def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: boo
         depends_on=machine.key_entries(),
         device=device,
         processor=machine,
+        forms={"wgsl": emit_wgsl},
+        open=gpu.load,
         float64=False,
     )
 

@@ -3,7 +3,7 @@
 // The slices at 0 and 128 overlap, the one at 64 does not overlap with that at 128.
 
 // CHECK-LABEL: llvm.func @main
-// CHECK-NOT: mlirml.buffer_offsets
+// CHECK-NOT: mlirml.slices
 // CHECK: llvm.load %{{.*}} : !llvm.ptr -> i64
 // CHECK: llvm.load %{{.*}} {alias_scopes = [#[[B:.*]]], noalias_scopes = [#[[C:.*]]]} : !llvm.ptr -> f64
 // CHECK: llvm.store %{{.*}}, %{{.*}} {alias_scopes = [#[[A:.*]]]} : f64
@@ -11,7 +11,7 @@
 // CHECK: llvm.func @other
 // CHECK: llvm.load %{{.*}} {alias_scopes = [#[[D:.*]]], noalias_scopes = [#[[E:.*]]]} : !llvm.ptr -> f64
 // CHECK: llvm.store %{{.*}}, %{{.*}} {alias_scopes = [#[[E]]], noalias_scopes = [#[[D]]]} : f64
-llvm.func @main(%x: !llvm.ptr, %w: !llvm.ptr) attributes {mlirml.buffer_offsets = array<i64: 1, 0, 192, 64, 64, 128, 64>} {
+llvm.func @main(%x: !llvm.ptr, %w: !llvm.ptr) attributes {mlirml.slices = array<i64: 1, 0, 192, 64, 64, 128, 64>} {
   %b = llvm.getelementptr %w[64] : (!llvm.ptr) -> !llvm.ptr, i8
   %c = llvm.getelementptr %w[128] : (!llvm.ptr) -> !llvm.ptr, i8
   %i = llvm.load %x : !llvm.ptr -> i64
@@ -41,7 +41,7 @@ llvm.func @other(%w: !llvm.ptr, %x: !llvm.ptr) {
 
 // CHECK-LABEL: llvm.func @main
 // CHECK-NOT: scopes
-llvm.func @main(%w: !llvm.ptr, %i: i64) attributes {mlirml.buffer_offsets = array<i64: 0, 0, 64, 64, 64>} {
+llvm.func @main(%w: !llvm.ptr, %i: i64) attributes {mlirml.slices = array<i64: 0, 0, 64, 64, 64>} {
   %b = llvm.getelementptr %w[64] : (!llvm.ptr) -> !llvm.ptr, i8
   %q = llvm.getelementptr %b[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f64
   %e = llvm.load %q : !llvm.ptr -> f64
@@ -56,7 +56,7 @@ llvm.func @main(%w: !llvm.ptr, %i: i64) attributes {mlirml.buffer_offsets = arra
 // CHECK-LABEL: llvm.func @main
 // CHECK: llvm.load %{{.*}} {alias_scopes = [#[[A:.*]]], noalias_scopes = [#[[B:.*]]]} : !llvm.ptr -> f64
 // CHECK: llvm.store %{{.*}}, %{{.*}} {alias_scopes = [#[[B]]], noalias_scopes = [#[[A]]]} : f64
-llvm.func @main(%w: !llvm.ptr, %k: i64, %n: i64) attributes {mlirml.buffer_offsets = array<i64: 0, 0, 64, 64, 64>} {
+llvm.func @main(%w: !llvm.ptr, %k: i64, %n: i64) attributes {mlirml.slices = array<i64: 0, 0, 64, 64, 64>} {
   %zero = llvm.mlir.constant(0 : i64) : i64
   %b = llvm.getelementptr %w[64] : (!llvm.ptr) -> !llvm.ptr, i8
   %start = llvm.mul %k, %n : i64

@@ -7,8 +7,9 @@ from dataclasses import field
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import PipelineError
+from mlirml.targets.registry import form_names
 
-EMIT_CHOICES = ("mlir", "llvm", "asm", "ptx", "spirv", "wgsl")
+EMIT_CHOICES = ("mlir", *form_names())
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 import linecache
 import os
 import re
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mlirml.cli.opt.flags import Options, help_text, read_arguments
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import InternalError, MlirmlError, ParseError, PipelineError
 
 if TYPE_CHECKING:
@@ -274,32 +272,15 @@ def _passes_by_level() -> str:
     return "\n".join(paragraphs)
 
 
-@dataclass(frozen=True)
-class _Emission:
-    """The function that writes an output format: `function` of `module`."""
-
-    module: str
-    function: str
-
-
-_EMISSIONS = {
-    "llvm": _Emission("mlirml.targets.llvm.codegen", "to_llvm_ir"),
-    "asm": _Emission("mlirml.targets.cpu", "to_assembly"),
-    "ptx": _Emission("mlirml.targets.cuda", "emit_ptx"),
-    "spirv": _Emission("mlirml.targets.vulkan", "emit_spirv"),
-    "wgsl": _Emission("mlirml.targets.webgpu", "emit_wgsl"),
-}
-
-
 def _emit(module: Any, options: Options) -> str | bytes:
     kind = options.get("emit") or "mlir"
     if kind == "mlir":
         from mlirml.ir.bindings import to_text
 
         return to_text(module, locations="mlir-print-debuginfo" in options, generic="mlir-print-op-generic" in options)
-    emission = _EMISSIONS[kind]
-    write: Callable[[Any], str | bytes] = getattr(importlib.import_module(emission.module), emission.function)
-    text = write(module.operation)
+    from mlirml.targets.registry import writer_of
+
+    text = writer_of(kind)(module.operation)
     if isinstance(text, bytes):
         return text
     return text if text.endswith("\n") else text + "\n"

@@ -1,7 +1,7 @@
 """Scope buffers: alias scopes tell LLVM which slices of the workspace do not overlap, in loops with dynamic offsets.
 
 Before:
-    llvm.func @main(%x: !llvm.ptr, %workspace: !llvm.ptr) attributes {mlirml.buffer_offsets = array<i64: 1, 0, 64, 64, 64>} {
+    llvm.func @main(%x: !llvm.ptr, %workspace: !llvm.ptr) attributes {mlirml.slices = array<i64: 1, 0, 64, 64, 64>} {
       ...
       %b = llvm.getelementptr %workspace[64] : (!llvm.ptr) -> !llvm.ptr, i8
       %i = llvm.load %p : !llvm.ptr -> i64
@@ -14,7 +14,7 @@ After:
 
 If all offsets are static, the vectorizer compares addresses; an element whose index is loaded might be anywhere in the
 workspace, and if slices of tensors start at offsets that outer loops compute, the vectorizer gives up, too, or compares
-all of them in each iteration of these loops. `mlirml.buffer_offsets` contains the index of the workspace argument of @main, and
+all of them in each iteration of these loops. `mlirml.slices` contains the index of the workspace argument of @main, and
 the offset and size of each slice; slices that reuse the same memory do overlap.
 """
 
@@ -25,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, callee_of, defining_op, mlir
 from mlirml.passes import Pass, register
-from mlirml.pipelines.memref.plan_buffers import OFFSETS
+from mlirml.pipelines.memref.plan_buffers import SLICES
 
 _ACCESSES = {"llvm.load": 0, "llvm.store": 1}
 _GEP = "llvm.getelementptr"
@@ -46,10 +46,10 @@ class ScopeBuffersPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         for main in block_ops(module.regions[0].blocks[0]):
-            if OFFSETS not in main.attributes:
+            if SLICES not in main.attributes:
                 continue
-            number, *numbers = mlir.DenseI64ArrayAttr(main.attributes[OFFSETS])
-            del main.attributes[OFFSETS]
+            number, *numbers = mlir.DenseI64ArrayAttr(main.attributes[SLICES])
+            del main.attributes[SLICES]
             sizes: dict[int, int] = {}
             for offset, size in zip(numbers[::2], numbers[1::2], strict=True):
                 sizes[offset] = max(size, sizes.get(offset, 0))

@@ -41,7 +41,7 @@ ALIGNMENT = 64
 _PAGE, _BIG, _SPREAD = 4096, 256 << 10, 17 * 64
 """Big buffers at distances of whole pages would compete for the same sets of the first-level cache, and loads would
 wait for stores to equal addresses modulo a page."""
-OFFSETS = "mlirml.buffer_offsets"
+SLICES = "mlirml.slices"
 """Attribute of @main: the index of the workspace argument, and the offset and size of each slice."""
 _DEALLOCATIONS = ("memref.dealloc",)
 
@@ -51,20 +51,20 @@ _DEALLOCATIONS = ("memref.dealloc",)
 class PlanBuffersPass(Pass):
     """Replace allocations in @main by slices of a workspace argument, each at a multiple of `alignment` bytes.
 
-    Those with the attribute `mlirml.host` share a second one, `mlirml.host_workspace`. With `offsets`, an attribute
+    Those with the attribute `mlirml.host` share a second one, `mlirml.host_workspace`. With `slices`, an attribute
     contains the index of the argument, and the offset and size of each slice.
     """
 
     name = "mlirml-plan-buffers"
     alignment: int = ALIGNMENT
-    offsets: bool = False
+    slices: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         replace_empty_arguments(main)
         allocations = [op for op in named_operations(main, ("memref.alloc",)) if not erase_unused(op)]
         host = [op for op in allocations if HOST in op.attributes]
-        plan(main, [op for op in allocations if op not in host], "mlirml.workspace", self.alignment, self.offsets)
+        plan(main, [op for op in allocations if op not in host], "mlirml.workspace", self.alignment, self.slices)
         if host:
             plan(main, host, "mlirml.host_workspace", ALIGNMENT)
 
@@ -86,7 +86,7 @@ def plan(
         if note_slices and len(allocations) > 1 and not starts_with_bytes(allocations, offsets):
             slices = [number for offset, life in zip(offsets, lifetimes) for number in (offset, life.size)]
             number = len(main.regions[0].blocks[0].arguments)
-            main.attributes[OFFSETS] = mlir.DenseI64ArrayAttr.get([number, *slices])
+            main.attributes[SLICES] = mlir.DenseI64ArrayAttr.get([number, *slices])
     if size or allocations:
         use_workspace(main, allocations, offsets, max(size, 1))
 

@@ -277,7 +277,7 @@ def test_few_rows_keep_sums_along_k(m: int) -> None:
 @pytest.mark.parametrize("m", [1, 2, 5])
 @pytest.mark.parametrize("bits", LEVELS)
 def test_few_rows_stay_in_cache_while_the_matrix_passes(m: int, bits: int) -> None:
-    small_caches = f"{options(bits)} l2-bytes=1024"
+    small_caches = f"processor={LEVELS[bits]},l2=1K,cores=1"
     contract("mk,kn->mn", f"{m} 43 301", passes=small_caches, kernel="stream")
     contract("mk,kn->mn", f"{m} 43 301", passes=small_caches, kernel="stream", accumulate=True)
 
