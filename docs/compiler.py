@@ -12,6 +12,8 @@ from mlirml.pipelines.cpu import stages
 from mlirml.targets.machine import named
 
 PAGE = Path(__file__).with_name("compiler.md")
+TARGET = Path(__file__).with_name("target_c")
+"""The files of the worked example of a target."""
 PROCESSOR = "avx2,l2=1M"
 LINES = 34
 """The lines of the IR that are shown of a stage."""
@@ -45,8 +47,8 @@ object of the last one, which `runtime/` loads and calls.
 | `pipelines/checks` | memrefs | checks of indices: proven, hoisted, collected |
 | `pipelines/kernels` | gpu | kernels up to the dialects that drivers take |
 | `pipelines/llvm` | llvm | the last passes of host code |
-| `codegen` | vector, gpu | kernels written by Python: contractions, convolutions, reductions, elementary functions |
-| `targets`, `interpreter` | | the targets, LLVM, ELF; the reference target |
+| `codegen` | vector, gpu | kernels written by Python: contractions, reductions, elementary functions; printers |
+| `targets`, `interpreter` | | the targets, LLVM, ELF; the reference target; `machine.py`: processors and devices |
 | `runtime` | | executables, devices, arrays, and the native runtime in C++ |
 
 `mlirml explain FILE.py:FUNCTION --args TYPES --html page.html` shows the IR before and after every pass beside the
@@ -226,6 +228,73 @@ import numpy as np, mlirml as ml
 x = np.array([0.4, 1.6])
 assert ml.grad(lambda x: np.sum(np.round(x) ** 2))(x).tolist() == [0.0, 4.0]
 ```
+
+### A target
+
+A file in `targets/`, which `@target` above a function makes known everywhere: to `compile(target=...)`, `emit`,
+`mlirml-opt --target` and `--emit`, `mlirml devices` and the errors that list the targets. The function returns the
+record: the recipe, the function that makes an artifact of the last module, the other forms of a program, and the
+dialects of the last module if they are not LLVM's. This one ends with loops on memrefs, and prints them as C.
+
+```python
+# file: mlirml/targets/c.py
+@mlirml/targets/c.py@```
+
+The printer of a language with braces derives from `CLikePrinter`, as that of WGSL does, which has loops, branches and
+names.
+
+```python
+# file: mlirml/codegen/c.py
+@mlirml/codegen/c.py@```
+```mlir
+// file: lit_tests/targets/c.mlir
+// RUN: mlirml-opt %s --target=c --emit=c | filecheck %s
+
+// CHECK: void entry(void **pointers) {
+// CHECK: for (int64_t i5 = 0; i5 < 960; i5 += 1) {
+// CHECK-NEXT: const float v6 = p3[i5];
+// CHECK-NEXT: const float v7 = tanhf(v6);
+// CHECK-NEXT: p4[i5] = v7;
+// CHECK-NEXT: }
+#id = affine_map<(d0, d1) -> (d0, d1)>
+func.func @main(%x: tensor<32x30xf32>) -> tensor<32x30xf32> {
+  %0 = tensor.empty() : tensor<32x30xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+    ins(%x : tensor<32x30xf32>) outs(%0 : tensor<32x30xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %2 = math.tanh %in : f32
+    linalg.yield %2 : f32
+  } -> tensor<32x30xf32>
+  return %1 : tensor<32x30xf32>
+}
+```
+```python
+# check
+import shutil
+import numpy as np, mlirml as ml
+
+
+def attention(q, k, v):
+    s = q @ k.T
+    e = np.exp(s - np.max(s, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True) @ v
+
+
+q, k, v = np.random.default_rng(0).standard_normal((3, 40, 30))
+text = ml.lower(attention, q, k, v, target="c").emit("c")
+assert "void entry(void **pointers)" in text and "for (int64_t" in text and "= exp(" in text
+if shutil.which("cc"):
+    gradient = ml.grad(lambda x: np.sum(np.tanh(x) ** 2))
+    assert np.allclose(ml.compile(attention, target="c")(q, k, v), attention(q, k, v))
+    assert np.allclose(ml.compile(gradient, target="c")(q), ml.compile(gradient)(q))
+    assert np.array_equal(ml.compile(lambda x: (x > 0).sum(axis=0), target="c")(q), (q > 0).sum(axis=0))
+for function, message in ((np.sort, "`mlirml.sort` is not legal"), (lambda x: x.astype(np.float16), "C has no f16")):
+    try:
+        ml.lower(lambda x: function(x), q, target="c").emit("c")
+        raise AssertionError(message)
+    except ml.errors.MlirmlError as error:
+        assert message in str(error) and "check.py:" in str(error), error
+```
 """
 
 
@@ -257,7 +326,8 @@ def page() -> str:
             same = text == before
             parts.append("Nothing changes in this program.\n" if same else f"```mlir\n{shown(text)}\n```\n")
             before = text
-    return "\n".join((*parts, EXAMPLES))
+    examples = re.sub(r"(?m)^@(.*)@", lambda file: (TARGET / file[1]).read_text(), EXAMPLES)
+    return "\n".join((*parts, examples))
 
 
 if __name__ == "__main__":

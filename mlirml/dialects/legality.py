@@ -131,7 +131,7 @@ def contract_of(stage: str, dialects: Collection[str] = ()) -> Contract:
     contract = STAGES[stage]
     if not dialects:
         return contract
-    return Contract(frozenset(dialects), frozenset({"builtin.module"}), removed_by=contract.removed_by)
+    return Contract(frozenset(dialects), frozenset({"builtin.module"}))
 
 
 def verify_stage(module: mlir.Operation, stage: str, dialects: Collection[str] = ()) -> set[str]:

@@ -101,7 +101,7 @@ def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instru
                 changed = changed_by_us = False
             if isinstance(step, VerifyStagePass) and config.verify:
                 with module.context:
-                    instrumentation.verified = module, verify_stage(module, step.stage)
+                    instrumentation.verified = module, verify_stage(module, step.stage, step.legal)
             else:
                 _run_step(step, module)
             changed = not ends

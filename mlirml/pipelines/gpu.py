@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mlirml.targets.machine import Device, Processor
 
 _TO_SHADER = (
-    step("mlirml-expand-math", processor="generic", f64=False),
+    step("mlirml-expand-math", processor="scalar", f64=False),
     "mlirml-inline-library",
     "canonicalize",
     "cse",
@@ -57,7 +57,7 @@ _TO_NVVM_KERNELS = (
 )
 TO_NVVM = (
     step("mlirml-expand-atomics", native=_NVVM_ATOMICS, small=True),
-    step("mlirml-expand-math", processor="generic+f16c+fma"),
+    step("mlirml-expand-math", processor="scalar+f16c+fma"),
     "mlirml-inline-library",
     "canonicalize",
     "cse",

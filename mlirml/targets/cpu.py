@@ -91,18 +91,11 @@ def codegen(module: Any, builder: ObjectBuilder | None = None, *, machine: Proce
     from mlirml.targets.llvm.codegen import ObjectBuilder
 
     operation = getattr(module, "operation", module)
-    attributes = entry_function(operation).attributes
+    call = signature(entry_function(operation))
     options = codegen_options(machine or processor(), externals=SYMBOLS)
     builder = builder or ObjectBuilder()
     builder.add(operation, options)
-    return Artifact(
-        object=builder.finish(options),
-        entry=ENTRY,
-        inputs=tuple(map(buffer, attributes["mlirml.inputs"])),
-        outputs=tuple(map(buffer, attributes["mlirml.outputs"])),
-        workspace_bytes=attributes["mlirml.workspace"].value,
-        in_place=tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
-    )
+    return Artifact(object=builder.finish(options), entry=ENTRY, **call)
 
 
 def to_llvm_ir(module: Any) -> str:
@@ -117,6 +110,17 @@ def to_assembly(module: Any, machine: Processor) -> str:
     from mlirml.targets.llvm.codegen import to_assembly
 
     return to_assembly(module, codegen_options(machine))
+
+
+def signature(function: mlir.Operation) -> dict[str, Any]:
+    """The fields of an artifact that describe the arrays of a call, from the attributes of its function."""
+    attributes = function.attributes
+    return {
+        "inputs": tuple(map(buffer, attributes["mlirml.inputs"])),
+        "outputs": tuple(map(buffer, attributes["mlirml.outputs"])),
+        "workspace_bytes": attributes["mlirml.workspace"].value,
+        "in_place": tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
+    }
 
 
 def buffer(attribute: mlir.Attribute) -> Buffer:

@@ -26,7 +26,8 @@ def artifact(operation: Any, form: str, kernels: bytes, machine: Processor) -> A
     from mlirml.pipelines.llvm.emit_entry import ENTRY, entry_function
     from mlirml.targets.llvm.codegen import compile_to_object
 
-    attributes = entry_function(operation).attributes
+    function = entry_function(operation)
+    attributes = function.attributes
     entries = [mlir.DictAttr(e) for e in attributes[KERNELS]] if KERNELS in attributes else []
     constants = b""
     if CONSTANTS in attributes:  # of no use to the host code
@@ -37,10 +38,7 @@ def artifact(operation: Any, form: str, kernels: bytes, machine: Processor) -> A
     return Artifact(
         object=compile_to_object(operation, cpu.codegen_options(machine, externals=RUNTIME)),
         entry=ENTRY,
-        inputs=tuple(map(cpu.buffer, attributes["mlirml.inputs"])),
-        outputs=tuple(map(cpu.buffer, attributes["mlirml.outputs"])),
-        workspace_bytes=attributes["mlirml.workspace"].value,
-        in_place=tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
+        **cpu.signature(function),
         format=form,
         kernels=kernels,
         kernel_table=tuple((mlir.StringAttr(e["name"]).value, tuple(e["arguments"])) for e in entries),

@@ -24,13 +24,17 @@ _AVX2 = (*_SSE41, "sse4_2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi1", "bmi
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _AMX = ("amx_tile", "amx_bf16")
 _LEVELS = {
+    "scalar": ("", ()),
     "generic": ("", ()),
     "sse4.1": ("x86-64", _SSE41),
     "avx2": ("x86-64-v3", _AVX2),
     "avx512": ("x86-64-v4", _AVX512),
     "amx": ("x86-64-v4", (*_AVX512, "avx512_bf16", *_AMX)),
 }
-"""For each processor that can be named, lowest first: LLVM's name, and the features as Linux lists them."""
+"""For each processor that can be named, lowest first: LLVM's name, and the features as Linux lists them.
+
+"scalar" has no vectors, as the thread of a GPU and a language without them; "generic" has those of 128 bits.
+"""
 _FEATURES = ("avx", "avx512_bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "f16c", "fma", *_AMX)
 """The features that passes depend on; LLVM gets all of them."""
 _LLVM_NAMES = {
@@ -68,7 +72,9 @@ class Processor:
 
     @cached_property
     def vector_bits(self) -> int:
-        """The width of the widest vector register in bits: 512, 256 or 128."""
+        """The width of the widest vector register in bits: 512, 256 or 128; 0 if there are none."""
+        if self.level == "scalar":
+            return 0
         if self.features >= {"avx512f", "avx512vl", "avx512bw", "avx512dq"}:
             return 512
         return 256 if "avx" in self.features else 128
@@ -130,7 +136,8 @@ class Processor:
         known = {level: {*features} & {*_FEATURES} for level, (_, features) in _LEVELS.items()}
         if not self.features.issuperset(_SSE41):
             del known["sse4.1"]
-        level = [level for level, features in known.items() if features <= self.features][-1]
+        found = [level for level, features in known.items() if features <= self.features]
+        level = found[0 if self.vector_bits == 0 else -1]
         more = [feature for feature in _FEATURES if feature in self.features and feature not in known[level]]
         text = "+".join([level, *more])
         if self.l2_bytes != _DEFAULT_L2:

@@ -49,8 +49,16 @@ def apply(language: str, text: str, copy: Path) -> str:
     elif file.exists():
         file.write_text(f"{file.read_text()}\n\n{rest}")
     else:
+        file.parent.mkdir(exist_ok=True)
         file.write_text(rest)
     return ""
+
+
+def test_a_target_is_made_of_new_files_only() -> None:
+    heads = [text.partition("\n")[0].split()[1:] for language, text in examples()["A target"]]
+    files = [words[1] for words in heads if words != ["check"]]
+    assert files == ["mlirml/targets/c.py", "mlirml/codegen/c.py", "lit_tests/targets/c.mlir"]
+    assert [file for file in files if (ROOT / file).exists()] == []
 
 
 @pytest.mark.parametrize("name", examples())

@@ -47,6 +47,7 @@ def test_a_text_names_vectors_and_cache(text: str, bits: int, l2: int) -> None:
     [
         ("generic", "generic"),
         ("generic+f16c+fma", "generic+f16c+fma"),
+        ("scalar+fma", "scalar+fma"),
         ("sse4.1,l2=1M", "sse4.1"),
         ("avx2,l2=1536K,cores=1", "avx2,l2=1536K,cores=1"),
         ("avx512+avx512_bf16,l2=2048K", "avx512+avx512_bf16,l2=2M"),

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
+from mlirml.codegen.c_like import Expression, Texts, call, infix
 from mlirml.codegen.wgsl.types import literal, unsigned, width, wrapped
 from mlirml.ir.bindings import mlir
-
-Texts = Sequence[str]
-Expression = Callable[[mlir.Operation, Texts], str]
 
 
 def _is_bool(type_: mlir.Type) -> bool:
     return str(type_) == "i1"
-
-
-def _infix(sign: str) -> Expression:
-    return lambda op, x: f"{x[0]} {sign} {x[1]}"
 
 
 def _integer(sign: str) -> Expression:
@@ -36,10 +28,6 @@ def _unsigned(form: str) -> Expression:
         return wrapped(f"i32({form.format(first, second)})", type_)
 
     return expression
-
-
-def _call(name: str) -> Expression:
-    return lambda op, x: f"{name}({', '.join(x)})"
 
 
 def _select(op: mlir.Operation, x: Texts) -> str:
@@ -144,11 +132,11 @@ def _position(name: str) -> Expression:
 
 EXPRESSIONS: dict[str, Expression] = {
     "arith.constant": lambda op, x: literal(op.attributes["value"]),
-    "arith.addf": _infix("+"),
-    "arith.subf": _infix("-"),
-    "arith.mulf": _infix("*"),
-    "arith.divf": _infix("/"),
-    "arith.remf": _infix("%"),
+    "arith.addf": infix("+"),
+    "arith.subf": infix("-"),
+    "arith.mulf": infix("*"),
+    "arith.divf": infix("/"),
+    "arith.remf": infix("%"),
     "arith.negf": lambda op, x: f"-({x[0]})",
     "arith.maximumf": _or_nan("max"),
     "arith.minimumf": _or_nan("min"),
@@ -167,8 +155,8 @@ EXPRESSIONS: dict[str, Expression] = {
     "arith.maxui": _unsigned("max({}, {})"),
     "arith.minui": _unsigned("min({}, {})"),
     "arith.shrui": _unsigned("{} >> {}"),
-    "arith.maxsi": _call("max"),
-    "arith.minsi": _call("min"),
+    "arith.maxsi": call("max"),
+    "arith.minsi": call("min"),
     "arith.shli": _shift("<<"),
     "arith.shrsi": _shift(">>"),
     "arith.andi": _bits("&", "&&"),
@@ -184,22 +172,22 @@ EXPRESSIONS: dict[str, Expression] = {
     "arith.fptosi": lambda op, x: wrapped(f"i32({x[0]})", op.results[0].type),
     "arith.fptoui": lambda op, x: wrapped(f"i32(u32({x[0]}))", op.results[0].type),
     "arith.bitcast": _bitcast,
-    "math.absf": _call("abs"),
+    "math.absf": call("abs"),
     "math.absi": lambda op, x: wrapped(f"abs({x[0]})", op.results[0].type),
-    "math.ceil": _call("ceil"),
+    "math.ceil": call("ceil"),
     "math.copysign": _copysign,
-    "math.cos": _call("cos"),
-    "math.ctlz": _call("countLeadingZeros"),
-    "math.ctpop": _call("countOneBits"),
-    "math.cttz": _call("countTrailingZeros"),
-    "math.floor": _call("floor"),
-    "math.fma": _call("fma"),
-    "math.roundeven": _call("round"),
-    "math.rsqrt": _call("inverseSqrt"),
-    "math.sin": _call("sin"),
-    "math.sqrt": _call("sqrt"),
-    "math.tan": _call("tan"),
-    "math.trunc": _call("trunc"),
+    "math.cos": call("cos"),
+    "math.ctlz": call("countLeadingZeros"),
+    "math.ctpop": call("countOneBits"),
+    "math.cttz": call("countTrailingZeros"),
+    "math.floor": call("floor"),
+    "math.fma": call("fma"),
+    "math.roundeven": call("round"),
+    "math.rsqrt": call("inverseSqrt"),
+    "math.sin": call("sin"),
+    "math.sqrt": call("sqrt"),
+    "math.tan": call("tan"),
+    "math.trunc": call("trunc"),
     "gpu.thread_id": _position("thread"),
     "gpu.block_id": _position("block"),
     "gpu.grid_dim": _position("blocks"),

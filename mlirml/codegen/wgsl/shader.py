@@ -1,13 +1,11 @@
 """Kernels as the text of a WGSL shader: one entry point for each, and the memory that it uses.
 
-Every operation becomes a `let` of its value, and loops and branches those of WGSL; loop-carried values and results are
-`var`s. Buffers are bound in the order of a kernel's arguments, in group 0, so that a host finds them as with SPIR-V.
+Buffers are bound in the order of a kernel's arguments, in group 0, so that a host finds them as with SPIR-V.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
+from mlirml.codegen.c_like import CLikePrinter
 from mlirml.codegen.wgsl.expressions import EXPRESSIONS
 from mlirml.codegen.wgsl.memory import Memory, buffer, local
 from mlirml.codegen.wgsl.types import literal, type_name
@@ -26,8 +24,6 @@ _ATOMICS = {
     "ori": "atomicOr", "xori": "atomicXor",
 }  # fmt: skip
 """Functions on words, which are signed."""
-_FREE = frozenset(["arith.constant", "arith.index_cast"])
-"""Operations that are inlined at their uses, if they have no effect."""
 
 
 def shader(kernels: mlir.Operation) -> str:
@@ -36,19 +32,21 @@ def shader(kernels: mlir.Operation) -> str:
     return "\n".join(_Kernel(number, op).text() for number, op in enumerate(functions))
 
 
-class _Kernel:
+class _Kernel(CLikePrinter):
     """One entry point under construction."""
 
+    language = "WGSL"
+    counter = "var"
+    endless = "loop {"
+    expressions = EXPRESSIONS
+
     def __init__(self, number: int, function: mlir.Operation) -> None:
+        super().__init__()
         self.number = number
         self.function = function
         self.globals: list[str] = []
-        self.lines: list[str] = []
-        self.depth = 1
-        self.values: dict[mlir.Value, str] = {}
         self.lanes: dict[mlir.Value, list[str]] = {}  # of vectors
         self.memories: dict[mlir.Value, Memory] = {}
-        self.count = 0
 
     def text(self) -> str:
         """The declarations of its memory, and the function."""
@@ -71,82 +69,31 @@ class _Kernel:
         place = f"@group(0) @binding({position})"
         self.globals.append(f"{place} var<storage, read_write> {memory.name}: {memory.declared};")
         if memory.shape is None:
-            self.values[argument] = self.let(memory.number())
+            self.values[argument] = self.let(argument.type, memory.number())
         else:
             self.memories[argument] = memory
 
-    # Statements.
+    # The language.
 
-    def line(self, text: str) -> None:
-        """One line at the depth of the block."""
-        self.lines.append("  " * self.depth + text)
+    def type_name(self, type_: mlir.Type, location: mlir.Location) -> str:
+        return type_name(type_, location)
 
-    def name(self, prefix: str = "v") -> str:
-        """A new name."""
-        self.count += 1
-        return f"{prefix}{self.count}"
-
-    def let(self, text: str) -> str:
-        """Name the value of an expression."""
-        name = self.name()
-        self.line(f"let {name} = {text};")
-        return name
-
-    def var(self, type_: mlir.Type, value: str | None = None) -> str:
-        """Declare a variable."""
-        name = self.name()
+    def declaration(self, type_: mlir.Type, name: str, value: str | None, *, constant: bool) -> str:
+        if constant:
+            return f"let {name} = {value};"
         start = "" if value is None else f" = {value}"
-        self.line(f"var {name}: {type_name(type_, self.function.location)}{start};")
-        return name
+        return f"var {name}: {type_name(type_, self.function.location)}{start};"
 
-    def variables(self, results: Sequence[mlir.Value], values: Sequence[str | None]) -> list[str]:
-        """Declare the variables for the results of an operation with regions."""
-        names = [self.var(result.type, value) for result, value in zip(results, values, strict=True)]
-        self.values.update(zip(results, names))
-        return names
-
-    def assign(self, names: Sequence[str], values: Sequence[mlir.Value]) -> None:
-        """Assign variables simultaneously."""
-        texts = [self.values[value] for value in values]
-        moved = [self.let(text) if text in names and text != name else text for name, text in zip(names, texts)]
-        for name, text in zip(names, moved):
-            if name != text:
-                self.line(f"{name} = {text};")
-
-    def nested(self, head: str, write: Callable[[], None], end: str = "}") -> None:
-        """A block of statements between braces."""
-        self.line(head)
-        self.depth += 1
-        write()
-        self.depth -= 1
-        self.line(end)
+    def condition(self, text: str) -> str:
+        return text
 
     # Operations.
 
-    def body(self, block: mlir.Block) -> None:
-        """Emit the operations of a block except for its terminator."""
-        for op in block_ops(block):
-            if op.name not in ("gpu.return", "scf.yield", "scf.condition"):
-                self.operation(op)
-
     def operation(self, op: mlir.Operation) -> None:
-        """Emit one operation."""
         if op.name.startswith("vector.") or (op.results and isinstance(op.results[0].type, mlir.VectorType)):
             self.vector(op)
-            return
-        write = _STATEMENTS.get(op.name)
-        if write is not None:
-            write(self, op)
-            return
-        expression = EXPRESSIONS.get(op.name)
-        if expression is None or len(op.results) != 1:
-            raise LoweringError(f"`{op.name}` has no form in WGSL", location=source_location(op.location))
-        for value in (*op.operands, op.results[0]):
-            type_name(value.type, op.location)
-        texts = [self.values[operand] for operand in op.operands]
-        text = expression(op, texts)
-        free = op.name in _FREE and (not texts or text == texts[0])
-        self.values[op.results[0]] = text if free else self.let(text)
+        else:
+            super().operation(op)
 
     def vector(self, op: mlir.Operation) -> None:
         """Emit the remaining vector operations, those that build vectors and extract lanes."""
@@ -170,7 +117,7 @@ class _Kernel:
         """`memref.load`."""
         memory, *indices = op.operands
         text = self.memories[memory].read([self.values[i] for i in indices])
-        self.values[op.results[0]] = self.let(text)
+        self.values[op.results[0]] = self.let(op.results[0].type, text)
 
     def store(self, op: mlir.Operation) -> None:
         """`memref.store`."""
@@ -184,7 +131,7 @@ class _Kernel:
         text = self.memories[memory].update(
             _ATOMICS[kind_of(op)], self.values[value], [self.values[i] for i in indices]
         )  # fmt: skip
-        self.values[op.results[0]] = self.let(text)
+        self.values[op.results[0]] = self.let(op.results[0].type, text)
 
     def shared(self, op: mlir.Operation) -> None:
         """An array of the block."""
@@ -202,58 +149,12 @@ class _Kernel:
         """`gpu.barrier`."""
         self.line("workgroupBarrier();")
 
-    def if_(self, op: mlir.Operation) -> None:
-        """`scf.if`."""
-        names = self.variables(op.results, [None] * len(op.results))
-        branches = [list(region.blocks) for region in op.regions]
-        self.nested(f"if {self.values[op.operands[0]]} {{", lambda: self.branch(branches[0][0], names))
-        if branches[1] and len(block_ops(branches[1][0])) > (0 if names else 1):
-            self.lines[-1] += " else {"
-            self.depth += 1
-            self.branch(branches[1][0], names)
-            self.depth -= 1
-            self.line("}")
 
-    def branch(self, block: mlir.Block, names: Sequence[str]) -> None:
-        """Emit the body of a loop or branch, whose yielded values are assigned to variables."""
-        self.body(block)
-        self.assign(names, list(block_ops(block)[-1].operands))
-
-    def for_(self, op: mlir.Operation) -> None:
-        """`scf.for`."""
-        lower, upper, step, *inits = (self.values[operand] for operand in op.operands)
-        names = self.variables(op.results, inits)
-        block = op.regions[0].blocks[0]
-        counter = self.name("i")
-        self.values.update(zip(block.arguments, (counter, *names)))
-        head = f"for (var {counter} = {lower}; {counter} < {upper}; {counter} += {step}) {{"
-        self.nested(head, lambda: self.branch(block, names))
-
-    def while_(self, op: mlir.Operation) -> None:
-        """`scf.while`."""
-        before, after = (region.blocks[0] for region in op.regions)
-        carried = self.variables(before.arguments, [self.values[operand] for operand in op.operands])
-        names = self.variables(op.results, [None] * len(op.results))
-
-        def write() -> None:
-            self.body(before)
-            proceed, *values = block_ops(before)[-1].operands
-            self.assign(names, values)
-            self.line(f"if !{self.values[proceed]} {{ break; }}")
-            self.values.update(zip(after.arguments, names))
-            self.branch(after, carried)
-
-        self.nested("loop {", write)
-
-
-_STATEMENTS: dict[str, Callable[[_Kernel, mlir.Operation], None]] = {
+_Kernel.statements = {
     "memref.load": _Kernel.load,
     "memref.store": _Kernel.store,
     "memref.atomic_rmw": _Kernel.combine,
     "memref.alloc": _Kernel.shared,
     "memref.alloca": _Kernel.private,
     "gpu.barrier": _Kernel.barrier,
-    "scf.if": _Kernel.if_,
-    "scf.for": _Kernel.for_,
-    "scf.while": _Kernel.while_,
 }

@@ -5,8 +5,7 @@ Integers below 32 bits are represented as sign-extended i32. WGSL's u32 appears 
 
 from __future__ import annotations
 
-import struct
-
+from mlirml.codegen.c_like import float_literal
 from mlirml.errors import TargetError
 from mlirml.ir.bindings import mlir
 from mlirml.ir.location import source_location
@@ -41,17 +40,6 @@ def literal(attribute: mlir.Attribute) -> str:
     if str(type_) == "i1":
         return "true" if number else "false"
     return f"i32({number})" if number == -(2**31) else f"{number}i"
-
-
-def float_literal(number: float) -> str:
-    """A finite f32, by the shortest decimal that is parsed as it."""
-    for digits in range(6, 10):
-        text = f"{number:.{digits}g}"
-        if struct.pack("<f", float(text)) == struct.pack("<f", number):
-            break
-    if not any(mark in text for mark in ".e"):
-        text += ".0"
-    return f"{text}f"
 
 
 def wrapped(text: str, type_: mlir.Type) -> str:

@@ -223,9 +223,10 @@ def requirements(function: Function, options: ExpandMathPass) -> list[Function]:
 def vector_variants(function: Function, options: ExpandMathPass) -> list[Function]:
     """The vector functions that LLVM calls in vectorised loops for a scalar function that branches: two widths."""
     name = function.op.partition(".")[2]
-    if function.shape or (name, function.result) not in GUARDED or from_libmvec(function, options):
+    none = function.shape or not options.processor.vector_bits
+    if none or (name, function.result) not in GUARDED or from_libmvec(function, options):
         return []
-    lanes = options.processor.vector_bits // WIDTHS[function.result]
+    lanes = options.processor.lanes(WIDTHS[function.result])
     sizes = [lanes, lanes // 2] if function.result == "f32" else [lanes]
     return [replace(function, shape=f"{size}x") for size in sizes]
 

@@ -60,6 +60,8 @@ def match_transposition(nest: Nest, body: Body, vector_bits: int) -> Transpositi
     (a,) = units
     width = max(access.bytes for access in accesses if access is not None)
     lanes = min(16, vector_bits // 8 // width)
+    if lanes < 2:
+        raise NoMatch("the processor has no vectors of these elements")
     if min(nest.sizes[a], nest.sizes[b]) < lanes:
         raise NoMatch("the loops are shorter than a vector")
     if any(nest.out(n).strides[b] != 1 for n in range(nest.num_outputs)) or writes_inputs(nest, body):
