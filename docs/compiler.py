@@ -54,8 +54,8 @@ object of the last one, which `runtime/` loads and calls.
 `mlirml explain FILE.py:FUNCTION --args TYPES --html page.html` shows the IR before and after every pass beside the
 source, `mlirml-opt --help` the passes by the level of the IR.
 
-Imports go one way: from the bottom of this list to its top, but for `runtime`, which imports `core` alone. File by file
-there is no circle of imports, those in functions included.
+Imports go one way: from the bottom of this list to its top, but for `runtime` and `targets/machine.py`, which import
+`core` alone. File by file there is no circle of imports, those in functions included.
 
 So it is within `frontend`, from the bottom of this list to its top:
 

@@ -116,15 +116,14 @@ def signature(function: mlir.Operation) -> dict[str, Any]:
     """The fields of an artifact that describe the arrays of a call, from the attributes of its function."""
     attributes = function.attributes
     return {
-        "inputs": tuple(map(buffer, attributes["mlirml.inputs"])),
-        "outputs": tuple(map(buffer, attributes["mlirml.outputs"])),
+        "inputs": tuple(buffer(found.value) for found in attributes["mlirml.inputs"]),
+        "outputs": tuple(buffer(found.value) for found in attributes["mlirml.outputs"]),
         "workspace_bytes": attributes["mlirml.workspace"].value,
         "in_place": tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
     }
 
 
-def buffer(attribute: mlir.Attribute) -> Buffer:
-    """The record of a tensor type in `mlirml.inputs` or `mlirml.outputs`."""
-    kind = attribute.value
-    name = str(kind.element_type)
-    return Buffer("bool" if name == "i1" else name, tuple(kind.shape))
+def buffer(tensor_type: mlir.Type) -> Buffer:
+    """The record of a tensor type."""
+    name = str(tensor_type.element_type)
+    return Buffer("bool" if name == "i1" else name, tuple(tensor_type.shape))

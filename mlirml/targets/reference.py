@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from mlirml.errors import LaunchError
-from mlirml.runtime.artifact import Artifact, Buffer
+from mlirml.runtime.artifact import Artifact
 from mlirml.runtime.host import Host
+from mlirml.targets.cpu import buffer
 from mlirml.targets.target import Target, target
 
 Spec = tuple[npt.DTypeLike, Sequence[int]]
@@ -52,15 +53,10 @@ def codegen(module: Any) -> Artifact:
     return Artifact(
         object=to_text(operation).encode(),
         entry="main",
-        inputs=tuple(map(_buffer, function_type.inputs)),
-        outputs=tuple(map(_buffer, function_type.results)),
+        inputs=tuple(map(buffer, function_type.inputs)),
+        outputs=tuple(map(buffer, function_type.results)),
         format="mlir",
     )
-
-
-def _buffer(array_type: Any) -> Buffer:
-    name = str(array_type.element_type)
-    return Buffer("bool" if name == "i1" else name, tuple(array_type.shape))
 
 
 class InterpretedProgram:

@@ -322,7 +322,7 @@ _REQUIRED = {
     "str": ["optimize", "schedule", "x", ""],
     "float": ["0.5"],
     "bool": ["true", "false"],
-    "Processor": ["sse4.1", "avx2,l2=512K", "avx512+avx512_bf16,cores=1", "amx"],
+    "Processor": ["scalar", "sse4.1", "avx2,l2=512K", "avx512+avx512_bf16,cores=1", "amx"],
     "Device": ["gpu", "vulkan,buffers=4", "cuda", "gpu,subgroup=32,tensor-cores=true"],
 }
 

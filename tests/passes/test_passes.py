@@ -423,6 +423,15 @@ def test_verify_stage_is_a_pass_with_a_stage() -> None:
     assert REGISTRY["mlirml-verify-stage"] is VerifyStagePass
 
 
+def test_a_stage_may_have_legal_dialects_of_its_own() -> None:
+    pipeline = Pipeline((stage("lower", "canonicalize", legal=("arith", "func")),))
+    assert str(pipeline) == "builtin.module(canonicalize,mlirml-verify-stage{stage=lower legal={arith,func}})"
+    assert parse_pipeline(str(pipeline)) == pipeline
+    pipeline.run(parse("func.func @main(%x: f32) -> f32 { return %x : f32 }"))
+    with pytest.raises(LoweringError, match=r"`math\.exp` is not legal after stage lower"):
+        pipeline.run(parse("func.func @main(%x: f32) -> f32 { %0 = math.exp %x : f32 return %0 : f32 }"))
+
+
 @pattern("arith.addi")
 def double_to_multiply(op: mlir.OpView, rewriter: object) -> mlir.OpView:
     """`x + x` -> `x * 2`."""

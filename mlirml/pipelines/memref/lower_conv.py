@@ -57,7 +57,7 @@ class LowerConvPass(Pass):
                 check_scratch_allowed(op)
                 with op.location:
                     copy_unsupported_layouts(op)
-                match = match_call(op, self.processor.vector_bits)
+                match = match_call(op, self.processor)
             except NoMatch:
                 continue
             erased = (op, match.start.op, *match.dead)
@@ -153,7 +153,7 @@ class CallMatch:
     insertion: mlir.Operation
 
 
-def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
+def match_call(op: mlir.Operation, machine: Processor) -> CallMatch:
     """Match an operation; raises `NoMatch` if it must be lowered to loops."""
     problem = match_convolution(op)
     check_scratch_allowed(op)
@@ -176,7 +176,7 @@ def match_call(op: mlir.Operation, vector_bits: int) -> CallMatch:
         operands += [(f"input{number}", value) for number, value in enumerate(following.inputs)]
         epilogue = following.epilogue
     insertion = following.op if following is not None and following.late else op
-    return CallMatch(problem, plan(problem, vector_bits), tuple(operands), start, filler, dead, epilogue, insertion)
+    return CallMatch(problem, plan(problem, machine), tuple(operands), start, filler, dead, epilogue, insertion)
 
 
 def check_scratch_allowed(op: mlir.Operation) -> None:

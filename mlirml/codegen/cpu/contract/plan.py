@@ -178,6 +178,8 @@ def required_packing(problem: Problem) -> str:
 
 def plan(problem: Problem, machine: Processor, kernel: str | None = None) -> Schedule:
     """The schedule of a problem; of the kernel `kernel` if it is given. Raises `NoMatch` if that is impossible."""
+    if not machine.vector_bits:
+        return plan_loops(problem, machine)
     if kernel is not None:
         schedule = _PLANS[kernel](problem, machine)
         check(problem, schedule)

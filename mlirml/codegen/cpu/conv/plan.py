@@ -7,6 +7,7 @@ import math
 from mlirml.codegen.cpu.conv.problem import Problem
 from mlirml.core.dataclass import dataclass
 from mlirml.passes import NoMatch
+from mlirml.targets.machine import Processor
 
 MOST_TAPS = 64
 """Windows with more taps become loops."""
@@ -46,13 +47,15 @@ class Plan:
         return self.rows * self.columns
 
 
-def plan(problem: Problem, vector_bits: int) -> Plan:
+def plan(problem: Problem, machine: Processor) -> Plan:
     """The plan with the least estimated time; `NoMatch` where loops are as fast."""
     if any(slide.count == 0 or slide.kernel == 0 for slide in problem.slides):
         raise NoMatch("there is nothing to compute")
-    lanes = vector_bits // 8 // _BYTES[problem.element]
+    lanes = machine.lanes(8 * _BYTES[problem.element])
+    if not lanes:
+        raise NoMatch("the processor has no vectors")
     if problem.product and problem.combiner in ("addf", "addi") and problem.filters.size >= max(lanes // 2, 2):
-        return filter_plan(problem, lanes, 32 if vector_bits == 512 else 16)
+        return filter_plan(problem, lanes, machine.vector_registers)
     return pixel_plan(problem, lanes)
 
 
