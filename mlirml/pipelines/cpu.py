@@ -117,7 +117,7 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
     """From tensors to loops over memrefs, and the calls of kernels."""
     return [
         # Tensors, for the last time.
-        step("mlirml-read-once", l2_bytes=l2),
+        step("mlirml-read-once", processor=machine),
         "mlirml-double-buffer",
         "mlirml-rotate-buffers",
         step("mlirml-fuse-attention", processor=machine),

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --split-input-file --mlirml-read-once=l2-bytes=65536 | filecheck %s
+// RUN: mlirml-opt %s --split-input-file --mlirml-read-once=processor=avx2,l2=64K | filecheck %s
 
 // A product with the rows of the first one: blocks of rows, and those that are left.
 // CHECK: func.func private @mlirml_threads() -> i64

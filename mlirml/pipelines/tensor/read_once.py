@@ -38,6 +38,7 @@ from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION
 from mlirml.pipelines.tensor.fuse import tensor_blocks
+from mlirml.targets.machine import Processor
 
 THREADS = "mlirml_threads"
 _FEWEST, _MOST = 8, 64
@@ -51,10 +52,10 @@ _PURE = ("arith.", "linalg.", "math.", "tensor.")
 @register(when=ANY_CONTRACTION)
 @dataclass(frozen=True)
 class ReadOncePass(Pass):
-    """Compute products of a matrix with vectors together, by blocks of rows that fill `l2_bytes` by half."""
+    """Compute products of a matrix with vectors together, by blocks of rows that half fill the L2 cache."""
 
     name = "mlirml-read-once"
-    l2_bytes: int = 1 << 20
+    processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
         done = False
@@ -73,8 +74,8 @@ class ReadOncePass(Pass):
         """The number of rows of a block; 0 for a matrix that is too small, or whose rows are too long."""
         kind = mlir.ShapedType(matrix.type)
         each = kind.shape[1] * kind.element_type.width // 8
-        rows = self.l2_bytes * 5 // 8 // each // _FEWEST * _FEWEST
-        return min(rows, _MOST) if kind.shape[0] * each > _LARGE * self.l2_bytes else 0
+        rows = self.processor.l2_bytes * 5 // 8 // each // _FEWEST * _FEWEST
+        return min(rows, _MOST) if kind.shape[0] * each > _LARGE * self.processor.l2_bytes else 0
 
 
 def matrix_of(op: mlir.Operation) -> mlir.Value | None:
