@@ -105,11 +105,11 @@ def to_llvm_ir(module: Any) -> str:
     return to_llvm_ir(module)
 
 
-def to_assembly(module: Any, machine: Processor) -> str:
-    """The assembly text of a module after stage `lower`."""
+def to_assembly(module: Any, machine: Processor | None = None) -> str:
+    """The assembly text of a module after stage `lower`, for `machine` or the processor of `config.processor`."""
     from mlirml.targets.llvm.codegen import to_assembly
 
-    return to_assembly(module, codegen_options(machine))
+    return to_assembly(module, codegen_options(machine or processor()))
 
 
 def signature(function: mlir.Operation) -> dict[str, Any]:
