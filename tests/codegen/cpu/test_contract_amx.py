@@ -13,11 +13,10 @@ import mlirml as ml
 from mlirml.ir.text.dtypes import bfloat16
 from mlirml.targets import cpu, machine
 from mlirml.targets.machine import processor
-from tests.codegen.cpu.test_contract import module_text, options, run
+from tests.codegen.cpu.test_contract import module_text, run
 from tests.codegen.cpu.test_contract_epilogue import Array, normal
 
 needs_tiles = pytest.mark.skipif(not processor().has_tiles, reason="this processor, or Linux, has no AMX")
-TILES = " bf16-pairs=true bf16-tiles=true"
 
 
 def product(spec: str, a: Array, b: Array, pairs: int, out: Any = np.float32, parallel: bool = False) -> Array:
@@ -25,7 +24,8 @@ def product(spec: str, a: Array, b: Array, pairs: int, out: Any = np.float32, pa
     letters = dict(zip(spec.split("->")[0].replace(",", ""), (*a.shape, *b.shape), strict=True))
     result = np.zeros([letters[letter] for letter in spec.split("->")[1]], out)
     text = module_text(spec, a, b, result, schedule=f"{{pairs = {pairs}}}")
-    return run(text, [a, b], result, options(parallel=parallel) + TILES, "_bf16_tiles" if pairs == 32 else None)
+    passes = "processor=amx" if parallel else "processor=amx,cores=1"
+    return run(text, [a, b], result, passes, "_bf16_tiles" if pairs == 32 else None)
 
 
 def operands(spec: str, sizes: dict[str, int]) -> list[Array]:
@@ -157,7 +157,7 @@ assert os.waitpid(pid, 0)[1] == 0 and not wrong
 
 
 def test_what_linux_answers_is_part_of_the_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
-    used = "bf16-tiles=true" in str(cpu.cpu_target().pipeline)
+    used = "processor=amx" in str(cpu.cpu_target().pipeline)
     assert used == processor().has_tiles
     monkeypatch.setattr(machine, "_REQUEST_PERMISSION", 0x1FFF)  # no such request
     assert not machine.may_use_tiles.__wrapped__()
