@@ -140,6 +140,33 @@ x = np.array([[1.0, 2.0, 3.0], [1000.0, 1000.0, 1000.0]])
 assert np.allclose(ml.compile(log_mean_exp)(x), [np.log(np.mean(np.exp(x[0]))), 1000.0])
 ```
 
+### A combiner
+
+A row of the table of combiners: the identity, the NumPy functions that it is, by the dtypes of which it is one, its
+operations if it takes several, and the derivative of a reduction `r` in one element `x`. Its reductions are written,
+recognized in loops, put into kernels of processors and devices, batched and differentiated by that row, and
+`np.<function>.reduce` is made of it. Without `partial`, a derivative is refused.
+
+```diff
+# file: mlirml/ir/combiners.py
+-_ROWS = (
++_SQUARES = ("arith.addf", ("arith.mulf", "a", "a"), ("arith.mulf", "b", "b"))
++_ROWS = (
++    Combiner(
++        "hypot", "norm", 0.0, {"hypot": "f"}, several=("math.sqrt", _SQUARES), partial=("arith.divf", "x", "r")
++    ),
+```
+```python
+# check
+import numpy as np, mlirml as ml
+
+x = np.random.default_rng(0).standard_normal((4, 300))
+norms = np.linalg.norm(x, axis=1)
+for target in ("cpu", "reference"):
+    assert np.allclose(ml.compile(lambda x: np.hypot.reduce(x, axis=1), target=target)(x), norms)
+assert np.allclose(ml.grad(lambda x: np.sum(np.hypot.reduce(x, axis=1)))(x), x / norms[:, None])
+```
+
 ### A pass
 
 A file of the name of its flag, in the folder of the level of IR that it works on; a lit test of the same name; a line

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from mlirml.ir.bindings import mlir, operations
+from mlirml.ir.bindings import defining_op, mlir, operations
 
 
 def used_values(op: mlir.Operation) -> list[mlir.Value]:
@@ -47,6 +47,20 @@ def uses_any(op: mlir.Operation, values: Iterable[mlir.Value]) -> bool:
     """True if an operation uses one of some values, in its regions too."""
     wanted = values if isinstance(values, set | frozenset | dict) else set(values)
     return any(value in wanted for value in used_values(op))
+
+
+def depends_on(value: mlir.Value, sources: Iterable[mlir.Value]) -> bool:
+    """True if a value is one of some values, or computed from one by operations, in their regions too."""
+    wanted, todo, seen = set(sources), [value], set[mlir.Value]()
+    while todo:
+        found = todo.pop()
+        if found in wanted:
+            return True
+        op = defining_op(found)
+        if op is not None and found not in seen:
+            seen.add(found)
+            todo += used_values(op)
+    return False
 
 
 def ancestor_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:

@@ -22,20 +22,16 @@ So the init of a product or an extremum has the derivative of an ordinary operan
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
+from mlirml.analysis.reductions import combination_of, is_only_use
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import number, select
 from mlirml.autodiff.structured import Structured, dims_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations
-
-_NEUTRAL = {
-    "arith.mulf": 1.0, "arith.maximumf": -math.inf, "arith.maxnumf": -math.inf,
-    "arith.minimumf": math.inf, "arith.minnumf": math.inf,
-}  # fmt: skip
+from mlirml.ir.combiners import Combiner
 
 
 @dataclass(frozen=True)
@@ -43,7 +39,8 @@ class Combined:
     """The combination of a reduction body: the accumulator and a term, always, or if a condition is (not) met."""
 
     s: Structured
-    combiner: mlir.Operation
+    combiner: Combiner
+    ops: tuple[mlir.Operation, ...]
     term: mlir.Value
     condition: mlir.Value | None
     negated: bool
@@ -55,37 +52,33 @@ def plain_reductions(ops: Iterable[mlir.Operation]) -> None:
         found = _match(op) if op.regions and len(op.results) == 1 else None
         if found is None:
             continue
-        if found.condition is None and _starts_at(found.s.inits[0].tensor, found.combiner.name):
+        if found.condition is None and _starts_at(found.s.inits[0].tensor, found.combiner):
             continue
         with op.location, mlir.InsertionPoint(op):
-            _rewrite(found, _NEUTRAL[found.combiner.name])
+            _rewrite(found)
 
 
 def _match(op: mlir.Operation) -> Combined | None:
-    last = defining_op(block_ops(op.regions[0].blocks[0])[-1].operands[0])
-    if last is None or last.name not in (*_NEUTRAL, "arith.select"):
-        return None
-    s = Structured.of(op)
-    if not s.reduces:
-        return None
-    accumulator, condition, negated = s.argument(len(s.inputs)), None, False
-    combiner: mlir.Operation | None = last
-    if last.name == "arith.select":
+    block = op.regions[0].blocks[0]
+    accumulator, value = block.arguments[len(block.arguments) - 1], block_ops(block)[-1].operands[0]
+    last, condition, negated = defining_op(value), None, False
+    if last is not None and last.name == "arith.select":
         condition, met, other = last.operands
         negated = met == accumulator
         if not negated and other != accumulator:
             return None
-        combiner = defining_op(other if negated else met)
-    uses = 1 if condition is None else 2
-    if combiner is None or combiner.name not in _NEUTRAL or len(list(accumulator.uses)) != uses:
+        value = other if negated else met
+    found = combination_of(value, accumulator)
+    if found is None or not found.combiner.is_float or found.combiner.word == "sum":
         return None
-    terms = [x for x in combiner.operands if x != accumulator]
-    if len(terms) != 1 or (condition is not None and len(list(combiner.results[0].uses)) != 1):
+    s = Structured.of(op)
+    others = [last] if last is not None and condition is not None else []
+    if not s.reduces or not is_only_use(found, accumulator, others):
         return None
-    return Combined(s, combiner, terms[0], condition, negated)
+    return Combined(s, found.combiner, found.ops, found.term, condition, negated)
 
 
-def _starts_at(tensor: mlir.Value, combiner: str) -> bool:
+def _starts_at(tensor: mlir.Value, combiner: Combiner) -> bool:
     """True if a reduction starts at a constant, which for a product has to be 1."""
     op = defining_op(tensor)
     if op is None:
@@ -99,11 +92,11 @@ def _starts_at(tensor: mlir.Value, combiner: str) -> bool:
         if not dense.is_splat:
             return False
         value = dense.get_splat_value()
-    return combiner != "arith.mulf" or mlir.FloatAttr(value).value == 1
+    return combiner.word != "product" or mlir.FloatAttr(value).value == 1
 
 
-def _rewrite(found: Combined, neutral: float) -> None:
-    s, name = found.s, found.combiner.name
+def _rewrite(found: Combined) -> None:
+    s, formula, neutral = found.s, found.combiner.formula, found.combiner.identity()
     init, op = s.inits[0], s.op
     start = emit.number(op.results[0].type.element_type, neutral)
     out = emit.fill(start, tensors.empty(init.tensor.type, init.tensor)).results[0]
@@ -111,14 +104,14 @@ def _rewrite(found: Combined, neutral: float) -> None:
     def body(xs: list[mlir.Value]) -> list[mlir.Value]:
         values = dict(zip(s.block.arguments, xs))
         for each in s.body:
-            if each != found.combiner and s.yields[0] not in list(each.results):
+            if each not in found.ops and s.yields[0] not in list(each.results):
                 clone_with(each, values)
         term = values.get(found.term, found.term)
         if found.condition is not None:
             condition = values.get(found.condition, found.condition)
             rest = number(term, neutral)
             term = select(condition, rest, term) if found.negated else select(condition, term, rest)
-        return [emit.same_type(name, xs[-1], term)]
+        return [emit.formula(formula, {"a": xs[-1], "b": term})]
 
     kept = dims_of(init.map)
     iterators = ["parallel" if d in kept else "reduction" for d in range(len(s.sizes))]
@@ -126,7 +119,7 @@ def _rewrite(found: Combined, neutral: float) -> None:
     inputs = [r.tensor for r in s.inputs]
     new = emit.generic(inputs, [out], [r.map for r in reads], iterators, body)
     whole = tensors.elementwise(
-        [init.tensor, new.results[0]], init.tensor.type, lambda xs: emit.same_type(name, xs[0], xs[1])
+        [init.tensor, new.results[0]], init.tensor.type, lambda xs: emit.formula(formula, dict(zip("ab", xs)))
     )
     op.results[0].replace_all_uses_with(whole)
     op.erase()

@@ -26,10 +26,11 @@ from mlirml.autodiff.structured import Structured
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
+from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_REQUEST
 
-_LARGEST = ("arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf")
+_LARGEST = [op for op, row in COMBINERS.items() if row.is_extreme and row.is_float]
 _REQUESTS = ("mlirml.independent", "mlirml.dual")
 
 

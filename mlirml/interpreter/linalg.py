@@ -20,10 +20,11 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.interpreter.affine import Linear, expression, linear
 from mlirml.interpreter.program import Code, Environment, Function, Kernel, Step, controls, evaluates, unsupported
-from mlirml.interpreter.reduction import ASSOCIATIVE, Reduction
+from mlirml.interpreter.reduction import Reduction
 from mlirml.interpreter.tensor import is_lane_safe
 from mlirml.interpreter.values import Array, Buffer, Trap, Value, checked, dtype_of, integer
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
+from mlirml.ir.combiners import COMBINERS
 
 BOX_LIMIT = 1 << 21
 """The maximum number of points of a box, which bounds the memory for the values of a body."""
@@ -152,7 +153,7 @@ def match_fold(
     current = yielded
     while current != argument:
         op = _defining(block, current)
-        if op is None or op.name not in ASSOCIATIVE or (combiners and op.name != combiners[0].name):
+        if op is None or op.name not in COMBINERS or (combiners and op.name != combiners[0].name):
             return None
         if len(list(current.uses)) != 1:
             return None

@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 
+from mlirml.dialects.atomics import OPERATION_OF, kind_of
 from mlirml.interpreter.program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
 from mlirml.interpreter.scalar import binary_kernel
 from mlirml.interpreter.tensor import SLICE_NAMES, kept_axes, reassociation
@@ -18,7 +19,6 @@ from mlirml.interpreter.values import (
     check_slice,
     checked,
     dtype_of,
-    integer,
     integers,
     mixed,
     mixed_groups,
@@ -245,13 +245,6 @@ def transpose_rule(op: mlir.Operation, _: Function) -> Kernel:
     return lambda buffer: Buffer(buffer.array.transpose(order), buffer.memory)
 
 
-_ATOMIC_KINDS = [
-    "addf", "addi", "andi", "assign", "maximumf", "maxnumf", "maxsi", "maxui", "minimumf", "minnumf", "minsi", "minui",
-    "mulf", "muli", "ori", "xori",
-]  # fmt: skip
-"""The `arith` operations by the attribute's value."""
-
-
 def _second(old: Value, new: Value) -> Value:
     return new
 
@@ -259,9 +252,8 @@ def _second(old: Value, new: Value) -> Value:
 @evaluates("memref.atomic_rmw")
 def atomic_rule(op: mlir.Operation, _: Function) -> Kernel:
     """Update one element and return its old value."""
-    operation = _ATOMIC_KINDS[integer(op, "kind")]
-    dtype = dtype_of(op.operands[0].type)
-    combine = _second if operation == "assign" else binary_kernel(f"arith.{operation}", dtype)
+    name = OPERATION_OF.get(kind_of(op))
+    combine = _second if name is None else binary_kernel(name, dtype_of(op.operands[0].type))
 
     def kernel(value: Value, buffer: Buffer, *indices: Value) -> Value:
         index = checked(indices, buffer.array.shape)

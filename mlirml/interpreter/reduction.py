@@ -7,38 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.interpreter.scalar import binary_kernel
+from mlirml.interpreter.scalar import binary_kernel, lowest_bit, signed_bits, unsigned_bits
 from mlirml.interpreter.values import Array, Value, is_narrow, unsigned
 from mlirml.ir.bindings import mlir
+from mlirml.ir.combiners import COMBINERS
 
-_UFUNCS: dict[str, np.ufunc] = {
-    "arith.addf": np.add, "arith.mulf": np.multiply, "arith.maximumf": np.maximum, "arith.minimumf": np.minimum,
-    "arith.maxnumf": np.fmax, "arith.minnumf": np.fmin, "arith.addi": np.add, "arith.muli": np.multiply,
-    "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor, "arith.maxsi": np.maximum,
-    "arith.minsi": np.minimum, "arith.maxui": np.maximum, "arith.minui": np.minimum,
-}  # fmt: skip
-
-# Signed, true is -1 and so the lesser value of i1.
-_UFUNCS_OF_I1: dict[str, np.ufunc] = {
-    "arith.addi": np.bitwise_xor, "arith.muli": np.bitwise_and, "arith.andi": np.bitwise_and,
-    "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor, "arith.maxsi": np.bitwise_and,
-    "arith.minsi": np.bitwise_or, "arith.maxui": np.bitwise_or, "arith.minui": np.bitwise_and,
-}  # fmt: skip
-
-ASSOCIATIVE = frozenset(_UFUNCS)
-"""The operations that a reduction may apply in any order."""
-
-_OF_KIND = {
-    "and": "andi", "or": "ori", "xor": "xori", "maxs": "maxsi", "maxu": "maxui", "mins": "minsi", "minu": "minui",
-}  # fmt: skip
+_OF_KIND = {(row.vector_kind, row.is_float): op for op, row in COMBINERS.items()}
 
 
 def kind_of(op: mlir.Operation, dtype: np.dtype[Any]) -> str:
     """The `arith` operation of a `#vector.kind` for a dtype."""
     name = str(op.attributes["kind"]).removeprefix("#vector.kind<").removesuffix(">")
-    if name in ("add", "mul"):
-        return f"arith.{name}{'i' if dtype.kind in 'ib' else 'f'}"
-    return f"arith.{_OF_KIND.get(name, name)}"
+    return _OF_KIND[name, dtype.kind not in "ib"]
 
 
 class Reduction:
@@ -51,10 +31,10 @@ class Reduction:
         self.dtype = dtype
         self.pair = binary_kernel(name, dtype)
         """The operation on two values."""
-        self._ufunc = _UFUNCS_OF_I1[name] if dtype.kind == "b" else _UFUNCS[name]
+        self._ufunc: np.ufunc = getattr(np, COMBINERS[name].ufunc)
         self._compute = np.dtype(np.float32) if is_narrow(dtype) else dtype
         self._wide_pair = binary_kernel(name, self._compute)
-        self._unsigned = name in ("arith.maxui", "arith.minui") and dtype.kind == "i"
+        self._unsigned = name in ("arith.maxui", "arith.minui")
 
     def fold(self, initial: Value, values: Array, axes: Sequence[int]) -> Value:
         """`initial` combined with `values` along `axes`, which become axes of size one."""
@@ -66,8 +46,12 @@ class Reduction:
         # Sums are pairwise only along the last axis of contiguous memory.
         last = np.ascontiguousarray(values.transpose([*kept, *axes]))
         rows = last.reshape([values.shape[axis] for axis in kept] + [count])
-        rows = rows.view(unsigned(self.dtype)) if self._unsigned else rows.astype(self._compute, copy=False)
+        if self.dtype.kind == "b":
+            rows = unsigned_bits(rows) if self._unsigned else signed_bits(rows)
+        else:
+            rows = rows.view(unsigned(self.dtype)) if self._unsigned else rows.astype(self._compute, copy=False)
         # Without a dtype NumPy adds and multiplies small integers in 64 bits.
         total = self._ufunc.reduce(rows, axis=-1, dtype=rows.dtype)
-        total = np.asarray(total).view(self._compute).reshape(shape)
+        total = lowest_bit(total) if self.dtype.kind == "b" else np.asarray(total).view(self._compute)
+        total = np.asarray(total).reshape(shape)
         return self._wide_pair(initial.astype(self._compute), total).astype(self.dtype)

@@ -112,29 +112,29 @@ _UNSIGNED: dict[str, Kernel] = {
 }
 
 
-def _bits(x: Value) -> Value:
+def unsigned_bits(x: Value) -> Value:
     """i1 as an unsigned integer."""
     return x.astype(np.uint8)
 
 
-def _signed_bits(x: Value) -> Value:
+def signed_bits(x: Value) -> Value:
     """i1 as a signed integer: true is -1."""
     return -x.astype(np.int8)
 
 
-def _lowest_bit(x: Value) -> Value:
+def lowest_bit(x: Value) -> Value:
     return (x & 1) != 0
 
 
 def _in_signed(function: Kernel, dtype: np.dtype[Any]) -> Kernel:
     if dtype.kind == "b":
-        return lambda *v: _lowest_bit(function(*[_signed_bits(x) for x in v]))
+        return lambda *v: lowest_bit(function(*[signed_bits(x) for x in v]))
     return function
 
 
 def _in_unsigned(function: Kernel, dtype: np.dtype[Any]) -> Kernel:
     if dtype.kind == "b":
-        return lambda *v: _lowest_bit(function(*[_bits(x) for x in v]))
+        return lambda *v: lowest_bit(function(*[unsigned_bits(x) for x in v]))
     kind = unsigned(dtype)
     return lambda *v: function(*[x.view(kind) for x in v]).view(dtype)
 
@@ -285,7 +285,7 @@ def cmpi_rule(op: mlir.Operation, _: Function) -> Kernel:
     compare = _INTEGER_ORDER[predicate]
     dtype = dtype_of(op.operands[0].type)
     if dtype.kind == "b":
-        bits = _bits if predicate >= _FIRST_UNSIGNED else _signed_bits
+        bits = unsigned_bits if predicate >= _FIRST_UNSIGNED else signed_bits
         return lambda a, b: compare(bits(a), bits(b))
     if predicate < _FIRST_UNSIGNED:
         return compare
@@ -347,9 +347,9 @@ def integer_cast_rule(op: mlir.Operation, _: Function) -> Kernel:
     source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     zero_extends = op.name in ("arith.extui", "arith.index_castui")
     if target.kind == "b":
-        return _lowest_bit if source.kind != "b" else lambda x: x
+        return lowest_bit if source.kind != "b" else lambda x: x
     if source.kind == "b":
-        bits = _bits if zero_extends else _signed_bits
+        bits = unsigned_bits if zero_extends else signed_bits
         return lambda x: bits(x).astype(target)
     if zero_extends:
         return lambda x: x.view(unsigned(source)).astype(target)
@@ -370,7 +370,7 @@ def float_to_integer_rule(op: mlir.Operation, _: Function) -> Kernel:
     """Truncation toward zero; a value outside of the integer type's range is poison, here some integer."""
     target = dtype_of(op.results[0].type)
     if target.kind == "b":
-        return lambda x: _lowest_bit(x.astype(np.float64).astype(np.int64))
+        return lambda x: lowest_bit(x.astype(np.float64).astype(np.int64))
     if op.name == "arith.fptoui" and target == np.int64:
         return lambda x: x.astype(np.float64).astype(np.uint64).view(np.int64)
     wide = target if op.name == "arith.fptosi" and target == np.int32 else np.dtype(np.int64)
@@ -383,7 +383,7 @@ def integer_to_float_rule(op: mlir.Operation, _: Function) -> Kernel:
     source, target = dtype_of(op.operands[0].type), dtype_of(op.results[0].type)
     through = np.dtype(np.float64) if is_narrow(target) else target
     if source.kind == "b":
-        bits = _bits if op.name == "arith.uitofp" else _signed_bits
+        bits = unsigned_bits if op.name == "arith.uitofp" else signed_bits
         return lambda x: bits(x).astype(target)
     kind = unsigned(source) if op.name == "arith.uitofp" else source
     return lambda x: numeric.round_to(x.view(kind).astype(through), target)

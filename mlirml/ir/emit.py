@@ -7,6 +7,7 @@ from typing import Any
 
 from mlirml.errors import InternalError
 from mlirml.ir.bindings import block_ops, clone_with, mlir
+from mlirml.ir.combiners import Combiner, Formula, evaluate
 from mlirml.ir.location import is_unknown
 
 Values = Sequence[mlir.Value]
@@ -74,11 +75,28 @@ def zero(scalar_type: mlir.Type) -> mlir.Value:
 
 def number(scalar_type: mlir.Type, scalar: float) -> mlir.Value:
     """`arith.constant` of a scalar type."""
+    return constant(number_attribute(scalar_type, scalar))
+
+
+def number_attribute(scalar_type: mlir.Type, scalar: float) -> mlir.Attribute:
+    """A number as the attribute of a scalar type."""
     if isinstance(scalar_type, mlir.FloatType):
-        return constant(mlir.FloatAttr.get(scalar_type, float(scalar)))
+        return mlir.FloatAttr.get(scalar_type, float(scalar))
     if not isinstance(scalar_type, (mlir.IntegerType, mlir.IndexType)):
         raise InternalError(f"a constant of type {scalar_type} is no scalar")  # the bindings end the process on it
-    return constant(mlir.IntegerAttr.get(scalar_type, int(scalar)))
+    return mlir.IntegerAttr.get(scalar_type, int(scalar))
+
+
+def identity(combiner: Combiner, scalar_type: mlir.Type) -> mlir.Attribute:
+    """The identity of a combiner."""
+    bits = mlir.IntegerType(scalar_type).width if isinstance(scalar_type, mlir.IntegerType) else 64
+    return number_attribute(scalar_type, combiner.identity(bits))
+
+
+def formula(described: Formula, values: Mapping[str, mlir.Value]) -> mlir.Value:
+    """The value of a formula of others, all of one type."""
+    scalar_type = next(iter(values.values())).type
+    return evaluate(described, values, same_type, lambda constant_: number(scalar_type, constant_))
 
 
 def block(op: mlir.Operation, types: Sequence[mlir.Type], region: int = 0) -> mlir.Block:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
+from mlirml.ir.combiners import combiners_of, evaluate
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
 from mlirml.ir.text.dtypes import as_dtype, check_integer, common_shape, is_float, is_supported, mlir_name, short_name
 from mlirml.ops.promotion import as_operand, promoted, resolve, result_type, strong
@@ -113,6 +114,20 @@ def by_kind(**ops: str) -> ScalarBody:
 
     def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
         return block.op(f"{table[kind_of(dtype)]} {', '.join(xs)}", mlir_name(dtype))
+
+    return body
+
+
+def combiner(ufunc: np.ufunc) -> ScalarBody:
+    """The body of a function that is a combiner in every dtype that it has."""
+    rows = combiners_of(ufunc.__name__)
+
+    def body(block: Body, xs: list[str], dtype: np.dtype) -> str:
+        def apply(op: str, *operands: str) -> str:
+            return block.op(f"{op} {', '.join(operands)}", mlir_name(dtype))
+
+        formula = rows[kind_of(dtype)].formula
+        return evaluate(formula, dict(zip("ab", xs)), apply, lambda number: block.constant(number, dtype))
 
     return body
 
@@ -421,13 +436,11 @@ def _logaddexp(exp: str, unit: float) -> ScalarBody:
 
 _POSITIVE = (0.05, 4.0)
 
-add = elementwise("add", np.add, by_kind(b="arith.ori", iu="arith.addi", f="arith.addf"), ALL, "Sum of two arrays.")
+add = elementwise("add", np.add, combiner(np.add), ALL, "Sum of two arrays.")
 subtract = elementwise(
     "subtract", np.subtract, by_kind(iu="arith.subi", f="arith.subf"), NUMBERS, "Difference of two arrays."
 )
-multiply = elementwise(
-    "multiply", np.multiply, by_kind(b="arith.andi", iu="arith.muli", f="arith.mulf"), ALL, "Product of two arrays."
-)
+multiply = elementwise("multiply", np.multiply, combiner(np.multiply), ALL, "Product of two arrays.")
 divide = elementwise(
     "divide", np.divide, _math("arith.divf"), ALL, "True quotient; integers give f64.", second_domain=(0.5, 4.0)
 )
@@ -535,24 +548,10 @@ trunc = elementwise(
     "Round towards zero.",
 )
 rint = elementwise("rint", np.rint, _math("math.roundeven"), FLOATS, "Round to the nearest integer, ties to even.")
-_MAXIMUM = by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maximumf")
-_MINIMUM = by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minimumf")
-maximum = elementwise("maximum", np.maximum, _MAXIMUM, ALL, "The larger element; NaN wins.")
-minimum = elementwise("minimum", np.minimum, _MINIMUM, ALL, "The smaller element; NaN wins.")
-fmax = elementwise(
-    "fmax",
-    np.fmax,
-    by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maxnumf"),
-    ALL,
-    "The larger element; NaN loses.",
-)
-fmin = elementwise(
-    "fmin",
-    np.fmin,
-    by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minnumf"),
-    ALL,
-    "The smaller element; NaN loses.",
-)
+maximum = elementwise("maximum", np.maximum, combiner(np.maximum), ALL, "The larger element; NaN wins.")
+minimum = elementwise("minimum", np.minimum, combiner(np.minimum), ALL, "The smaller element; NaN wins.")
+fmax = elementwise("fmax", np.fmax, combiner(np.fmax), ALL, "The larger element; NaN loses.")
+fmin = elementwise("fmin", np.fmin, combiner(np.fmin), ALL, "The smaller element; NaN loses.")
 copysign = elementwise("copysign", np.copysign, _math("math.copysign"), FLOATS, "Magnitude of x1 with the sign of x2.")
 isnan = elementwise("isnan", np.isnan, _isnan, ALL, "True where the element is NaN.")
 isinf = elementwise("isinf", np.isinf, _against_infinity("oeq", False), ALL, "True where the element is infinite.")
@@ -564,13 +563,9 @@ logical_and = elementwise("logical_and", np.logical_and, _logical("arith.andi"),
 logical_or = elementwise("logical_or", np.logical_or, _logical("arith.ori"), ALL, "At least one true (not zero).")
 logical_xor = elementwise("logical_xor", np.logical_xor, _logical("arith.xori"), ALL, "Exactly one true (not zero).")
 logical_not = elementwise("logical_not", np.logical_not, _logical_not, ALL, "True where the element is zero.")
-bitwise_and = elementwise(
-    "bitwise_and", np.bitwise_and, by_kind(biu="arith.andi"), BOOL + INTEGERS, "Bits set in both."
-)
-bitwise_or = elementwise("bitwise_or", np.bitwise_or, by_kind(biu="arith.ori"), BOOL + INTEGERS, "Bits set in either.")
-bitwise_xor = elementwise(
-    "bitwise_xor", np.bitwise_xor, by_kind(biu="arith.xori"), BOOL + INTEGERS, "Bits that differ."
-)
+bitwise_and = elementwise("bitwise_and", np.bitwise_and, combiner(np.bitwise_and), BOOL + INTEGERS, "Bits set in both.")
+bitwise_or = elementwise("bitwise_or", np.bitwise_or, combiner(np.bitwise_or), BOOL + INTEGERS, "Bits set in either.")
+bitwise_xor = elementwise("bitwise_xor", np.bitwise_xor, combiner(np.bitwise_xor), BOOL + INTEGERS, "Bits that differ.")
 bitwise_invert = elementwise("bitwise_invert", np.invert, _invert, BOOL + INTEGERS, "Every bit flipped.")
 left_shift = elementwise(
     "left_shift", np.left_shift, _shift("arith.shli", "arith.shli"), INTEGERS, "x1 shifted left by x2 bits."
@@ -721,7 +716,7 @@ def clip(
         check_literal("clip", operand, dtype)
 
     def body(block: Body, xs: list[str]) -> str:
-        return _MINIMUM(block, [_MAXIMUM(block, xs[:2], dtype), xs[2]], dtype)
+        return combiner(np.minimum)(block, [combiner(np.maximum)(block, xs[:2], dtype), xs[2]], dtype)
 
     return b.elementwise((a, low, high), [dtype] * 3, dtype, shape, body)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
+from mlirml.ir.combiners import operations_of
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name
 from mlirml.ops import elementwise as ew
@@ -104,7 +105,7 @@ def _max_pool(
     if 0 in shape:
         return b.empty(shape, x.dtype)
     out = b.filled(shape, x.dtype, lowest(x.dtype))
-    op = {"i": "arith.maxsi", "u": "arith.maxui"}.get(x.dtype.kind, "arith.maximumf")
+    op = operations_of("maximum")[ew.kind_of(x.dtype)]
     return _pool(b, padded(b, x, windows, lowest(x.dtype)), windows, out, op)
 
 

@@ -8,13 +8,17 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import DTypeError, IndexOutOfBoundsError, ShapeError
+from mlirml.ir.combiners import UFUNCS, combiners_of
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
 from mlirml.ir.text.dtypes import as_dtype, is_float, is_supported, mlir_name, short_name
 from mlirml.ops import elementwise as ew
 from mlirml.ops import promotion
-from mlirml.ops.registry import ALL, NUMBERS, operation
+from mlirml.ops.registry import ALL, BOOL, BY_FUNCTION, FLOATS, INTEGERS, NUMBERS, OpDef, define, operation
 
 _SINGLE, _DOUBLE, _BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
+
+
+_ADD = ew.combiner(np.add)
 
 
 def normalized_axes(name: str, shape: tuple[int, ...], axis: Any) -> tuple[int, ...]:
@@ -67,7 +71,7 @@ def _accumulate(
     axes: tuple[int, ...],
     dtype: np.dtype,
     initial: object,
-    op: str,
+    combine: ew.ScalarBody,
     first: np.dtype | None = None,
 ) -> Value:
     """Reduce in `dtype`; 16-bit floats accumulate in f32, as NumPy's pairwise loops do."""
@@ -75,7 +79,7 @@ def _accumulate(
 
     def body(block: Body, x: str, accumulator: str) -> str:
         x = block.cast(block.cast(x, value.dtype, first or dtype), first or dtype, wide)
-        return block.op(f"{op} {x}, {accumulator}", mlir_name(wide))
+        return combine(block, [x, accumulator], wide)
 
     return b.cast(b.reduce(value, axes, wide, initial, body), dtype)
 
@@ -141,9 +145,8 @@ def sum_(
     """Sum over axes; small integers add up in 64 bits, as in NumPy."""
     value = as_value(b, a)
     axes, kind = _reduced_axes("sum", value.shape, axis), sum_dtype("sum", value, dtype)
-    op = {"b": "arith.ori", "f": "arith.addf"}.get(ew.kind_of(kind), "arith.addi")
     value = _chosen(b, "sum", value, where, 0)
-    total = _started(b, value, initial, 0, lambda start: _accumulate(b, value, axes, kind, start, op), ew.add)
+    total = _started(b, value, initial, 0, lambda start: _accumulate(b, value, axes, kind, start, _ADD), ew.add)
     return _restored(b, total, value.shape, axes, keepdims)
 
 
@@ -170,9 +173,9 @@ def prod(
     """Product over axes; small integers multiply in 64 bits, as in NumPy."""
     value = as_value(b, a)
     axes, kind = _reduced_axes("prod", value.shape, axis), sum_dtype("prod", value, dtype)
-    op = {"b": "arith.andi", "f": "arith.mulf"}.get(ew.kind_of(kind), "arith.muli")
     value = _chosen(b, "prod", value, where, 1)
-    total = _started(b, value, initial, 1, lambda start: _accumulate(b, value, axes, kind, start, op), ew.multiply)
+    combine = ew.combiner(np.multiply)
+    total = _started(b, value, initial, 1, lambda start: _accumulate(b, value, axes, kind, start, combine), ew.multiply)
     return _restored(b, total, value.shape, axes, keepdims)
 
 
@@ -192,7 +195,7 @@ def _refuse_empty(name: str, value: Value, axes: Sequence[int]) -> None:
         )
 
 
-def _extremum(name: str, ops: dict[str, str], start: Callable[[np.dtype], object]) -> Callable[..., Value]:
+def _extremum(name: str, ufunc: np.ufunc, start: Callable[[np.dtype], object]) -> Callable[..., Value]:
     def build(b: Builder, a: Operand, axis: Any, keepdims: bool, initial: Any, where: Any = True) -> Value:
         value = as_value(b, a)
         axes = _reduced_axes(name, value.shape, axis)
@@ -202,10 +205,10 @@ def _extremum(name: str, ops: dict[str, str], start: Callable[[np.dtype], object
             _refuse_empty(name, value, axes)
             initial = start(value.dtype)
         value = _chosen(b, name, value, where, start(value.dtype))
-        op = ops[ew.kind_of(value.dtype)]
+        combine = ew.combiner(ufunc)
 
         def body(block: Body, x: str, accumulator: str) -> str:
-            return block.op(f"{op} {x}, {accumulator}", mlir_name(value.dtype))
+            return combine(block, [x, accumulator], value.dtype)
 
         def reduce(first: object) -> Value:
             return b.reduce(value, axes, value.dtype, first, body)
@@ -216,8 +219,8 @@ def _extremum(name: str, ops: dict[str, str], start: Callable[[np.dtype], object
     return build
 
 
-_max = _extremum("max", {"b": "arith.ori", "i": "arith.maxsi", "u": "arith.maxui", "f": "arith.maximumf"}, _lowest)
-_min = _extremum("min", {"b": "arith.andi", "i": "arith.minsi", "u": "arith.minui", "f": "arith.minimumf"}, _highest)
+_max = _extremum("max", np.maximum, _lowest)
+_min = _extremum("min", np.minimum, _highest)
 
 
 @operation(
@@ -308,7 +311,7 @@ def _mean(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, di
 
 
 def _total(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, where: Any) -> Value:
-    return _accumulate(b, _chosen(b, "mean", value, where, 0), axes, compute, 0, "arith.addf")
+    return _accumulate(b, _chosen(b, "mean", value, where, 0), axes, compute, 0, _ADD)
 
 
 def _less_error_of_mean(b: Builder, squares: Value, apart: Value, count: Operand) -> Value:
@@ -450,9 +453,7 @@ def count_nonzero(b: Builder, a: Operand, axis: Any = None, *, keepdims: bool = 
     """The number of elements along the axes that are not zero."""
     value = as_value(b, a)
     axes = _reduced_axes("count_nonzero", value.shape, axis)
-    return _restored(
-        b, _accumulate(b, value, axes, np.dtype(np.int64), 0, "arith.addi", _BOOL), value.shape, axes, keepdims
-    )
+    return _restored(b, _accumulate(b, value, axes, np.dtype(np.int64), 0, _ADD, _BOOL), value.shape, axes, keepdims)
 
 
 def _position(
@@ -506,3 +507,49 @@ def argmax(b: Builder, a: Operand, axis: Any = None, out: None = None, *, keepdi
 def argmin(b: Builder, a: Operand, axis: Any = None, out: None = None, *, keepdims: bool = False) -> Value:
     """Position of the first smallest element (i64); the first NaN wins."""
     return _position(b, a, axis, keepdims, "argmin", _LESS, _highest)
+
+
+def loop_dtype(name: str, ufunc: np.ufunc, given: np.dtype, dtype: Any) -> np.dtype:
+    """The dtype in which a function combines elements of an array, given or NumPy's."""
+    try:
+        return promotion.resolve(ufunc, (given, given), None if dtype is None else as_dtype(dtype))[-1]
+    except TypeError:
+        raise DTypeError(f"{name}: not defined for {short_name(given)}, as in NumPy") from None
+
+
+def _reduce(ufunc: np.ufunc) -> None:
+    """Define `ufunc.reduce` of a function that is a combiner."""
+    name, rows, combine = f"{ufunc.__name__}.reduce", combiners_of(ufunc.__name__), ew.combiner(ufunc)
+
+    def build(
+        b: Builder,
+        array: Operand,
+        axis: Any = 0,
+        dtype: Any = None,
+        out: None = None,
+        *,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> Value:
+        value = as_value(b, array)
+        axes, kind = _reduced_axes(name, value.shape, axis), loop_dtype(name, ufunc, value.dtype, dtype)
+        neutral = _scalar(rows[ew.kind_of(kind)].identity(8 * kind.itemsize), kind)
+        value = _chosen(b, name, b.cast(value, kind), where, neutral)
+        start = neutral if initial is None else initial
+        join = BY_FUNCTION[ufunc]
+        total = _started(b, value, start, neutral, lambda s: _accumulate(b, value, axes, kind, s, combine), join)
+        return _restored(b, total, value.shape, axes, keepdims)
+
+    dtypes = tuple(
+        d for letter, names in (("b", BOOL), ("i", INTEGERS), ("f", FLOATS)) if letter in rows for d in names
+    )
+    doc = f"`np.{ufunc.__name__}` of the elements along axes."
+    define(OpDef(name.replace(".", "_"), "reduction", ufunc.reduce, build, dtypes, doc, array_options=_OPTIONS))
+
+
+for _name in UFUNCS:
+    # Where all elements are NaN, an extreme that ignores NaN is NaN, which its identity does not keep.
+    _keeps_nan = not any(_row.ignores_nan for _row in combiners_of(_name).values())
+    if _keeps_nan and getattr(np, _name).reduce not in BY_FUNCTION.entered:
+        _reduce(getattr(np, _name))

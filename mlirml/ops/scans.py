@@ -14,22 +14,18 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.errors import DTypeError, ShapeError
+from mlirml.errors import ShapeError
 from mlirml.ir.text.builder import LOC, Body, Builder, Operand, Value
-from mlirml.ir.text.dtypes import as_dtype, mlir_name, short_name, tensor_type
+from mlirml.ir.text.dtypes import mlir_name, tensor_type
 from mlirml.ops import elementwise as ew
-from mlirml.ops import promotion
-from mlirml.ops.reductions import as_value, normalized_axes, sum_dtype, with_axis
+from mlirml.ops.reductions import as_value, loop_dtype, normalized_axes, sum_dtype, with_axis
 from mlirml.ops.registry import ALL, BOOL, INTEGERS, OpDef, composed, define, operation
 
 _BOOL = np.dtype(np.bool_)
 _ROWS = 4  # that run side by side along the last axis: as many as hide the latency of an addition
 ScalarBody = Callable[[Body, list[str], np.dtype], str]
 
-_ADD = ew.by_kind(b="arith.ori", iu="arith.addi", f="arith.addf")
-_MULTIPLY = ew.by_kind(b="arith.andi", iu="arith.muli", f="arith.mulf")
-_MAXIMUM = ew.by_kind(b="arith.ori", i="arith.maxsi", u="arith.maxui", f="arith.maximumf")
-_MINIMUM = ew.by_kind(b="arith.andi", i="arith.minsi", u="arith.minui", f="arith.minimumf")
+_ADD, _MULTIPLY = ew.combiner(np.add), ew.combiner(np.multiply)
 
 
 def scan(b: Builder, value: Value, axis: int, dtype: np.dtype, body: ScalarBody) -> Value:
@@ -170,15 +166,9 @@ def cumprod(b: Builder, a: Operand, axis: Any = None, dtype: Any = None, out: No
     return scan(b, value, place, sum_dtype("cumprod", value, dtype), _MULTIPLY)
 
 
-def _loop(name: str, ufunc: np.ufunc, given: np.dtype, dtype: Any) -> np.dtype:
-    try:
-        return promotion.resolve(ufunc, (given, given), None if dtype is None else as_dtype(dtype))[-1]
-    except TypeError:
-        raise DTypeError(f"{name}: not defined for {short_name(given)}, as in NumPy") from None
-
-
-def _accumulate(name: str, ufunc: np.ufunc, body: ScalarBody, dtypes: tuple[str, ...], doc: str) -> OpDef:
-    """The record of `ufunc.accumulate`."""
+def _accumulate(name: str, ufunc: np.ufunc, dtypes: tuple[str, ...], doc: str, body: ScalarBody | None = None) -> OpDef:
+    """The record of `ufunc.accumulate`; without a body, that of the combiner."""
+    combine = body or ew.combiner(ufunc)
 
     def build(b: Builder, array: Operand, axis: Any = 0, dtype: Any = None, out: None = None) -> Value:
         value, place = _along(f"{ufunc.__name__}.accumulate", b, array, axis)
@@ -187,21 +177,21 @@ def _accumulate(name: str, ufunc: np.ufunc, body: ScalarBody, dtypes: tuple[str,
         elif ufunc in (np.logical_and, np.logical_or):
             kind = _BOOL
         else:
-            kind = _loop(name, ufunc, value.dtype, dtype)
-        return scan(b, value, place, kind, body)
+            kind = loop_dtype(name, ufunc, value.dtype, dtype)
+        return scan(b, value, place, kind, combine)
 
     return define(OpDef(name, "scan", ufunc.accumulate, build, dtypes, doc, scalars=False))
 
 
-accumulated_add = _accumulate("add_accumulate", np.add, _ADD, ALL, "Running sums along an axis.")
-accumulated_multiply = _accumulate("multiply_accumulate", np.multiply, _MULTIPLY, ALL, "Running products.")
-cummax = _accumulate("cummax", np.maximum, _MAXIMUM, ALL, "The largest element so far along an axis; NaN wins.")
-cummin = _accumulate("cummin", np.minimum, _MINIMUM, ALL, "The smallest element so far along an axis; NaN wins.")
-_accumulate("logical_and_accumulate", np.logical_and, _MULTIPLY, ALL, "Whether all elements so far are true.")
-_accumulate("logical_or_accumulate", np.logical_or, _ADD, ALL, "Whether some element so far is true.")
-_accumulate("bitwise_and_accumulate", np.bitwise_and, ew.by_kind(biu="arith.andi"), BOOL + INTEGERS, "Running ands.")
-_accumulate("bitwise_or_accumulate", np.bitwise_or, ew.by_kind(biu="arith.ori"), BOOL + INTEGERS, "Running ors.")
-_accumulate("bitwise_xor_accumulate", np.bitwise_xor, ew.by_kind(biu="arith.xori"), BOOL + INTEGERS, "Running xors.")
+accumulated_add = _accumulate("add_accumulate", np.add, ALL, "Running sums along an axis.")
+accumulated_multiply = _accumulate("multiply_accumulate", np.multiply, ALL, "Running products.")
+cummax = _accumulate("cummax", np.maximum, ALL, "The largest element so far along an axis; NaN wins.")
+cummin = _accumulate("cummin", np.minimum, ALL, "The smallest element so far along an axis; NaN wins.")
+_accumulate("logical_and_accumulate", np.logical_and, ALL, "Whether all elements so far are true.", _MULTIPLY)
+_accumulate("logical_or_accumulate", np.logical_or, ALL, "Whether some element so far is true.", _ADD)
+_accumulate("bitwise_and_accumulate", np.bitwise_and, BOOL + INTEGERS, "Running ands.")
+_accumulate("bitwise_or_accumulate", np.bitwise_or, BOOL + INTEGERS, "Running ors.")
+_accumulate("bitwise_xor_accumulate", np.bitwise_xor, BOOL + INTEGERS, "Running xors.")
 
 
 def _cumulative(xp: Any, name: str, function: Any, first: int, x: Any, axis: Any, dtype: Any, initial: bool) -> Any:

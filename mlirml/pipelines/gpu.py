@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mlirml.dialects.atomics import KIND_OF
+from mlirml.ir.combiners import COMBINERS
 from mlirml.pipelines import cpu
 from mlirml.pipelines.recipe import Recipe, recipe, step
 
@@ -42,9 +44,7 @@ TO_WGSL = (
 )
 """From scheduled kernels to a gpu.binary that holds the text of a shader in WGSL."""
 
-_NVVM_ATOMICS = (
-    "addf", "addi", "andi", "maximumf", "maxnumf", "maxs", "maxu", "minimumf", "minnumf", "mins", "minu", "ori", "xori",
-)  # fmt: skip
+_NVVM_ATOMICS = tuple(sorted(kind for op, kind in KIND_OF.items() if COMBINERS[op].word != "product"))
 _TO_NVVM_KERNELS = (
     "convert-nvgpu-to-nvvm",
     "convert-scf-to-cf",

@@ -344,6 +344,17 @@ def _sums(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(0, 3),), {"axis": 0}
 
 
+@sampler(*(name for name in OPS if name.endswith("_reduce")))
+def _combined(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(40),), {}
+    yield (draw.array(3, 4),), {"axis": 1, "keepdims": True}
+    yield (draw.array(3, 4),), {"axis": 0, "where": draw.array(3, 4) > 0}
+    yield (draw.array(0, 3),), {}
+    if draw.thorough:
+        yield (draw.array(3, 4, 5),), {"axis": (0, 2), "initial": 1}
+        yield (draw.array(3, 4), None), {}
+
+
 @sampler("max", "min", "ptp")
 def _extrema(draw: Draw) -> Iterator[Arguments]:
     yield from _reductions(draw)

@@ -134,7 +134,8 @@ def test_every_listed_dtype_is_one_that_numpy_takes() -> None:
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
 def test_parameters_are_those_of_numpy(record: OpDef) -> None:
     try:
-        theirs = inspect.signature(record.reference).parameters
+        given = inspect.signature(record.reference).parameters
+        theirs = {name: p for name, p in given.items() if p.kind != p.VAR_KEYWORD}
     except ValueError:  # a builtin, in some versions of NumPy
         return
     if isinstance(record.reference, np.ufunc) or record.name == "einsum":

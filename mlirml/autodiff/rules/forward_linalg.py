@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mlirml.analysis.reductions import Combination
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import div, is_float, mul, number, select
 from mlirml.autodiff.bodies import push as push_scalars
@@ -84,15 +85,15 @@ def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
     weight: Weight = _no_weight
     find = match_found(s, number_) if s.reduces and len(s.inits) > 1 else None
     if find is not None:
-        end, watched, weight = find.term, find.index, lambda t, here, extras: at_index(here, extras[0], t)
+        end, watched, weight = find.term, find.position, lambda t, here, extras: at_index(here, extras[0], t)
         extra, init = [*extra, indices_of(s, find)], _init_tangent(push, s, number_)
     elif s.reduces:
-        combiner, term = ("sum", end) if len(s.inits) > 1 else transposes.combiner(s)
-        if combiner == "sum":
+        found = transposes.combination(s) if len(s.inits) == 1 else None
+        if found is None:
             init = push.tangents.get(s.inits[number_].tensor)
         else:
-            end = watched = term
-            more, weight = _weight(s, combiner, term, result)
+            end = watched = found.term
+            more, weight = _weight(s, found, result)
             extra = [*extra, *more]
     count = len(reads)
 
@@ -129,10 +130,12 @@ def _no_weight(tangent: mlir.Value, term: mlir.Value, extras: list[mlir.Value]) 
     return tangent
 
 
-def _weight(s: Structured, combiner: str, term: mlir.Value, result: mlir.Value) -> tuple[list[Read], Weight]:
-    """The weight of the tangent of a term in an extremum or a product, and the tensors that it reads."""
-    final = Read(result, s.out_map)
-    if combiner == "extremum":
+def _weight(s: Structured, found: Combination, result: mlir.Value) -> tuple[list[Read], Weight]:
+    """The weight of the tangent of a term in a reduction that is no sum, and the tensors that it reads."""
+    final, term = Read(result, s.out_map), found.term
+    if found.combiner.partial is not None:
+        return [final], lambda tangent, x, extras: mul(tangent, transposes.partial(found.combiner, x, extras[0]))
+    if found.combiner.is_extreme:
         ties = Read(transposes.ties(s, term, final), s.out_map)
 
         def share(tangent: mlir.Value, x: mlir.Value, extras: list[mlir.Value]) -> mlir.Value:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 
+from mlirml.analysis.reductions import Combination, combination_of, is_only_use
+from mlirml.analysis.values import depends_on
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import add, div, is_float, mul, number, select
 from mlirml.autodiff.bodies import Pullback, depends, refuse
@@ -21,12 +23,12 @@ from mlirml.autodiff.structured import Read, Structured, dims_of, is_projection,
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
+from mlirml.ir.combiners import COMBINERS, Combiner
 
 Values = dict[mlir.Value, mlir.Value]
 Seed = Callable[[Pullback, Values, list[mlir.Value]], None]
 
-_EXTREMA = {"arith.maximumf", "arith.maxnumf", "arith.minimumf", "arith.minnumf"}
-_SELECTS = {"arith.select", *_EXTREMA}
+_SELECTS = {"arith.select", *(op for op, row in COMBINERS.items() if row.is_extreme and row.is_float)}
 _UNROLLED = 64  # more kernel positions than these become loops over elements instead of being unrolled
 
 
@@ -86,16 +88,18 @@ def _adjoint(sweep: Sweep, s: Structured) -> Adjoint:
     if len(s.op.results) != 1:
         return _several(sweep, s, pairs)
     cotangent, masked = pairs[0][1], s.op.results[0] in sweep.masked
-    form, term = combiner(s)
-    if form == "sum":
+    found = combination(s)
+    if found is None:
         # As in a contraction, the products of a convolution are not masked by zeros, so that it stays a convolution.
         masked = masked and ".conv_" not in s.op.name and "_conv_" not in s.op.name
         return Adjoint(
             s, [Read(cotangent, s.out_map)], lambda pullback, _, extras: pullback.add(s.yields[0], extras[0], masked)
         )
-    final = Read(s.op.results[0], s.out_map)
-    if form == "product":
+    final, term = Read(s.op.results[0], s.out_map), found.term
+    if found.combiner.word == "product":
         return _product(s, term, Read(cotangent, s.out_map), final)
+    if not found.combiner.is_extreme:
+        return _by_partial(s, found, Read(cotangent, s.out_map), final)
     share = _share(s, term, cotangent, final)
 
     def seed_extremum(pullback: Pullback, values: Values, extras: list[mlir.Value]) -> None:
@@ -120,7 +124,7 @@ def _several(sweep: Sweep, s: Structured, pairs: list[tuple[int, mlir.Value]]) -
             if found is None:
                 pullback.add(s.yields[k], ct, s.op.results[k] in sweep.masked)
             else:
-                here = values.get(found.index, found.index)
+                here = values.get(found.position, found.position)
                 pullback.add(found.term, at_index(here, next(indices), ct), True)
 
     return Adjoint(s, extra, seed)
@@ -131,25 +135,25 @@ def check_sums(s: Structured, numbers: Iterable[int]) -> None:
     accumulators = [s.argument(len(s.inputs) + k) for k in range(len(s.inits))]
     for k in numbers:
         others = [x for i, x in enumerate(accumulators) if i != k]
-        terms_alone = not any(_reaches(s.yields[k], x) for x in others)
+        terms_alone = not any(depends_on(s.yields[k], [x]) for x in others)
         if not terms_alone or not _adds_to(accumulators[k], s.yields[k]):
             raise refuse(s.op, "a reduction with several results, which are no sums", "compute each result by itself")
 
 
-def combiner(s: Structured) -> tuple[str, mlir.Value]:
-    """The combiner of a reduction, and the term that it combines with the accumulator."""
+def combination(s: Structured) -> Combination | None:
+    """The combination of a reduction that is no sum; None for a sum of terms."""
     accumulator, result = s.argument(len(s.inputs)), s.yields[0]
-    if len(list(accumulator.uses)) == 1:
-        owner = defining_op(result)
-        if owner is not None and accumulator in list(owner.operands):
-            term = next((x for x in owner.operands if x != accumulator), accumulator)
-            if owner.name in _EXTREMA:
-                return "extremum", term
-            if owner.name == "arith.mulf":
-                return "product", term
+    found = combination_of(result, accumulator)
+    if found is not None and is_only_use(found, accumulator) and _has_derivative(found.combiner):
+        return found
     if _adds_to(accumulator, result):
-        return "sum", result
+        return None
     raise refuse(s.op, "a reduction that is no sum, product, maximum or minimum", "write it with those")
+
+
+def _has_derivative(combiner: Combiner) -> bool:
+    """True for extremes and products of floats, and for what has a derivative in the table."""
+    return combiner.partial is not None or (combiner.is_float and combiner.word in ("maximum", "minimum", "product"))
 
 
 def _adds_to(accumulator: mlir.Value, result: mlir.Value) -> bool:
@@ -160,23 +164,16 @@ def _adds_to(accumulator: mlir.Value, result: mlir.Value) -> bool:
             return False
         *others, left, right = op.operands
         if op.name == "arith.select":
-            if _reaches(others[0], accumulator) or not _adds_to(accumulator, left):
+            if depends_on(others[0], [accumulator]) or not _adds_to(accumulator, left):
                 return False
             result = right
-        elif not _reaches(right, accumulator):
+        elif not depends_on(right, [accumulator]):
             result = left
-        elif op.name == "arith.addf" and not _reaches(left, accumulator):
+        elif op.name == "arith.addf" and not depends_on(left, [accumulator]):
             result = right
         else:
             return False
     return True
-
-
-def _reaches(value: mlir.Value, source: mlir.Value) -> bool:
-    if value == source:
-        return True
-    op = defining_op(value)
-    return op is not None and any(_reaches(x, source) for x in op.operands)
 
 
 def _share(s: Structured, term: mlir.Value, cotangent: mlir.Value, final: Read) -> mlir.Value:
@@ -249,13 +246,29 @@ def _product(s: Structured, term: mlir.Value, cotangent: Read, final: Read) -> A
     return Adjoint(s, [cotangent, final, rest, zeros], seed)
 
 
+def _by_partial(s: Structured, found: Combination, cotangent: Read, final: Read) -> Adjoint:
+    """The cotangent times the derivative of the result in a term."""
+
+    def seed(pullback: Pullback, values: Values, extras: list[mlir.Value]) -> None:
+        factor = partial(found.combiner, values.get(found.term, found.term), extras[1])
+        pullback.add(found.term, mul(extras[0], factor), True)
+
+    return Adjoint(s, [cotangent, final], seed)
+
+
+def partial(combiner: Combiner, x: mlir.Value, result: mlir.Value) -> mlir.Value:
+    """The derivative of the result of a reduction in a term."""
+    assert combiner.partial is not None
+    return emit.formula(combiner.partial, {"x": x, "r": result})
+
+
 def _of_init(sweep: Sweep, s: Structured, number_: int) -> mlir.Value | None:
     """The cotangent of the init of a reduction."""
     cotangent = sweep.cotangents.get(s.op.results[number_])
     found = match_found(s, number_) if len(s.inits) > 1 else None
     if found is not None:
         cotangent = None if cotangent is None else where_init(s, found, cotangent)
-    if (found is not None and cotangent is None) or (len(s.inits) == 1 and combiner(s)[0] != "sum"):
+    if (found is not None and cotangent is None) or (len(s.inits) == 1 and combination(s) is not None):
         raise refuse(s.op, "what it starts from is differentiated")
     return cotangent
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.reductions import argmaxes_of
+from mlirml.analysis.structured import index_dim
 from mlirml.codegen.cpu.nest import read_body
 from mlirml.codegen.cpu.reduce.combiners import Reducer, match_reducer
 from mlirml.codegen.gpu.elements import Elements, apply, out_map, reductions_of
@@ -14,7 +16,6 @@ from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 
 Values = list[mlir.Value]
-_IDEMPOTENT = ("maxsi", "minsi", "maxui", "minui", "maximumf", "minimumf", "maxnumf", "minnumf", "andi", "ori")
 
 
 class Combiner:
@@ -38,7 +39,7 @@ class Combiner:
     @property
     def idempotent(self) -> bool:
         """True if combining an element twice has no further effect."""
-        return all(r.short in _IDEMPOTENT for r in self.reducers)
+        return all(r.combiner.is_idempotent for r in self.reducers)
 
     def start(self, elements: Elements, point: Sequence[Form]) -> Values:
         """The state before any element."""
@@ -56,7 +57,7 @@ class Combiner:
 
     def values(self, elements: Elements, point: Sequence[Form]) -> Values:
         """The values to combine at a point; outputs with all loops are registered as known elements there."""
-        skip = {reducer.op for reducer in self.reducers}
+        skip = {op for reducer in self.reducers for op in reducer.ops}
         environment = elements.arguments(self.op, point, {self.arguments[n]: self.arguments[n] for n in self.carried})
         for inner in self.body.ops:
             if inner not in skip:
@@ -91,43 +92,12 @@ class Extreme(Combiner):
     def match(self) -> list[Reducer]:
         if len(self.carried) != 2 or len(self.op.results) != 2 or sum(reductions_of(self.op)) != 1:
             raise NoMatch("not two outputs and one reduction loop")
-        selects = [defining_op(value) for value in self.body.yields]
-        if any(op is None or op.name != "arith.select" for op in selects):
-            raise NoMatch("the outputs are not selected")
-        first, second = (op for op in selects if op is not None)
-        if first.operands[0] != second.operands[0]:
-            raise NoMatch("the outputs are selected by different conditions")
-        reads_index = [self._is_index(op.operands[1]) for op in (first, second)]
-        if reads_index not in ([False, True], [True, False]):
-            raise NoMatch("no out is an index")
-        self.index_result = reads_index.index(True)
-        best = (first, second)[1 - self.index_result]
-        self.operand = best.operands[1]
-        if [op.operands[2] for op in (first, second)] != self.arguments:
-            raise NoMatch("the other values are not the accumulators")
-        self.condition = best.operands[0]
-        self._check()
+        (reduced,) = (d for d, reduces in enumerate(reductions_of(self.op)) if reduces)
+        found = next(argmaxes_of(self.body.yields, self.arguments, lambda value: index_dim(value) == reduced), None)
+        if found is None or any(op.regions for op in self.body.ops):
+            raise NoMatch("no extreme and its index")
+        self.found = found
         return []
-
-    def _is_index(self, value: mlir.Value) -> bool:
-        op = defining_op(value)
-        if op is not None and op.name in ("arith.index_cast", "arith.index_castui"):
-            op = defining_op(op.operands[0])
-        reduced = reductions_of(self.op).index(True)
-        return op is not None and op.name == "linalg.index" and op.attributes["dim"].value == reduced
-
-    def _check(self) -> None:
-        """Check that the condition depends on the accumulated value but not its index, and the operand on neither."""
-        value, index = self.arguments[1 - self.index_result], self.arguments[self.index_result]
-        depends: dict[mlir.Value, set[mlir.Value]] = {value: {value}, index: {index}}
-        for op in self.body.ops:
-            if op.regions:
-                raise NoMatch("the body has regions")
-            found = set[mlir.Value]().union(*(depends.get(o, set()) for o in op.operands))
-            for result in op.results:
-                depends[result] = found
-        if depends.get(self.operand) or depends.get(self.condition) != {value}:
-            raise NoMatch("what is compared depends on the accumulators")
 
     @property
     def idempotent(self) -> bool:
@@ -145,7 +115,7 @@ class Extreme(Combiner):
         return elements.run(self.op.regions[0].blocks[0], point, environment)
 
     def merge(self, a: Values, b: Values) -> Values:
-        v, p = 1 - self.index_result, self.index_result
+        v, p = self.found.value, self.found.index
         wins = self._better(b[v], a[v])
         loses = self._better(a[v], b[v])
         earlier = emit.compare("slt", b[p], a[p])
@@ -156,9 +126,9 @@ class Extreme(Combiner):
 
     def _better(self, candidate: mlir.Value, best: mlir.Value) -> mlir.Value:
         """The condition of the body for two values."""
-        environment = {self.operand: candidate, self.arguments[1 - self.index_result]: best}
-        self._build(self.condition, environment)
-        return environment[self.condition]
+        environment = {self.found.term: candidate, self.arguments[self.found.value]: best}
+        self._build(self.found.better, environment)
+        return environment[self.found.better]
 
     def _build(self, value: mlir.Value, environment: dict[mlir.Value, mlir.Value]) -> None:
         if value in environment:

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.ordered_loops import store_of
+from mlirml.analysis.reductions import combination_of
+from mlirml.analysis.values import has_one_use
 from mlirml.codegen.cpu.reduce.combiners import Reducer
 from mlirml.codegen.gpu.combiners import Combiner, Values
 from mlirml.codegen.gpu.elements import Elements
@@ -63,18 +65,18 @@ class Scan(Combiner):
     def _match(self, row: int, ops: Sequence[mlir.Operation], carried: Sequence[mlir.Value]) -> Reducer:
         if self.insertion is None:
             raise NoMatch("a scan stores in another way")
-        made = defining_op(self.next_value)
         value_uses = [use.owner.operation for use in self.next_value.uses]
+        found = combination_of(self.next_value, self.argument)
+        # Where all elements so far are NaN, an extreme that ignores NaN is NaN, which its identity does not keep.
         if (
-            made is None
-            or made.name not in _KNOWN
+            found is None
+            or found.combiner.ignores_nan
             or any(u.name not in ("tensor.insert", "scf.yield") for u in value_uses)
         ):
             raise NoMatch("what is carried is not combined")
-        others = [operand for operand in made.operands if operand != self.argument]
-        if len(others) != 1 or sum(1 for _ in self.argument.uses) != 1:
+        if not has_one_use(self.argument):
             raise NoMatch("what is carried is used in another way")
-        todo, seen = list(others), set[mlir.Value]()
+        todo, seen = [found.term], set[mlir.Value]()
         while todo:
             value = todo.pop()
             if value in carried:
@@ -83,7 +85,7 @@ class Scan(Combiner):
             if value not in seen and owner is not None and owner in ops:
                 seen.add(value)
                 todo += [operand for inner in operations(owner) for operand in inner.operands]
-        return Reducer(made.name, self.next_value.type, made, others[0], 0)
+        return Reducer(found.combiner, self.next_value.type, found.ops, found.term, 0)
 
     @property
     def length(self) -> int:
@@ -98,13 +100,6 @@ class Scan(Combiner):
 
     def combine(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
         return self.reducer.combine(a, b)
-
-
-_KNOWN = frozenset(
-    f"arith.{name}"
-    for name in ("addf", "mulf", "maximumf", "minimumf", "addi", "muli", "maxsi", "minsi", "maxui", "minui", "andi",
-                 "ori", "xori")
-)  # fmt: skip
 
 
 @dataclass(frozen=True)

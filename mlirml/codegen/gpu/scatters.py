@@ -24,9 +24,10 @@ from mlirml.codegen.gpu.elements import Elements, form_of, kept_dims, slice_part
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.atomics import IN_ORDER, KIND_OF, KINDS
+from mlirml.dialects.atomics import KIND_OF, KINDS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch
 
 EachBody: TypeAlias = "Callable[[Kernel, Form], None]"
@@ -234,8 +235,8 @@ def atomic_operation(host: Host, plan: Scatter) -> str:
     name = plan.combine.name
     if name in _SUMS_OF and plan.first_is_old:
         name = _SUMS_OF[name]
-    operation = KIND_OF.get(name, "")
-    return "" if operation in IN_ORDER and host.choices.deterministic else operation
+    ordered = name in COMBINERS and COMBINERS[name].is_rounded and host.choices.deterministic
+    return "" if ordered else KIND_OF.get(name, "")
 
 
 class Updates:

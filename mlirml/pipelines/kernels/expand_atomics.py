@@ -22,18 +22,16 @@ Elements below 32 bits share a word with others, which are combined with their n
 
 from __future__ import annotations
 
+import math
 import struct
 
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.atomics import KINDS, OPERATION_OF, kind_of
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import Pass, register
 
-_NEUTRAL_FLOATS = {
-    "addf": -0.0, "mulf": 1.0, "maximumf": -float("inf"), "minimumf": float("inf"),
-    "maxnumf": float("nan"), "minnumf": float("nan"),
-}  # fmt: skip
 _FORMATS = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 
 
@@ -85,14 +83,14 @@ def words_of(element: mlir.Type) -> mlir.Type:
 def neutral(operation: str, element: mlir.Type) -> int:
     """The bits of the neutral element of an operation."""
     bits = bits_of(element)
-    if operation in _NEUTRAL_FLOATS:
-        number = _NEUTRAL_FLOATS[operation]
+    combiner = COMBINERS[OPERATION_OF[operation]]
+    number = math.nan if combiner.ignores_nan else combiner.identity(bits)
+    if combiner.is_float:
         if str(element) == "bf16":
             return int(struct.unpack("<I", struct.pack("<f", number))[0]) >> 16
         given, taken = _FORMATS[str(element)]
         return int(struct.unpack(taken, struct.pack(given, number))[0])
-    ones = (1 << bits) - 1
-    return {"andi": ones, "minu": ones, "muli": 1, "maxs": 1 << bits - 1, "mins": ones >> 1}.get(operation, 0)
+    return int(number) & ((1 << bits) - 1)
 
 
 def signed(number: int, bits: int) -> int:

@@ -27,6 +27,7 @@ from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import VIEWS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch, Pass, register
 
 ANNOTATION = "llvm.loop_annotation"
@@ -35,9 +36,6 @@ _SMALL, _MOST = 12, 48
 _FEW = 8
 _COUNTS = {_SMALL: 8, _MOST: 4}
 _PLAIN = ("arith.", "math.", "memref.load", "memref.store", "cf.assert")
-_REDUCTIONS = tuple(
-    f"arith.{name}" for name in ("addi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui")
-)
 _REORDERED = ("reassoc", "fast>")
 
 
@@ -117,7 +115,7 @@ def has_integer_recurrence(end: mlir.Operation, block: mlir.Block) -> bool:
     """True if a loop-carried integer is not a plain reduction, which LLVM can vectorise."""
     for carried, value in zip(list(block.arguments)[1:], end.operands, strict=True):
         users, op = [use.owner.operation for use in carried.uses], defining_op(value)
-        simple = op is not None and op.name in _REDUCTIONS and users == [op]
+        simple = op is not None and op.name in COMBINERS and users == [op]
         if isinstance(carried.type, (mlir.IntegerType, mlir.IndexType)) and users and not simple:
             return True
     return False

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
+from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch
 from mlirml.raising.nests.model import Statement, is_pure
 
-_FAMILIES = {
-    name: name
-    for name in (
-        "arith.addf", "arith.mulf", "arith.addi", "arith.muli", "arith.maximumf", "arith.minimumf", "arith.maxnumf",
-        "arith.minnumf", "arith.maxsi", "arith.minsi", "arith.maxui", "arith.minui", "arith.andi", "arith.ori",
-        "arith.xori",
-    )
-} | {"arith.subf": "arith.addf", "arith.subi": "arith.addi"}  # fmt: skip
+_FAMILIES = {name: name for name in COMBINERS} | {"arith.subf": "arith.addf", "arith.subi": "arith.addi"}
 _ORDERED = ("arith.cmpf", "arith.cmpi")
 
 

@@ -24,9 +24,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.reductions import combination_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
+from mlirml.ir.combiners import COMBINERS, Combiner
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Nest, Rebuild
 from mlirml.raising.recognition.terms import Mask, masks_of
@@ -34,17 +36,13 @@ from mlirml.raising.recognition.terms import Mask, masks_of
 _GREATER_FLOAT, _LESS_FLOAT = (2, 3), (4, 5)
 _GREATER = {4: "s", 5: "s", 8: "u", 9: "u"}
 _LESS = {2: "s", 3: "s", 6: "u", 7: "u"}
-_COMBINERS = ("maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "minsi", "maxui", "minui")
 
 
 @dataclass(frozen=True)
 class Extreme:
-    """The extreme of the init and `value` where the masks hold; `name` is the operation of `arith`.
+    """The extreme of the init and `value` where the masks hold; `keeps_nan`: a NaN init is kept."""
 
-    `keeps_nan`: a NaN init is kept.
-    """
-
-    name: str
+    combiner: Combiner
     value: mlir.Value
     masks: tuple[Mask, ...]
     keeps_nan: bool
@@ -60,13 +58,11 @@ def match_extreme(nest: Nest) -> Extreme:
         op = nest.inner(value)
         if op is None:
             raise NoMatch("nothing is computed")
-        if op.name.removeprefix("arith.") in _COMBINERS:
-            others = [operand for operand in op.operands if operand != out]
-            if len(others) != 1 or nest.reads_out(others[0]):
-                raise NoMatch("the out is not combined with one value")
-            return Extreme(op.name, others[0], masks, keeps_nan=False)
         if op.name != "arith.select":
-            raise NoMatch(f"the body ends in {op.name}")
+            found = combination_of(value, out)
+            if found is None or not found.combiner.is_extreme or nest.reads_out(found.term):
+                raise NoMatch("no extreme of the out and one value")
+            return Extreme(found.combiner, found.term, masks, keeps_nan=False)
         condition, yes, no = op.operands
         if nest.reads_out(condition):
             return match_select(nest, op, masks)
@@ -93,14 +89,14 @@ def match_select(nest: Nest, op: mlir.Operation, masks: tuple[Mask, ...]) -> Ext
         if not wins or predicate not in (*_GREATER_FLOAT, *_LESS_FLOAT):
             raise NoMatch("a later number wins over NaN")
         largest = (predicate in _GREATER_FLOAT) == first
-        return Extreme("arith.maxnumf" if largest else "arith.minnumf", value, masks, keeps_nan=True)
+        return Extreme(COMBINERS["arith.maxnumf" if largest else "arith.minnumf"], value, masks, keeps_nan=True)
     if predicate in _GREATER:
         largest, sign = first == wins, _GREATER[predicate]
     elif predicate in _LESS:
         largest, sign = first != wins, _LESS[predicate]
     else:
         raise NoMatch("no order")
-    return Extreme(f"arith.{'max' if largest else 'min'}{sign}i", value, masks, keeps_nan=False)
+    return Extreme(COMBINERS[f"arith.{'max' if largest else 'min'}{sign}i"], value, masks, keeps_nan=False)
 
 
 def build_extreme(nest: Nest, extreme: Extreme) -> mlir.Value:
@@ -112,24 +108,14 @@ def build_extreme(nest: Nest, extreme: Extreme) -> mlir.Value:
         rebuild = Rebuild(nest, range(nest.rank), dict(enumerate(arguments[:-1])))
         value = rebuild(extreme.value)
         for mask in extreme.masks:
-            nothing = emit.constant(identity(extreme.name, type_))
+            nothing = emit.constant(emit.identity(extreme.combiner, type_))
             branches = [value, nothing] if mask.wanted else [nothing, value]
             value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
-        return [emit.same_type(extreme.name, arguments[-1], value)]
+        return [emit.same_type(extreme.combiner.op, arguments[-1], value)]
 
     kinds = ["reduction" if reduced else "parallel" for reduced in nest.reduction]
     result = emit.generic(nest.inputs, nest.inits, nest.maps, kinds, body).results[0]
     return kept_nan(start, result) if extreme.keeps_nan and not is_number(start) else result
-
-
-def identity(name: str, type_: mlir.Type) -> mlir.Attribute:
-    """The identity of a combiner."""
-    short = name.removeprefix("arith.")
-    if isinstance(type_, mlir.FloatType):
-        return mlir.FloatAttr.get(type_, -math.inf if short.startswith("max") else math.inf)
-    width = mlir.IntegerType(type_).width
-    number = {"maxsi": -(1 << (width - 1)), "minsi": (1 << (width - 1)) - 1, "maxui": 0, "minui": -1}[short]
-    return mlir.IntegerAttr.get(type_, number)
 
 
 def is_number(start: mlir.Value) -> bool:
@@ -156,6 +142,5 @@ def kept_nan(start: mlir.Value, result: mlir.Value) -> mlir.Value:
 
 def describe_extreme(nest: Nest, extreme: Extreme) -> str:
     """The name of the operation in remarks."""
-    word = "maximum" if extreme.name.startswith("arith.max") else "minimum"
     slides = any(not isinstance(e, mlir.AffineDimExpr | mlir.AffineConstantExpr) for m in nest.maps for e in m.results)
-    return f"a {word} over windows" if slides else f"a {word}"
+    return f"a {extreme.combiner.word} over windows" if slides else f"a {extreme.combiner.word}"

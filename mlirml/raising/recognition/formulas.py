@@ -16,13 +16,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch
 
 Formula = tuple[Any, ...]
 """The name of an operation, its attributes, and its operands."""
 
 _CASTS = ("arith.extf", "arith.truncf")
-_MAXIMA = ("arith.maximumf", "arith.maxnumf")
+_MAXIMA = [op for op, row in COMBINERS.items() if row.word == "maximum" and row.is_float]
 _LARGEST = 4000
 ONE = ("constant", 1.0)
 

@@ -21,17 +21,18 @@ from __future__ import annotations
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
+from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Nest, Rebuild
 from mlirml.raising.recognition.terms import Mask, masks_of
 
-_IDENTITIES = {"addf": -0.0, "subf": 0.0, "mulf": 1.0, "addi": 0, "subi": 0, "muli": 1}
-_COMMUTES = ("addf", "mulf", "addi", "muli")
+_IDENTITIES = {op: row.identity() for op, row in COMBINERS.items() if not row.is_extreme}
+_SUBTRACTIONS = {"arith.subf": 0.0, "arith.subi": 0}
 
 
 @dataclass(frozen=True)
 class Masked:
-    """The accumulator is combined with `value` by the operation `name` of `arith` where the masks hold."""
+    """The accumulator is combined with `value` by the operation `name` where the masks hold."""
 
     name: str
     value: mlir.Value
@@ -50,13 +51,12 @@ def match_masked(nest: Nest) -> Masked:
             raise NoMatch("a condition between two values")
         masks += tuple(masks_of(nest, condition, no == out))
         value = yes if no == out else no
-    if op is None or not masks or op.name.removeprefix("arith.") not in _IDENTITIES:
+    if op is None or not masks or op.name not in _IDENTITIES | _SUBTRACTIONS:
         raise NoMatch("no accumulation under a mask")
-    name = op.name.removeprefix("arith.")
     others = [operand for operand in op.operands if operand != out]
-    if len(others) != 1 or nest.reads_out(others[0]) or (name not in _COMMUTES and op.operands[0] != out):
+    if len(others) != 1 or nest.reads_out(others[0]) or (op.name in _SUBTRACTIONS and op.operands[0] != out):
         raise NoMatch("the out is not combined with one value")
-    return Masked(name, others[0], masks)
+    return Masked(op.name, others[0], masks)
 
 
 def build_masked(nest: Nest, masked: Masked) -> mlir.Value:
@@ -67,10 +67,10 @@ def build_masked(nest: Nest, masked: Masked) -> mlir.Value:
         rebuild = Rebuild(nest, range(nest.rank), dict(enumerate(arguments[:-1])))
         value = rebuild(masked.value)
         for mask in masked.masks:
-            nothing = emit.number(kind, _IDENTITIES[masked.name])
+            nothing = emit.number(kind, (_IDENTITIES | _SUBTRACTIONS)[masked.name])
             branches = [value, nothing] if mask.wanted else [nothing, value]
             value = emit.same_type("arith.select", rebuild(mask.condition), *branches)
-        return [emit.same_type(f"arith.{masked.name}", arguments[-1], value)]
+        return [emit.same_type(masked.name, arguments[-1], value)]
 
     kinds = ["reduction" if reduced else "parallel" for reduced in nest.reduction]
     result: mlir.Value = emit.generic(nest.inputs, nest.inits, nest.maps, kinds, body).results[0]

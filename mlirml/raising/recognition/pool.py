@@ -19,8 +19,9 @@ from collections.abc import Sequence
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
+from mlirml.ir.combiners import COMBINERS, Combiner
 from mlirml.passes import NoMatch
-from mlirml.raising.recognition.extreme import identity, is_number, kept_nan, match_extreme
+from mlirml.raising.recognition.extreme import is_number, kept_nan, match_extreme
 from mlirml.raising.recognition.nest import Nest, loop_of_dims, map_of
 from mlirml.raising.recognition.terms import read_terms
 from mlirml.raising.recognition.windows import Window, build_window, match_window, read_access, without_units
@@ -31,15 +32,14 @@ class Pooling:
     """The window, the combiner, and the padding value."""
 
     window: Window
-    name: str
+    combiner: Combiner
     filler: mlir.Attribute
     keeps_nan: bool
 
     @property
     def description(self) -> str:
         """The name of the operation in remarks."""
-        word = "sum" if "add" in self.name else "maximum" if "max" in self.name else "minimum"
-        return f"a {word} over padded windows"
+        return f"a {self.combiner.word} over padded windows"
 
 
 def match_pooling(nest: Nest) -> Pooling:
@@ -49,8 +49,8 @@ def match_pooling(nest: Nest) -> Pooling:
     keeps_nan = False
     try:
         extreme = match_extreme(nest)
-        value, masks, name, keeps_nan = extreme.value, extreme.masks, extreme.name, extreme.keeps_nan
-        filler = identity(name, type_)
+        value, masks, combiner, keeps_nan = extreme.value, extreme.masks, extreme.combiner, extreme.keeps_nan
+        filler = emit.identity(combiner, type_)
     except NoMatch:
         terms = read_terms(nest)
         if len(terms) != 1 or len(terms[0].factors) != 1 or terms[0].negative or terms[0].factors[0].divides:
@@ -59,9 +59,8 @@ def match_pooling(nest: Nest) -> Pooling:
         value = factor.value
         if factor.casts:
             raise NoMatch("the elements are converted") from None
-        is_float = isinstance(type_, mlir.FloatType)
-        name = "arith.addf" if is_float else "arith.addi"
-        filler = mlir.FloatAttr.get(type_, 0.0) if is_float else mlir.IntegerAttr.get(type_, 0)
+        combiner = COMBINERS["arith.addf" if isinstance(type_, mlir.FloatType) else "arith.addi"]
+        filler = emit.number_attribute(type_, 0)
     access = read_access(nest, value)
     if access.number is not None or not access.is_sliding or access.casts:
         raise NoMatch("the elements are not picked in a window")
@@ -69,7 +68,7 @@ def match_pooling(nest: Nest) -> Pooling:
     taps = {d for pair in window.terms for d in pair if nest.reduction[d]}
     if taps != {d for d in range(nest.rank) if nest.reduction[d]}:
         raise NoMatch("a loop is reduced that is none of the window's")
-    return Pooling(window, name, filler, keeps_nan)
+    return Pooling(window, combiner, filler, keeps_nan)
 
 
 def build_pooling(nest: Nest, pooling: Pooling) -> mlir.Value:
@@ -82,7 +81,7 @@ def build_pooling(nest: Nest, pooling: Pooling) -> mlir.Value:
     maps = [window_map(nest.rank, terms), map_of(nest.rank, taps), nest.maps[-1]]
     kinds = ["reduction" if reduced else "parallel" for reduced in nest.reduction]
     result = emit.generic(
-        [image, shape], [start], maps, kinds, lambda b: [emit.same_type(pooling.name, b[2], b[0])]
+        [image, shape], [start], maps, kinds, lambda b: [emit.same_type(pooling.combiner.op, b[2], b[0])]
     ).results[0]
     return kept_nan(start, result) if pooling.keeps_nan and not is_number(start) else result
 

@@ -20,14 +20,12 @@ The first of equal elements is selected, as in NumPy. NaN elements are ignored, 
 from __future__ import annotations
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.reductions import argmaxes_of, extreme_of
+from mlirml.analysis.structured import INDEX_CASTS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, seen_through
 from mlirml.passes import NoMatch
-
-_LARGER = {"arith.cmpf": {"ogt": True, "olt": False}, "arith.cmpi": {"sgt": True, "slt": False}}
-_NUMBERS = {"arith.cmpf": emit.FLOAT_PREDICATES, "arith.cmpi": emit.INTEGER_PREDICATES}
-_CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Position:
     @property
     def description(self) -> str:
         """The name of the operation in remarks."""
-        return "argmax" if self.predicate in ("ogt", "sgt") else "argmin"
+        return "argmax" if self.predicate.endswith("gt") else "argmin"
 
 
 def match_position(loop: mlir.Operation) -> Position:
@@ -60,21 +58,13 @@ def match_position(loop: mlir.Operation) -> Position:
     block = loop.regions[0].blocks[0]
     *body, final = block_ops(block)
     variable, *carried = block.arguments
-    choices = [defining_op(value) for value in final.operands]
-    index_result = next((n for n, op in enumerate(choices) if keeps_index(op, carried[n], variable)), -1)
-    if index_result < 0:
-        raise NoMatch("no index is carried")
-    value = 1 - index_result
-    chosen, where = choices[value], choices[index_result]
-    assert where is not None
-    compare, best = defining_op(where.operands[0]), carried[value]
-    if compare is None or compare not in body or compare.name not in _LARGER or best not in compare.operands:
-        raise NoMatch("no comparison with the extreme")
-    x = compare.operands[1 if compare.operands[0] == best else 0]
-    predicate = predicate_of(compare, x, best)
-    if chosen is None or not is_extreme(chosen, where.operands[0], x, best, predicate):
-        raise NoMatch("the extreme and its index are not updated together")
-    element = defining_op(x)
+    found = next(argmaxes_of(final.operands, carried, lambda x: seen_through(x, INDEX_CASTS) == variable), None)
+    combiner = None if found is None else extreme_of(found.better, found.term, carried[found.value])
+    if found is None or combiner is None:
+        raise NoMatch("no extreme and its index are carried")
+    if combiner.is_float and not combiner.ignores_nan:
+        raise NoMatch("NaN wins")
+    element = defining_op(found.term)
     if element is None or element.name != "tensor.extract":
         raise NoMatch("no comparison of elements")
     source, *indices = element.operands
@@ -86,39 +76,7 @@ def match_position(loop: mlir.Operation) -> Position:
         raise NoMatch("a size is known at run time only")
     if first < 0 or last > source.type.shape[axes[0]]:
         raise NoMatch("the loop reads outside of the array")
-    return Position(value, index_result, element, axes[0], predicate, first, last - first)
-
-
-def keeps_index(op: mlir.Operation | None, before: mlir.Value, variable: mlir.Value) -> bool:
-    """True if an operation is `select(better, induction variable, previous index)`."""
-    if op is None or op.name != "arith.select":
-        return False
-    return bool(walked(op.operands[1]) == variable and op.operands[2] == before)
-
-
-def is_extreme(op: mlir.Operation, better: mlir.Value, x: mlir.Value, best: mlir.Value, predicate: str) -> bool:
-    """True if an operation is `select(better, x, best)`, or the equivalent maximum or minimum of integers."""
-    if op.name == "arith.select":
-        return list(op.operands) == [better, x, best]
-    return op.name == {"sgt": "arith.maxsi", "slt": "arith.minsi"}.get(predicate) and set(op.operands) == {x, best}
-
-
-def walked(value: mlir.Value) -> mlir.Value:
-    """A value without conversions between integers."""
-    return seen_through(value, _CASTS)
-
-
-def predicate_of(compare: mlir.Operation, x: mlir.Value, best: mlir.Value) -> str:
-    """The comparison as `x predicate best`."""
-    number = mlir.IntegerAttr(compare.attributes["predicate"]).value
-    opposite = {"ogt": "olt", "olt": "ogt", "sgt": "slt", "slt": "sgt"}
-    for name in _LARGER[compare.name]:
-        if _NUMBERS[compare.name][name] == number:
-            if list(compare.operands) == [x, best]:
-                return name
-            if list(compare.operands) == [best, x]:
-                return opposite[name]
-    raise NoMatch("the comparison is another one")
+    return Position(found.value, found.index, element, axes[0], combiner.better, first, last - first)
 
 
 def build_position(loop: mlir.Operation, position: Position) -> list[mlir.Value]:

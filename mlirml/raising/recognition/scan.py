@@ -15,14 +15,8 @@ from __future__ import annotations
 
 from mlirml.analysis.constants import constant_of
 from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch
-
-_SCANS = {
-    "arith.addf": "a prefix sum", "arith.addi": "a prefix sum", "arith.mulf": "a prefix product",
-    "arith.muli": "a prefix product", "arith.maximumf": "a prefix maximum", "arith.maxnumf": "a prefix maximum",
-    "arith.maxsi": "a prefix maximum", "arith.minimumf": "a prefix minimum", "arith.minnumf": "a prefix minimum",
-    "arith.minsi": "a prefix minimum",
-}  # fmt: skip
 
 
 def match_scan(loop: mlir.Operation) -> str:
@@ -35,14 +29,15 @@ def match_scan(loop: mlir.Operation) -> str:
         if store is None or store.name != "tensor.insert" or store.operands[1] != array or store not in body:
             continue
         total = defining_op(store.operands[0])
-        if total is None or total not in body or total.name not in _SCANS or variable not in list(store.operands)[2:]:
+        combiner = COMBINERS.get(total.name) if total is not None and total in body else None
+        if total is None or combiner is None or variable not in list(store.operands)[2:]:
             continue
         for operand in total.operands:
             kept = [n for n, argument in enumerate(carried) if argument == operand]
             if kept and final.operands[kept[0]] == total.results[0]:
-                return _SCANS[total.name]
+                return f"a prefix {combiner.word}"
             if reads_before(operand, array, list(store.operands)[2:], variable):
-                return _SCANS[total.name]
+                return f"a prefix {combiner.word}"
     raise NoMatch("no running sum is stored")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.reductions import combination_of
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 
-_COMBINERS = ("addf", "addi", "maximumf", "minimumf", "maxnumf", "minnumf", "maxsi", "maxui", "minsi", "minui")
 _ELEMENTS = ("f32", "f64", "i32", "i64")
 
 
@@ -143,20 +143,18 @@ def match_body(op: mlir.Operation) -> tuple[str, bool]:
     block = op.regions[0].blocks[0]
     x, w, total = block.arguments
     *ops, final = block_ops(block)
-    last = defining_op(final.operands[0])
-    if last is None or not ops or last != ops[-1] or last.name.removeprefix("arith.") not in _COMBINERS:
+    found = combination_of(final.operands[0], total)
+    if found is None or not ops or found.op != ops[-1]:
         raise NoMatch("the body does not combine")
-    combiner = last.name.removeprefix("arith.")
-    others = [value for value in last.operands if value != total]
-    if len(others) != 1:
-        raise NoMatch("the accumulator is not combined with one value")
-    if others[0] == x and len(ops) == 1:
-        return combiner, False
-    product = defining_op(others[0])
-    wanted = {"addf": "arith.mulf", "addi": "arith.muli"}.get(combiner)
+    combiner, product = found.combiner, defining_op(found.term)
+    if combiner.word != "sum" and not combiner.is_extreme:
+        raise NoMatch(f"no window has a {combiner.word}")
+    if found.term == x and len(ops) == 1:
+        return combiner.short, False
+    wanted = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}.get(combiner.op)
     if len(ops) != 2 or product != ops[0] or product.name != wanted or set(product.operands) != {x, w}:
         raise NoMatch("the body is no sum of products")
-    return combiner, True
+    return combiner.short, True
 
 
 def terms(expression: mlir.AffineExpr) -> dict[int, int]:

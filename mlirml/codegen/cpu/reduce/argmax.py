@@ -11,25 +11,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlirml.analysis.values import uses_any
+from mlirml.analysis.reductions import argmaxes_of, extreme_of
+from mlirml.analysis.structured import index_dim
 from mlirml.codegen.cpu.frame import Cursor, Frame
 from mlirml.codegen.cpu.nest import Access, Body, Nest, element_bytes
 from mlirml.codegen.cpu.reduce.combiners import Reducer, is_nan, not_nan
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import defining_op, mlir
+from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 
 BLOCK = 1024
 """The maximal number of elements of a block; wide ones make it as many bytes as 1024 of four bytes."""
 _PART = 8
 """The divisor of the block length in rows of few blocks, as the index is searched in a whole block."""
-
-_BETTER = {
-    "maxsi": "sgt", "minsi": "slt", "maxui": "ugt", "minui": "ult", "maximumf": "ogt", "minimumf": "olt",
-    "maxnumf": "ogt", "minnumf": "olt",
-}  # fmt: skip
-_PAST_NAN = {"maximumf": "maxnumf", "minimumf": "minnumf"}
 
 
 @dataclass(frozen=True)
@@ -43,90 +38,17 @@ class Position:
 
 
 def match_position(nest: Nest, body: Body) -> Position:
-    """Recognise `better = x > best; yield select(better, x, best), select(better, index, place)`."""
+    """The argmax or argmin of a nest."""
     if nest.num_outputs != 2 or sum(nest.reduction) != 1:
         raise NoMatch("not two outputs and one reduction loop")
+    reduced = nest.origin[nest.reduction.index(True)]
     arguments = body.arguments[len(body.arguments) - 2 :]
-    index = next((n for n in range(2) if is_index_select(nest, body, n, arguments[n])), None)
-    if index is None:
-        raise NoMatch("no output is an index")
-    value = 1 - index
-    better = operation(body.yields[index], "arith.select").operands[0]
-    operand, short = match_better(better, arguments[value])
-    check_value(body.yields[value], better, operand, arguments[value], short)
-    depends = {arguments[0], arguments[1]}
-    for op in body.ops:
-        if uses_any(op, depends):
-            depends.update(op.results)
-    if operand in depends:
-        raise NoMatch("what is compared depends on the best value")
-    owner = operation(body.yields[index], "arith.select")
-    return Position(Reducer(f"arith.{short}", operand.type, owner, operand, value), operand, value, index)
-
-
-def operation(value: mlir.Value, name: str) -> mlir.Operation:
-    """The operation of this name that defines a value."""
-    op = defining_op(value)
-    if op is None or op.name != name:
-        raise NoMatch(f"not a result of {name}")
-    return op
-
-
-def is_index_select(nest: Nest, body: Body, number: int, argument: mlir.Value) -> bool:
-    """True if an output is `select(better, index of the reduced loop, argument)`."""
-    op = defining_op(body.yields[number])
-    if op is None or op.name != "arith.select" or op.operands[2] != argument:
-        return False
-    source = defining_op(op.operands[1])
-    if source is not None and source.name == "arith.index_cast":
-        source = defining_op(source.operands[0])
-    reduced = nest.reduction.index(True)
-    if source is None or source.name != "linalg.index":
-        return False
-    return bool(source.attributes["dim"].value == nest.origin[reduced])
-
-
-def match_better(better: mlir.Value, best: mlir.Value) -> tuple[mlir.Value, str]:
-    """The value that is compared with `best`, and the extremum that implies: with NaN winning, or ignored."""
-    op = defining_op(better)
-    if op is None:
-        raise NoMatch("the comparison comes from outside")
-    if op.name == "arith.cmpi":
-        return compared_operand(op, best, emit.INTEGER_PREDICATES)
-    if op.name == "arith.cmpf":
-        x, short = compared_operand(op, best, emit.FLOAT_PREDICATES)
-        return x, _PAST_NAN[short]
-    if op.name != "arith.ori":
-        raise NoMatch("no comparison")
-    compare, nans = operation(op.operands[0], "arith.cmpf"), operation(op.operands[1], "arith.andi")
-    x, short = compared_operand(compare, best, emit.FLOAT_PREDICATES)
-    tests = {(test.attributes["predicate"].value, *test.operands) for test in map(float_comparison, nans.operands)}
-    if tests != {(emit.FLOAT_PREDICATES["uno"], x, x), (emit.FLOAT_PREDICATES["ord"], best, best)}:
-        raise NoMatch("the comparison is another one")
-    return x, short
-
-
-def compared_operand(op: mlir.Operation, best: mlir.Value, predicates: dict[str, int]) -> tuple[mlir.Value, str]:
-    """`x` and the extremum that `x predicate best` selects."""
-    for short, predicate in _BETTER.items():
-        if predicates.get(predicate) == op.attributes["predicate"].value and op.operands[1] == best:
-            return op.operands[0], short
-    raise NoMatch("the comparison is another one")
-
-
-def float_comparison(value: mlir.Value) -> mlir.Operation:
-    return operation(value, "arith.cmpf")
-
-
-def check_value(value: mlir.Value, better: mlir.Value, operand: mlir.Value, best: mlir.Value, short: str) -> None:
-    """Check that the value output is `select(better, x, best)`, or the equivalent maximum or minimum."""
-    op = defining_op(value)
-    operands = list(op.operands) if op is not None else []
-    if op is None or not (
-        (op.name == "arith.select" and operands == [better, operand, best])
-        or (op.name == f"arith.{short}" and operands in ([operand, best], [best, operand]))
-    ):
-        raise NoMatch("the value is not the one that was compared")
+    found = next(argmaxes_of(body.yields, arguments, lambda value: index_dim(value) == reduced), None)
+    combiner = None if found is None else extreme_of(found.better, found.term, arguments[found.value])
+    if found is None or combiner is None:
+        raise NoMatch("no extreme and its index")
+    reducer = Reducer(combiner, found.term.type, [], found.term, found.value)
+    return Position(reducer, found.term, found.value, found.index)
 
 
 @dataclass(frozen=True)
@@ -238,7 +160,7 @@ class Search:
 
     def is_better(self, value: mlir.Value, best: mlir.Value) -> mlir.Value:
         """True if a value wins over the best one so far."""
-        better = emit.compare(_BETTER[self.plan.reducer.short], value, best)
+        better = emit.compare(self.plan.reducer.combiner.better, value, best)
         if not self.plan.reducer.is_nan_aware:
             return better
         return emit.same_type("arith.ori", better, emit.same_type("arith.andi", is_nan(value), not_nan(best)))

@@ -2,65 +2,53 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Sequence
 
 from mlirml.analysis.constants import float_of
+from mlirml.analysis.reductions import combination_of, is_only_use
 from mlirml.codegen.cpu.nest import Body, Nest
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
+from mlirml.ir.combiners import Combiner
 from mlirml.passes import NoMatch
-
-_INTEGER_IDENTITY = {"addi": 0, "ori": 0, "xori": 0, "muli": 1, "andi": -1, "maxui": 0, "minui": -1}
-_FLOAT_IDENTITY = {
-    "addf": -0.0, "mulf": 1.0, "maximumf": -math.inf, "maxnumf": -math.inf, "minimumf": math.inf, "minnumf": math.inf,
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Reducer:
-    """One reduced output: the combiner's name (`arith.addf`), the element type and the value that is combined."""
+    """One reduced output: its combiner, the element type and the value that is combined."""
 
-    name: str
+    combiner: Combiner
     type: mlir.Type
-    op: mlir.Operation
+    ops: Sequence[mlir.Operation]
     value: mlir.Value
     out: int
 
     @property
-    def short(self) -> str:
-        return self.name.removeprefix("arith.")
-
-    @property
     def is_float_sum(self) -> bool:
-        return self.name == "arith.addf"
+        return self.combiner.op == "arith.addf"
 
     @property
     def is_nan_aware(self) -> bool:
         """True if NaN wins: such a maximum is computed as a plain maximum and a flag."""
-        return self.short in ("maximumf", "minimumf")
+        return self.combiner.is_extreme and self.combiner.is_float and not self.combiner.ignores_nan
 
     def identity(self) -> mlir.Value:
         """The identity of the combiner as a scalar."""
-        if self.short in _FLOAT_IDENTITY:
-            return emit.number(self.type, _FLOAT_IDENTITY[self.short])
-        width = mlir.IntegerType(self.type).width if isinstance(self.type, mlir.IntegerType) else 64
-        if self.short in ("maxsi", "minsi"):
-            return emit.number(self.type, -(1 << (width - 1)) if self.short == "maxsi" else (1 << (width - 1)) - 1)
-        return emit.number(self.type, _INTEGER_IDENTITY[self.short])
+        return emit.constant(emit.identity(self.combiner, self.type))
 
     def combine(self, a: mlir.Value, b: mlir.Value, *, fast: bool = False) -> mlir.Value:
         """`a` and `b` combined; `fast` lets LLVM reassociate float sums and products, and `a` is not NaN."""
-        if self.short in ("maxnumf", "minnumf"):
+        if self.combiner.ignores_nan:
             return self.combine_without_nan(a if fast else self.or_identity(a), self.or_identity(b))
-        attributes = {}
-        if fast and self.short in ("addf", "mulf"):
-            attributes["fastmath"] = mlir.Attribute.parse("#arith.fastmath<reassoc>")
-        return emit.value(self.name, [a, b], self.type, **attributes)
+        if fast and self.combiner.is_rounded and self.combiner.several is None:
+            flags = mlir.Attribute.parse("#arith.fastmath<reassoc>")
+            return emit.value(self.combiner.op, [a, b], self.type, fastmath=flags)
+        return emit.formula(self.combiner.formula, {"a": a, "b": b})
 
     def or_identity(self, value: mlir.Value) -> mlir.Value:
         """A value, or the identity for NaN: one instruction, whereas a select would prevent vectorisation."""
-        return emit.value(self.name, [self._unmasked(value), self.identity()], self.type)
+        return emit.value(self.combiner.op, [self._unmasked(value), self.identity()], self.type)
 
     def _unmasked(self, value: mlir.Value) -> mlir.Value:
         """A select between a value and the identity, as a sum that is the value, or else the identity or NaN.
@@ -68,7 +56,7 @@ class Reducer:
         LLVM turns a maximum of selects into branches, which it does not vectorise. A value plus minus infinity is minus
         infinity, or NaN if it is infinite, and plus -0 it is the value itself.
         """
-        op, limit = defining_op(value), _FLOAT_IDENTITY[self.short]
+        op, limit = defining_op(value), self.combiner.identity()
         if op is None or op.name != "arith.select":
             return value
         mask, yes, no = op.operands
@@ -82,13 +70,13 @@ class Reducer:
     def combine_without_nan(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
         """`maxnumf` or `minnumf` without NaN. LLVM 22 loses elements when it vectorises chains of `llvm.minnum`."""
         flags = mlir.Attribute.parse("#arith.fastmath<nnan,nsz>")
-        name = "arith.maximumf" if self.short == "maxnumf" else "arith.minimumf"
+        name = f"arith.{self.combiner.word}f"
         return emit.value(name, [a, b], self.type, fastmath=flags)
 
     def combine_numbers(self, a: mlir.Value, b: mlir.Value) -> mlir.Value:
         """The maximum of two values that are not NaN; poison if one is. One instruction."""
         flags = mlir.Attribute.parse("#arith.fastmath<nnan,nsz>")
-        return emit.value(self.name, [a, b], self.type, fastmath=flags)
+        return emit.value(self.combiner.op, [a, b], self.type, fastmath=flags)
 
 
 def is_nan(value: mlir.Value) -> mlir.Value:
@@ -134,13 +122,7 @@ def match_reducer(number: int, value: mlir.Value, argument: mlir.Value, body: Bo
     op = defining_op(value)
     if op is None or op not in body.ops:
         raise NoMatch("the yielded value is not computed in the body")
-    short = op.name.removeprefix("arith.")
-    if short not in _FLOAT_IDENTITY and short not in _INTEGER_IDENTITY and short not in ("maxsi", "minsi"):
-        raise NoMatch(f"{op.name} is not known as associative")
-    uses = [use.owner.operation for use in argument.uses]
-    if uses != [op] or sum(1 for _ in value.uses) != 1:
-        raise NoMatch("the accumulator is used twice")
-    others = [operand for operand in op.operands if operand != argument]
-    if len(others) != 1:
-        raise NoMatch("the accumulator is combined with itself")
-    return Reducer(op.name, value.type, op, others[0], number)
+    found = combination_of(value, argument)
+    if found is None or not is_only_use(found, argument):
+        raise NoMatch("the accumulator is not combined with one value alone")
+    return Reducer(found.combiner, value.type, found.ops, found.term, number)

@@ -36,7 +36,7 @@ def lower_reduction(
     if any(size == 0 and not reduced for size, reduced in zip(nest.sizes, nest.reduction, strict=True)):
         return
     nest = order(nest.without_unit_dims())
-    skip = [reducer.op for reducer in reducers]
+    skip = [op for reducer in reducers for op in reducer.ops]
     accumulated = {reducer.out for reducer in reducers}
 
     def values(cursor: Cursor) -> list[mlir.Value]:

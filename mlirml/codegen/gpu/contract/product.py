@@ -88,7 +88,7 @@ def match_product(op: mlir.Operation) -> Product:
     if len(op.results) != 1 or len(op.operands) != 3:
         raise NoMatch("not two operands and a result")
     combiner = Combiner(op)
-    if len(combiner.reducers) != 1 or combiner.reducers[0].short not in ("addf", "addi"):
+    if len(combiner.reducers) != 1 or combiner.reducers[0].combiner.word != "sum":
         raise NoMatch("no sum")
     multiply = defining_op(combiner.reducers[0].value)
     if multiply is None or multiply.name not in ("arith.mulf", "arith.muli"):
