@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 
@@ -37,55 +38,11 @@ class Loop:
 
 
 Variable: TypeAlias = "Loop | mlir.Value"
-Span = tuple[int, int]
-"""The least and the greatest value, both inclusive."""
 
 
-@dataclass(frozen=True)
-class Linear:
-    """A linear expression `constant + sum(factor * variable)`; factors are not zero."""
-
-    constant: int = 0
-    factors: Mapping[Variable, int] = field(default_factory=dict)
-
-    def __hash__(self) -> int:
-        return hash((self.constant, frozenset(self.factors.items())))
-
-    @staticmethod
-    def of(variable: Variable) -> Linear:
-        return Linear(0, {variable: 1})
-
-    def __add__(self, other: Linear | int) -> Linear:
-        if isinstance(other, int):
-            return Linear(self.constant + other, self.factors)
-        factors = dict(self.factors)
-        for variable, factor in other.factors.items():
-            factors[variable] = factors.get(variable, 0) + factor
-        return Linear(self.constant + other.constant, {v: f for v, f in factors.items() if f})
-
-    def __sub__(self, other: Linear | int) -> Linear:
-        return self + (-other if isinstance(other, int) else other * -1)
-
-    def __mul__(self, factor: int) -> Linear:
-        return Linear(self.constant * factor, {v: f * factor for v, f in self.factors.items()} if factor else {})
-
-    @property
-    def is_constant(self) -> bool:
-        return not self.factors
-
-    @property
-    def loops(self) -> list[Loop]:
-        return [v for v in self.factors if isinstance(v, Loop)]
-
-    def factor(self, variable: Variable) -> int:
-        return self.factors.get(variable, 0)
-
-    def replaced(self, variable: Variable, by: Linear) -> Linear:
-        """The expression with `by` substituted for a variable."""
-        factor = self.factor(variable)
-        if not factor:
-            return self
-        return Linear(self.constant, {v: f for v, f in self.factors.items() if v != variable}) + by * factor
+def loops_in(expression: Linear) -> list[Loop]:
+    """The loops whose variables are in an expression."""
+    return [v for v in expression.factors if isinstance(v, Loop)]
 
 
 def constant(number: int) -> Linear:
@@ -151,7 +108,7 @@ class Reader:
             if a is None or b is None:
                 return None
             if op.name == "arith.muli":
-                return product(a, b)
+                return a.times(b)
             return a + b if op.name == "arith.addi" else a - b
         if op.name == "affine.apply":
             results = self._results(op, "map")
@@ -205,6 +162,28 @@ def is_integer(type_: mlir.Type) -> bool:
     return isinstance(type_, mlir.IndexType | mlir.IntegerType)
 
 
+def flat_index(indices: Sequence[mlir.Value], shape: Sequence[int]) -> Linear:
+    """The row-major index of an element; what is not linear is a variable."""
+    reader, total, stride = Reader(lambda _: True), constant(0), 1
+    for index, size in zip(reversed(indices), reversed(shape), strict=True):
+        total, stride = total + (reader.read(index) or Linear.of(index)) * stride, stride * size
+    return total
+
+
+def linear_of(expression: mlir.AffineExpr) -> Linear | None:
+    """An expression of an affine map, of its dimensions by number; None if it has symbols, `mod` or divisions."""
+    if isinstance(expression, mlir.AffineDimExpr):
+        return Linear.of(expression.position)
+    if isinstance(expression, mlir.AffineConstantExpr):
+        return constant(expression.value)
+    if not isinstance(expression, mlir.AffineAddExpr | mlir.AffineMulExpr):
+        return None
+    a, b = linear_of(expression.lhs), linear_of(expression.rhs)
+    if a is None or b is None:
+        return None
+    return a + b if isinstance(expression, mlir.AffineAddExpr) else a.times(b)
+
+
 def _of_expression(expression: Any, operands: list[Linear | None], dims: int) -> Linear | None:
     """An affine map expression applied to linear operands; None where it divides."""
     if isinstance(expression, mlir.AffineConstantExpr):
@@ -217,25 +196,5 @@ def _of_expression(expression: Any, operands: list[Linear | None], dims: int) ->
         a, b = (_of_expression(part, operands, dims) for part in (expression.lhs, expression.rhs))
         if a is None or b is None:
             return None
-        return a + b if isinstance(expression, mlir.AffineAddExpr) else product(a, b)
+        return a + b if isinstance(expression, mlir.AffineAddExpr) else a.times(b)
     return None
-
-
-def product(a: Linear, b: Linear) -> Linear | None:
-    """The product of two expressions of which one is a constant."""
-    if a.is_constant:
-        return b * a.constant
-    return a * b.constant if b.is_constant else None
-
-
-def range_of(expression: Linear, spans: Mapping[Variable, Span]) -> tuple[int | None, int | None]:
-    """The least and greatest value of an expression, None where it is unbounded."""
-    least: int | None = expression.constant
-    most: int | None = expression.constant
-    for variable, factor in expression.factors.items():
-        span = spans.get(variable)
-        if span is None:
-            return None, None
-        low, high = (factor * end for end in (span if factor > 0 else span[::-1]))
-        least, most = (least or 0) + low, (most or 0) + high
-    return least, most

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from mlirml.analysis.affine import linear_of
 from mlirml.analysis.structured import indexing_maps
 from mlirml.autodiff import tensors
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir
-
-LinearForm = tuple[int, dict[int, int]]
-"""A constant, and the factor of each dimension."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +114,9 @@ class Structured:
         left = [d for d in range(len(self.sizes)) if d not in fixed]
         offsets, counts, strides, kept = [], [], [], []
         for expression in map_.results:
-            offset, factors = linear_form(expression)
-            offset += sum(f * fixed[d] for d, f in factors.items() if d in fixed)
-            free = {d: f for d, f in factors.items() if d not in fixed}
-            offsets.append(offset)
+            form = linear_form(expression)
+            offsets.append(form.constant + sum(f * fixed[d] for d, f in form.factors.items() if d in fixed))
+            free = {d: f for d, f in form.factors.items() if d not in fixed}
             if free:
                 ((dim, stride),) = free.items()
                 counts.append(self.sizes[dim])
@@ -128,7 +126,7 @@ class Structured:
                 counts.append(1)
                 strides.append(1)
         dims = [mlir.AffineDimExpr.get(d) for d in kept]
-        shape = [n for n, e in zip(counts, map_.results) if set(linear_form(e)[1]) - set(fixed)]
+        shape = [n for n, e in zip(counts, map_.results) if set(linear_form(e).factors) - set(fixed)]
         return Window(offsets, counts, strides, tensors.type_like(type_, shape), mlir.AffineMap.get(len(left), 0, dims))
 
 
@@ -143,28 +141,17 @@ class Window:
     map: mlir.AffineMap
 
 
-_MEMO = "linalg.memoized_indexing_maps"
-
-
-def linear_form(expression: mlir.AffineExpr) -> LinearForm:
+def linear_form(expression: mlir.AffineExpr) -> Linear:
     """An affine expression of dimensions as a sum; ValueError for divisions and products of dimensions."""
-    if isinstance(expression, mlir.AffineConstantExpr):
-        return expression.value, {}
-    if isinstance(expression, mlir.AffineDimExpr):
-        return 0, {expression.position: 1}
-    if isinstance(expression, (mlir.AffineAddExpr, mlir.AffineMulExpr)):
-        (a, left), (b, right) = linear_form(expression.lhs), linear_form(expression.rhs)
-        if isinstance(expression, mlir.AffineAddExpr):
-            return a + b, {d: left.get(d, 0) + right.get(d, 0) for d in (*left, *right)}
-        if not left or not right:
-            factor, (constant, factors) = (a, (b, right)) if not left else (b, (a, left))
-            return factor * constant, {d: factor * f for d, f in factors.items()}
-    raise ValueError(f"{expression} is not linear")
+    found = linear_of(expression)
+    if found is None:
+        raise ValueError(f"{expression} is not linear")
+    return found
 
 
 def dims_of(map_: mlir.AffineMap) -> set[int]:
     """The dimensions that a map mentions."""
-    return {d for e in map_.results for d in linear_form(e)[1]}
+    return {d for e in map_.results for d in linear_form(e).factors}
 
 
 def is_projection(map_: mlir.AffineMap) -> bool:
@@ -177,7 +164,7 @@ def window_dims(map_: mlir.AffineMap, sizes: Sequence[int]) -> list[int] | None:
     fixed: list[int] = []
     seen: set[int] = set()
     for expression in map_.results:
-        _, factors = linear_form(expression)
+        factors = linear_form(expression).factors
         free = sorted((d for d in factors if d not in fixed), key=lambda d: sizes[d])
         fixed += free[:-1]
         if free and (free[-1] in seen or factors[free[-1]] < 1):

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from mlirml.core.dataclass import dataclass
 from mlirml.interpreter.program import Environment, Function, Kernel, Step, controls, evaluates, unsupported
 from mlirml.interpreter.values import Value, checked, integer, integers, mixed, segments, shape_of, window
 from mlirml.ir.bindings import mlir
@@ -37,47 +36,6 @@ def expression(expr: mlir.AffineExpr) -> Expression:
     if isinstance(expr, mlir.AffineFloorDivExpr):
         return lambda dims, symbols: lhs(dims, symbols) // rhs(dims, symbols)
     return lambda dims, symbols: -(-lhs(dims, symbols) // rhs(dims, symbols))
-
-
-@dataclass(frozen=True)
-class Linear:
-    """`constant + sum(coefficients[d] * dim d)`."""
-
-    coefficients: dict[int, int]
-    constant: int
-
-    @property
-    def dimension(self) -> int | None:
-        """The index of the dimension, if the expression is a single dimension."""
-        if self.constant == 0 and list(self.coefficients.values()) == [1]:
-            return next(iter(self.coefficients))
-        return None
-
-    def _plus(self, other: Linear) -> Linear:
-        keys = self.coefficients | other.coefficients
-        total = {d: self.coefficients.get(d, 0) + other.coefficients.get(d, 0) for d in keys}
-        return Linear({d: c for d, c in total.items() if c}, self.constant + other.constant)
-
-    def _times(self, factor: int) -> Linear:
-        return Linear({d: c * factor for d, c in self.coefficients.items() if factor}, self.constant * factor)
-
-
-def linear(expr: mlir.AffineExpr) -> Linear | None:
-    """The coefficients of an affine expression of dimensions; None if it has symbols, `mod` or divisions."""
-    if isinstance(expr, mlir.AffineConstantExpr):
-        return Linear({}, expr.value)
-    if isinstance(expr, mlir.AffineDimExpr):
-        return Linear({expr.position: 1}, 0)
-    if not isinstance(expr, (mlir.AffineAddExpr, mlir.AffineMulExpr)):
-        return None
-    lhs, rhs = linear(expr.lhs), linear(expr.rhs)
-    if lhs is None or rhs is None:
-        return None
-    if isinstance(expr, mlir.AffineAddExpr):
-        return lhs._plus(rhs)
-    if not rhs.coefficients:
-        return lhs._times(rhs.constant)
-    return rhs._times(lhs.constant) if not lhs.coefficients else None
 
 
 def map_function(affine_map: mlir.AffineMap) -> Callable[[Sequence[Value]], list[Value]]:

@@ -17,8 +17,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from mlirml.analysis.affine import linear_of
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
-from mlirml.interpreter.affine import Linear, expression, linear
+from mlirml.interpreter.affine import expression
 from mlirml.interpreter.program import Code, Environment, Function, Kernel, Step, controls, evaluates, unsupported
 from mlirml.interpreter.reduction import Reduction
 from mlirml.interpreter.tensor import is_lane_safe
@@ -38,9 +40,9 @@ class Access:
     def __init__(self, affine_map: mlir.AffineMap) -> None:
         self.map = affine_map
         self.rank = affine_map.n_dims
-        self.linear = [linear(expr) for expr in affine_map.results]
+        self.linear = [linear_of(expr) for expr in affine_map.results]
         self._expressions = [expression(expr) for expr in affine_map.results]
-        self.dimensions = [expr.dimension if expr is not None else None for expr in self.linear]
+        self.dimensions = [expr.variable if expr is not None else None for expr in self.linear]
         """For each dimension of the operand that of the iteration space, if its expression is a single dimension."""
 
     @property
@@ -51,7 +53,7 @@ class Access:
     @property
     def is_projection(self) -> bool:
         """True if the operand does not depend on the dimensions that are not covered."""
-        return all(expr is not None and (not expr.coefficients or expr.dimension is not None) for expr in self.linear)
+        return all(expr is not None and (expr.is_constant or expr.variable is not None) for expr in self.linear)
 
     def over(self, array: Array, sizes: Sequence[int]) -> View:
         """The operand as a view over an iteration space of these sizes."""
@@ -65,7 +67,7 @@ class Access:
             assert isinstance(expr, Linear)
             _check_range(expr, sizes, array.shape[axis], axis)
             start += expr.constant * array.strides[axis]
-            for dim, factor in expr.coefficients.items():
+            for dim, factor in expr.factors.items():
                 strides[dim] += factor * array.strides[axis]
                 shape[dim] = sizes[dim]
         # A view with an offset is sliced to its first element, so that NumPy handles the offset.
@@ -79,7 +81,7 @@ class Access:
 
 
 def _check_range(expr: Linear, sizes: Sequence[int], limit: int, axis: int) -> None:
-    reach = [factor * (sizes[dim] - 1) for dim, factor in expr.coefficients.items()]
+    reach = [factor * (sizes[dim] - 1) for dim, factor in expr.factors.items()]
     low = expr.constant + sum(min(0, r) for r in reach)
     high = expr.constant + sum(max(0, r) for r in reach)
     if low < 0 or high >= limit:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mlirml.analysis.affine import Linear, Loop, Span, Variable
+from mlirml.analysis.affine import Loop, Variable, loops_in
+from mlirml.core.affine import Linear, Span
 from mlirml.raising.nests.generic import spans_of
 from mlirml.raising.nests.model import Access, Array, Nest, Statement
 
@@ -103,7 +104,7 @@ def groups_of(nest: Nest) -> list[tuple[list[Loop], list[Dim]]]:
 
 def own_loop(index: Linear) -> Loop | None:
     """The loop whose variable an index is; None for other indices."""
-    loops = index.loops
+    loops = loops_in(index)
     return loops[0] if len(loops) == 1 and index == Linear.of(loops[0]) else None
 
 
@@ -118,7 +119,7 @@ def match_move(nest: Nest, loops: list[Loop], dims: list[Dim]) -> Linear | None:
         if access.indices is None and (group & set(statement.loops) or access.array in arrays):
             return None
         for dim, index in enumerate(access.indices or ()):
-            walked = [loop for loop in index.loops if loop in group]
+            walked = [loop for loop in loops_in(index) if loop in group]
             if not walked:
                 if (access.array, dim) in dims:
                     return None
@@ -128,15 +129,15 @@ def match_move(nest: Nest, loops: list[Loop], dims: list[Dim]) -> Linear | None:
             own = index - Linear.of(walked[0])
             if not access.array.local:
                 around = statement.loops[: min(statement.loops.index(loop) for loop in walked)]
-                if any(loop not in around for loop in own.loops) or len(own.loops) != len(own.factors):
+                if any(loop not in around for loop in loops_in(own)) or len(loops_in(own)) != len(own.factors):
                     return None
                 moves.add(own)
             elif own != Linear():
                 return None
-    if len(moves) != 1 or not (move := moves.pop()).loops:
+    if len(moves) != 1 or not loops_in(move := moves.pop()):
         return None
     private = all(
-        loop in statement.loops[: array.depth] for statement, array in users(nest, dims) for loop in move.loops
+        loop in statement.loops[: array.depth] for statement, array in users(nest, dims) for loop in loops_in(move)
     )
     return move if private else None
 

@@ -35,8 +35,9 @@ from operator import and_, or_, xor
 from types import MappingProxyType
 from typing import Any
 
-from mlirml.analysis.affine import Linear, Reader
+from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CHECK
 from mlirml.ir import emit

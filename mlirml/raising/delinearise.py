@@ -27,8 +27,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 
-from mlirml.analysis.affine import Linear, Reader
+from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir

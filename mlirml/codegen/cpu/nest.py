@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.affine import linear_of
 from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir import emit
@@ -150,7 +151,12 @@ def match_nest(op: mlir.Operation, body: Body) -> Nest:
                 sizes[position] = size
                 strides[position] += stride
             else:
-                offset += stride * linear(expression, stride, strides)
+                found = linear_of(expression)
+                if found is None:
+                    raise NoMatch(f"the indexing map has the expression {expression}, which is not linear")
+                offset += stride * found.constant
+                for position, factor in found.factors.items():
+                    strides[position] += stride * factor
         accesses.append(Access(whole(operand), offset, tuple(strides), element_bytes(operand.type.element_type)))
     reductions = implied_reductions(maps[-1], rank)
     if "iterator_types" in op.attributes:
@@ -164,21 +170,6 @@ def implied_reductions(out_map: mlir.AffineMap, rank: int) -> tuple[bool, ...]:
     """The iterator types of a named operation: dims that its output lacks are reductions."""
     kept = {expression.position for expression in out_map.results}
     return tuple(d not in kept for d in range(rank))
-
-
-def linear(expression: mlir.AffineExpr, stride: int, strides: list[int]) -> int:
-    """Add `stride` times the factors of a linear expression to `strides`; returns the constant term."""
-    if isinstance(expression, mlir.AffineConstantExpr):
-        return int(expression.value)
-    if isinstance(expression, mlir.AffineDimExpr):
-        strides[expression.position] += stride
-        return 0
-    if isinstance(expression, mlir.AffineAddExpr):
-        return linear(expression.lhs, stride, strides) + linear(expression.rhs, stride, strides)
-    if isinstance(expression, mlir.AffineMulExpr) and isinstance(expression.rhs, mlir.AffineConstantExpr):
-        factor = expression.rhs.value
-        return int(factor) * linear(expression.lhs, stride * factor, strides)
-    raise NoMatch(f"the indexing map has the expression {expression}, which is not linear")
 
 
 def whole(operand: mlir.Value) -> mlir.Value:

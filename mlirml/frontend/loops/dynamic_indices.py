@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
-from mlirml.frontend.tracing.affine import Linear
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
 

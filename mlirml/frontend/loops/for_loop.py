@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.affine import Linear
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.loop_carried import Loop
 from mlirml.frontend.loops.ranges import Parallel, TracedRange
 from mlirml.frontend.loops.references import exchanged, order, turned
 from mlirml.frontend.loops.variables import UNBOUND, Stored
-from mlirml.frontend.tracing.affine import Linear
 from mlirml.frontend.tracing.trace import value_of
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Value

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
@@ -29,7 +30,6 @@ from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Growing
 from mlirml.frontend.loops.variables import Tree, is_array, is_number, value_of_type
-from mlirml.frontend.tracing.affine import Linear
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace

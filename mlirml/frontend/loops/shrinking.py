@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.core.affine import Linear
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis, Number
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, check_unchanged, part, store
-from mlirml.frontend.tracing.affine import Linear
 from mlirml.frontend.tracing.trace import Trace
 
 Steps = tuple[int, ...]

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.text.builder import Value
 
@@ -34,42 +35,27 @@ class Symbol:
     exact: bool = False  # whether both limits are constants that it attains in some iteration
 
 
-@dataclass(frozen=True)
-class Linear:
-    """`constant + sum(factor * symbol)`."""
+def least_value(form: Linear) -> int | None:
+    """The least value of a form, or None if no lower bound is known."""
+    found: Linear | None = form
+    for _ in range(_STEPS):
+        if found is None or found.is_constant:
+            break
+        symbol = max(found.factors, key=lambda symbol: symbol.number)
+        limit = symbol.least if found.factor(symbol) > 0 else symbol.greatest
+        found = None if limit is None else found.replaced(symbol, limit)
+    return found.constant if found is not None and found.is_constant else None
 
-    constant: int
-    terms: tuple[tuple[Symbol, int], ...] = ()
 
-    def __add__(self, other: Linear) -> Linear:
-        found = dict(self.terms)
-        for symbol, factor in other.terms:
-            found[symbol] = found.get(symbol, 0) + factor
-        return Linear(self.constant + other.constant, tuple((s, f) for s, f in found.items() if f))
+def greatest_value(form: Linear) -> int | None:
+    """The greatest value of a form, or None if no upper bound is known."""
+    found = least_value(form * -1)
+    return None if found is None else -found
 
-    def __mul__(self, factor: int) -> Linear:
-        terms = tuple((s, f * factor) for s, f in self.terms) if factor else ()
-        return Linear(self.constant * factor, terms)
 
-    def __sub__(self, other: Linear) -> Linear:
-        return self + other * -1
-
-    def least(self) -> int | None:
-        """The least value, or None if no lower bound is known."""
-        found: Linear | None = self
-        for _ in range(_STEPS):
-            if found is None or not found.terms:
-                break
-            symbol, factor = max(found.terms, key=lambda term: term[0].number)
-            limit = symbol.least if factor > 0 else symbol.greatest
-            rest = Linear(found.constant, tuple(term for term in found.terms if term[0] is not symbol))
-            found = None if limit is None else rest + limit * factor
-        return found.constant if found is not None and not found.terms else None
-
-    def greatest(self) -> int | None:
-        """The greatest value, or None if no upper bound is known."""
-        found = (self * -1).least()
-        return None if found is None else -found
+def roots_of(forms: Iterable[Linear | None]) -> frozenset[Any]:
+    """The loops whose iterations some forms vary with."""
+    return frozenset(root for form in forms if form for symbol in form.factors for root in symbol.roots)
 
 
 @dataclass(frozen=True)
@@ -99,7 +85,7 @@ class Integers:
         exact: bool = False,
     ) -> Linear:
         """A new symbol."""
-        return Linear(0, ((Symbol(least, greatest, roots, next(_COUNT), exact), 1),))
+        return Linear.of(Symbol(least, greatest, roots, next(_COUNT), exact))
 
     def of(self, x: Any) -> Linear | None:
         """A Python integer, or a number of the program of type i64."""
@@ -119,10 +105,10 @@ class Integers:
 
     def limits(self, form: Linear) -> Limits:
         """The least and the greatest value at the builder's insertion point."""
-        least, greatest = [form.least()], [form.greatest()]
+        least, greatest = [least_value(form)], [greatest_value(form)]
         for fact in self._facts[-_FACTS:]:
-            least.append((form - fact).least())
-            greatest.append((form + fact).greatest())
+            least.append(least_value(form - fact))
+            greatest.append(greatest_value(form + fact))
         return (
             max((n for n in least if n is not None), default=None),
             min((n for n in greatest if n is not None), default=None),
@@ -137,9 +123,9 @@ class Integers:
     def extremes_of(self, value: Value) -> tuple[int, int] | None:
         """The least and the greatest value of an index that is certainly computed in each iteration."""
         form = self.of_value(value) if value.dtype == _I64 else None
-        if form is None or not all(symbol.exact for symbol, _ in form.terms):
+        if form is None or not all(symbol.exact for symbol in form.factors):
             return None
-        least, greatest = form.least(), form.greatest()
+        least, greatest = least_value(form), greatest_value(form)
         return None if least is None or greatest is None else (least, greatest)
 
     @contextmanager
@@ -187,7 +173,7 @@ class Integers:
             else:
                 least, greatest = [max(least)] if least else [], greatest if len(greatest) == 2 else []
             first, last = (Linear(min(least)) if least else None), (Linear(max(greatest)) if greatest else None)
-            roots = frozenset(root for form in forms if form for symbol, _ in form.terms for root in symbol.roots)
+            roots = roots_of(forms)
             self.forms[result.name] = self.symbol(first, last, roots)
 
     def _note_condition(self, ufunc: np.ufunc, operands: Sequence[Any], result: Value) -> None:
@@ -209,16 +195,16 @@ class Integers:
 
     def _combined(self, ufunc: np.ufunc, forms: list[Linear | None]) -> Linear | None:
         known = [f for f in forms if f is not None]
-        roots = frozenset(root for f in known for symbol, _ in f.terms for root in symbol.roots)
+        roots = roots_of(known)
         if len(known) == len(forms) == 2:
             left, right = known
             if ufunc is np.add:
                 return left + right
             if ufunc is np.subtract:
                 return left - right
-            if ufunc is np.multiply and not (left.terms and right.terms):
-                return left * right.constant if left.terms else right * left.constant
-            if ufunc in (np.floor_divide, np.remainder) and not right.terms and right.constant > 0:
+            if ufunc is np.multiply and (product := left.times(right)) is not None:
+                return product
+            if ufunc in (np.floor_divide, np.remainder) and right.is_constant and right.constant > 0:
                 return self._divided(ufunc, left, right.constant, roots)
             if ufunc is np.multiply:
                 return self._product(left, right, roots)
@@ -245,8 +231,7 @@ class Integers:
 
     def roots(self, x: Any) -> frozenset[Any]:
         """The loops whose iterations a number varies with, as far as is known."""
-        form = self.of(x)
-        return frozenset(root for symbol, _ in form.terms for root in symbol.roots) if form is not None else frozenset()
+        return roots_of([self.of(x)])
 
 
 def value_in(x: Any) -> Value | None:

@@ -28,6 +28,7 @@ from __future__ import annotations
 
 import math
 
+from mlirml.analysis.affine import flat_index
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.values import ancestor_in, is_within
 from mlirml.core.dataclass import dataclass
@@ -158,12 +159,7 @@ def visits_each_element_once(
     """True if every iteration of the nest accesses another element."""
     try:
         loops = steps_and_trip_counts(block, nest)
-        steps: dict[mlir.Value, int] = {}
-        stride = 1
-        for index, size in zip(reversed(indices), reversed(mlir.MemRefType(memref_type).shape), strict=True):
-            for variable, factor in linear(index).items():
-                steps[variable] = steps.get(variable, 0) + factor * stride
-            stride *= size
+        steps = flat_index(indices, mlir.MemRefType(memref_type).shape).factors
     except NoMatch:
         return False
     reached = 0
@@ -189,21 +185,3 @@ def steps_and_trip_counts(block: mlir.Block, nest: mlir.Operation) -> dict[mlir.
         if loop == nest:
             return found
         block = loop.block
-
-
-def linear(index: mlir.Value) -> dict[mlir.Value, int]:
-    """The coefficients of the variables in an affine index, without its constant."""
-    if constant_of(index) is not None:
-        return {}
-    op = defining_op(index)
-    if op is None:
-        return {index: 1}
-    if op.name == "arith.addi":
-        left, right = (linear(value) for value in op.operands)
-        return {v: left.get(v, 0) + right.get(v, 0) for v in (*left, *right)}
-    if op.name == "arith.muli":
-        for value, other in (op.operands, list(op.operands)[::-1]):
-            factor = constant_of(other)
-            if factor is not None:
-                return {v: each * factor for v, each in linear(value).items()}
-    raise NoMatch("computed in another way")

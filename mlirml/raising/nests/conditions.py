@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from mlirml.analysis.affine import Linear, Reader
+from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Range, Ranges
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir
 

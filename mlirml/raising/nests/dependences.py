@@ -16,7 +16,8 @@ from collections.abc import Iterator, Sequence
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING, Any
 
-from mlirml.analysis.affine import Linear, Loop, Variable
+from mlirml.analysis.affine import Loop, Variable, loops_in
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.raising.nests.model import Access, Nest, Statement, common_loops
 
@@ -113,7 +114,7 @@ def uniform(at: Indices, to: Indices, loops: Sequence[Loop]) -> tuple[list[int],
     distance: dict[Loop, int] = {}
     exact = True
     for one, other in zip(at, to, strict=True):
-        inner = one.loops
+        inner = loops_in(one)
         if dict(one.factors) != dict(other.factors) or len(inner) > 1 or any(loop not in loops for loop in inner):
             exact = False
             continue

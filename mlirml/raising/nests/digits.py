@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 
-from mlirml.analysis.affine import Linear
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.raising.nests.conditions import LinearRanges
 

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from mlirml.analysis.affine import Linear, Loop, Reader
+from mlirml.analysis.affine import Loop, Reader
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch

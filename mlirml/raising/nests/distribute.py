@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
-from mlirml.analysis.affine import Loop, Span, Variable
+from mlirml.analysis.affine import Loop, Variable
+from mlirml.core.affine import Span
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op
 from mlirml.passes import NoMatch

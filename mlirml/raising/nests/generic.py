@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Literal
 
-from mlirml.analysis.affine import Linear, Loop, Span, Variable, constant, extreme, range_of
+from mlirml.analysis.affine import Loop, Variable, constant, extreme, loops_in
+from mlirml.core.affine import Linear, Span
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
@@ -160,8 +161,8 @@ def spans_of(loops: Sequence[Loop], known: Spans) -> dict[Variable, Span]:
     """The known ranges of the variables of loops; `known` are those of symbols."""
     spans = dict(known)
     for loop in loops:
-        lows = [low for low, _ in (range_of(lower, spans) for lower in loop.lowers) if low is not None]
-        highs = [high for _, high in (range_of(upper, spans) for upper in loop.uppers) if high is not None]
+        lows = [low for low, _ in (lower.range(spans) for lower in loop.lowers) if low is not None]
+        highs = [high for _, high in (upper.range(spans) for upper in loop.uppers) if high is not None]
         if lows and highs:
             spans[loop] = (max(lows), min(highs) - 1)
     return spans
@@ -209,7 +210,7 @@ def match_raised(
         write = flattened(write, statement.write.array, loops)
     dims = tuple(Dim(loop, *ends[loop], backward=any(e.factor(loop) < 0 for e in write)) for loop in loops)
     combination = None
-    written = [loop for index in write for loop in index.loops if loop in loops]
+    written = [loop for index in write for loop in loops_in(index) if loop in loops]
     iterators = tuple("parallel" if loop in written else "reduction" for loop in loops)
     if "reduction" in iterators:
         combination = match_combination(statement)
@@ -273,11 +274,11 @@ def check_lengths(
     read = [
         memory_indices(layouts.get(access.array), access, statement.loops) or () for access in statement.reads.values()
     ]
-    walked = [{loop for index in indices for loop in index.loops} for indices in read]
+    walked = [{loop for index in indices for loop in loops_in(index)} for indices in read]
     if sum(len(each & set(loops)) > 0 for each in walked) < 2:
         return
     for condition in mask:
-        condition_loops = {loop for loop in condition.loops if loop in loops}
+        condition_loops = {loop for loop in loops_in(condition) if loop in loops}
         summed = condition_loops - set(written)
         if summed and condition_loops != summed and not any(condition_loops <= each for each in walked):
             raise NoMatch("it adds up slices whose length differs from iteration to iteration")
@@ -285,7 +286,7 @@ def check_lengths(
 
 def is_separate(indices: Sequence[Linear], loops: Sequence[Loop]) -> bool:
     """True if each dimension of an array is indexed by a different loop, or by none."""
-    walked = [[loop for loop in index.loops if loop in loops] for index in indices]
+    walked = [[loop for loop in loops_in(index) if loop in loops] for index in indices]
     flat = [loop for found in walked for loop in found]
     return len(flat) == len(set(flat)) and all(len(found) <= 1 for found in walked)
 
@@ -297,7 +298,7 @@ def flattened(indices: Sequence[Linear], array: Array, loops: Sequence[Loop]) ->
     total, stride = constant(0), 1
     for index, size in zip(indices[::-1], array.shape[::-1], strict=True):
         total, stride = total + index * stride, stride * size
-    if len([loop for loop in total.loops if loop in loops]) != 1:
+    if len([loop for loop in loops_in(total) if loop in loops]) != 1:
         raise NoMatch("several iterations store to one element")
     return (total,)
 
@@ -397,7 +398,7 @@ def conditions(loops: Sequence[Loop], ends: Mapping[Loop, tuple[Linear, Linear]]
     for loop in loops:
         variable = Linear.of(loop)
         for bound in (*(variable - lower for lower in loop.lowers), *(upper - 1 - variable for upper in loop.uppers)):
-            least, _ = range_of(extreme(bound, loops[::-1], ends, -1), spans)
+            least, _ = extreme(bound, loops[::-1], ends, -1).range(spans)
             if least is None or least < 0:
                 found.append(bound)
     return found
@@ -443,8 +444,8 @@ def stays_inside(
     ends = {dim.loop: (dim.first, dim.last) for dim in dims}
     for index, size in zip(indices, shape, strict=True):
         first, last = (extreme(index, loops, ends, sign) for sign in (-1, 1))
-        least, latest = range_of(first, spans)
-        _, most = range_of(last, spans)
+        least, latest = first.range(spans)
+        _, most = last.range(spans)
         bounded = least is not None and latest is not None and most is not None
         if part and not (bounded and least >= 0 and latest <= size and most < size):  # type: ignore[operator]
             return False
@@ -455,7 +456,7 @@ def stays_inside(
 
 def has_no_zero_trip_loop(dims: Sequence[Dim], spans: Spans) -> bool:
     """True if no loop is zero-trip, so every element of the slice is accessed by the program."""
-    return all((range_of(dim.size, spans)[0] or 0) > 0 for dim in dims)
+    return all((dim.size.range(spans)[0] or 0) > 0 for dim in dims)
 
 
 def has_division(value: mlir.Value, statement: Statement) -> bool:

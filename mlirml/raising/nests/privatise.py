@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from mlirml.analysis.affine import Linear, Loop, Span, Variable, constant
+from mlirml.analysis.affine import Loop, Variable, constant, loops_in
+from mlirml.core.affine import Linear, Span
 from mlirml.passes import NoMatch
 from mlirml.raising.nests.dependences import Isl
 from mlirml.raising.nests.generic import conditions, hull, spans_of
@@ -44,7 +45,7 @@ def privatise(nest: Nest, array: Array, known: Mapping[Variable, Span], isl: Isl
     accesses = [a for s in users for a in (s.write, *s.reads.values()) if a.array is array]
     if any(access.indices is None for access in accesses):
         raise NoMatch("it is stored at indices that are not linear in the loops")
-    walked = {loop for a in accesses for index in a.indices or () for loop in index.loops}
+    walked = {loop for a in accesses for index in a.indices or () for loop in loops_in(index)}
     around = users[0].loops
     for user in users[1:]:
         around = tuple(loop for loop, other in zip(around, user.loops) if loop is other)
@@ -95,11 +96,11 @@ def check_filled(users: Sequence[Statement], array: Array, depth: int, isl: Isl)
 def copy_out(writer: Statement, copy: Array, loops: Sequence[Loop], position: Position) -> Statement:
     """The statement that copies out the elements that the last iteration of the outer loops stored."""
     inner = writer.loops[len(loops) :]
-    if any(set(bound.loops) & set(loops) for loop in inner for bound in (*loop.lowers, *loop.uppers)):
+    if any(set(loops_in(bound)) & set(loops) for loop in inner for bound in (*loop.lowers, *loop.uppers)):
         raise NoMatch("the stored value differs from iteration to iteration")
     ends = hull(inner)
     indices = writer.write.indices or ()
-    walked = [loop for index in indices for loop in index.loops]
+    walked = [loop for index in indices for loop in loops_in(index)]
     if conditions(inner, ends, {}) or len(walked) != len(set(walked)):
         raise NoMatch("it is stored into in a part of a box only")
     if any(not end.is_constant for pair in ends.values() for end in pair) or set(walked) != set(inner):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from mlirml.analysis.affine import Linear, Loop
+from mlirml.analysis.affine import Loop
+from mlirml.core.affine import Linear
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.raising.nests.distribute import Scope, Sequence_, Single

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from mlirml.analysis.affine import Linear, Loop, Reader, constant
+from mlirml.analysis.affine import Loop, Reader, constant, loops_in
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.passes import NoMatch
 from mlirml.raising.nests.accumulations import match_combination
@@ -89,7 +90,7 @@ def match_pairs(statement: Statement, level: int, reader: Reader) -> tuple[Stret
     found: list[tuple[Loop, Loop]] = []
     steps: dict[Loop, int] = {}
     for index in statement.write.indices or ():
-        walked = sorted((loop for loop in index.loops if loop in loops), key=loops.index)
+        walked = sorted((loop for loop in loops_in(index) if loop in loops), key=loops.index)
         if len(walked) < 2:
             continue
         check_pair(index, walked, loops)
@@ -121,7 +122,7 @@ def check_pair(index: Linear, walked: Sequence[Loop], loops: Sequence[Loop]) -> 
     if len(walked) != 2 or any(index.factor(loop) < 1 for loop in walked):
         raise NoMatch("loops index a dimension with other steps")
     bounds = [bound for loop in walked for bound in (*loop.lowers, *loop.uppers)]
-    if any(loop in loops for bound in bounds for loop in bound.loops):
+    if any(loop in loops for bound in bounds for loop in loops_in(bound)):
         raise NoMatch("the bounds of a loop change")
 
 

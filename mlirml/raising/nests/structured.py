@@ -13,8 +13,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mlirml.analysis.affine import Linear, Loop
+from mlirml.analysis.affine import Loop, loops_in
 from mlirml.analysis.constants import is_constant
+from mlirml.core.affine import Linear
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.raising.nests.dilate import Dilated
@@ -216,7 +217,7 @@ class _Builder:
             if value in self.statement.reads:
                 found = True
             elif linear is not None:
-                found = any(loop in self.loops for loop in linear.loops)
+                found = any(loop in self.loops for loop in loops_in(linear))
             else:
                 nested = op is not None and is_pure(op) and self.state.is_inside(op)
                 found = nested and any(self.varies(operand) for operand in op.operands)  # type: ignore[union-attr]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mlirml.analysis.affine import Span, Variable
+from mlirml.analysis.affine import Variable
 from mlirml.analysis.constants import constant_of
+from mlirml.core.affine import Span
 from mlirml.ir.bindings import block_ops, has_op, mlir, operations
 from mlirml.passes import NoMatch
 from mlirml.raising.nests.find_loops import loop_functions

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import field
-
 from mlirml.analysis.constants import constant_of, is_constant
-from mlirml.core.dataclass import dataclass
+from mlirml.core.affine import Linear
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.nest import Nest
@@ -18,30 +15,6 @@ _OPPOSITE = {2: 5, 5: 2, 3: 4, 4: 3}
 _CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
 
 
-@dataclass(frozen=True)
-class Linear:
-    """A linear expression `constant + sum(factor * loop)`; factors are not zero."""
-
-    constant: int
-    factors: Mapping[int, int] = field(default_factory=dict)
-
-    def plus(self, other: Linear, sign: int = 1) -> Linear:
-        factors = dict(self.factors)
-        for loop, factor in other.factors.items():
-            factors[loop] = factors.get(loop, 0) + sign * factor
-        return Linear(self.constant + sign * other.constant, {d: f for d, f in factors.items() if f})
-
-    def times(self, number: int) -> Linear:
-        return Linear(self.constant * number, {d: f * number for d, f in self.factors.items() if number})
-
-    def least(self, sizes: Sequence[int]) -> int:
-        """The smallest value over loops of these sizes."""
-        return self.constant + sum(f * (sizes[d] - 1) for d, f in self.factors.items() if f < 0)
-
-    def most(self, sizes: Sequence[int]) -> int:
-        return -self.times(-1).least(sizes)
-
-
 def read_linear(nest: Nest, value: mlir.Value) -> Linear:
     """A value of the body as a linear expression; raises `NoMatch`."""
     op = nest.inner(value)
@@ -51,18 +24,17 @@ def read_linear(nest: Nest, value: mlir.Value) -> Linear:
             raise NoMatch("a number that is known at run time only")
         return Linear(number)
     if op.name == "linalg.index":
-        return Linear(0, {op.attributes["dim"].value: 1})
+        return Linear.of(op.attributes["dim"].value)
     if op.name in _CASTS:
         return read_linear(nest, op.operands[0])
     if op.name in ("arith.addi", "arith.subi"):
         left, right = (read_linear(nest, operand) for operand in op.operands)
-        return left.plus(right, 1 if op.name == "arith.addi" else -1)
+        return left + right if op.name == "arith.addi" else left - right
     if op.name == "arith.muli":
         left, right = (read_linear(nest, operand) for operand in op.operands)
-        if left.factors:
-            left, right = right, left
-        if not left.factors:
-            return right.times(left.constant)
+        product = left.times(right)
+        if product is not None:
+            return product
     raise NoMatch("an index that is not linear in the loops")
 
 
@@ -97,4 +69,4 @@ def read_halfspace(nest: Nest, mask: Mask) -> Linear:
         raise NoMatch("no order")
     sign, offset = _COMPARED[predicate if mask.wanted else _OPPOSITE[predicate]]
     left, right = (read_linear(nest, operand) for operand in op.operands)
-    return left.plus(right, -1).times(sign).plus(Linear(offset))
+    return (left - right) * sign + offset

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.core.affine import Linear
 from mlirml.passes import NoMatch
-from mlirml.raising.recognition.linear import Linear, read_halfspace
+from mlirml.raising.recognition.linear import read_halfspace
 from mlirml.raising.recognition.nest import Nest
 from mlirml.raising.recognition.terms import Mask
 

@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.affine import linear_of
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
-from mlirml.raising.recognition.linear import Linear, read_clamped, read_halfspace
+from mlirml.raising.recognition.linear import read_clamped, read_halfspace
 from mlirml.raising.recognition.nest import Nest, slice_attributes
 from mlirml.raising.recognition.terms import Mask
 
@@ -78,15 +80,10 @@ def read_access(nest: Nest, value: mlir.Value, casts: Sequence[mlir.Operation] =
 
 
 def _linear(expression: mlir.AffineExpr) -> Linear:
-    if isinstance(expression, mlir.AffineDimExpr):
-        return Linear(0, {expression.position: 1})
-    if isinstance(expression, mlir.AffineConstantExpr):
-        return Linear(expression.value)
-    if isinstance(expression, mlir.AffineAddExpr):
-        return _linear(expression.lhs).plus(_linear(expression.rhs))
-    if isinstance(expression, mlir.AffineMulExpr) and isinstance(expression.rhs, mlir.AffineConstantExpr):
-        return _linear(expression.lhs).times(expression.rhs.value)
-    raise NoMatch(f"{expression} is not linear")
+    found = linear_of(expression)
+    if found is None:
+        raise NoMatch(f"{expression} is not linear")
+    return found
 
 
 def match_window(nest: Nest, access: Access, masks: Sequence[Mask]) -> Window:
@@ -94,17 +91,19 @@ def match_window(nest: Nest, access: Access, masks: Sequence[Mask]) -> Window:
     if not nest.is_static(range(nest.rank)) or not mlir.ShapedType(access.source.type).has_static_shape:
         raise NoMatch("a size is known at run time only")
     shape = list(mlir.ShapedType(access.source.type).shape)
+    spans = {d: (0, size - 1) for d, size in enumerate(nest.sizes)}
     inside = [read_halfspace(nest, mask) for mask in masks]
     if any(read_halfspace(nest, mask) not in inside for mask in access.assumed):
         raise NoMatch("an index is another one where a condition does not hold")
-    needed = [h for h in inside if h.least(nest.sizes) < 0]
+    needed = [h for h in inside if (h.range(spans)[0] or 0) < 0]
     low, high, offsets, sizes = [], [], [], []
     for size, index in zip(shape, access.indices, strict=True):
         if any(factor < 0 and not nest.reduction[d] for d, factor in index.factors.items()):
             raise NoMatch("a dimension is walked backward")
-        least, most = index.least(nest.sizes), index.most(nest.sizes)
+        least, most = index.range(spans)
+        assert least is not None and most is not None
         below, above = max(0, -least), max(0, most - (size - 1))
-        for missing, halfspace in ((below, index), (above, Linear(size - 1).plus(index, -1))):
+        for missing, halfspace in ((below, index), (above, Linear(size - 1) - index)):
             if missing and halfspace not in needed:
                 raise NoMatch("it reads outside of a tensor, or the end of it")
             if missing:

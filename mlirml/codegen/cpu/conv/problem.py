@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from mlirml.analysis.affine import linear_of
 from mlirml.analysis.reductions import combination_of
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
@@ -157,17 +158,12 @@ def match_body(op: mlir.Operation) -> tuple[str, bool]:
     return combiner.short, True
 
 
-def terms(expression: mlir.AffineExpr) -> dict[int, int]:
+def terms(expression: mlir.AffineExpr) -> Mapping[int, int]:
     """A sum of loops, as the factor of each."""
-    if isinstance(expression, mlir.AffineDimExpr):
-        return {expression.position: 1}
-    if isinstance(expression, mlir.AffineMulExpr) and isinstance(expression.rhs, mlir.AffineConstantExpr):
-        return {d: f * expression.rhs.value for d, f in terms(expression.lhs).items()}
-    if isinstance(expression, mlir.AffineAddExpr):
-        first, second = terms(expression.lhs), terms(expression.rhs)
-        if not set(first) & set(second):
-            return first | second
-    raise NoMatch(f"{expression} is no sum of loops")
+    found = linear_of(expression)
+    if found is None or found.constant or found.is_constant:
+        raise NoMatch(f"{expression} is no sum of loops")
+    return found.factors
 
 
 def build_problem(
@@ -214,9 +210,9 @@ def build_problem(
 
 
 def slide(
-    pair: dict[int, int],
+    pair: Mapping[int, int],
     dim: int,
-    others: Sequence[dict[int, int]],
+    others: Sequence[Mapping[int, int]],
     shapes: Sequence[list[int]],
     strides: Sequence[list[int]],
 ) -> Slide:

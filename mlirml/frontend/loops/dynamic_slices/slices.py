@@ -290,7 +290,7 @@ def same_length(
     forms = integers.of(one[0]), integers.of(other[0])
     most = min(one[1], other[1])
     difference = forms[0] - forms[1]
-    if difference.terms:
+    if not difference.is_constant:
         if b.checked:
             # A slice that ends before it begins is as empty as any other one.
             names = [index_name(trace, clamped(trace, length, 0, limit)) for length, limit in (one, other)]

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.affine import Linear
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import Index, UnknownLengthError, position, slice_bounds
-from mlirml.frontend.tracing.affine import Linear
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Check
@@ -107,7 +107,7 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
         forms.append(_from_start(trace, form, size))
     length = forms[1] - forms[0]
-    if length.terms or step < 0:
+    if not length.is_constant or step < 0:
         raise UnknownLengthError("the length of a slice differs between iterations")
     count = len(range(0, length.constant, step))
     start = bounds[0]

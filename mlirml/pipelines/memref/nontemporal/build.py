@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from mlirml.codegen.cpu.frame import flatten
 from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir
-from mlirml.pipelines.memref.nontemporal.match import LINE_BYTES, Element, Stream, can_be_tiled, loops_around
+from mlirml.pipelines.memref.nontemporal.match import LINE_BYTES, Stream, can_be_tiled, loops_around
 
 TILE_BYTES = 1024
 """The size of a copy: the next tile is computed while the store buffers drain."""
@@ -136,10 +137,10 @@ def redirect(access: mlir.Operation, buffer: mlir.Value, origin: mlir.Value | No
     access.erase()
 
 
-def index_of(element: Element) -> mlir.Value:
+def index_of(element: Linear) -> mlir.Value:
     """The index of an element, as a value."""
     total = emit.index(element.constant)
-    for value, factor in element.terms:
+    for value, factor in element.factors.items():
         total = emit.same_type("arith.addi", emit.same_type("arith.muli", value, emit.index(factor)), total)
     return total
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from mlirml.analysis.affine import flat_index
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.cost import vector_ns
 from mlirml.codegen.cpu.nest import element_bytes, is_contiguous
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, mlir, operations
 from mlirml.passes import NoMatch
 from mlirml.pipelines.memref.prove_parallel import root_of
 
@@ -26,27 +28,6 @@ _BYTE_NS = 0.1
 _LOOPS = ("scf.for", "scf.parallel")
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape")
 
-Terms = tuple[tuple[mlir.Value, int], ...]
-
-
-@dataclass(frozen=True)
-class Element:
-    """Element `constant + sum(factor * value)` of a flattened array."""
-
-    terms: Terms
-    constant: int
-
-    def factor(self, value: mlir.Value) -> int:
-        return sum(factor for term, factor in self.terms if term == value)
-
-    def without(self, value: mlir.Value) -> Element:
-        return Element(tuple(term for term in self.terms if term[0] != value), self.constant)
-
-    def is_at(self, other: Element) -> bool:
-        """True if both are the same element, whatever the order of their terms."""
-        values = [value for value, _ in (*self.terms, *other.terms)]
-        return self.constant == other.constant and all(self.factor(v) == other.factor(v) for v in values)
-
 
 @dataclass(frozen=True)
 class Stream:
@@ -59,7 +40,7 @@ class Stream:
     accesses: tuple[mlir.Operation, ...]
     loops: tuple[mlir.Operation, ...]
     size: int
-    start: Element
+    start: Linear
 
     @property
     def bytes(self) -> int:
@@ -143,7 +124,7 @@ def can_be_tiled(loop: mlir.Operation) -> bool:
     return not loop.results and not any("mlirml.span" in op.attributes for op in operations(loop))
 
 
-def common_start(accesses: Sequence[mlir.Operation], loops: Sequence[mlir.Operation]) -> Element:
+def common_start(accesses: Sequence[mlir.Operation], loops: Sequence[mlir.Operation]) -> Linear:
     """The first element of a row, which must be the same for all accesses, and defined before the loops."""
     starts = []
     for access in accesses:
@@ -152,44 +133,16 @@ def common_start(accesses: Sequence[mlir.Operation], loops: Sequence[mlir.Operat
         if element.factor(variable) != 1:
             raise NoMatch("rows are not dense")
         starts.append(element.without(variable))
-    if not all(start.is_at(starts[0]) for start in starts):
+    if any(start != starts[0] for start in starts):
         raise NoMatch("the accesses are at different elements")
     return starts[0]
 
 
-def element_of(access: mlir.Operation) -> Element:
+def element_of(access: mlir.Operation) -> Linear:
     """The element that a load or store accesses."""
     first = 1 if access.name == "memref.load" else 2
     array, *indices = list(access.operands)[first - 1 :]
-    terms: list[tuple[mlir.Value, int]] = []
-    constant, stride = 0, 1
-    for index, size in reversed(list(zip(indices, array.type.shape, strict=True))):
-        constant += add_terms(index, stride, terms)
-        stride *= size
-    merged: list[tuple[mlir.Value, int]] = []
-    for value, _ in terms:
-        if all(value != known for known, _ in merged):
-            merged.append((value, sum(factor for other, factor in terms if other == value)))
-    return Element(tuple((value, factor) for value, factor in merged if factor), constant)
-
-
-def add_terms(index: mlir.Value, factor: int, terms: list[tuple[mlir.Value, int]]) -> int:
-    """Add `factor` times an index to the terms; returns its constant part."""
-    known = constant_of(index)
-    if known is not None:
-        return factor * known
-    op = defining_op(index)
-    if op is not None and op.name == "arith.addi":
-        return sum(add_terms(part, factor, terms) for part in op.operands)
-    if op is not None and op.name == "arith.muli":
-        one, other = op.operands
-        if constant_of(one) is not None:
-            one, other = other, one
-        times = constant_of(other)
-        if times is not None:
-            return add_terms(one, factor * times, terms)
-    terms.append((index, factor))
-    return 0
+    return flat_index(indices, array.type.shape)
 
 
 def loops_around(loop: mlir.Operation) -> list[mlir.Operation]:
@@ -237,7 +190,7 @@ def bytes_written(stream: Stream) -> int:
         if count > 1:
             loops.append((rest.factor(variable) * step, count))
         rest = rest.without(variable)
-    if rest.terms:
+    if not rest.is_constant:
         raise NoMatch("the offsets of the rows are not affine in the loops")
     extent, elements = stream.size, stream.size
     for distance, count in sorted(loops):
