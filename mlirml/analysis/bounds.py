@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.ir.bindings import defining_op, mlir
 
 DYNAMIC = mlir.ShapedType.get_dynamic_size()
@@ -25,7 +26,7 @@ def bound(tensor: mlir.Value, dim: int) -> int | None:
         return None
     if op.name == "tensor.extract_slice":
         return bound(op.operands[0], dims_of_slice(op)[dim])
-    if op.name in ("tensor.insert_slice", "tensor.insert"):
+    if op.name in TENSOR_STORES:
         return bound(op.operands[1], dim)
     if op.name.startswith("linalg."):
         return bound_of_loop(op, list(op.results).index(tensor), dim)

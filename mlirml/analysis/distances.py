@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges
+from mlirml.analysis.traits import ELEMENTS
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 
 _FROM = ("tensor.extract", "memref.subview")
-_ELEMENTS = ("tensor.extract", "tensor.insert")
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
@@ -81,7 +81,7 @@ def box_of(op: mlir.Operation, distances: Distances) -> Box | None:
     offsets = [linear(number, distances) for number in numbers_of(op, "static_offsets", first)]
     sizes: list[Linear | None] = [Linear(1)] * len(offsets)
     steps = [1] * len(offsets)
-    if op.name not in _ELEMENTS:
+    if op.name not in ELEMENTS:
         skipped = first + list(op.attributes["static_offsets"]).count(_DYNAMIC)
         sizes = [linear(number, distances) for number in numbers_of(op, "static_sizes", skipped)]
         steps = list(op.attributes["static_strides"])
@@ -93,7 +93,7 @@ def box_of(op: mlir.Operation, distances: Distances) -> Box | None:
 def numbers_of(op: mlir.Operation, name: str, first: int) -> list[int | mlir.Value]:
     """Offsets or sizes; the dynamic ones are operands from `first` on."""
     given = list(op.operands)[first:]
-    if op.name in _ELEMENTS:
+    if op.name in ELEMENTS:
         return list(given)
     dynamic = iter(given)
     return [next(dynamic) if number == _DYNAMIC else number for number in op.attributes[name]]

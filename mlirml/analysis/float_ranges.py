@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from mlirml.analysis.tensor_elements import element_of, is_pointwise, source_of
+from mlirml.analysis.structured import is_parallel
+from mlirml.analysis.tensor_elements import element_of, source_of
 from mlirml.ir.bindings import defining_op, mlir
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class FloatRanges:
         op, number = defining_op(tensor), element_of(tensor)
         if op is None or number is None or self._integers.depth > _DEEPEST:
             return None
-        if op.name == "linalg.generic" and not is_pointwise(op):
+        if op.name == "linalg.generic" and not is_parallel(op):
             return None
         self._integers.depth += 1
         try:

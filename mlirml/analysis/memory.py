@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.values import ancestor_in, outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
@@ -161,7 +162,7 @@ def aliases(user: mlir.Operation) -> Iterator[mlir.Value]:
     """
     around = user.parent.operation if user.name in _PASS_ON else user
     values = list(around.results)
-    if user.name in _PASS_ON or user.name in ("scf.for", "scf.while"):
+    if user.name in _PASS_ON or user.name in SEQUENTIAL_LOOPS:
         values += [argument for region in around.regions for block in region.blocks for argument in block.arguments]
     yield from (value for value in values if isinstance(value.type, mlir.MemRefType))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 SCATTER, SCAN = "mlirml.scatter", "mlirml.scan"
@@ -37,7 +38,7 @@ def is_scatter(op: mlir.Operation) -> bool:
         return False
     if stored.name == "scf.for":
         return is_scatter(stored)
-    return stored.name in ("tensor.insert", "tensor.insert_slice")
+    return stored.name in TENSOR_STORES
 
 
 def is_scan(op: mlir.Operation) -> bool:

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from mlirml.analysis.carried_ranges import carried_ranges
 from mlirml.analysis.float_ranges import FloatRanges
-from mlirml.analysis.tensor_elements import element_of, extremum_of, is_pointwise, source_of
+from mlirml.analysis.structured import is_parallel
+from mlirml.analysis.tensor_elements import element_of, extremum_of, source_of
+from mlirml.analysis.traits import AFFINE_VALUES, INTEGER_STEPS
 from mlirml.analysis.while_ranges import SIGNED, bound, is_outside, range_of_argument, range_of_result
 from mlirml.ir.bindings import defining_op, mlir
 
@@ -84,7 +86,7 @@ class Ranges:
         op = defining_op(value)
         if op is None:
             return
-        if op.name in ("arith.addi", "arith.subi"):
+        if op.name in INTEGER_STEPS:
             for part, of_part in _parts(op, (low, high), outside):
                 self._assume(part, of_part, outside)
         elif op.name in _SIGNED_CASTS and _width(op.operands[0].type) <= _width(value.type):
@@ -114,7 +116,7 @@ class Ranges:
         if op.name == "arith.constant":
             number = op.attributes["value"]
             return (number.value, number.value) if isinstance(number, mlir.IntegerAttr) else None
-        if op.name in ("affine.apply", "affine.min", "affine.max"):
+        if op.name in AFFINE_VALUES:
             return self._of_map(op)
         if op.name == "tensor.dim":
             return 0, _whole(value.type)[1]
@@ -207,7 +209,7 @@ class Ranges:
             self.depth -= 1
 
     def _of_elements(self, op: mlir.Operation, tensor: mlir.Value, number: mlir.Value) -> Range | None:
-        if op.name != "linalg.generic" or is_pointwise(op):
+        if op.name != "linalg.generic" or is_parallel(op):
             return self.of(number)
         found = extremum_of(op, tensor)
         start = None if found is None else self.of_elements(found[1])
@@ -261,7 +263,7 @@ class Ranges:
             return None
         if op.name == "arith.constant":
             return (0, 0), self.of(value)
-        if op.name in ("arith.addi", "arith.subi"):
+        if op.name in INTEGER_STEPS:
             before, rule = self._changes(op.operands[0], carried, seen), _add if op.name == "arith.addi" else _subtract
             number = defining_op(op.operands[1])
             if before is None or number is None or number.name != "arith.constant":

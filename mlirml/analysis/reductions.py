@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 from mlirml.analysis.constants import float_of
+from mlirml.analysis.traits import COMPARISONS
 from mlirml.analysis.values import depends_on
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -146,7 +147,7 @@ def extreme_of(better: mlir.Value, term: mlir.Value, best: mlir.Value) -> Combin
     keeps_nan = op is not None and op.name == "arith.ori" and _is_first_nan(op.operands[1], term, best)
     if keeps_nan and op is not None:
         op = defining_op(op.operands[0])
-    if op is None or op.name not in ("arith.cmpi", "arith.cmpf"):
+    if op is None or op.name not in COMPARISONS:
         return None
     predicates = emit.INTEGER_PREDICATES if op.name == "arith.cmpi" else emit.FLOAT_PREDICATES
     number = mlir.IntegerAttr(op.attributes["predicate"]).value

@@ -1,10 +1,12 @@
-"""Structured operations read: their indexing maps, and the loops whose index a body uses."""
+"""Structured operations read: their indexing maps, the trip counts and iterator types of their loops, their indices."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlirml.ir.bindings import defining_op, linalg, mlir, seen_through
 
-INDEX_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.trunci")
+INDEX_CONVERSIONS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.trunci")
 """Conversions of an index, which is not negative and small."""
 _MEMO = "linalg.memoized_indexing_maps"
 
@@ -20,7 +22,34 @@ def indexing_maps(op: mlir.Operation) -> list[mlir.AffineMap]:
     return maps
 
 
+def reductions_of(op: mlir.Operation) -> tuple[bool, ...]:
+    """For each loop of a structured operation True if it is a reduction: in a named one, if it indexes no result."""
+    if "iterator_types" in op.attributes:
+        return tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"])
+    out = indexing_maps(op)[-1]
+    kept = {e.position for e in out.results if isinstance(e, mlir.AffineDimExpr)}
+    return tuple(d not in kept for d in range(out.n_dims))
+
+
+def is_parallel(op: mlir.Operation) -> bool:
+    """True if no loop of a structured operation is a reduction."""
+    if "iterator_types" in op.attributes:
+        return "reduction" not in str(op.attributes["iterator_types"])
+    return not any(reductions_of(op))
+
+
+def sizes_of(op: mlir.Operation, maps: Sequence[mlir.AffineMap] | None = None) -> list[int]:
+    """The trip count of each loop; -1 where no dimension of known size is indexed by the loop alone."""
+    maps = indexing_maps(op) if maps is None else maps
+    sizes = [-1] * maps[0].n_dims
+    for operand, map_ in zip(op.operands, maps, strict=True):
+        for expression, size in zip(map_.results, operand.type.shape if map_.results else (), strict=True):
+            if isinstance(expression, mlir.AffineDimExpr) and size >= 0:
+                sizes[expression.position] = size
+    return sizes
+
+
 def index_dim(value: mlir.Value) -> int | None:
     """The dimension whose index a value of a body is, by conversions of integers; None for other values."""
-    op = defining_op(seen_through(value, INDEX_CASTS))
+    op = defining_op(seen_through(value, INDEX_CONVERSIONS))
     return int(mlir.IntegerAttr(op.attributes["dim"]).value) if op is not None and op.name == "linalg.index" else None

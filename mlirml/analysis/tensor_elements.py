@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+from mlirml.analysis.structured import is_parallel
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 
 _UNSIGNED, _SIGNED = ("arith.maxui", "arith.minui"), ("arith.maxsi", "arith.minsi")
-
-
-def is_pointwise(generic: mlir.Operation) -> bool:
-    """True if a `linalg.generic` reduces nothing."""
-    return "reduction" not in str(generic.attributes["iterator_types"])
 
 
 def source_of(generic: mlir.Operation, argument: mlir.Value) -> mlir.Value | None:
     """The tensor whose elements an argument of the body is; None for an init of a reduction, and for memrefs."""
     index = list(generic.regions[0].blocks[0].arguments).index(argument)
     inputs = len(generic.operands) - len(generic.results)
-    is_init = index >= inputs and not is_pointwise(generic)
+    is_init = index >= inputs and not is_parallel(generic)
     return generic.operands[index] if generic.results and not is_init else None
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.traits import BRANCHES
 from mlirml.analysis.values import used_values
 from mlirml.ir.bindings import block_ops, mlir, operations
 
@@ -28,7 +29,7 @@ def _visit(op: mlir.Operation, live: set[mlir.Value]) -> None:
     """Add the values that the live results of an operation, and its effects, depend on."""
     if op.name == "scf.for":
         _loop(op, live)
-    elif op.name in ("scf.if", "scf.index_switch"):
+    elif op.name in BRANCHES:
         _branches(op, live)
     elif op.name == "scf.while":
         _while(op, live)

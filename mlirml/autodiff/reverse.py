@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from mlirml.analysis.traits import CONTROL
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import Pullback, refuse
@@ -140,7 +141,7 @@ def active_values(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) ->
             before = len(active)
             if op.name == "mlirml.custom_input":
                 groups.add(group_of(op))
-            if op.name in ("scf.for", "scf.if", "scf.index_switch", "scf.while"):
+            if op.name in CONTROL:
                 _enter(op, active, visit)
             else:
                 active.update(r for r in op.results if is_float(r.type))

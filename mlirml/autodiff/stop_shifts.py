@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mlirml.analysis.constants import float_of
+from mlirml.analysis.traits import FLOAT_CASTS, TENSOR_VIEWS
 from mlirml.analysis.values import uses_any
 from mlirml.autodiff.structured import Structured
 from mlirml.core.dataclass import dataclass
@@ -114,7 +115,7 @@ def _follow(op: mlir.Operation, shifts: dict[mlir.Value, Shift]) -> None:
         return
     if op.name.startswith("linalg."):
         _structured(op, shifts)
-    elif op.name in ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice"):
+    elif op.name in TENSOR_VIEWS:
         whole = shifts.get(op.operands[0])
         if whole is None:
             raise NoMatch("an index depends on it")
@@ -234,7 +235,7 @@ def _scalar(op: mlir.Operation, shifts: Mapping[mlir.Value, Shift]) -> Shift | N
             return replace(first, scales=True)
         if op.name == "math.log" and first.scales:
             return replace(first, scales=False)
-        if op.name in ("arith.extf", "arith.truncf"):
+        if op.name in FLOAT_CASTS:
             return first
     raise NoMatch(op.name)
 

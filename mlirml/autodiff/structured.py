@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mlirml.analysis.affine import linear_of
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import indexing_maps, sizes_of
 from mlirml.autodiff import tensors
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
@@ -38,7 +38,7 @@ class Structured:
         maps = indexing_maps(op)
         count = len(op.operands) - len(op.results)
         reads = [Read(value, m) for value, m in zip(op.operands, maps)]
-        return Structured(op, reads[:count], reads[count:], _loop_sizes(reads), {})
+        return Structured(op, reads[:count], reads[count:], sizes_of(op, maps), {})
 
     @property
     def block(self) -> mlir.Block:
@@ -171,12 +171,3 @@ def window_dims(map_: mlir.AffineMap, sizes: Sequence[int]) -> list[int] | None:
             return None
         seen.update(free[-1:])
     return fixed
-
-
-def _loop_sizes(reads: Sequence[Read]) -> list[int]:
-    sizes: dict[int, int] = {}
-    for read in reads:
-        for expression, size in zip(read.map.results, read.tensor.type.shape):
-            if isinstance(expression, mlir.AffineDimExpr):
-                sizes[expression.position] = size
-    return [sizes[d] for d in range(reads[0].map.n_dims)]

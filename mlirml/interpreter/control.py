@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
+from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.dialects.checks import checked_number
 from mlirml.dialects.mlirml import CHECK, parallel_grain
 from mlirml.errors import CheckFailed, check_code
@@ -75,7 +76,7 @@ def assert_rule(op: mlir.Operation, function: Function) -> Step:
 
 def _stored_into(body: mlir.Block) -> list[int]:
     """The indices of the loop-carried tensors into which the body stores in place."""
-    inserts = [op for op in block_ops(body) if op.name in ("tensor.insert", "tensor.insert_slice")]
+    inserts = [op for op in block_ops(body) if op.name in TENSOR_STORES]
     return [mlir.BlockArgument(op.operands[1]).arg_number - 1 for op in inserts if stores_in_place(op)]
 
 

@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.ordered_loops import is_ordered
+from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import is_within
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, SORTS, WHY
@@ -31,7 +32,7 @@ from mlirml.errors import TargetError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations
 from mlirml.ir.location import source_location
-from mlirml.offload.grouping import RESHAPES, groups_of, is_work, source_of_reshapes
+from mlirml.offload.grouping import groups_of, is_work, source_of_reshapes
 from mlirml.offload.scalars import is_number, pass_by_value
 from mlirml.offload.unknown_sizes import keep_in_known_sizes
 from mlirml.offload.wide import split_wide

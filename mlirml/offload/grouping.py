@@ -13,12 +13,11 @@ from collections.abc import Sequence
 
 from mlirml.analysis.bounds import is_dynamic
 from mlirml.analysis.ordered_loops import is_ordered
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import indexing_maps, is_parallel, reductions_of, sizes_of
+from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import captured_values, has_one_use, outer_values
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir.bindings import defining_op, linalg, mlir, seen_through
-
-RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 def is_work(op: mlir.Operation) -> bool:
@@ -80,8 +79,8 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> boo
     if op.name != "linalg.generic" or any(not member.name.startswith("linalg.") for member in group):
         return False
     if is_contraction(group[0]):
-        return is_parallel(op) and shape_of(op) == list(group[0].results[0].type.shape) and reads_as_is(op, group)
-    sizes = next((shape_of(member) for member in (*group, op) if is_reduction(member)), [])
+        return is_parallel(op) and sizes_of(op) == list(group[0].results[0].type.shape) and reads_as_is(op, group)
+    sizes = next((sizes_of(member) for member in (*group, op) if is_reduction(member)), [])
     return bool(sizes) and -1 not in sizes and all(fits_rows(member, sizes, group) for member in (*group, op))
 
 
@@ -94,20 +93,6 @@ def is_contraction(op: mlir.Operation) -> bool:
     if op.name == "linalg.fill":
         return False
     return bool(linalg.isa_contraction_op(op) or linalg.isa_convolution_op(op)) or op.name == "linalg.contract"
-
-
-def is_parallel(op: mlir.Operation) -> bool:
-    return all("parallel" in str(kind) for kind in op.attributes["iterator_types"])
-
-
-def shape_of(op: mlir.Operation) -> list[int]:
-    """The trip counts of the loops of a generic; -1 for those that no operand dimension shows."""
-    sizes = [-1] * len(op.attributes["iterator_types"])
-    for operand, m in zip(op.operands, indexing_maps(op)):
-        for size, result in zip(operand.type.shape if m.results else (), m.results):
-            if isinstance(result, mlir.AffineDimExpr):
-                sizes[result.position] = size
-    return sizes
 
 
 def reads_as_is(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:
@@ -123,7 +108,7 @@ def is_reduction(op: mlir.Operation) -> bool:
     """True if the innermost loop of an operation is its only reduction loop."""
     if op.name != "linalg.generic" or is_contraction(op):
         return False
-    reduces = ["reduction" in str(kind) for kind in op.attributes["iterator_types"]]
+    reduces = reductions_of(op)
     return len(reduces) > 1 and reduces[-1] and not any(reduces[:-1])
 
 
@@ -134,7 +119,7 @@ def fits_rows(op: mlir.Operation, sizes: Sequence[int], group: Sequence[mlir.Ope
     """
     if op.name != "linalg.generic" or is_contraction(op):
         return False
-    own = shape_of(op)
+    own = sizes_of(op)
     rows = list(sizes[:-1])
     if own != list(sizes) and (not is_parallel(op) or own not in (rows, [*rows, 1])):
         return False

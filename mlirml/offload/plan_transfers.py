@@ -30,6 +30,7 @@ import math
 import numpy as np
 
 from mlirml.analysis.memory import VIEWS, written_by
+from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.values import captured_values, outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_CALLS, HOST_INPUTS, HOST_WORK, WHY
@@ -123,7 +124,7 @@ def size_in_bytes(memref_type: mlir.Type) -> int:
 
 def in_loop(op: mlir.Operation) -> bool:
     parent = op.parent
-    while parent is not None and parent.name not in ("scf.for", "scf.while"):
+    while parent is not None and parent.name not in SEQUENTIAL_LOOPS:
         parent = parent.operation.parent
     return parent is not None
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.values import captured_values
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -22,7 +23,7 @@ def split_wide(block: mlir.Block, most: int) -> None:
     """Split the elementwise operations of a block that access more than `most` buffers, as far as they have results."""
     for op in block_ops(block):
         wide = op.name == "linalg.generic" and len(op.results) > 1 and len(op.operands) > most
-        if wide and all("parallel" in str(kind) for kind in op.attributes["iterator_types"]):
+        if wide and is_parallel(op):
             split(op, most)
 
 

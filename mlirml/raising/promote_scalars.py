@@ -28,6 +28,7 @@ Elements of rows are read from the source of the row, and stored there. A counti
 
 from __future__ import annotations
 
+from mlirml.analysis.traits import CONTROL
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -40,7 +41,6 @@ from mlirml.raising.nests.find_loops import loop_functions
 from mlirml.raising.nests.plain_indices import decide, make_indices_plain
 from mlirml.raising.nests.rows import read_in_place, store_in_place
 
-CARRIERS = ("scf.for", "scf.while", "scf.if", "scf.index_switch")
 _CLEAN = "canonicalize,cse"
 
 
@@ -74,7 +74,7 @@ class PromoteScalarsPass(Pass):
 
 def carry_scalars(function: mlir.Operation) -> None:
     """Let tensors of rank 0 enter and leave the regions of structured control flow as scalars."""
-    for op in [op for op in operations(function) if op.name in CARRIERS]:
+    for op in [op for op in operations(function) if op.name in CONTROL]:
         with op.location:
             for region in op.regions:
                 for block in region.blocks:

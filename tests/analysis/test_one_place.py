@@ -6,6 +6,11 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+from mlirml.analysis import traits
+
+LISTED = ("pipelines/tensor/", "raising/memory_to_value.py", "raising/nests/memory_values.py")
+"""Where groups of operations are listed still."""
+
 ROOT = Path(__file__).parent.parent.parent / "mlirml"
 PASSES = [f for part in ("pipelines", "codegen", "offload", "autodiff") for f in sorted((ROOT / part).rglob("*.py"))]
 
@@ -99,3 +104,17 @@ def test_views_are_told_by_one_place() -> None:
             if isinstance(node, ast.Tuple) and names <= {e.value for e in node.elts if isinstance(e, ast.Constant)}:
                 found.append(file.relative_to(ROOT).as_posix())
     assert found == []
+
+
+def test_groups_of_operations_are_listed_in_one_place() -> None:
+    groups = {frozenset(group): name for name, group in vars(traits).items() if isinstance(group, tuple)}
+    found = {}
+    for file in sorted(ROOT.rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Tuple | ast.Set | ast.List):
+                names = frozenset(
+                    e.value for e in node.elts if isinstance(e, ast.Constant) and isinstance(e.value, str)
+                )
+                if len(names) == len(node.elts) and names in groups and not file.samefile(traits.__file__):
+                    found[f"{file.relative_to(ROOT).as_posix()}:{node.lineno}"] = groups[names]
+    assert {place: name for place, name in found.items() if not place.startswith(LISTED)} == {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.affine import linear_of
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import indexing_maps, reductions_of, sizes_of
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -136,20 +136,16 @@ def match_nest(op: mlir.Operation, body: Body) -> Nest:
     maps = indexing_maps(op)
     operands = list(op.operands)
     rank = maps[0].n_dims
-    sizes = [-1] * rank
     accesses: list[Access | None] = []
     for operand, map_ in zip(operands, maps, strict=True):
         if not isinstance(operand.type, mlir.MemRefType):
             accesses.append(None)
             continue
-        shape = operand.type.shape
         layout, _ = operand.type.get_strides_and_offset()
         offset, strides = 0, [0] * rank
-        for expression, size, stride in zip(map_.results, shape, layout, strict=True):
+        for expression, stride in zip(map_.results, layout, strict=True):
             if isinstance(expression, mlir.AffineDimExpr):
-                position = expression.position
-                sizes[position] = size
-                strides[position] += stride
+                strides[expression.position] += stride
             else:
                 found = linear_of(expression)
                 if found is None:
@@ -158,18 +154,9 @@ def match_nest(op: mlir.Operation, body: Body) -> Nest:
                 for position, factor in found.factors.items():
                     strides[position] += stride * factor
         accesses.append(Access(whole(operand), offset, tuple(strides), element_bytes(operand.type.element_type)))
-    reductions = implied_reductions(maps[-1], rank)
-    if "iterator_types" in op.attributes:
-        reductions = tuple("reduction" in str(iterator) for iterator in op.attributes["iterator_types"])
     pinned = frozenset(inner.attributes["dim"].value for inner in body.ops if inner.name == "linalg.index")
     num_outputs = len(body.yields)
-    return Nest(tuple(sizes), reductions, tuple(accesses), num_outputs, tuple(range(rank)), pinned)
-
-
-def implied_reductions(out_map: mlir.AffineMap, rank: int) -> tuple[bool, ...]:
-    """The iterator types of a named operation: dims that its output lacks are reductions."""
-    kept = {expression.position for expression in out_map.results}
-    return tuple(d not in kept for d in range(rank))
+    return Nest(tuple(sizes_of(op, maps)), reductions_of(op), tuple(accesses), num_outputs, tuple(range(rank)), pinned)
 
 
 def whole(operand: mlir.Value) -> mlir.Value:

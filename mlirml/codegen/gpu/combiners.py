@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.reductions import argmaxes_of
-from mlirml.analysis.structured import index_dim
+from mlirml.analysis.structured import index_dim, reductions_of
 from mlirml.codegen.cpu.nest import read_body
 from mlirml.codegen.cpu.reduce.combiners import Reducer, match_reducer
-from mlirml.codegen.gpu.elements import Elements, apply, out_map, reductions_of
+from mlirml.codegen.gpu.elements import Elements, apply, out_map
 from mlirml.codegen.gpu.index import Form
 from mlirml.codegen.gpu.outs import carried_outs
 from mlirml.ir import emit
@@ -90,10 +90,10 @@ class Extreme(Combiner):
     """
 
     def match(self) -> list[Reducer]:
-        if len(self.carried) != 2 or len(self.op.results) != 2 or sum(reductions_of(self.op)) != 1:
+        reduced = [d for d, reduces in enumerate(reductions_of(self.op)) if reduces]
+        if len(self.carried) != 2 or len(self.op.results) != 2 or len(reduced) != 1:
             raise NoMatch("not two outputs and one reduction loop")
-        (reduced,) = (d for d, reduces in enumerate(reductions_of(self.op)) if reduces)
-        found = next(argmaxes_of(self.body.yields, self.arguments, lambda value: index_dim(value) == reduced), None)
+        found = next(argmaxes_of(self.body.yields, self.arguments, lambda value: index_dim(value) in reduced), None)
         if found is None or any(op.regions for op in self.body.ops):
             raise NoMatch("no extreme and its index")
         self.found = found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.bounds import DYNAMIC, is_dynamic, size_operand
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import indexing_maps, sizes_of
 from mlirml.codegen.gpu.index import Base, Digit, Form, UnknownDivisionError, cut_up, flat, form, split
 from mlirml.codegen.gpu.kernel import Kernel, is_tensor
 from mlirml.codegen.gpu.sizes import flat_index, length, loop_extents, no_rule, number_on_host
@@ -194,27 +194,6 @@ def evaluate(expression: mlir.AffineExpr, dims: Sequence[Form]) -> Form:
     if isinstance(expression, mlir.AffineModExpr):
         return split(evaluate(expression.lhs, dims), int(expression.rhs.value))[1]
     raise UnknownDivisionError
-
-
-def reductions_of(op: mlir.Operation) -> list[bool]:
-    """The iterator types of a structured operation: True for reductions."""
-    maps = indexing_maps(op)
-    if "iterator_types" in op.attributes:
-        return ["reduction" in str(iterator) for iterator in op.attributes["iterator_types"]]
-    kept = {e.position for e in maps[-1].results if isinstance(e, mlir.AffineDimExpr)}
-    return [d not in kept for d in range(maps[-1].n_dims)]
-
-
-def sizes_of(op: mlir.Operation) -> list[int]:
-    """The sizes of the loops of a structured operation."""
-    maps = indexing_maps(op)
-    sizes = [1] * maps[0].n_dims
-    for operand, map_ in zip(op.operands, maps, strict=True):
-        if is_tensor(operand):
-            for expression, size in zip(map_.results, operand.type.shape, strict=True):
-                if isinstance(expression, mlir.AffineDimExpr):
-                    sizes[expression.position] = size
-    return sizes
 
 
 def out_map(op: mlir.Operation, number: int) -> mlir.AffineMap:

@@ -16,13 +16,14 @@ from collections.abc import Callable, Sequence
 
 from mlirml.analysis.bounds import is_dynamic
 from mlirml.analysis.ordered_loops import SCATTER, is_ordered
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import indexing_maps, sizes_of
+from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.contract.multiply_add import check_multiply_add, lower_multiply_add
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tensor_cores import check_tensor_cores, lower_tensor_contract
 from mlirml.codegen.gpu.contract.tiles import lower_contract, match_contract
-from mlirml.codegen.gpu.elements import Elements, apply, is_structured, out_map, sizes_of
+from mlirml.codegen.gpu.elements import Elements, apply, is_structured, out_map
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
 from mlirml.codegen.gpu.loops import initial, lower_loop
@@ -128,7 +129,7 @@ def begun(loop: mlir.Operation) -> mlir.Value:
     """The init of a loop, without the first store of a scan, which the scan kernel does itself."""
     value = initial(loop)
     op = None if SCATTER in loop.attributes else defining_op(value)
-    while op is not None and op.name in ("tensor.insert", "tensor.insert_slice"):
+    while op is not None and op.name in TENSOR_STORES:
         value = op.operands[1]
         op = defining_op(value)
     return value

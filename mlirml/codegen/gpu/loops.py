@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from mlirml.analysis.ordered_loops import SCATTER, store_of
+from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.codegen.gpu.elements import Elements, form_of, is_structured, kept_dims, slice_parts
 from mlirml.codegen.gpu.index import Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
@@ -88,7 +89,7 @@ def lower_scatter(host: Host, op: mlir.Operation) -> None:
             break
         nest.append(stored)
         inner = stored
-    if stored is None or stored.name not in ("tensor.insert_slice", "tensor.insert"):
+    if stored is None or stored.name not in TENSOR_STORES:
         raise NoMatch("a scatter stores in another way")
     with contextlib.suppress(NoMatch):
         plan = match_scatter(nest, [bounds_of(loop) for loop in nest], stored)

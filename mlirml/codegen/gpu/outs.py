@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from mlirml.codegen.gpu.elements import dims_at, is_structured, sizes_of, uses_dim
+from mlirml.analysis.structured import sizes_of
+from mlirml.analysis.traits import RESHAPES
+from mlirml.codegen.gpu.elements import dims_at, is_structured, uses_dim
 from mlirml.codegen.gpu.elements import out_map as map_of_out
 from mlirml.codegen.gpu.index import form
 from mlirml.ir.bindings import block_ops, defining_op, mlir, seen_through
 
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
+_SAME_ELEMENTS = (*RESHAPES, "tensor.cast")
 
 
 def returned(function: mlir.Operation) -> list[tuple[mlir.Value, mlir.Value]]:
@@ -20,7 +22,7 @@ def returned(function: mlir.Operation) -> list[tuple[mlir.Value, mlir.Value]]:
 
 def before_reshapes(value: mlir.Value) -> mlir.Value:
     """The tensor that has the memory layout of `value` before reshapes."""
-    return seen_through(value, _RESHAPES)
+    return seen_through(value, _SAME_ELEMENTS)
 
 
 def body_of(function: mlir.Operation) -> list[mlir.Operation]:

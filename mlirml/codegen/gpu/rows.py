@@ -21,10 +21,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
 
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import indexing_maps, sizes_of
 from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.combiners import Combiner, Values, match_combiner
-from mlirml.codegen.gpu.elements import Elements, apply, out_map, sizes_of, uses_dim
+from mlirml.codegen.gpu.elements import Elements, apply, out_map, uses_dim
 from mlirml.codegen.gpu.groups import merge_group
 from mlirml.codegen.gpu.index import Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor

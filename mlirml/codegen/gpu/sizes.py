@@ -9,6 +9,7 @@ from typing import TypeAlias
 from mlirml.analysis.bounds import DYNAMIC, dims_of_slice, is_dynamic, most_elements, size_operand
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import MOST_BLOCKS, THREADS, Host, Kernel, is_tensor
 from mlirml.errors import LoweringError
@@ -40,7 +41,7 @@ def extent(host: Host, tensor: mlir.Value, dim: int) -> Size:
     op = defining_op(tensor)
     if op is None:
         return on_host(host, ("dim", tensor, dim), lambda: dim_of(host.buffers[tensor], dim))
-    if op.name in ("tensor.insert_slice", "tensor.insert"):
+    if op.name in TENSOR_STORES:
         return extent(host, op.operands[1], dim)
     if op.name == "tensor.extract_slice":
         size = size_operand(op, dims_of_slice(op)[dim], 1)

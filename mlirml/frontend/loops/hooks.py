@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.analysis.traits import INTEGER_DIVISIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import flatten
 from mlirml.errors import CaptureError, TracedValueError, UnsupportedSyntaxError
@@ -46,7 +47,6 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
 }  # fmt: skip
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
-_UNSAFE = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
 UNROLLED = 256  # the most iterations of a loop that has to be unrolled
 MOST_UNROLLED = 1 << 14
 _FEW_COPIES = 8  # of an item of a list in a loop
@@ -577,4 +577,4 @@ def _is_bool(x: Any) -> bool:
 
 def _is_cheap(text: str) -> bool:
     operation = text.partition(" = ")[2]
-    return operation.startswith(_CHEAP) and not operation.startswith(_UNSAFE)
+    return operation.startswith(_CHEAP) and not operation.startswith(INTEGER_DIVISIONS)

@@ -22,6 +22,7 @@ twice, is copied. Inputs are never written: the out-parameter of a result that r
 
 from __future__ import annotations
 
+from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS, HOST_CALLS, SORTS
@@ -29,7 +30,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations
 from mlirml.ir.location import is_unknown
 from mlirml.passes import Pass, register, run_upstream
-from mlirml.pipelines.bufferize.destinations import BRANCHES, LOOPS, materialize_results
+from mlirml.pipelines.bufferize.destinations import materialize_results
 from mlirml.pipelines.bufferize.inits import (
     compute_apart,
     copied,
@@ -180,7 +181,9 @@ def copy_views_out_of_branches(main: mlir.Operation) -> None:
 
 def separate_yields(main: mlir.Operation) -> None:
     """Copy a tensor that a loop yields twice: upstream's analysis takes two stores of it for different values."""
-    bodies = [block for op in named_operations(main, LOOPS) for region in op.regions for block in region.blocks]
+    bodies = [
+        block for op in named_operations(main, SEQUENTIAL_LOOPS) for region in op.regions for block in region.blocks
+    ]
     for end in [block_ops(block)[-1] for block in bodies]:
         seen: set[mlir.Value] = set()
         for number, value in enumerate(end.operands):

@@ -24,21 +24,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from mlirml.analysis.distances import Distances, box_of
+from mlirml.analysis.traits import BRANCHES, CASTED_VIEWS, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import ancestor_in
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 
-LOOPS = ("scf.for", "scf.while")
-BRANCHES = ("scf.if", "scf.index_switch")
 ALLOC = "bufferization.alloc_tensor"
-_VIEWS = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 _MATERIALIZE = "bufferization.materialize_in_destination"
 Copy = Callable[[mlir.Value], mlir.Value]
 
 
 def is_loop_body(block: mlir.Block) -> bool:
-    return block.owner.operation.name in LOOPS
+    return block.owner.operation.name in SEQUENTIAL_LOOPS
 
 
 def carried_values(block: mlir.Block) -> Iterator[tuple[int, mlir.Value, mlir.Value]]:
@@ -96,10 +94,10 @@ def stored_over(op: mlir.Operation, value: mlir.Value) -> mlir.Value | None:
     """The tensor that `op` has stored into to give `value`, if it is not read later; None for any other operation."""
     if op.name in BRANCHES:
         return branch_root(op, list(op.results).index(value))
-    if op.name not in ("tensor.insert", "tensor.insert_slice", *LOOPS):
+    if op.name not in ("tensor.insert", "tensor.insert_slice", *SEQUENTIAL_LOOPS):
         return None
     position = 1
-    if op.name in LOOPS:
+    if op.name in SEQUENTIAL_LOOPS:
         position = (3 if op.name == "scf.for" else 0) + list(op.results).index(value)
         if op.name == "scf.while" and not is_passed_in_place(op, position):
             return None
@@ -185,7 +183,7 @@ def is_read_before(
             return False
         if place is not None and not (place.is_before_in_block(op) if place != op else nested):
             return False
-        if user.name in _VIEWS and not is_read_before(user.results[0], op, nested=nested):
+        if user.name in CASTED_VIEWS and not is_read_before(user.results[0], op, nested=nested):
             return False
     return True
 
@@ -209,7 +207,7 @@ def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: C
     If the init of that loop is used afterwards, the loop starts from a copy.
     """
     op = defining_op(value)
-    if op is None or op.name not in LOOPS or op.block != block:
+    if op is None or op.name not in SEQUENTIAL_LOOPS or op.block != block:
         return False
     number = list(op.results).index(value)
     position = number + (3 if op.name == "scf.for" else 0)
@@ -246,7 +244,7 @@ def is_in_other_buffer(value: mlir.Value, target: mlir.Value) -> bool:
     """
     op = defining_op(value)
     while op is not None:
-        if op.name in _VIEWS:
+        if op.name in CASTED_VIEWS:
             return True
         grown = branch_root(op, list(op.results).index(value)) if op.name in BRANCHES else None
         grown = grown or grows_from(op, value)
@@ -263,7 +261,7 @@ def is_read_in_loop(target: mlir.Value, value: mlir.Value) -> bool:
     """
     op = defining_op(value)
     while op is not None:
-        if op.name in LOOPS and any(ancestor_in(use.owner.operation, op.block) == op for use in target.uses):
+        if op.name in SEQUENTIAL_LOOPS and any(ancestor_in(use.owner.operation, op.block) == op for use in target.uses):
             return True
         grown = grows_from(op, value)
         if grown is None:
@@ -280,14 +278,14 @@ def memories_of(value: mlir.Value) -> set[mlir.Value]:
     if op.name in BRANCHES:
         number = list(op.results).index(value)
         return set().union(*(memories_of(block_ops(r.blocks[0])[-1].operands[number]) for r in op.regions))
-    grown = op.operands[0] if op.name in _VIEWS else grows_from(op, value)
+    grown = op.operands[0] if op.name in CASTED_VIEWS else grows_from(op, value)
     return {value} if grown is None else memories_of(grown)
 
 
 def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:
     """The init, from outside, whose buffer contains the result of a loop or a branch; None for other operations."""
     number = list(op.results).index(result)
-    if op.name in LOOPS:
+    if op.name in SEQUENTIAL_LOOPS:
         return op.operands[number + (3 if op.name == "scf.for" else 0)]
     if op.name not in BRANCHES:
         return None

@@ -10,24 +10,20 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.distances import Distances, box_of
+from mlirml.analysis.structured import is_parallel
+from mlirml.analysis.traits import RESHAPES, SEQUENTIAL_LOOPS, TENSOR_READS, TENSOR_STORES, TENSOR_VIEWS
 from mlirml.analysis.values import ancestor_in, has_one_use, is_before, used_values
 from mlirml.dialects.mlirml import KERNEL
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, seen_through
 from mlirml.pipelines.bufferize.destinations import (
     ALLOC,
-    LOOPS,
     carried_values,
     is_loop_body,
     is_moved_within,
     is_read_before,
     writes_outs,
 )
-
-_STORES = ("tensor.insert", "tensor.insert_slice")
-_READS = ("tensor.extract", "tensor.extract_slice")
-TENSOR_VIEWS = ("tensor.extract_slice", "tensor.expand_shape", "tensor.collapse_shape")
-"""Operations whose result is a slice of their first operand, or its elements in another shape."""
 
 
 def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
@@ -50,7 +46,7 @@ def order_stores(function: mlir.Operation) -> None:
     the tensor after it.
     """
     distances = Distances()
-    for op in named_operations(function, _STORES):
+    for op in named_operations(function, TENSOR_STORES):
         while op.name == "tensor.insert_slice":
             earlier = [other for use in op.operands[1].uses if is_overwritten(other := use.owner.operation, op)]
             if not earlier:
@@ -61,7 +57,7 @@ def order_stores(function: mlir.Operation) -> None:
 
 def advance_reads(store: mlir.Operation, distances: Distances) -> None:
     """Make later reads of elements that a store leaves alone read the tensor after the store."""
-    uses = [use.owner.operation for use in store.operands[1].uses if use.owner.name in _READS]
+    uses = [use.owner.operation for use in store.operands[1].uses if use.owner.name in TENSOR_READS]
     late = [
         op for op in uses if (place := ancestor_in(op, store.block)) is not None and store.is_before_in_block(place)
     ]
@@ -144,9 +140,9 @@ def out_positions(op: mlir.Operation) -> range:
 
 def init_positions(op: mlir.Operation) -> range:
     """The positions of the operands that an operation overwrites."""
-    if op.name in _STORES:
+    if op.name in TENSOR_STORES:
         return range(1, 2)
-    if op.name in LOOPS:
+    if op.name in SEQUENTIAL_LOOPS:
         return range(len(op.operands) - len(op.results), len(op.operands))
     return out_positions(op) if writes_outs(op) else range(0)
 
@@ -160,11 +156,11 @@ def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = (
     for block in tensor_blocks(function):
         ops = block_ops(block)
         for op in ops:
-            if op.name in (*_STORES, *LOOPS):
+            if op.name in (*TENSOR_STORES, *SEQUENTIAL_LOOPS):
                 for position in init_positions(op):
                     copy_late_slices(op, position)
             for position in init_positions(op):
-                if op.name in LOOPS and op in stores and is_read_only(op.operands[position]):
+                if op.name in SEQUENTIAL_LOOPS and op in stores and is_read_only(op.operands[position]):
                     continue
                 init = fresh_init(op, position)
                 if init is None:
@@ -233,7 +229,11 @@ def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
     owner = defining_op(value)
     if owner is None:
         # An argument of @main cannot be written by a loop that starts from it.
-        if op.name not in LOOPS or not is_read_only(value) or not isinstance(value.type, mlir.RankedTensorType):
+        if (
+            op.name not in SEQUENTIAL_LOOPS
+            or not is_read_only(value)
+            or not isinstance(value.type, mlir.RankedTensorType)
+        ):
             return None
         with op.location, mlir.InsertionPoint(op):
             return copied(value)
@@ -277,7 +277,7 @@ def is_slice_of(value: mlir.Value, tensor: mlir.Value) -> bool:
 def is_slice(value: mlir.Value) -> bool:
     """True if a tensor is, or is a reshape of, a slice of another one."""
     owner = defining_op(value)
-    while owner is not None and owner.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+    while owner is not None and owner.name in RESHAPES:
         owner = defining_op(owner.operands[0])
     return owner is not None and owner.name == "tensor.extract_slice"
 
@@ -319,13 +319,13 @@ def reads_target(op: mlir.Operation, result: mlir.Value, distances: Distances) -
         return False
     store = stores[0]
     states, box = [store.operands[1]], box_of(store, distances)
-    while (owner := defining_op(states[-1])) is not None and owner.name in ("tensor.insert_slice", "tensor.insert"):
+    while (owner := defining_op(states[-1])) is not None and owner.name in TENSOR_STORES:
         states.append(owner.operands[1])
     if len(states) == 1:
         return False
     for operand in used_values(op):
         view = defining_op(operand)
-        while view is not None and view.name in ("tensor.expand_shape", "tensor.collapse_shape"):
+        while view is not None and view.name in RESHAPES:
             view = defining_op(view.operands[0])
         if view is None or view.name != "tensor.extract_slice":
             if operand in states:
@@ -352,7 +352,7 @@ def reuse_dying_inputs(function: mlir.Operation, written: dict[int, int]) -> Non
 def reuse_dying_input(op: mlir.Operation, block: mlir.Block, new: dict[mlir.Value, mlir.Value]) -> None:
     """Reuse an input of one operation; `new` are the values that are written to the memory of arguments."""
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
-    if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
+    if not is_parallel(op):
         return
     inputs = list(op.operands)[: len(op.operands) - len(op.results)]
     once = [i for i, v in enumerate(inputs) if inputs.count(v) == 1]

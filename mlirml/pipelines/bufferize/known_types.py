@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS, TENSOR_STORES
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, callee_of, defining_op, mlir, named_operations, operations
-from mlirml.pipelines.bufferize.destinations import BRANCHES, LOOPS
 
 FEW = 3
 """The number of loops and branches in a body up to which the inference is fast."""
@@ -34,7 +34,7 @@ def state_types(main: mlir.Operation) -> None:
     contiguous = Contiguous()
     for members in _crowded(main):
         for op in members:
-            values = op.operands if op.name in LOOPS else _captured(op)
+            values = op.operands if op.name in SEQUENTIAL_LOOPS else _captured(op)
             for value in dict.fromkeys(values):
                 if isinstance(value.type, mlir.RankedTensorType) and contiguous.holds(value):
                     _pass_through_call(main, op, value, functions)
@@ -45,7 +45,7 @@ def state_types(main: mlir.Operation) -> None:
 def _crowded(main: mlir.Operation) -> Iterator[list[mlir.Operation]]:
     """The loops and branches with tensor results, for each block in a loop that has many of them."""
     found: dict[mlir.Block, list[mlir.Operation]] = {}
-    for op in named_operations(main, (*LOOPS, *BRANCHES)):
+    for op in named_operations(main, (*SEQUENTIAL_LOOPS, *BRANCHES)):
         if any(isinstance(result.type, mlir.RankedTensorType) for result in op.results):
             found.setdefault(op.block, []).append(op)
     for block, members in found.items():
@@ -55,9 +55,9 @@ def _crowded(main: mlir.Operation) -> Iterator[list[mlir.Operation]]:
 
 def _is_in_loop(block: mlir.Block) -> bool:
     op = block.owner.operation
-    while op.name not in ("func.func", *LOOPS):
+    while op.name not in ("func.func", *SEQUENTIAL_LOOPS):
         op = op.parent.operation
-    return op.name in LOOPS
+    return op.name in SEQUENTIAL_LOOPS
 
 
 def _captured(branch: mlir.Operation) -> list[mlir.Value]:
@@ -81,7 +81,7 @@ def _pass_through_call(
     with op.location, mlir.InsertionPoint(op):
         callee = {"callee": mlir.FlatSymbolRefAttr.get(name)}
         same = emit.create("func.call", [value], [value.type], callee).results[0]
-    for user in [op] if op.name in LOOPS else operations(op):
+    for user in [op] if op.name in SEQUENTIAL_LOOPS else operations(op):
         for number, operand in enumerate(user.operands):
             if operand == value:
                 user.operands[number] = same
@@ -160,7 +160,7 @@ def sources_of(value: mlir.Value) -> list[mlir.Value] | None:
         return [block_ops(op.regions[0].blocks[0])[-1].operands[number + 1]]
     if op.name in BRANCHES:
         return [block_ops(block)[-1].operands[number] for region in op.regions for block in region.blocks]
-    if op.name in ("tensor.insert", "tensor.insert_slice"):
+    if op.name in TENSOR_STORES:
         return [op.operands[1]]
     if op.name.startswith("linalg."):
         return [op.operands[len(op.operands) - len(op.results) + number]]

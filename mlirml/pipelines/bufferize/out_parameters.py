@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.traits import BRANCHES, RESHAPES, TENSOR_VIEWS
 from mlirml.analysis.values import has_one_use
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, set_function_type
-from mlirml.pipelines.bufferize.destinations import ALLOC, BRANCHES, branch_root, grows_from, is_grown_from, memories_of
-from mlirml.pipelines.bufferize.inits import TENSOR_VIEWS, copied, init_positions
+from mlirml.pipelines.bufferize.destinations import ALLOC, branch_root, grows_from, is_grown_from, memories_of
+from mlirml.pipelines.bufferize.inits import copied, init_positions
 
 _UNSPLIT = 256
 """Programs of more operations may be split into functions, and a failed check returns only from its own function."""
@@ -321,7 +322,7 @@ def is_returned(value: mlir.Value, *, is_whole: bool = False) -> bool:
 def without_reshapes(result: mlir.Value, destination: mlir.Value, body: mlir.Block) -> tuple[mlir.Value, mlir.Value]:
     """Reshape the destination instead of the result, so that the result's producer can write to it."""
     op = defining_op(result)
-    while op is not None and op.name in ("tensor.expand_shape", "tensor.collapse_shape") and has_one_use(result):
+    while op is not None and op.name in RESHAPES and has_one_use(result):
         source = op.operands[0]
         kind = memref_type(source.type)
         attributes = {"reassociation": op.attributes["reassociation"]}

@@ -46,6 +46,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import PARALLEL_LOOPS
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.dialects.mlirml import CHECK, CHECK_BASE, parallel_grain
@@ -80,7 +81,7 @@ def is_in_parallel(op: mlir.Operation) -> bool:
     """True if an operation is in a parallel loop."""
     while op.name != "func.func":
         op = op.parent.operation
-        if op.name in ("scf.parallel", "scf.forall"):
+        if op.name in PARALLEL_LOOPS:
             return True
     return False
 

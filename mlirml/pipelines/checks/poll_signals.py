@@ -41,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import TILE
@@ -50,7 +51,6 @@ from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_LOOP
 
 RUNTIME = "mlirml_poll"
-_LOOPS = ("scf.for", "scf.while")
 _LONG = 1 << 26
 """The number of operations above which a user may lose patience."""
 _BETWEEN_POLLS = 1 << 12
@@ -72,7 +72,7 @@ class PollSignalsPass(Pass):
     name = "mlirml-poll-signals"
 
     def run(self, module: mlir.Operation) -> None:
-        if not has_op(module, _LOOPS):
+        if not has_op(module, SEQUENTIAL_LOOPS):
             return
         functions = {op.attributes["sym_name"].value: op for op in top_level(module) if op.name == "func.func"}
         costs = Costs(functions)

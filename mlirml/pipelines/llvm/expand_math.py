@@ -27,6 +27,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
+from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.codegen.math import ELSEWHERE, EXPANSIONS, GUARDED, Builder, Value, libmvec
 from mlirml.codegen.math.builder import WIDTHS
 from mlirml.codegen.math.registry import UNROUNDED
@@ -175,7 +176,7 @@ def match_function(
 
 def converts_in_one_instruction(name: str, operand: str, result: str) -> bool:
     """True for conversions between f16 and f32, which are single F16C instructions."""
-    return name in ("arith.extf", "arith.truncf") and {operand, result} == {"f16", "f32"}
+    return name in FLOAT_CASTS and {operand, result} == {"f16", "f32"}
 
 
 def llvm_divides_well(op: mlir.Operation, operand_type: str, options: ExpandMathPass) -> bool:

@@ -35,6 +35,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
@@ -116,7 +117,7 @@ def offset_of(value: mlir.Value, variable: mlir.Value) -> int | None:
     if value == variable:
         return 0
     op = defining_op(value)
-    if op is None or op.name not in ("arith.addi", "arith.subi") or op.operands[0] != variable:
+    if op is None or op.name not in INTEGER_STEPS or op.operands[0] != variable:
         return None
     distance = constant_of(op.operands[1])
     return distance if distance is None or op.name == "arith.addi" else -distance

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 
 from mlirml.analysis.distances import Box, Distances, box_of
 from mlirml.analysis.memory import VIEWS, aliases, effects, is_known, may_overlap, written_by
+from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
@@ -161,7 +162,7 @@ def reads_elements(reader: mlir.Operation, copy: mlir.Operation) -> bool:
     source, target = copy.operands
     if reader.name != "linalg.generic" or reader.block != copy.block or not copy.is_before_in_block(reader):
         return False
-    if "reduction" in str(reader.attributes["iterator_types"]) or target in written_by(reader):
+    if not is_parallel(reader) or target in written_by(reader):
         return False
     strides, _ = source.type.get_strides_and_offset()
     if strides and strides[-1] == 1:

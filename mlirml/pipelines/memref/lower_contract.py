@@ -29,6 +29,7 @@ from functools import cache
 from typing import TypeVar
 
 from mlirml.analysis.memory import Effects, effects
+from mlirml.analysis.traits import PARALLEL_LOOPS
 from mlirml.codegen.cpu.contract.attribute import NAME, read_fields
 from mlirml.codegen.cpu.contract.consumer import Consumer, match_consumer
 from mlirml.codegen.cpu.contract.kernel import Argument, Buffer, Job, Kernel, Prologue
@@ -48,7 +49,6 @@ from mlirml.targets.machine import Processor
 
 T = TypeVar("T")
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
-_CONCURRENT = ("scf.parallel", "scf.forall")
 _SMALL_SHARE = 16
 """A product is small if it has at most this fraction of the elements of its factors."""
 
@@ -428,7 +428,7 @@ def _allocate(op: mlir.Operation, buffers: Sequence[Buffer]) -> list[mlir.Value]
         return []
     function, concurrent = op.parent, False
     while function.name != "func.func":
-        concurrent = concurrent or function.name in _CONCURRENT
+        concurrent = concurrent or function.name in PARALLEL_LOOPS
         function = function.parent
     types = [mlir.Type.parse(buffer.type) for buffer in buffers]
     attributes = {"alignment": emit.i64(64), "operandSegmentSizes": emit.segments(0, 0)}

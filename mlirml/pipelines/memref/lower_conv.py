@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.traits import PARALLEL_LOOPS
 from mlirml.codegen.cpu.conv.epilogue import Epilogue
 from mlirml.codegen.cpu.conv.filters import FilterKernel
 from mlirml.codegen.cpu.conv.frame import Argument, Kernel
@@ -32,7 +33,6 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_WINDOW
 from mlirml.targets.machine import Processor
 
-_CONCURRENT = ("scf.parallel", "scf.forall")
 FEW_FILTERS = 8
 """From this number of filters on, the lanes of vectors are filters, whatever the vector width."""
 
@@ -183,7 +183,7 @@ def check_scratch_allowed(op: mlir.Operation) -> None:
     """Raise `NoMatch` if scratch buffers cannot be allocated: outside of @main, or in a parallel loop."""
     around = op.parent.operation
     while around.name != "func.func":
-        if around.name in _CONCURRENT:
+        if around.name in PARALLEL_LOOPS:
             raise NoMatch("it is in a parallel loop")
         around = around.parent.operation
     if mlir.StringAttr(around.attributes["sym_name"]).value != "main":

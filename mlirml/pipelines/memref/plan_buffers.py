@@ -28,6 +28,7 @@ from dataclasses import replace
 import numpy as np
 
 from mlirml.analysis.memory import users_of
+from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import HOST
@@ -35,7 +36,6 @@ from mlirml.errors import InternalError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, main_function, mlir, named_operations, set_function_type
 from mlirml.passes import Pass, register
-from mlirml.pipelines.bufferize.destinations import LOOPS
 
 ALIGNMENT = 64
 _PAGE, _BIG, _SPREAD = 4096, 256 << 10, 17 * 64
@@ -193,7 +193,7 @@ def ancestors_in_one_block(allocation: mlir.Operation, touching: Sequence[mlir.O
 
 def is_carried(user: mlir.Operation, allocation: mlir.Operation) -> bool:
     """True if an operation yields a buffer from the loop iteration in which it is allocated."""
-    if user.name not in ("scf.yield", "scf.condition") or user.parent.operation.name not in LOOPS:
+    if user.name not in ("scf.yield", "scf.condition") or user.parent.operation.name not in SEQUENTIAL_LOOPS:
         return False
     return ancestor_in(allocation, user.block) is not None
 

@@ -19,6 +19,7 @@ pool.
 from __future__ import annotations
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
@@ -77,7 +78,7 @@ def distance(index: mlir.Value, variable: mlir.Value) -> int | None:
     if index == variable:
         return 0
     op = defining_op(index)
-    if op is None or op.name not in ("arith.addi", "arith.subi"):
+    if op is None or op.name not in INTEGER_STEPS:
         return None
     one, other = op.operands
     if op.name == "arith.addi" and constant_of(other) is None:

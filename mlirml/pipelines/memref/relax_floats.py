@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
@@ -40,7 +41,7 @@ class RelaxFloatsPass(Pass):
     name = "mlirml-relax-floats"
 
     def run(self, module: mlir.Operation) -> None:
-        loops = named_operations(module, ("scf.for", "scf.while"))
+        loops = named_operations(module, SEQUENTIAL_LOOPS)
         if not loops:
             return
         with module.context:
@@ -61,7 +62,7 @@ def arithmetic(block: mlir.Block) -> Iterator[mlir.Operation]:
     for op in block_ops(block):
         if op.name in _CONTRACTED and str(op.results[0].type) in _WIDTHS:
             yield op
-        elif op.name in ("scf.if", "scf.index_switch"):
+        elif op.name in BRANCHES:
             for region in op.regions:
                 for inner in region.blocks:
                     yield from arithmetic(inner)

@@ -30,6 +30,7 @@ import math
 
 from mlirml.analysis.affine import flat_index
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.analysis.values import ancestor_in, is_within
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
@@ -38,7 +39,6 @@ from mlirml.pipelines.bufferize.inits import tensor_blocks
 from mlirml.pipelines.memref.plan_buffers import users
 
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
-_LOOPS = ("scf.for", "scf.parallel")
 
 
 @register
@@ -121,7 +121,7 @@ def is_view(op: mlir.Operation) -> bool:
 
 def may_follow(old: Buffer, new: Buffer, nest: mlir.Operation) -> bool:
     """True if each element of `new` is stored after the only iteration that reads the element of `old`."""
-    if nest.name not in _LOOPS or old.alloc.results[0].type != new.alloc.results[0].type:
+    if nest.name not in COUNTED_LOOPS or old.alloc.results[0].type != new.alloc.results[0].type:
         return False
     if old.place > new.first or old.begin == old.end:
         return False
@@ -176,7 +176,7 @@ def steps_and_trip_counts(block: mlir.Block, nest: mlir.Operation) -> dict[mlir.
     found: dict[mlir.Value, tuple[int, int]] = {}
     while True:
         loop = block.owner.operation
-        if loop.name not in _LOOPS or len(block.arguments) < 1:
+        if loop.name not in COUNTED_LOOPS or len(block.arguments) < 1:
             raise NoMatch("not a loop")
         lower, upper, step = (constant_of(value) for value in list(loop.operands)[:3])
         if lower is None or upper is None or not step or (loop.name == "scf.parallel" and len(loop.operands) > 3):

@@ -30,6 +30,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
@@ -129,7 +130,7 @@ def lag_of(op: mlir.Operation, store: mlir.Operation, loop: mlir.Operation) -> i
     if len(different) != 1 or different[0][1] != variable or not step:
         return None
     index = defining_op(different[0][0])
-    if index is None or index.name not in ("arith.addi", "arith.subi") or index.operands[0] != variable:
+    if index is None or index.name not in INTEGER_STEPS or index.operands[0] != variable:
         return None
     distance = constant_of(index.operands[1])
     if distance is None:

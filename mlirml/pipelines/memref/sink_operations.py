@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mlirml.analysis.traits import COMPARISONS, INTEGER_DIVISIONS, LOOPS, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import ancestor_in, used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -37,10 +38,8 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, o
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_LOOP
 
-LOOPS = ("scf.for", "scf.while", "scf.parallel", "scf.forall")
 _CHOICES = ("arith.select", "arith.andi", "arith.ori")
 _COSTS = {"arith.divf": 5, "math.sqrt": 5, "math.rsqrt": 8, "arith.remf": 20}
-_DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi", "arith.ceildivsi")
 _QUICK = (
     "math.abs", "math.copysign", "math.fma", "math.floor", "math.ceil", "math.trunc", "math.round", "math.is",
     "math.ct",
@@ -59,7 +58,7 @@ class SinkOperationsPass(Pass):
     least: int = 12
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in named_operations(module, ("scf.for", "scf.while")):
+        for loop in named_operations(module, SEQUENTIAL_LOOPS):
             if is_serial(loop):
                 for store in [op for block in _own_blocks(loop) for op in block_ops(block)[::-1] if op.name == _STORE]:
                     while (found := match_conditional_store(store)) is not None:  # once for each of nested selects
@@ -116,14 +115,14 @@ def _waits(loop: mlir.Operation) -> bool:
     known: set[mlir.Value] = set()
     for carried in list(block.arguments)[1:]:
         users = [use.owner.operation for use in carried.uses]
-        compared = [op for op in users if op.name in ("arith.cmpf", "arith.cmpi")]
+        compared = [op for op in users if op.name in COMPARISONS]
         by_result = [use.owner.operation for op in compared for use in op.results[0].uses]
         if not (len(users) == 2 and len(compared) == len(by_result) == 1 and by_result[0] in users):
             known.add(carried)
     for op in operations(loop):
         if op != loop and any(value in known for value in used_values(op)):
             chosen = op.name == "arith.select" and op.operands[0] in known
-            if chosen or op.name in ("arith.cmpf", "arith.cmpi"):
+            if chosen or op.name in COMPARISONS:
                 return True
             known.update(op.results)
     return False
@@ -322,7 +321,7 @@ def _may_move(op: mlir.Operation, stored: bool) -> bool:
 
 def cost(op: mlir.Operation) -> int:
     """Estimate of the cycles that an operation takes, beyond those of an addition."""
-    if op.name in _DIVISIONS:
+    if op.name in INTEGER_DIVISIONS:
         divisor = defining_op(op.operands[1])
         return 2 if divisor is not None and divisor.name == "arith.constant" else 8
     if op.name in _COSTS:

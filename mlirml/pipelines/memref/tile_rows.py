@@ -27,6 +27,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.memory import buffer_of, is_known
+from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -159,7 +160,7 @@ def row_dims(op: mlir.Operation) -> list[tuple[mlir.Value, int | None]]:
         if not op.operands[1].type.rank:
             raise NoMatch("no rows")
         return [(op.operands[1], 0)]
-    if any("parallel" not in str(kind) for kind in mlir.ArrayAttr(op.attributes["iterator_types"])):
+    if not is_parallel(op):
         raise NoMatch("a reduction")
     if any(not inner.name.startswith((*_PURE, "linalg.yield")) for inner in list(operations(op))[1:]):
         raise NoMatch("a body that needs its indices, or loads elements")

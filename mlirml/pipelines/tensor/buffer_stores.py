@@ -35,6 +35,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
+from mlirml.analysis.traits import ELEMENTS, RESHAPES, TENSOR_READS
 from mlirml.analysis.values import ancestor_in, has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -43,7 +44,6 @@ from mlirml.passes import Pass, register, run_upstream
 
 _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
 """The operand that is the destination of a store."""
-_READS = ("tensor.extract", "tensor.extract_slice")
 
 
 @register
@@ -123,7 +123,7 @@ def follow(
         readers = []
         for use in current.uses:
             user = use.owner.operation
-            if user.name in _READS and use.operand_number == 0 and is_static(user):
+            if user.name in TENSOR_READS and use.operand_number == 0 and is_static(user):
                 readers.append(user)
             elif consumer is None and user.block == body:
                 consumer, operand = user, use.operand_number
@@ -181,7 +181,7 @@ def chain(ops: Sequence[mlir.Operation], start: int, position: dict[mlir.Value, 
 
 def is_static(op: mlir.Operation) -> bool:
     """True if the position of a store or read is static, or need not be."""
-    if op.name in ("tensor.insert", "tensor.extract"):
+    if op.name in ELEMENTS:
         return True
     source = 1 if op.name == "tensor.extract_slice" else 2
     return len(op.operands) == source
@@ -193,14 +193,14 @@ def next_store(ops: Sequence[mlir.Operation], op: mlir.Operation, position: dict
     reads = []
     for use in op.results[0].uses:
         user = use.owner.operation
-        if user.block != op.block or user.name not in (*_STORES, *_READS):
+        if user.block != op.block or user.name not in (*_STORES, *TENSOR_READS):
             return None
         number = position[user.results[0]]
         if user.name in _STORES and use.operand_number == _STORES[user.name]:
             if following is not None:
                 return None
             following = number
-        elif user.name in _READS and use.operand_number == 0 and is_static(user):
+        elif user.name in TENSOR_READS and use.operand_number == 0 and is_static(user):
             reads.append(number)
         else:
             return None
@@ -221,7 +221,7 @@ def buffer_stores(stores: Sequence[mlir.Operation], position: dict[mlir.Value, i
         if op != last:
             for use in list(op.results[0].uses):
                 user = use.owner.operation
-                if user.name in _READS and user not in stores:
+                if user.name in TENSOR_READS and user not in stores:
                     read(user, buffer)
     for op, source in zip(stores, sources, strict=True):
         if source is None:
@@ -273,7 +273,7 @@ def computed(op: mlir.Operation) -> mlir.Operation | None:
             init = defining_op(owner.operands[len(owner.operands) - 1])
             is_whole = len(owner.results) == 1 and init is not None and init.name == "tensor.empty"
             return owner if is_whole and is_part(owner.results[0].type.shape, op.attributes["static_sizes"]) else None
-        if owner.name not in ("tensor.expand_shape", "tensor.collapse_shape"):
+        if owner.name not in RESHAPES:
             return None
         value = owner.operands[0]
     return None

@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import TargetError
 from mlirml.ir.bindings import mlir, operations
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
-
-_CASTS = ("arith.extf", "arith.truncf")
 
 
 @register
@@ -43,7 +42,7 @@ class DemoteFloatsPass(Pass):
                         value.set_type(kind)
                 demote_attributes(op, types)
             for op in list(operations(module)):
-                if op.name in _CASTS and op.operands[0].type == op.results[0].type:
+                if op.name in FLOAT_CASTS and op.operands[0].type == op.results[0].type:
                     op.results[0].replace_all_uses_with(op.operands[0])
                     op.erase()
 

@@ -28,6 +28,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.structured import is_parallel
+from mlirml.analysis.traits import CASTED_VIEWS, TENSOR_STORES
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -35,7 +37,6 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
 
-_VIEWS = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape", "tensor.cast")
 _PLACE = ("static_offsets", "static_sizes", "static_strides")
 
 
@@ -107,7 +108,7 @@ def match_update(loop: mlir.Operation, number: int) -> Update:
     start = defining_op(out)
     if start is None or start.name != "tensor.empty":
         raise NoMatch("it is in its buffer already")
-    if any("parallel" not in str(kind) for kind in maker.attributes["iterator_types"]):
+    if not is_parallel(maker):
         raise NoMatch("a reduction")
     if not reads_elsewhere(maker, computed, old, insert):
         raise NoMatch("computed in place")
@@ -167,7 +168,7 @@ def comes_from(value: mlir.Value, old: mlir.Value) -> bool:
     """True if a value is a tensor or a view of it."""
     while value != old:
         op = defining_op(value)
-        if op is None or op.name not in _VIEWS:
+        if op is None or op.name not in CASTED_VIEWS:
             return False
         value = op.operands[0]
     return True
@@ -189,13 +190,13 @@ def only_read(value: mlir.Value, insert: mlir.Operation | None) -> bool:
     """True if a tensor and views of it are only read, except by `insert`."""
     for use in value.uses:
         user = use.owner.operation
-        if user.name in _VIEWS:
+        if user.name in CASTED_VIEWS:
             if not only_read(user.results[0], None):
                 return False
         elif user.name.startswith("linalg."):
             if use.operand_number >= len(user.operands) - len(user.results):
                 return False
-        elif user.name in ("tensor.insert_slice", "tensor.insert"):
+        elif user.name in TENSOR_STORES:
             if use.operand_number != 0 and user != insert:
                 return False
         elif user.name != "tensor.extract":

@@ -32,6 +32,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import INDEX_CASTS, LOOPS
 from mlirml.analysis.values import used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -137,7 +138,7 @@ def match_strips(loop: mlir.Operation, strip: int, shortest: int, always: bool) 
     if not loop.results:
         raise NoMatch("no iteration depends on another one")
     body_ops = [op for op in operations(loop) if op != loop]
-    if any(op.name in ("scf.for", "scf.while", "scf.parallel", "scf.forall") for op in body_ops):
+    if any(op.name in LOOPS for op in body_ops):
         raise NoMatch("there are loops in it")
     trips = trip_count(loop)
     if trips is not None and trips < shortest:
@@ -404,7 +405,7 @@ class Strip:
             element = emit.value("tensor.extract", [op.operands[0], *indices], value.type)
             return element if value.type == target_type else cast(element, target_type)
         operands = [self.value(operand, known) for operand in op.operands]
-        if op.name in ("arith.index_cast", "arith.index_castui"):
+        if op.name in INDEX_CASTS:
             return resized(operands[0], target_type, is_signed=op.name == "arith.index_cast")
         if op.name == "arith.constant":
             is_same = value.type == target_type

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.distances import Box, Distances, box_of, numbers_of
+from mlirml.analysis.traits import TENSOR_READS
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -76,7 +77,7 @@ def match_reads(store: mlir.Operation, distances: Distances) -> list[Read]:
 
 def match_read(store: mlir.Operation, box: Box, op: mlir.Operation, distances: Distances) -> Read | None:
     """Match one read; None for other uses, and for slices of unknown position."""
-    if op.name not in ("tensor.extract", "tensor.extract_slice"):
+    if op.name not in TENSOR_READS:
         return None
     other = box_of(op, distances)
     if other is None:

@@ -25,6 +25,8 @@ from contextlib import suppress
 from math import prod
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.structured import is_parallel
+from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -32,12 +34,11 @@ from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_o
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
 
-_STORES = ("tensor.insert", "tensor.insert_slice")
 _MOST = 64
 """The maximum number of bytes that an iteration stores at once."""
 _PURE = (
     "arith.", "math.", "complex.", "tensor.extract", "tensor.from_elements", "tensor.empty", "tensor.collapse_shape",
-    "tensor.expand_shape", "linalg.generic", "linalg.fill", *_STORES,
+    "tensor.expand_shape", "linalg.generic", "linalg.fill", *TENSOR_STORES,
 )  # fmt: skip
 
 
@@ -81,7 +82,7 @@ def check_stored(carried: mlir.Value, value: mlir.Value, block: mlir.Block) -> N
     """Raise `NoMatch` unless the only use of a carried value is stores into it, whose results are used so, too."""
     while value != carried:
         op = defining_op(value)
-        if op is None or op.block != block or op.name not in _STORES or len(list(value.uses)) != 1:
+        if op is None or op.block != block or op.name not in TENSOR_STORES or len(list(value.uses)) != 1:
             raise NoMatch("what the loop carries is read, or is no tensor")
         if bytes_of(op.operands[0].type) > _MOST:
             raise NoMatch("an iteration stores much")
@@ -103,7 +104,7 @@ def reads_invariant(op: mlir.Operation, block: mlir.Block, least: int) -> bool:
 
 def reduces_to_one(op: mlir.Operation) -> bool:
     """True if a structured operation reduces to single elements."""
-    if op.name != "linalg.generic" or "reduction" not in str(op.attributes["iterator_types"]):
+    if op.name != "linalg.generic" or is_parallel(op):
         return False
     return all(result.type.has_static_shape and prod(result.type.shape) == 1 for result in op.results)
 

@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.structured import is_parallel
+from mlirml.analysis.traits import TENSOR_VIEWS
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -28,7 +30,7 @@ from mlirml.passes import Pass, register
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 from mlirml.pipelines.tensor.fusion.nodes import may_fuse
 
-_FREE = ("tensor.expand_shape", "tensor.collapse_shape", "tensor.extract_slice", "arith.constant", "tensor.empty")
+_FREE = (*TENSOR_VIEWS, "arith.constant", "tensor.empty")
 
 _SLICE_FIELDS = ("static_offsets", "static_sizes", "static_strides")
 
@@ -63,7 +65,7 @@ def is_elementwise(op: mlir.Operation) -> bool:
     maps = [attribute.value for attribute in op.attributes["indexing_maps"]]
     if maps[-1] != mlir.AffineMap.get_identity(maps[-1].n_dims) or not all(map(only_picks, maps)):
         return False
-    if any("parallel" not in str(kind) for kind in op.attributes["iterator_types"]):
+    if not is_parallel(op):
         return False
     return not any(inner.name == "linalg.index" or inner.regions for inner in block_ops(op.regions[0].blocks[0]))
 

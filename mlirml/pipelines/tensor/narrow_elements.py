@@ -31,7 +31,7 @@ from contextlib import suppress
 from math import prod
 
 from mlirml.analysis.ranges import Ranges
-from mlirml.analysis.tensor_elements import is_pointwise
+from mlirml.analysis.structured import is_parallel
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
@@ -68,7 +68,7 @@ def match(generic: mlir.Operation, ranges: Ranges, least: int) -> None:
     *_, end = block_ops(generic.regions[0].blocks[0])
     init = defining_op(generic.operands[len(generic.operands) - 1])
     arguments = list(generic.regions[0].blocks[0].arguments)
-    if not is_pointwise(generic) or init is None or init.name != "tensor.empty" or list(arguments[-1].uses):
+    if not is_parallel(generic) or init is None or init.name != "tensor.empty" or list(arguments[-1].uses):
         raise NoMatch("an init that is read")
     if not all(use.owner.operation.name == "tensor.extract" for use in generic.results[0].uses):
         raise NoMatch("read as a whole")

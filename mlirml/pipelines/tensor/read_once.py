@@ -30,6 +30,7 @@ from dataclasses import field
 from functools import partial
 
 from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.traits import TENSOR_STARTS
 from mlirml.analysis.values import used_values
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, match_contraction
 from mlirml.core.dataclass import dataclass
@@ -285,7 +286,7 @@ def _rows_of(init: mlir.Value, some: Callable[[mlir.Value], mlir.Value], rows: i
     """The init of some rows of a result; that of all is not read where it is filled with one number, or empty."""
     fill = defining_op(init)
     kind = mlir.RankedTensorType.get([rows], mlir.ShapedType(init.type).element_type)
-    if fill is None or fill.name not in ("linalg.fill", "tensor.empty"):
+    if fill is None or fill.name not in TENSOR_STARTS:
         return some(init)
     if fill.name == "tensor.empty":
         return emit.empty(kind)

@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from mlirml.analysis.structured import is_parallel
 from mlirml.codegen.cpu.contract.attribute import NAME, read_fields, to_attribute
 from mlirml.codegen.cpu.contract.plan import TILE_K, Schedule, check, fits_tiles, plan, round_up
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Problem, build_problem, match_contraction
@@ -100,7 +101,7 @@ def is_computed(value: mlir.Value, cache_bytes: int) -> bool:
     owner, kind = defining_op(value), mlir.ShapedType(value.type)
     if owner is None or owner.name != "linalg.generic" or len(owner.results) != 1 or sum(1 for _ in value.uses) != 1:
         return False
-    if any("parallel" not in str(iterator) for iterator in owner.attributes["iterator_types"]):
+    if not is_parallel(owner):
         return False
     element = kind.element_type
     if not isinstance(element, mlir.FloatType | mlir.IntegerType) or not kind.has_static_shape:

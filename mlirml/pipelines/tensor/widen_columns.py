@@ -33,6 +33,7 @@ from functools import partial
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.traits import TENSOR_READS, TENSOR_STARTS, TENSOR_STORES
 from mlirml.analysis.values import used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -80,9 +81,9 @@ def match(loop: mlir.Operation, longest: int) -> set[mlir.Value]:
     reduces = False
     for op in body:
         used = used_values(op)
-        if op.name in ("tensor.extract", "tensor.extract_slice") and _reads_column(op, number, wide):
+        if op.name in TENSOR_READS and _reads_column(op, number, wide):
             wide.update(op.results)
-        elif op.name in ("tensor.insert", "tensor.insert_slice") and op.operands[1] in versions:
+        elif op.name in TENSOR_STORES and op.operands[1] in versions:
             if not _has_column(op, number, wide) or op.operands[0] in versions:
                 raise NoMatch("a store to another column")
             versions[op.results[0]] = versions[op.operands[1]]
@@ -163,7 +164,7 @@ def _is_uniform(init: mlir.Value) -> bool:
     op = defining_op(init)
     if op is not None and op.name == "arith.constant":
         return bool(mlir.DenseElementsAttr(op.attributes["value"]).is_splat)
-    return op is not None and op.name in ("linalg.fill", "tensor.empty")
+    return op is not None and op.name in TENSOR_STARTS
 
 
 def build(loop: mlir.Operation, wide: set[mlir.Value], columns: int) -> None:
@@ -209,11 +210,11 @@ def _widened(op: mlir.Operation, wide: set[mlir.Value], made: dict[mlir.Value, m
 
     if op.name in ("tensor.extract", "tensor.from_elements") and op.operands[0] in wide:
         return now(op.operands[0])
-    if op.name in ("tensor.extract", "tensor.extract_slice"):
+    if op.name in TENSOR_READS:
         sizes = _sizes(op, count)
         offsets = [offset if isinstance(offset, int) else now(offset) for offset in _offsets(op)]
         return emit.extract_slice(now(op.operands[0]), offsets, sizes, _shape(sizes))
-    if op.name in ("tensor.insert", "tensor.insert_slice"):
+    if op.name in TENSOR_STORES:
         return _inserted(op, wide, now, count)
     if op.name.startswith(_SCALAR):
         return _on_numbers(op, wide, now, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlirml.analysis.traits import COMPARISONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.ir.combiners import COMBINERS
@@ -9,7 +10,6 @@ from mlirml.passes import NoMatch
 from mlirml.raising.nests.model import Statement, is_pure
 
 _FAMILIES = {name: name for name in COMBINERS} | {"arith.subf": "arith.addf", "arith.subi": "arith.addi"}
-_ORDERED = ("arith.cmpf", "arith.cmpi")
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _match_extreme(op: mlir.Operation, old: mlir.Value) -> Combination:
     condition, first, second = op.operands
     compare = defining_op(condition)
     terms = [value for value in (first, second) if value != old]
-    if len(terms) != 1 or compare is None or compare.name not in _ORDERED or uses(terms[0], old):
+    if len(terms) != 1 or compare is None or compare.name not in COMPARISONS or uses(terms[0], old):
         raise NoMatch("later iterations need what it stores")
     predicate = mlir.IntegerAttr(compare.attributes["predicate"]).value
     ordering = predicate >= 2 if compare.name == "arith.cmpi" else predicate in (2, 3, 4, 5, 9, 10, 11, 12)

@@ -15,6 +15,7 @@ from dataclasses import field
 from typing import Literal
 
 from mlirml.analysis.affine import Loop, Variable, constant, extreme, loops_in
+from mlirml.analysis.traits import INTEGER_DIVISIONS
 from mlirml.core.affine import Linear, Span
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
@@ -24,7 +25,6 @@ from mlirml.raising.nests.dilate import Dilated
 from mlirml.raising.nests.model import Access, Array, Statement, is_pure
 from mlirml.raising.nests.skew import Skewed
 
-_DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.ceildivsi", "arith.floordivsi")
 Spans = Mapping[Variable, Span]
 _DRAWN = 192
 _MOST_ELEMENTS = 1 << 24
@@ -467,7 +467,7 @@ def has_division(value: mlir.Value, statement: Statement) -> bool:
         op = defining_op(found)
         if found in statement.reads or op is None or not is_pure(op):
             continue
-        if op.name in _DIVISIONS:
+        if op.name in INTEGER_DIVISIONS:
             divisor = defining_op(op.operands[1])
             if divisor is None or divisor.name != "arith.constant":
                 return True

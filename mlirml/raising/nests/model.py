@@ -18,13 +18,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from mlirml.analysis.affine import Loop, Reader, constant
+from mlirml.analysis.traits import AFFINE_VALUES
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
 
 _PURE = ("arith.", "math.", "complex.")
-_PURE_OPS = ("affine.apply", "affine.min", "affine.max")
 _MOST_STATEMENTS = 128
 _PASSED = ("tensor.extract", "tensor.empty", "linalg.fill")
 _WORDS = {"scf.while": "a loop with an unknown trip count"}
@@ -147,7 +147,7 @@ def _readers(value: mlir.Value) -> set[mlir.Operation]:
 
 def is_pure(op: mlir.Operation) -> bool:
     """True if an operation computes a scalar from scalars."""
-    return (op.name.startswith(_PURE) and not op.regions) or op.name in _PURE_OPS
+    return (op.name.startswith(_PURE) and not op.regions) or op.name in AFFINE_VALUES
 
 
 class _Walk:

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges, decided, remainder_of
+from mlirml.analysis.traits import INDEX_CASTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.ir.rank_zero import insertion_point_after
 from mlirml.raising.nests.conditions import Limits
 
-CASTS = ("arith.index_cast", "arith.index_castui")
 _ARITHMETIC = frozenset(
     f"arith.{name}"
     for name in (
@@ -36,7 +36,7 @@ def make_indices_plain(function: mlir.Operation) -> None:
     ops = list(operations(function))
     plain = _Plain(Ranges())
     for op in ops:
-        if op.name in CASTS and isinstance(op.results[0].type, mlir.IndexType):
+        if op.name in INDEX_CASTS and isinstance(op.results[0].type, mlir.IndexType):
             if plain.is_rooted(op.operands[0]):
                 op.results[0].replace_all_uses_with(plain.index(op.operands[0]))
         elif op.name == "arith.cmpi" and plain.compares_indices(op):
@@ -69,7 +69,7 @@ class _Plain:
         op = defining_op(value)
         if op is None:
             return False
-        if op.name in CASTS and isinstance(op.operands[0].type, mlir.IndexType):
+        if op.name in INDEX_CASTS and isinstance(op.operands[0].type, mlir.IndexType):
             return is_wide(value.type) or self._fits(op.operands[0], value.type)
         if op.name not in _ARITHMETIC or not is_wide(value.type):
             return False
@@ -89,7 +89,7 @@ class _Plain:
         op = defining_op(value)
         if self.is_rooted(value):
             assert op is not None
-            if op.name in CASTS:
+            if op.name in INDEX_CASTS:
                 return op.operands[0]
             integers = [self.index(v) for v in _integers(op)]
             with op.location, mlir.InsertionPoint(op):

@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeGuard
 
+from mlirml.analysis.traits import CONTROL
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.ir.rank_zero import slice_offsets
 
 _DYNAMIC = (mlir.ShapedType.get_dynamic_size(), -(2**63))
 _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
-_LOOPS = ("scf.for", "scf.while", "scf.if", "scf.index_switch")
 
 
 def read_in_place(ops: Sequence[mlir.Operation]) -> None:
@@ -62,7 +62,7 @@ def _writes(op: mlir.Operation, operand: int) -> bool:
     """True if an operation may compute its result in the buffer of an operand."""
     if op.name in _STORES:
         return operand == _STORES[op.name]
-    return op.name in _LOOPS or op.name.startswith("linalg.") or bool(op.regions)
+    return op.name in CONTROL or op.name.startswith("linalg.") or bool(op.regions)
 
 
 def _ancestor_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from mlirml.analysis.affine import Variable
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import ELEMENTS
 from mlirml.core.affine import Span
 from mlirml.ir.bindings import block_ops, has_op, mlir, operations
 from mlirml.passes import NoMatch
@@ -18,8 +19,6 @@ Visit = Callable[[Nest, Spans], None]
 
 Refuse = Callable[[mlir.Operation, str], None]
 """A function that is called for each loop over elements that is not part of a nest, with the reason."""
-
-_ELEMENTS = ("tensor.extract", "tensor.insert")
 
 
 def each_nest(module: mlir.Operation, visit: Visit, refuse: Refuse = lambda op, why: None) -> None:
@@ -44,14 +43,14 @@ def _in_block(block: mlir.Block, spans: Spans, visit: Visit, refuse: Refuse) -> 
 
 def _has_places(op: mlir.Operation) -> bool:
     """True if an operation reads or stores an element at indices; others unwrap scalars."""
-    return op.name in _ELEMENTS and len(op.operands) > (1 if op.name == "tensor.extract" else 2)
+    return op.name in ELEMENTS and len(op.operands) > (1 if op.name == "tensor.extract" else 2)
 
 
 def _at_loop(op: mlir.Operation, spans: Spans, visit: Visit, refuse: Refuse) -> None:
     try:
         visit(match_nest(op), spans)
     except NoMatch as reason:
-        if has_op(op, _ELEMENTS):  # others have no loop over elements
+        if has_op(op, ELEMENTS):  # others have no loop over elements
             refuse(op, str(reason))
         _in_block(op.regions[0].blocks[0], {**spans, **_span(op)}, visit, refuse)
 

@@ -25,6 +25,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.reductions import combination_of
+from mlirml.analysis.traits import COMPARISONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
@@ -77,7 +78,7 @@ def match_select(nest: Nest, op: mlir.Operation, masks: tuple[Mask, ...]) -> Ext
     out = nest.arguments[-1]
     condition, yes, no = op.operands
     compare = nest.inner(condition)
-    if compare is None or compare.name not in ("arith.cmpf", "arith.cmpi"):
+    if compare is None or compare.name not in COMPARISONS:
         raise NoMatch("no comparison")
     value = yes if no == out else no
     if out not in (yes, no) or set(compare.operands) != {value, out} or nest.reads_out(value):

@@ -15,6 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from mlirml.analysis.structured import reductions_of
+from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch
@@ -22,7 +24,6 @@ from mlirml.passes import NoMatch
 Formula = tuple[Any, ...]
 """The name of an operation, its attributes, and its operands."""
 
-_CASTS = ("arith.extf", "arith.truncf")
 _MAXIMA = [op for op, row in COMBINERS.items() if row.word == "maximum" and row.is_float]
 _LARGEST = 4000
 ONE = ("constant", 1.0)
@@ -62,9 +63,7 @@ class Formulas:
         dims = plain_dims(maps[outs + result])
         if dims is None or len(op.results) != 1:
             return None
-        symbols: dict[int, Any] = {
-            d: ("summed", op, d) for d, kind in enumerate(op.attributes["iterator_types"]) if "reduction" in str(kind)
-        }
+        symbols: dict[int, Any] = {d: ("summed", op, d) for d, reduces in enumerate(reductions_of(op)) if reduces}
         if len(symbols) + len(dims) != maps[0].n_dims:
             return None
         return Body(self, op, maps, symbols | dict(zip(dims, indices))).yielded()
@@ -172,7 +171,7 @@ class Body:
             return self.formulas.scalar(value)
         if op.name == "linalg.index":
             return self.formulas.make("index", 0, (self.symbols[mlir.IntegerAttr(op.attributes["dim"]).value],))
-        if op.name in _CASTS:
+        if op.name in FLOAT_CASTS:
             return self.of(op.operands[0])
         plain = self.unmasked(value)
         if plain != value:

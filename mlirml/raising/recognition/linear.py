@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mlirml.analysis.constants import constant_of, is_constant
+from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.core.affine import Linear
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
@@ -27,7 +28,7 @@ def read_linear(nest: Nest, value: mlir.Value) -> Linear:
         return Linear.of(op.attributes["dim"].value)
     if op.name in _CASTS:
         return read_linear(nest, op.operands[0])
-    if op.name in ("arith.addi", "arith.subi"):
+    if op.name in INTEGER_STEPS:
         left, right = (read_linear(nest, operand) for operand in op.operands)
         return left + right if op.name == "arith.addi" else left - right
     if op.name == "arith.muli":

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
+from mlirml.analysis.structured import reductions_of, sizes_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -108,22 +109,17 @@ def read_nest(op: mlir.Operation) -> Nest:
     maps = tuple(attribute.value for attribute in op.attributes["indexing_maps"])
     block = op.regions[0].blocks[0]
     *body, final = block_ops(block)
-    sizes: dict[int, int] = {}
-    for kind, map_ in zip(types, maps, strict=True):
-        for size, expression in zip(kind.shape, map_.results, strict=True):
-            if isinstance(expression, mlir.AffineDimExpr):
-                known = sizes.get(expression.position, -1)
-                sizes[expression.position] = known if size < 0 else size
     count = maps[0].n_dims if maps else 0
-    if len(sizes) != count or any(map_.n_symbols for map_ in maps):
+    alone = {e.position for map_ in maps for e in map_.results if isinstance(e, mlir.AffineDimExpr)}
+    if len(alone) != count or any(map_.n_symbols for map_ in maps):
         raise NoMatch("no operand is indexed by a loop alone")
     split = len(types) - len(final.operands)
     operands = list(op.operands)
     return Nest(
         op,
         maps,
-        tuple(max(sizes[d], -1) for d in range(count)),
-        tuple("reduction" in str(kind) for kind in op.attributes["iterator_types"]),
+        tuple(sizes_of(op, maps)),
+        reductions_of(op),
         tuple(operands[:split]),
         tuple(operands[split:]),
         tuple(block.arguments),

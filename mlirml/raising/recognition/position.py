@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.reductions import argmaxes_of, extreme_of
-from mlirml.analysis.structured import INDEX_CASTS
+from mlirml.analysis.structured import INDEX_CONVERSIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, seen_through
@@ -58,7 +58,7 @@ def match_position(loop: mlir.Operation) -> Position:
     block = loop.regions[0].blocks[0]
     *body, final = block_ops(block)
     variable, *carried = block.arguments
-    found = next(argmaxes_of(final.operands, carried, lambda x: seen_through(x, INDEX_CASTS) == variable), None)
+    found = next(argmaxes_of(final.operands, carried, lambda x: seen_through(x, INDEX_CONVERSIONS) == variable), None)
     combiner = None if found is None else extreme_of(found.better, found.term, carried[found.value])
     if found is None or combiner is None:
         raise NoMatch("no extreme and its index are carried")

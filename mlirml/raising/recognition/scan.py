@@ -14,6 +14,7 @@ be read back from the array, as in `s[i] = s[i - 1] + x[i]`.
 from __future__ import annotations
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch
@@ -52,7 +53,7 @@ def reads_before(value: mlir.Value, array: mlir.Value, indices: list[mlir.Value]
                 return False
             continue
         step = defining_op(before)
-        if step is None or step.name not in ("arith.subi", "arith.addi") or step.operands[0] != variable:
+        if step is None or step.name not in INTEGER_STEPS or step.operands[0] != variable:
             return False
         if constant_of(step.operands[1]) != (1 if step.name == "arith.subi" else -1):
             return False

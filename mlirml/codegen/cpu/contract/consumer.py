@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.memory import Effects, after, buffer_of, conflict, effects, is_known
+from mlirml.analysis.structured import is_parallel
 from mlirml.codegen.cpu.contract.kernel import Epilogue
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -49,7 +50,7 @@ def match_consumer(
         raise NoMatch("the consumer is computed by another kernel")
     if consumer.name != "linalg.generic" or len(consumer.results):
         raise NoMatch("what reads the product is no elementwise operation")
-    if any("parallel" not in str(iterator) for iterator in consumer.attributes["iterator_types"]):
+    if not is_parallel(consumer):
         raise NoMatch("what reads the product reduces")
     block = consumer.regions[0].blocks[0]
     *body, final = block_ops(block)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.memory import after, buffer_of, conflict, effects, is_known
+from mlirml.analysis.structured import is_parallel
 from mlirml.codegen.cpu.contract.consumer import projected_dims, read_body
 from mlirml.codegen.cpu.contract.kernel import Epilogue, Job
 from mlirml.core.dataclass import dataclass
@@ -80,7 +81,7 @@ def _only_writer(value: mlir.Value, op: mlir.Operation, count: int) -> mlir.Oper
     producer = users[0]
     if producer.name != "linalg.generic" or len(producer.results) or producer.block != op.block:
         raise NoMatch("no elementwise operation computes the operand")
-    if any("parallel" not in str(kind) for kind in producer.attributes["iterator_types"]):
+    if not is_parallel(producer):
         raise NoMatch("what computes the operand reduces")
     return producer
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.memory import buffer_of, is_known, is_touched, touching
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import indexing_maps, is_parallel
 from mlirml.codegen.cpu.conv.epilogue import Epilogue, read_epilogue
 from mlirml.codegen.cpu.conv.problem import Problem, static_strides
 from mlirml.core.dataclass import dataclass
@@ -156,7 +156,7 @@ def match_following(op: mlir.Operation, problem: Problem, read: Sequence[mlir.Va
         return None
     maps = [attribute.value for attribute in first.attributes["indexing_maps"]]
     identity = mlir.AffineMap.get_identity(maps[0].n_dims)
-    if any("parallel" not in str(iterator) for iterator in first.attributes["iterator_types"]) or maps[-1] != identity:
+    if not is_parallel(first) or maps[-1] != identity:
         return None
     *inputs, target = first.operands
     body = first.regions[0].blocks[0]

@@ -6,9 +6,9 @@ import math
 import re
 from collections.abc import Sequence
 
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import indexing_maps, sizes_of
 from mlirml.codegen.gpu.combiners import Combiner
-from mlirml.codegen.gpu.elements import Elements, apply, out_map, sizes_of
+from mlirml.codegen.gpu.elements import Elements, apply, out_map
 from mlirml.codegen.gpu.index import Form, cut_up
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from mlirml.analysis.affine import flat_index
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.cost import vector_ns
 from mlirml.codegen.cpu.nest import element_bytes, is_contiguous
@@ -25,7 +26,6 @@ SHORTEST_ROW_BYTES = 1024
 _BYTE_NS = 0.1
 """Nanoseconds per byte between memory and one core."""
 
-_LOOPS = ("scf.for", "scf.parallel")
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape")
 
 
@@ -92,13 +92,13 @@ def inner_loops(accesses: Sequence[mlir.Operation]) -> list[mlir.Operation]:
     found: list[mlir.Operation] = []
     for access in accesses:
         loop = access.block.owner.operation
-        if loop.name not in _LOOPS:
+        if loop.name not in COUNTED_LOOPS:
             raise NoMatch("it is written outside of loops or under a condition")
         if loop not in found:
             found.append(loop)
     if not found:
         raise NoMatch("nothing is written")
-    ordered = [op for op in block_ops(found[0].block) if op.name in _LOOPS and op in found]
+    ordered = [op for op in block_ops(found[0].block) if op.name in COUNTED_LOOPS and op in found]
     if len(ordered) != len(found):
         raise NoMatch("it is used in several blocks")
     if len(found) > 1 and any(loop.name == "scf.parallel" for loop in found):
@@ -150,7 +150,7 @@ def loops_around(loop: mlir.Operation) -> list[mlir.Operation]:
     found = []
     around = loop.parent.operation
     while around.name != "func.func":
-        if around.name not in _LOOPS:
+        if around.name not in COUNTED_LOOPS:
             raise NoMatch(f"it is written inside of `{around.name}`")
         found.append(around)
         around = around.parent.operation

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.ir.bindings import mlir
 from mlirml.pipelines.tensor.stencils.graph import Access, Point, Put, StencilGraph, Take
 
-_LOOPS = ("scf.for", "scf.while")
 _TEMPORARY = 2
 """The cost factor of elements that are stored to a temporary first, or computed twice."""
 
@@ -21,7 +21,7 @@ def stores_into_carried(graph: StencilGraph, last: mlir.Value) -> list[mlir.Valu
         found.append(value)
         value = node.into
     block = graph.ops[-1].block
-    is_carried = value.owner == block and block.owner.operation.name in _LOOPS
+    is_carried = value.owner == block and block.owner.operation.name in SEQUENTIAL_LOOPS
     return found if is_carried and isinstance(value.type, mlir.RankedTensorType) else []
 
 
