@@ -49,6 +49,20 @@ def sizes_of(op: mlir.Operation, maps: Sequence[mlir.AffineMap] | None = None) -
     return sizes
 
 
+def dims_in(expression: mlir.AffineExpr) -> frozenset[int]:
+    """The dimensions in an expression of an affine map."""
+    if isinstance(expression, mlir.AffineDimExpr):
+        return frozenset([expression.position])
+    if isinstance(expression, mlir.AffineConstantExpr | mlir.AffineSymbolExpr):
+        return frozenset()
+    return dims_in(expression.lhs) | dims_in(expression.rhs)
+
+
+def dims_of(map_: mlir.AffineMap) -> frozenset[int]:
+    """The dimensions in the results of an affine map."""
+    return frozenset[int]().union(*map(dims_in, map_.results))
+
+
 def index_dim(value: mlir.Value) -> int | None:
     """The dimension whose index a value of a body is, by conversions of integers; None for other values."""
     op = defining_op(seen_through(value, INDEX_CONVERSIONS))

@@ -25,9 +25,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mlirml.analysis.reductions import combination_of, is_only_use
+from mlirml.analysis.structured import dims_of
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import number, select
-from mlirml.autodiff.structured import Structured, dims_of
+from mlirml.autodiff.structured import Structured
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations

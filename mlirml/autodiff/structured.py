@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mlirml.analysis.affine import linear_of
-from mlirml.analysis.structured import indexing_maps, sizes_of
+from mlirml.analysis.structured import dims_of, indexing_maps, sizes_of
 from mlirml.autodiff import tensors
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
@@ -147,11 +147,6 @@ def linear_form(expression: mlir.AffineExpr) -> Linear:
     if found is None:
         raise ValueError(f"{expression} is not linear")
     return found
-
-
-def dims_of(map_: mlir.AffineMap) -> set[int]:
-    """The dimensions that a map mentions."""
-    return {d for e in map_.results for d in linear_form(e).factors}
 
 
 def is_projection(map_: mlir.AffineMap) -> bool:

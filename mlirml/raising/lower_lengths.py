@@ -25,11 +25,11 @@ elements. A sum over the innermost loops is a loop-carried scalar.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.structured import dims_in, dims_of, indexing_maps
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir import emit
@@ -147,7 +147,7 @@ class _Lowering:
             self.views = [view_of(value) if is_tensor(value) else None for value in self.inputs]
             self.target = self._target()
         self.sizes = self._sizes()
-        written = {d for expression in self.maps[-1].results for d in dims_of(expression)}
+        written = dims_of(self.maps[-1])
         self.early: dict[int, mlir.Value] = {}
         self.bounds: dict[int, tuple[Number, Number]] = {}
         """The lower and upper bound of dims that do not go from 0 to their size."""
@@ -299,7 +299,7 @@ class _Lowering:
         for map_, view in zip(self.maps, [*self.views, self.target], strict=True):
             if view is None:
                 continue
-            moved = [n for n, expression in enumerate(map_.results) if loop in dims_of(expression)]
+            moved = [n for n, expression in enumerate(map_.results) if loop in dims_in(expression)]
             positions = [position for position, dim in enumerate(view.dims) if dim in moved]
             near = positions == [len(view.dims) - 1] and view.steps[-1] == 1
             count += bool(positions) and not near
@@ -344,7 +344,7 @@ class _Lowering:
             if number in self.early or (view is not None and view.tensor == self.target.tensor):
                 continue
             used = any(True for _ in self.body.arguments[number].uses)
-            if used and all(d in at for expression in map_.results for d in dims_of(expression)):
+            if used and all(d in at for d in dims_of(map_)):
                 self.early[number] = self.read(value, map_, view, at, self.target.tensor)
 
     def reads_out(self) -> bool:
@@ -392,15 +392,6 @@ class _Lowering:
 
 def is_tensor(value: mlir.Value) -> bool:
     return isinstance(value.type, mlir.RankedTensorType)
-
-
-def dims_of(expression: mlir.AffineExpr) -> Iterator[int]:
-    """The dims in an expression."""
-    if isinstance(expression, mlir.AffineDimExpr):
-        yield expression.position
-    elif not isinstance(expression, mlir.AffineConstantExpr):
-        yield from dims_of(expression.lhs)
-        yield from dims_of(expression.rhs)
 
 
 def value_of(expression: mlir.AffineExpr, at: dict[int, mlir.Value]) -> Number:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mlirml.analysis.structured import index_dim, is_parallel, reductions_of, sizes_of
+from mlirml.analysis.structured import dims_in, dims_of, index_dim, is_parallel, reductions_of, sizes_of
 from mlirml.ir.bindings import block_ops, defining_op, make_context, mlir
 
 MODULE = """
@@ -45,3 +45,11 @@ def test_an_index_is_known_through_conversions() -> None:
     assert index_dim(end.operands[0]) == 1
     assert index_dim(rows.regions[0].blocks[0].arguments[0]) is None
     assert defining_op(end.operands[0]) is not None
+
+
+def test_dimensions_of_an_expression_and_of_a_map() -> None:
+    with make_context():
+        text = "affine_map<(d0, d1, d2)[s0] -> (d0 floordiv 2 + s0, 3, d2)>"
+        affine_map = mlir.AffineMapAttr(mlir.Attribute.parse(text)).value
+    assert [dims_in(e) for e in affine_map.results] == [{0}, set(), {2}]
+    assert dims_of(affine_map) == {0, 2}

@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.reductions import Argmax, argmaxes_of
-from mlirml.analysis.structured import index_dim
+from mlirml.analysis.structured import dims_of, index_dim
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import number, select
-from mlirml.autodiff.structured import Read, Structured, dims_of
+from mlirml.autodiff.structured import Read, Structured
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.contractions import CONTRACTIONS
+from mlirml.analysis.structured import dims_of
 from mlirml.autodiff import tensors
 from mlirml.autodiff.batching import Batch, batching, chosen, index
 from mlirml.autodiff.rule_table import one_of_two_tensors, scalars
-from mlirml.autodiff.structured import Structured, dims_of
+from mlirml.autodiff.structured import Structured
 from mlirml.ir import emit
 from mlirml.ir.bindings import clone_with, defining_op, mlir, operations
 

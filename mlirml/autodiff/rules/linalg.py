@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from mlirml.analysis.reductions import Combination, combination_of, is_only_use
+from mlirml.analysis.structured import dims_of
 from mlirml.analysis.values import depends_on
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import add, div, is_float, mul, number, select
@@ -19,7 +20,7 @@ from mlirml.autodiff.bodies import Pullback, depends, refuse
 from mlirml.autodiff.reverse import Sweep, transpose
 from mlirml.autodiff.rules.argmax import at_index, indices_of, match_found, where_init
 from mlirml.autodiff.rules.convolutions import image_cotangent
-from mlirml.autodiff.structured import Read, Structured, dims_of, is_projection, window_dims
+from mlirml.autodiff.structured import Read, Structured, is_projection, window_dims
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir

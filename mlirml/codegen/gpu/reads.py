@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.values import depends_on
 from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured
 from mlirml.codegen.gpu.index import Base, Digit, Form, coordinates, cut_up, flat
 from mlirml.codegen.gpu.kernel import is_tensor
@@ -15,28 +16,12 @@ class Untraceable(Exception):
     """An element reads one of the tensors at indices that are not known."""
 
 
-def depends(tensor: mlir.Value, targets: Collection[mlir.Value]) -> bool:
-    """True if a tensor is computed from one of the targets."""
-    todo, seen = [tensor], set[mlir.Value]()
-    while todo:
-        value = todo.pop()
-        if value in targets:
-            return True
-        op = defining_op(value)
-        if op is None or value in seen:
-            continue
-        seen.add(value)
-        for inner in operations(op):
-            todo += list(inner.operands)
-    return False
-
-
 def reads(tensor: mlir.Value, indices: Indices, targets: Collection[mlir.Value]) -> list[tuple[mlir.Value, Indices]]:
     """The elements of the targets that an element of `tensor` is computed from; raises `Untraceable`."""
     if tensor in targets:
         return [(tensor, indices)]
     op = defining_op(tensor)
-    if op is None or not depends(tensor, targets):
+    if op is None or not depends_on(tensor, targets):
         return []
     if op.name == "tensor.expand_shape":
         shape = tensor.type.shape
@@ -62,7 +47,7 @@ def reads_of_operands(
     """The elements of the targets that the body of a structured operation reads at a point."""
     block = op.regions[0].blocks[0]
     captured = [v for inner in operations(op) for v in inner.operands if inner != op and is_tensor(v)]
-    if any(depends(value, targets) for value in captured):
+    if any(depends_on(value, targets) for value in captured):
         raise Untraceable
     found = []
     for argument, operand, map_ in zip(block.arguments, op.operands, indexing_maps(op), strict=True):

@@ -10,10 +10,11 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
+from mlirml.analysis.values import depends_on
 from mlirml.codegen.gpu.elements import Elements, Indices
 from mlirml.codegen.gpu.index import Form, cut_up, flat
 from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
-from mlirml.codegen.gpu.reads import Untraceable, depends, reads, symbols
+from mlirml.codegen.gpu.reads import Untraceable, reads, symbols
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
@@ -74,7 +75,7 @@ def sources_of(host: Host, value: mlir.Value) -> list[mlir.Value]:
             continue
         op = defining_op(tensor)
         todo += list(op.operands) if op is not None else []
-    return [tensor for tensor in found if depends(value, [tensor])]
+    return [tensor for tensor in found if depends_on(value, [tensor])]
 
 
 def lower_transposition(host: Host, plan: Transposition) -> None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mlirml.analysis.structured import dims_in
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
-from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, loops_of, map_of, restricted, union
+from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, map_of, restricted, union
 from mlirml.raising.recognition.terms import Factor, Mask
 
 _CASTS = ("arith.extf", "arith.extsi")
@@ -57,13 +58,13 @@ def operand_of(nest: Nest, factor: Factor) -> Operand:
     leaves = nest.leaves(factor.value)
     for number in leaves:
         for expression in nest.maps[number].results:
-            if len(loops_of(expression)) > 1:
+            if len(dims_in(expression)) > 1:
                 raise NoMatch("a window slides")
     check_picked(nest, factor.value)
     loops = nest.loops(factor.value)
     order: list[int] = []
     for number in leaves:  # in the memory order of the largest operand
-        dims = [d for e in nest.maps[number].results for d in sorted(loops_of(e))]
+        dims = [d for e in nest.maps[number].results for d in sorted(dims_in(e))]
         if len(set(dims)) > len(set(order)):
             order = list(dict.fromkeys(dims))
     order += sorted(loops - set(order))

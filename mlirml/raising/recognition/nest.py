@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
-from mlirml.analysis.structured import reductions_of, sizes_of
+from mlirml.analysis.structured import dims_of, reductions_of, sizes_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -61,7 +61,7 @@ class Nest:
     def _find_loops(self, value: mlir.Value) -> Loops:
         number = self.number(value)
         if number is not None:
-            return loops_of_map(self.maps[number])
+            return dims_of(self.maps[number])
         op = self.inner(value)
         if op is None:
             return frozenset()
@@ -127,19 +127,6 @@ def read_nest(op: mlir.Operation) -> Nest:
         tuple(body),
         (0,) * count,
     )
-
-
-def loops_of(expression: mlir.AffineExpr) -> Loops:
-    """The loops in an index expression."""
-    if isinstance(expression, mlir.AffineDimExpr):
-        return frozenset([expression.position])
-    if isinstance(expression, mlir.AffineConstantExpr):
-        return frozenset()
-    return loops_of(expression.lhs) | loops_of(expression.rhs)
-
-
-def loops_of_map(map_: mlir.AffineMap) -> Loops:
-    return union(loops_of(expression) for expression in map_.results)
 
 
 def loop_of_dims(map_: mlir.AffineMap) -> tuple[int, ...]:
