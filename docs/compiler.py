@@ -32,9 +32,9 @@ object of the last one, which `runtime/` loads and calls.
 | folder | level of the IR | holds |
 |---|---|---|
 | `core`, `errors.py` | | settings, pytrees, tracebacks |
-| `ir`, `ir/text` | | the only import of the MLIR bindings and builders on it; IR written as text, without them |
+| `ir`, `ir/text` | | the only import of the MLIR bindings and builders on it; IR as text, without them; combiners |
 | `dialects` | | names of the dialect `mlirml`, and the contract of each stage: which operations are legal after it |
-| `analysis` | | ranges, affine forms, effects, distances: what passes ask |
+| `analysis` | | groups of operations, structured operations, reductions, affine forms, ranges, effects, distances |
 | `passes` | | what a pass and a pipeline is; `mlirml-opt` is in `cli/opt` |
 | `ops` | text | NumPy's operations, one record each |
 | `frontend` | Python to text | functions become programs: see below |
