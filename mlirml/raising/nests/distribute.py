@@ -21,8 +21,7 @@ from mlirml.passes import NoMatch
 from mlirml.raising.nests.accumulations import match_combination
 from mlirml.raising.nests.dependences import Dependence, Isl, dependences
 from mlirml.raising.nests.generic import (
-    PASS_OF,
-    Form,
+    FORMS,
     Layout,
     Raised,
     Spans,
@@ -66,7 +65,7 @@ Component = tuple[Statement, ...]
 
 
 class _Planner:
-    def __init__(self, nest: Nest, spans: Spans, isl: Isl, forms: Collection[Form]) -> None:
+    def __init__(self, nest: Nest, spans: Spans, isl: Isl, forms: Collection[str]) -> None:
         self.nest, self.all, self.forms = nest, dependences(nest, isl), forms
         self.spans: dict[Variable, Span] = dict(spans)
         for statement in nest.statements:
@@ -94,12 +93,12 @@ class _Planner:
             for c, found in raised.items()
             if not is_minor(c, components, raised, level) and not is_entangled(c, components, raised, level)
         }
-        # The cost model saw all that could be raised: a statement that another pass raises is not a loop.
+        # The cost model saw all that could be raised: a statement that is left out is not a loop.
         for component, found in list(raised.items()):
             form = form_of(found)
             if form not in self.forms and found.dims[0].loop.op is not None:  # array statements have no loops
                 del raised[component]
-                reasons[found.statement] = self.left[found.statement] = f"it is left to {PASS_OF[form]}"
+                reasons[found.statement] = self.left[found.statement] = f"`forms` leaves out {form}"
         groups = self.merged(components, edges, level, worth.keys() & raised.keys())
         local = {
             array: self.layouts[array]
@@ -214,10 +213,10 @@ class _Distributor(_Planner):
 
 def distribution(nest: Nest, spans: Spans) -> Scope:
     """Separate loops for each dependence cycle, and for each statement outside of cycles."""
-    return _Distributor(nest, spans, Isl(), PASS_OF).scope(nest.statements, 0)
+    return _Distributor(nest, spans, Isl(), FORMS).scope(nest.statements, 0)
 
 
-def plan(nest: Nest, spans: Spans, forms: Collection[Form]) -> Scope:
+def plan(nest: Nest, spans: Spans, forms: Collection[str]) -> Scope:
     """The plan of a nest if statements may take these forms."""
     isl = Isl()
     found = _Planner(nest, spans, isl, forms).scope(nest.statements, 0)

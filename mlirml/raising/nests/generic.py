@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Literal
 
 from mlirml.analysis.affine import Loop, Variable, constant, extreme, loops_in
 from mlirml.analysis.traits import INTEGER_DIVISIONS
@@ -29,16 +28,10 @@ Spans = Mapping[Variable, Span]
 _DRAWN = 192
 _MOST_ELEMENTS = 1 << 24
 
-Form = Literal["box", "triangle", "inner"]
-"""The way a statement is raised: all its loops with a box as domain; any other domain, by a mask or by slices of
+FORMS = ("box", "triangle", "inner")
+"""The ways a statement is raised: all its loops with a box as domain; any other domain, by a mask or by slices of
 changing length; only the inner loops, within loops that are not raised.
 """
-PASS_OF: Mapping[Form, str] = {
-    "box": "mlirml-raise-statements",
-    "triangle": "mlirml-raise-triangles",
-    "inner": "mlirml-raise-inner-loops",
-}
-"""The pass for each form; `mlirml-raise` uses all of them."""
 
 
 @dataclass(frozen=True)
@@ -112,7 +105,7 @@ class Raised:
         return any(is_never(dim.size) for dim in self.dims)
 
 
-def form_of(raised: Raised) -> Form:
+def form_of(raised: Raised) -> str:
     """The form of a raised statement."""
     if raised.mask or not all(dim.size.is_constant for dim in raised.dims):
         return "triangle"

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --mlirml-raise-statements --canonicalize --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-raise=forms=box --canonicalize --split-input-file | filecheck %s
 
 // The loops that walk along the result are parallel, the one that does not is a reduction.
 // CHECK-LABEL: func.func @main

@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --mlirml-raise-triangles --canonicalize --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-raise=forms=triangle --canonicalize --split-input-file | filecheck %s
 
 // A triangle is a box in which what is outside keeps its old elements.
 // CHECK-LABEL: func.func @main
@@ -31,7 +31,7 @@ func.func @main(%A: tensor<4xf32>, %C: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// A box is left to mlirml-raise-statements.
+// A box is left to the form "box".
 // CHECK-LABEL: func.func @main
 // CHECK-COUNT-3: scf.for
 // CHECK-NOT: linalg.generic

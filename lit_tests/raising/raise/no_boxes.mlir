@@ -1,6 +1,6 @@
-// RUN: mlirml-opt %s --mlirml-raise-statements --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-raise=forms=box --split-input-file | filecheck %s
 
-// A triangle is no box: mlirml-raise-triangles.
+// A triangle is no box: the form "triangle".
 // CHECK-LABEL: func.func @main
 // CHECK-COUNT-2: scf.for
 // CHECK-NOT: linalg.generic
@@ -26,7 +26,7 @@ func.func @main(%A: tensor<4xf32>, %C: tensor<4x4xf32>) -> tensor<4x4xf32> {
 
 // -----
 
-// The outer loop carries the rows: mlirml-raise-inner-loops.
+// The outer loop carries the rows: the form "inner".
 // CHECK-LABEL: func.func @main
 // CHECK-COUNT-2: scf.for
 // CHECK-NOT: linalg.generic

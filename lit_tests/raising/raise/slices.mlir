@@ -1,4 +1,4 @@
-// RUN: mlirml-opt %s --mlirml-raise-triangles --canonicalize --cse --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-raise=forms=triangle --canonicalize --cse --split-input-file | filecheck %s
 
 // Each row needs the one before: the loop over them stays, and the rows of a triangle are restricted to slices.
 // CHECK-LABEL: func.func @main

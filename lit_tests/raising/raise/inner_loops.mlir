@@ -1,9 +1,9 @@
-// RUN: mlirml-opt %s --mlirml-raise-inner-loops --canonicalize --split-input-file | filecheck %s
-// RUN: mlirml-opt %s --mlirml-raise-inner-loops --split-input-file --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
+// RUN: mlirml-opt %s --mlirml-raise=forms=inner --canonicalize --split-input-file | filecheck %s
+// RUN: mlirml-opt %s --mlirml-raise=forms=inner --split-input-file --remarks 2>&1 | filecheck %s --check-prefix=REMARKS
 
-// REMARKS-DAG: slices.mlir:27:{{.*}} raised: 1 loop to one linalg.generic (parallel)
-// REMARKS-DAG: not raised: loop 1 of 3 stays: it is left to mlirml-raise-statements
-// REMARKS-DAG: not raised: loop 2 of 2 stays: it is left to mlirml-raise-triangles
+// REMARKS-DAG: inner_loops.mlir:27:{{.*}} raised: 1 loop to one linalg.generic (parallel)
+// REMARKS-DAG: not raised: loop 1 of 3 stays: `forms` leaves out box
+// REMARKS-DAG: not raised: loop 2 of 2 stays: `forms` leaves out triangle
 
 // Each row needs the one before: the loop over them stays, around an operation on a row.
 // CHECK-LABEL: func.func @main
@@ -34,7 +34,7 @@ func.func @main(%A: tensor<6x8xf32>, %B: tensor<6x8xf32>) -> tensor<6x8xf32> {
 
 // -----
 
-// Nothing carries a row of a product: it is left to mlirml-raise-statements.
+// Nothing carries a row of a product: it is left to the form "box".
 // CHECK-LABEL: func.func @main
 // CHECK-COUNT-3: scf.for
 // CHECK-NOT: linalg.generic
@@ -64,7 +64,7 @@ func.func @main(%A: tensor<4x5xf32>, %B: tensor<5x6xf32>, %C: tensor<4x6xf32>) -
 
 // -----
 
-// Slices of changing length are left to mlirml-raise-triangles.
+// Slices of changing length are another form: triangle.
 // CHECK-LABEL: func.func @main
 // CHECK-COUNT-2: scf.for
 // CHECK-NOT: linalg.generic
