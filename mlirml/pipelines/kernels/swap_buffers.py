@@ -26,10 +26,9 @@ from mlirml.analysis.memory import buffer_of
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import HOST, HOST_INPUTS
-from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.tensor.rotate_buffers import after, times, times_value, unrolled_iterations
+from mlirml.pipelines.unroll import unroll
 
 
 @register
@@ -48,7 +47,7 @@ class SwapBuffersPass(Pass):
             except NoMatch:
                 continue
             if 2 * sum(1 for _ in operations(loop)) <= self.max_ops:
-                unroll(loop, swaps)
+                swap(loop, swaps)
 
 
 @dataclass(frozen=True)
@@ -131,54 +130,13 @@ def is_memory(value: mlir.Value, main: mlir.Operation) -> bool:
     return owner.name in ("memref.alloc", "memref.alloca", "memref.get_global")
 
 
-def unroll(loop: mlir.Operation, swaps: Sequence[Swap]) -> None:
-    """Unroll a loop by two with swapped buffers, followed by the remainder iteration."""
-    block = loop.regions[0].blocks[0]
-    lower, upper, step, *inits = loop.operands
-    count = trip_count(loop)
+def swap(loop: mlir.Operation, swaps: Sequence[Swap]) -> None:
+    """Unroll a loop by two with swapped buffers; the remainder iteration has its copies."""
+    second: dict[mlir.Value, mlir.Value] = {}
     with loop.location, mlir.InsertionPoint(loop):
-        second_buffers: dict[mlir.Value, mlir.Value] = {}
-        for swap in swaps:
-            clone_with(defining_op(swap.new), second_buffers)
-        swapped = {**{swap.new: swap.old for swap in swaps}, **{swap.old: second_buffers[swap.new] for swap in swaps}}
-        middle = upper
-        if count is None or count % 2:
-            middle = emit.same_type("arith.addi", lower, times_value(unrolled_iterations(loop, count, 2), step))
-        attributes = {name: loop.attributes[name] for name in loop.attributes}
-        types = [value.type for value in inits]
-        both = emit.create("scf.for", [lower, middle, times(step, 2), *inits], types, attributes, regions=1)
-        inner = emit.block(both, [argument.type for argument in block.arguments])
-        with mlir.InsertionPoint(inner):
-            variable, *values = inner.arguments
-            values = clone_iteration(block, variable, values, second_buffers, swaps)
-            values = clone_iteration(block, after(variable, step, 1), values, swapped, swaps)
-            emit.create("scf.yield", values)
-        results = list(both.results)
-        if count is None:
-            loop.operands[0] = middle
-            for position, result in enumerate(results):
-                loop.operands[3 + position] = result
-            return
-        if count % 2:
-            results = clone_iteration(block, middle, results, second_buffers, ())
-    for before, now in zip(loop.results, results, strict=True):
-        before.replace_all_uses_with(now)
-    loop.erase()
-
-
-def clone_iteration(
-    block: mlir.Block,
-    variable: mlir.Value,
-    values: Sequence[mlir.Value],
-    buffers: dict[mlir.Value, mlir.Value],
-    swaps: Sequence[Swap],
-) -> list[mlir.Value]:
-    """Clone an iteration at the insertion point, without these copies, on these buffers; returns the yielded values."""
-    known = {**dict(zip(block.arguments, [variable, *values], strict=True)), **buffers}
-    *ops, final = block_ops(block)
-    for op in ops:
-        if op.name == "memref.alloc" and op.results[0] in buffers:
-            continue
-        if all(op != swap.copy for swap in swaps):
-            clone_with(op, known)
-    return [known.get(value, value) for value in final.operands]
+        for each in swaps:
+            clone_with(defining_op(each.new), second)
+    swapped = {**{s.new: s.old for s in swaps}, **{s.old: second[s.new] for s in swaps}}
+    missing = {defining_op(s.new) for s in swaps}
+    copies = {s.copy for s in swaps}
+    unroll(loop, 2, lambda n, is_rest: (swapped if n else second, missing if is_rest else missing | copies))

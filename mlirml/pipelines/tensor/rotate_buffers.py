@@ -21,14 +21,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlirml.analysis.constants import constant_of
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
-from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.bufferize.destinations import grows_from
+from mlirml.pipelines.unroll import unroll
 
 
 @register(when=ANY_LOOP)
@@ -94,72 +93,3 @@ def cycle_length(homes: dict[int, int], start: int) -> int:
     while at != start:
         length, at = length + 1, homes[at]
     return length
-
-
-def unroll(loop: mlir.Operation, factor: int) -> None:
-    """Replace a loop by one with `factor` bodies, followed by the remaining iterations."""
-    block = loop.regions[0].blocks[0]
-    lower, upper, step = list(loop.operands)[:3]
-    count = trip_count(loop)
-    with loop.location, mlir.InsertionPoint(loop):
-        whole = unrolled_iterations(loop, count, factor)
-        stride = times(step, factor)
-        middle = emit.same_type("arith.addi", lower, times_value(whole, step))
-        if count is not None and count % factor == 0:
-            middle = upper
-        attributes = {name: loop.attributes[name] for name in loop.attributes}
-        inits = list(loop.operands)[3:]
-        main = emit.create("scf.for", [lower, middle, stride, *inits], [v.type for v in inits], attributes, regions=1)
-        inner = emit.block(main, [argument.type for argument in block.arguments])
-        with mlir.InsertionPoint(inner):
-            variable, *values = inner.arguments
-            for number in range(factor):
-                values = clone_iteration(block, after(variable, step, number), values)
-            emit.create("scf.yield", values)
-        if count is None:
-            loop.operands[0] = middle
-            for position, result in enumerate(main.results):
-                loop.operands[3 + position] = result
-            return
-        values = list(main.results)
-        for number in range(count % factor):
-            values = clone_iteration(block, after(middle, step, number), values)
-    for old, new in zip(loop.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
-
-
-def unrolled_iterations(loop: mlir.Operation, count: int | None, factor: int) -> mlir.Value:
-    """The number of iterations of a loop that the unrolled one executes."""
-    lower, upper, step = list(loop.operands)[:3]
-    if count is not None:
-        return emit.number(lower.type, count - count % factor)
-    span = emit.same_type("arith.ceildivsi", emit.same_type("arith.subi", upper, lower), step)
-    span = emit.same_type("arith.maxsi", span, emit.number(lower.type, 0))
-    rest = emit.same_type("arith.remsi", span, emit.number(lower.type, factor))
-    return emit.same_type("arith.subi", span, rest)
-
-
-def times(value: mlir.Value, factor: int) -> mlir.Value:
-    known = constant_of(value)
-    if known is not None:
-        return emit.number(value.type, known * factor)
-    return emit.same_type("arith.muli", value, emit.number(value.type, factor))
-
-
-def times_value(value: mlir.Value, step: mlir.Value) -> mlir.Value:
-    return value if constant_of(step) == 1 else emit.same_type("arith.muli", value, step)
-
-
-def after(start: mlir.Value, step: mlir.Value, iterations: int) -> mlir.Value:
-    """The loop variable some iterations later."""
-    return emit.same_type("arith.addi", start, times(step, iterations)) if iterations else start
-
-
-def clone_iteration(block: mlir.Block, variable: mlir.Value, values: Sequence[mlir.Value]) -> list[mlir.Value]:
-    """Clone the body of a loop at the insertion point; returns the yielded values."""
-    known = dict(zip(block.arguments, [variable, *values], strict=True))
-    *ops, final = block_ops(block)
-    for op in ops:
-        clone_with(op, known)
-    return [known.get(value, value) for value in final.operands]
