@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from mlirml.passes.base import REGISTRY, NoMatch, Pass, PassOption, Step, Upstream, pass_options, register
-from mlirml.passes.patterns import RewritePattern, apply_patterns, pattern
 from mlirml.passes.pipeline import Pipeline, Stage, parse_flag, parse_pipeline, pipeline_of, stage
 from mlirml.passes.report import Instrumentation, Remark, Timing, remark
 from mlirml.passes.run import run_upstream
 
 __all__ = [
-    "REGISTRY", "Instrumentation", "NoMatch", "Pass", "PassOption", "Pipeline", "Remark", "RewritePattern", "Stage",
-    "Step", "Timing", "Upstream", "apply_patterns", "parse_flag", "parse_pipeline", "pass_options", "pattern",
-    "pipeline_of", "register", "remark", "run_upstream", "stage",
+    "REGISTRY", "Instrumentation", "NoMatch", "Pass", "PassOption", "Pipeline", "Remark", "Stage", "Step", "Timing",
+    "Upstream", "parse_flag", "parse_pipeline", "pass_options", "pipeline_of", "register", "remark", "run_upstream",
+    "stage",
 ]  # fmt: skip

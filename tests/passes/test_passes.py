@@ -1,8 +1,7 @@
-"""Passes as values, pipeline text, running, failures, patterns."""
+"""Passes as values, pipeline text, running, failures."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,19 +14,15 @@ from mlirml.cli.opt.main import main as mlirml_opt
 from mlirml.core.config import config
 from mlirml.errors import InternalError, LoweringError, PipelineError, ShapeError
 from mlirml.ir.bindings import arith, make_context, mlir, operations, parse, to_text
-from mlirml.ir.location import is_unknown
 from mlirml.passes import (
     REGISTRY,
     Instrumentation,
-    NoMatch,
     Pass,
     Pipeline,
     Stage,
     Upstream,
-    apply_patterns,
     parse_pipeline,
     pass_options,
-    pattern,
     pipeline_of,
     register,
     remark,
@@ -430,74 +425,6 @@ def test_a_stage_may_have_legal_dialects_of_its_own() -> None:
     pipeline.run(parse("func.func @main(%x: f32) -> f32 { return %x : f32 }"))
     with pytest.raises(LoweringError, match=r"`math\.exp` is not legal after stage lower"):
         pipeline.run(parse("func.func @main(%x: f32) -> f32 { %0 = math.exp %x : f32 return %0 : f32 }"))
-
-
-@pattern("arith.addi")
-def double_to_multiply(op: mlir.OpView, rewriter: object) -> mlir.OpView:
-    """`x + x` -> `x * 2`."""
-    if op.operands[0] != op.operands[1]:
-        raise NoMatch("the operands differ")
-    two = arith.ConstantOp(op.operands[0].type, 2)
-    return arith.MulIOp(op.operands[0], two)
-
-
-@dataclass(frozen=True)
-class DoublesPass(Pass):
-    """Runs `double_to_multiply`."""
-
-    name = "mlirml-test-doubles"
-    greedy: bool = False
-
-    def run(self, module: mlir.Operation) -> None:
-        assert apply_patterns(module, [double_to_multiply], greedy=self.greedy) == 1
-
-
-@pytest.mark.parametrize("greedy", [False, True])
-def test_a_pattern_replaces_and_keeps_the_line(greedy: bool) -> None:
-    module = parse(SOURCE)
-    seen = Pipeline((stage("", DoublesPass(greedy)),)).run(module)
-    text = to_text(module)
-    assert (text.count("arith.muli"), text.count("arith.addi")) == (1, 1)
-    product = next(op for op in operations(module) if op.name == "arith.muli")
-    assert str(product.location) == 'loc("user.py":3:5)'
-    assert not any(is_unknown(op.location) for op in operations(module) if len(op.operands))
-    assert [str(r) for r in seen.remarks] == [
-        "user.py:4:5: remark: arith.addi: the operands differ [mlirml-test-doubles]"
-    ]
-
-
-def test_a_pattern_may_erase_or_change_in_place() -> None:
-    @pattern(arith.AddIOp)
-    def mark(op: mlir.OpView, rewriter: object) -> None:
-        op.attributes["mlirml.seen"] = mlir.UnitAttr.get()
-
-    @pattern("memref.store")
-    def drop(op: mlir.OpView, rewriter: object) -> tuple[()]:
-        return ()
-
-    module = parse(
-        """
-        func.func @main(%a: i32, %m: memref<i32>) {
-          %b = arith.addi %a, %a : i32
-          memref.store %b, %m[] : memref<i32>
-          return
-        }
-        """
-    )
-    assert apply_patterns(module, [mark, drop]) == 2
-    text = to_text(module)
-    assert re.search(r"arith.addi .* \{mlirml.seen\}", text)
-    assert "memref.store" not in text
-
-
-@pytest.mark.parametrize("greedy", [False, True])
-def test_an_exception_in_a_pattern_arrives_unchanged(greedy: bool) -> None:
-    @pattern("arith.addi")
-    def broken(op: mlir.OpView, rewriter: object) -> None:
-        raise KeyError("lost")
-
-    with pytest.raises(KeyError, match="lost"):
-        apply_patterns(parse(SOURCE), [broken], greedy=greedy)
 
 
 def test_a_remark_outside_a_pipeline_is_dropped() -> None:
