@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
-from mlirml.analysis.values import ancestor_in, outer_values
+from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, seen_through
@@ -130,14 +130,6 @@ def written_by(op: mlir.Operation) -> list[mlir.Value]:
     """The operands that a structured operation on memrefs writes."""
     count = len(block_ops(op.regions[0].blocks[0])[-1].operands)
     return [v for v in list(op.operands)[len(op.operands) - count :] if isinstance(v.type, mlir.MemRefType)]
-
-
-def may_exchange(first: mlir.Operation, second: mlir.Operation) -> bool:
-    """True if two adjacent operations may be swapped: no def-use edge, no access to a buffer the other one writes."""
-    if any(result in outer_values(second) for result in first.results):
-        return False
-    one, other = effects(first), effects(second)
-    return not conflict(one, other)
 
 
 def conflict(one: Effects, other: Effects) -> bool:

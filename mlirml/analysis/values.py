@@ -5,7 +5,7 @@ The `operands` of an operation are only its direct ones: a gather reads its sour
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 from mlirml.ir.bindings import defining_op, mlir, operations
 
@@ -73,12 +73,6 @@ def ancestor_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:
             return None
         op = parent.operation
     return None
-
-
-def users_in(value: mlir.Value, block: mlir.Block) -> Iterator[mlir.Operation | None]:
-    """For each use of a value the ancestor of the user in a block; None for a use outside of the block."""
-    for use in value.uses:
-        yield ancestor_in(use.owner.operation, block)
 
 
 def has_one_use(value: mlir.Value) -> bool:

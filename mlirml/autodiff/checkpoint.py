@@ -68,10 +68,6 @@ def rematerialized_loops(function: mlir.Operation) -> list[mlir.Operation]:
     return found[::-1]
 
 
-def _is_whole(op: mlir.Operation) -> bool:
-    return op.name == "scf.for" and LEVELS not in op.attributes
-
-
 def _stores_nothing(op: mlir.Operation) -> bool:
     return bool(mlir.StringAttr(op.attributes["policy"]).value == "nothing")
 

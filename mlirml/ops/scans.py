@@ -183,8 +183,8 @@ def _accumulate(name: str, ufunc: np.ufunc, dtypes: tuple[str, ...], doc: str, b
     return define(OpDef(name, "scan", ufunc.accumulate, build, dtypes, doc, scalars=False))
 
 
-accumulated_add = _accumulate("add_accumulate", np.add, ALL, "Running sums along an axis.")
-accumulated_multiply = _accumulate("multiply_accumulate", np.multiply, ALL, "Running products.")
+_accumulate("add_accumulate", np.add, ALL, "Running sums along an axis.")
+_accumulate("multiply_accumulate", np.multiply, ALL, "Running products.")
 cummax = _accumulate("cummax", np.maximum, ALL, "The largest element so far along an axis; NaN wins.")
 cummin = _accumulate("cummin", np.minimum, ALL, "The smallest element so far along an axis; NaN wins.")
 _accumulate("logical_and_accumulate", np.logical_and, ALL, "Whether all elements so far are true.", _MULTIPLY)

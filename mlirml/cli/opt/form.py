@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from mlirml.ir.bindings import mlir
 
 _BUFFERIZE = "mlirml-bufferize"
-_TO_LLVM = "convert-func-to-llvm"
 
 
 DYNAMIC = str(-(1 << 63))

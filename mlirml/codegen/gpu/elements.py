@@ -143,11 +143,6 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return add
 
 
-def has_rule(op: mlir.Operation) -> bool:
-    """True if elements of the results of an operation can be computed separately."""
-    return op.name in _RULES or is_structured(op)
-
-
 def is_structured(op: mlir.Operation) -> bool:
     return op.name.startswith("linalg.") and len(op.regions) == 1 and op.name != "linalg.yield"
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from mlirml.analysis.structured import sizes_of
 from mlirml.analysis.traits import RESHAPES
-from mlirml.codegen.gpu.elements import dims_at, is_structured, uses_dim
+from mlirml.codegen.gpu.elements import is_structured, uses_dim
 from mlirml.codegen.gpu.elements import out_map as map_of_out
-from mlirml.codegen.gpu.index import form
 from mlirml.ir.bindings import block_ops, defining_op, mlir, seen_through
 
 _SAME_ELEMENTS = (*RESHAPES, "tensor.cast")
@@ -66,9 +65,3 @@ def depends_on_outs(op: mlir.Operation, number: int, carried: list[int]) -> bool
             return True
         wanted += list(owner.operands)
     return False
-
-
-def parallel_sizes(op: mlir.Operation, number: int) -> list[int]:
-    """The sizes of the loops that index a result."""
-    dims = dims_at(op, number, tuple(form(0) for _ in op.results[number].type.shape))
-    return [size for size, dim in zip(sizes_of(op), dims, strict=True) if dim is not None]

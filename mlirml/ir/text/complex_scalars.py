@@ -6,8 +6,6 @@ operation. The functions of complex numbers in `dialects/ops/complex_functions.p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
@@ -230,11 +228,3 @@ class Complex:
     def like(self, re: Real | float, im: Real | float) -> Complex:
         """A number with parts like this one's."""
         return Complex(self.re.like(re), self.re.like(im))
-
-
-def any_of(truths: Sequence[Truth]) -> Truth:
-    """True if one of them is true."""
-    result = truths[0]
-    for truth in truths[1:]:
-        result = result | truth
-    return result

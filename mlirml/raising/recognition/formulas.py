@@ -18,15 +18,12 @@ from typing import Any
 from mlirml.analysis.structured import reductions_of
 from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.ir.bindings import block_ops, defining_op, mlir
-from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch
 
 Formula = tuple[Any, ...]
 """The name of an operation, its attributes, and its operands."""
 
-_MAXIMA = [op for op, row in COMBINERS.items() if row.word == "maximum" and row.is_float]
 _LARGEST = 4000
-ONE = ("constant", 1.0)
 
 
 class Formulas:

@@ -21,7 +21,7 @@ from dataclasses import replace
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
-from mlirml.raising.recognition.nest import Loops, Nest, union
+from mlirml.raising.recognition.nest import Nest
 
 _ADD = ("arith.addf", "arith.addi")
 _SUBTRACT = ("arith.subf", "arith.subi")
@@ -156,7 +156,3 @@ def is_zero(value: mlir.Value) -> bool:
     """True if a scalar is the constant 0 (of either sign)."""
     op = defining_op(value)
     return op is not None and op.name == "arith.constant" and op.attributes["value"].value == 0
-
-
-def loops_of_term(nest: Nest, term: Term) -> Loops:
-    return union(nest.loops(factor.value) for factor in term.factors)

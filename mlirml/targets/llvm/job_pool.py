@@ -18,16 +18,6 @@ def thread_count() -> int:
     return min(config.threads or 1 << 10, len(os.sched_getaffinity(0)))
 
 
-def run_jobs(jobs: Iterable[Job], threads: int) -> None:
-    """Run jobs, and those that they return, on up to `threads` threads, the calling one included.
-
-    Raises the exception of a failed job after the running jobs are done; no other job is started.
-    """
-    pool = JobPool()
-    pool.add(jobs, threads - 1)
-    pool.finish()
-
-
 class JobPool:
     """Threads that run jobs while further jobs are still being created."""
 

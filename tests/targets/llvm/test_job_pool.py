@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 import pytest
 
 from mlirml.core.config import config
-from mlirml.targets.llvm.job_pool import Job, JobPool, run_jobs, thread_count
+from mlirml.targets.llvm.job_pool import Job, JobPool, thread_count
+
+
+def run_jobs(jobs: Iterable[Job], threads: int) -> None:
+    pool = JobPool()
+    pool.add(jobs, threads - 1)
+    pool.finish()
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
