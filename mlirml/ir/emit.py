@@ -216,15 +216,17 @@ def extract_slice(
     return value("tensor.extract_slice", [source, *given], result_type, **attributes)
 
 
-def insert_slice(source: mlir.Value, into: mlir.Value, offsets: Sequence[int]) -> mlir.Value:
-    """A tensor with another one of the same rank stored at static offsets."""
+def insert_slice(source: mlir.Value, into: mlir.Value, offsets: Sequence[mlir.Value | int]) -> mlir.Value:
+    """A tensor with another one of the same rank stored in it, with step 1."""
+    dynamic = mlir.ShapedType.get_dynamic_size()
+    given = [offset for offset in offsets if not isinstance(offset, int)]
     attributes = {
-        "static_offsets": mlir.DenseI64ArrayAttr.get(list(offsets)),
+        "static_offsets": mlir.DenseI64ArrayAttr.get([o if isinstance(o, int) else dynamic for o in offsets]),
         "static_sizes": mlir.DenseI64ArrayAttr.get(list(mlir.ShapedType(source.type).shape)),
         "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(offsets)),
-        "operandSegmentSizes": segments(1, 1, 0, 0, 0),
+        "operandSegmentSizes": segments(1, 1, len(given), 0, 0),
     }
-    return value("tensor.insert_slice", [source, into], into.type, **attributes)
+    return value("tensor.insert_slice", [source, into, *given], into.type, **attributes)
 
 
 def empty(tensor_type: mlir.Type) -> mlir.Value:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from mlirml.passes.base import REGISTRY, NoMatch, Pass, PassOption, Step, Upstream, pass_options, register
+from mlirml.core.no_match import NoMatch
+from mlirml.passes.base import REGISTRY, Pass, PassOption, Step, Upstream, pass_options, register
 from mlirml.passes.pipeline import Pipeline, Stage, parse_flag, parse_pipeline, pipeline_of, stage
 from mlirml.passes.report import Instrumentation, Remark, Timing, remark
 from mlirml.passes.run import run_upstream

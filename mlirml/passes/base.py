@@ -14,10 +14,6 @@ from mlirml.passes.syntax import parse_elements, quote, split_list, unquote
 from mlirml.targets.machine import Device, Processor
 
 
-class NoMatch(Exception):
-    """A pattern or matcher does not apply here; the text is the reason, shown as a remark."""
-
-
 class Pass:
     """A pass over a module. Subclasses are frozen dataclasses; their fields are the options, `max_ops` -> `max-ops`.
 

@@ -16,19 +16,21 @@ After:
 
 Gradients of sums over a batch are such programs: intermediate tensors with the batch dimension are many times larger
 than inputs and outputs. In a tile the batch is the last dimension, so that vectors run along it whatever the other
-dimensions are. Batched contractions in a tile are then computed a matrix at a time (`blocking/batches.py`), so that the
+dimensions are. Batched contractions in a tile are then computed a matrix at a time (`tiling/batches.py`), so that the
 intermediate results for a matrix are live only for a short time.
 """
 
 from __future__ import annotations
 
 from mlirml.analysis.contractions import CONTRACTIONS
+from mlirml.analysis.cost import bytes_of, element_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_LOOP
-from mlirml.pipelines.tensor.blocking.cluster import Cluster, bytes_of, grow
 from mlirml.pipelines.tensor.fuse import tensor_blocks
+from mlirml.pipelines.tensor.tiling import cluster as clusters
+from mlirml.pipelines.tensor.tiling.cluster import Cluster
 from mlirml.targets.machine import Processor
 
 _MANY = 24
@@ -67,10 +69,10 @@ class BlockExamplesPass(Pass):
         for seed in _seeds(results, self.processor.l2_bytes // 4):
             sizes = seed.type.shape
             for dim in sorted(range(len(sizes)), key=lambda d: -sizes[d]):
-                if sizes[dim] < self.processor.vector_bits // 16 or any(c.carried.get(seed) == dim for c in refused):
+                if sizes[dim] < self.processor.vector_bits // 16 or any(_has(c, seed, dim) for c in refused):
                     continue  # too short for two tiles of two vectors, or of a known cluster
                 try:
-                    cluster = grow(seed, dim)
+                    cluster = clusters.grow(seed, dim)
                 except NoMatch:
                     continue
                 try:
@@ -82,17 +84,17 @@ class BlockExamplesPass(Pass):
                 return
 
     def _build(self, block: mlir.Block, cluster: Cluster, length: int) -> None:
-        from mlirml.pipelines.tensor.blocking import batches, build, gathers  # few programs need them
+        from mlirml.pipelines.tensor.tiling import batches, gathers  # few programs need them
 
-        lanes = self.processor.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in cluster.inner())
+        lanes = self.processor.vector_bits // 8 // min(element_bytes(x.type.element_type) for x in cluster.inner())
         try:
             most = self.processor.l2_bytes // 4 // (batches.kept_bytes(block, cluster) // cluster.size + 1)
         except NoMatch:
-            build.build_blocks(cluster, length)
+            clusters.tile_cluster(cluster, length)
             return
         most = max(length, min(most // lanes, _FAR) * lanes)
         even = [n for n in range(most, most // 2, -lanes) if cluster.size % n == 0]
-        loops = build.build_blocks(cluster, next(iter(even), most), rest_apart=True)
+        loops = clusters.tile_cluster(cluster, next(iter(even), most), rest_apart=True)
         for loop in loops:
             batches.cut_batches(loop.regions[0].blocks[0])
         gathers.gather_sums(loops, self.processor.l2_bytes // 8)
@@ -108,7 +110,7 @@ class BlockExamplesPass(Pass):
         still = sum(map(bytes_of, cluster.still()))
         if kept < 2 * self.processor.l2_bytes or len(inner) < _FEWEST:
             raise NoMatch("little is kept")
-        lanes = self.processor.vector_bits // 8 // min(bytes_of(x) // _count(x) for x in inner)
+        lanes = self.processor.vector_bits // 8 // min(element_bytes(x.type.element_type) for x in inner)
         each = kept // cluster.size
         length = max(
             2 * lanes, self.processor.l2_bytes // 8 // each // lanes * lanes, cluster.size * still // (2 * kept)
@@ -134,11 +136,9 @@ def _seeds(results: list[mlir.Value], least: int) -> list[mlir.Value]:
     return sorted((value for value in results if bytes_of(value) >= least), key=bytes_of, reverse=True)[:4]
 
 
-def _count(value: mlir.Value) -> int:
-    count = 1
-    for size in value.type.shape:
-        count *= size
-    return count
+def _has(cluster: Cluster, value: mlir.Value, dim: int) -> bool:
+    """True if a cluster tiles a dim of a tensor."""
+    return value in cluster.parts and cluster.parts[value][dim] is not None
 
 
 def _even(size: int, length: int, lanes: int) -> int:

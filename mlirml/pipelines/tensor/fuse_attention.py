@@ -46,8 +46,7 @@ class FuseAttentionPass(Pass):
         products = named_operations(module, CONTRACTIONS)
         if len(products) < 2:
             return
-        from mlirml.pipelines.tensor.attention.build import build
-        from mlirml.pipelines.tensor.attention.match import match_attention
+        from mlirml.pipelines.tensor.tiling.attention import build_blocks, match_attention
 
         while products:
             first = products.pop(0)
@@ -57,7 +56,7 @@ class FuseAttentionPass(Pass):
                 continue
             products = [op for op in products if op != plan.last]
             with plan.last.location, mlir.InsertionPoint(plan.last):
-                results = build(plan)
+                results = build_blocks(plan)
             for old, new in zip(plan.results, results, strict=True):
                 old.replace_all_uses_with(new)
             erase_unused(plan.last.block)

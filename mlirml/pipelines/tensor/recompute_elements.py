@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.contractions import CONTRACTIONS
+from mlirml.analysis.cost import bytes_of
 from mlirml.analysis.minimum_cut import Network
 from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass
@@ -29,7 +30,6 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
-from mlirml.pipelines.tensor.blocking.cluster import bytes_of
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 
 _COSTLY = (*CONTRACTIONS, "linalg.conv_2d_nhwc_hwcf", "linalg.conv_2d_nchw_fchw")

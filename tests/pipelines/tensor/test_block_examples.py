@@ -14,7 +14,7 @@ from benchmarks.gradients.functions import bundle, gmm
 from benchmarks.workloads import WORKLOADS
 from mlirml.passes import NoMatch
 from mlirml.pipelines.tensor.block_examples import BlockExamplesPass
-from mlirml.pipelines.tensor.blocking.cluster import Cluster
+from mlirml.pipelines.tensor.tiling.cluster import Cluster
 
 RNG = np.random.default_rng(0)
 COUNT = 203
@@ -97,7 +97,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     "columns": (columns, data((7, 16), (16, 16), (COUNT, 7)), True),
     "rows": (rows, data((7, 16), (16, 16), (COUNT, 7)), True),
     "picked": (ml.value_and_grad(lambda w, v, x: np.sum(picked(w, v, x)[0])), data((7, 16), (1,), (COUNT, 7)), True),
-    "picked, all": (picked, data((7, 16), (1,), (COUNT, 7)), False),
+    "picked, all": (picked, data((7, 16), (1,), (COUNT, 7)), True),
     "columns, gradient": (
         ml.grad(lambda w, v, x: np.sum(np.sin(columns(w, v, x)[0]))),
         data((7, 16), (1,), (COUNT, 7)),

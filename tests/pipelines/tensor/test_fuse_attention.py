@@ -13,8 +13,8 @@ from mlirml.interpreter.interpreter import interpret
 from mlirml.ir.bindings import operations, parse
 from mlirml.nn import functional as F
 from mlirml.pipelines.tensor import fuse_attention
-from mlirml.pipelines.tensor.attention import match
 from mlirml.pipelines.tensor.fuse_attention import FuseAttentionPass
+from mlirml.pipelines.tensor.tiling import attention as tiles
 from mlirml.targets.machine import Processor
 
 PASSES = (fuse_attention,)
@@ -81,9 +81,9 @@ def count_loops(module: Any) -> int:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(match, "BLOCK_BYTES", 1)
-    monkeypatch.setattr(match, "FEWEST_ROWS", 5)
-    monkeypatch.setattr(match, "STEP", 2)
+    monkeypatch.setattr(tiles, "BLOCK_BYTES", 1)
+    monkeypatch.setattr(tiles, "FEWEST_ROWS", 5)
+    monkeypatch.setattr(tiles, "STEP", 2)
 
 
 @pytest.mark.parametrize("lead", [(), (3,), (1, 3), (2, 3), (2, 1, 2)])

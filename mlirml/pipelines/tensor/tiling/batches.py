@@ -25,13 +25,13 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from mlirml.analysis.contractions import CONTRACTIONS
+from mlirml.analysis.cost import bytes_of
 from mlirml.analysis.structured import indexing_maps
-from mlirml.analysis.values import uses_any
+from mlirml.analysis.values import ancestor_in, uses_any
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
-from mlirml.pipelines.tensor.blocking.build import build_blocks
-from mlirml.pipelines.tensor.blocking.cluster import Cluster, bytes_of, owner_in, reach
+from mlirml.pipelines.tensor.tiling.cluster import Cluster, reach, tile_cluster
 
 _CHEAP = 8
 """Bodies of at most this many operations are recomputed rather than their results stored."""
@@ -55,7 +55,7 @@ class Batch:
     def readers(self, value: mlir.Value) -> set[int]:
         """The levels on which a value is read."""
         block = value.owner.operation.block
-        return {level for use in value.uses for level in self.levels_of(owner_in(use, block))}
+        return {level for use in value.uses for level in self.levels_of(ancestor_in(use.owner.operation, block))}
 
     def kept(self) -> list[mlir.Value]:
         """The values that one level computes and another one reads."""
@@ -64,7 +64,7 @@ class Batch:
             for op in self.all.members
             if op not in self.recomputed
             for result in op.results
-            if result in self.all.carried and self.readers(result) - {self.levels[op]}
+            if result in self.all.parts and self.readers(result) - {self.levels[op]}
         ]
 
     def first(self, block: mlir.Block) -> Cluster:
@@ -73,7 +73,7 @@ class Batch:
         level = min(self.levels[op] for op in members if op.name in CONTRACTIONS)
         own = {op: member for op, member in members.items() if level in self.levels_of(op)}
         recomputed = {r for op in own if self.recomputed.get(op, {level}) != {level} for r in op.results}
-        cluster = Cluster(self.all.size, self.all.carried, own, recomputed=recomputed)
+        cluster = Cluster(self.all.size, self.all.parts, own, recomputed=recomputed)
         values = {result for op in own for result in op.results if result not in recomputed}
         for op in block_ops(block):
             if op not in own and uses_any(op, values):
@@ -105,7 +105,7 @@ def _batch_dims(op: mlir.Operation) -> Iterator[tuple[mlir.Value, int]]:
 
 def _level(batch: Batch, block: mlir.Block) -> None:
     """Assign levels: operations that need a sum over the batch are a level higher than the operations of the sum."""
-    members, carried = batch.all.members, batch.all.carried
+    members, parts = batch.all.members, batch.all.parts
     ops = block_ops(block)
     for op in ops:
         level = 0
@@ -114,7 +114,7 @@ def _level(batch: Batch, block: mlir.Block) -> None:
                 source = defining_op(value)
                 if source is None or source not in batch.levels:
                     continue
-                later = source in members and (op not in members or value not in carried or inner != op)
+                later = source in members and (op not in members or value not in parts or inner != op)
                 level = max(level, batch.levels[source] + later)
         batch.levels[op] = level
     for op in reversed(ops):
@@ -129,7 +129,7 @@ def _is_again(batch: Batch, op: mlir.Operation) -> bool:
     """True if an operation is cheap, and reads results of other members only if these are cheap, too."""
     if op.name == "linalg.fill":
         return True
-    if op.name != "linalg.generic" or batch.levels[op] or any(r not in batch.all.carried for r in op.results):
+    if op.name != "linalg.generic" or batch.levels[op] or any(r not in batch.all.parts for r in op.results):
         return False
     body = block_ops(op.regions[0].blocks[0])
     if len(body) > _CHEAP or any(inner.name.startswith(("math.", "tensor.", "arith.div")) for inner in body):
@@ -142,7 +142,7 @@ def _is_again(batch: Batch, op: mlir.Operation) -> bool:
 
 def kept_bytes(block: mlir.Block, cluster: Cluster) -> int:
     """The bytes that a cluster stores if computed a matrix at a time; raises `NoMatch` without a batch."""
-    return sum(bytes_of(value) for value in find_batch(block, cluster).kept() if value in cluster.carried)
+    return sum(bytes_of(value) for value in find_batch(block, cluster).kept() if value in cluster.parts)
 
 
 def cut_batches(block: mlir.Block) -> None:
@@ -152,4 +152,4 @@ def cut_batches(block: mlir.Block) -> None:
             batch = find_batch(block)
         except NoMatch:
             return
-        build_blocks(batch.first(block), 1, last=False)
+        tile_cluster(batch.first(block), 1, is_last=False)

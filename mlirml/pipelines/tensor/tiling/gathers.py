@@ -34,12 +34,13 @@ import itertools
 from collections.abc import Sequence
 
 from mlirml.analysis.constants import float_of
+from mlirml.analysis.cost import bytes_of
+from mlirml.analysis.dimensions import slice_numbers
 from mlirml.analysis.values import used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations
 from mlirml.passes import NoMatch
-from mlirml.pipelines.tensor.blocking.cluster import bytes_of, numbers_of
 
 _STARTS = ("tensor.empty", "linalg.fill")
 _DYNAMIC = mlir.ShapedType.get_dynamic_stride_or_offset()
@@ -117,7 +118,7 @@ def match_sum(loop: mlir.Operation, number: int) -> Sum:
         old is None
         or old.name != "tensor.extract_slice"
         or old.operands[0] != argument
-        or numbers_of(old) != numbers_of(put)
+        or slice_numbers(old) != slice_numbers(put)
     ):
         raise NoMatch("it does not add to what was there")
     if (
@@ -130,7 +131,7 @@ def match_sum(loop: mlir.Operation, number: int) -> Sum:
 
 
 def _batch_dim(found: Sum) -> int:
-    return numbers_of(found.put)[0].index(_DYNAMIC)
+    return slice_numbers(found.put)[0].index(_DYNAMIC)
 
 
 def match_gather(loop: mlir.Operation, source: int, dim: int) -> Gather:
@@ -160,7 +161,7 @@ def match_gather(loop: mlir.Operation, source: int, dim: int) -> Gather:
             sources.add(op.results[0])
         elif op.name == "tensor.extract_slice" and op.operands[0] == target and taken is None:
             taken = op
-            offsets, sizes, _ = numbers_of(op)
+            offsets, sizes, _ = slice_numbers(op)
             there = [d for d, (o, n) in enumerate(zip(offsets, sizes)) if o == 0 and n == size]
             if len(there) != 1 or not _takes_batch(op, there[0], size):
                 raise NoMatch("not all of the batch")
@@ -168,7 +169,7 @@ def match_gather(loop: mlir.Operation, source: int, dim: int) -> Gather:
         elif op.name == "linalg.generic" and taken is not None and _adds(op, taken.results[0], parts):
             stored = op
         elif op.name == "tensor.insert_slice" and stored is not None and taken is not None and op.operands[1] == target:
-            same = numbers_of(op) == numbers_of(taken) and list(op.operands)[2:] == list(taken.operands)[1:]
+            same = slice_numbers(op) == slice_numbers(taken) and list(op.operands)[2:] == list(taken.operands)[1:]
             if op.operands[0] != stored.results[0] or not same or end.operands[into] != op.results[0]:
                 raise NoMatch("it is stored elsewhere")
         else:
@@ -180,7 +181,7 @@ def match_gather(loop: mlir.Operation, source: int, dim: int) -> Gather:
 
 def _takes_batch(op: mlir.Operation, dim: int, size: int) -> bool:
     """True if a slice is a vector along the whole batch."""
-    offsets, sizes, strides = numbers_of(op)
+    offsets, sizes, strides = slice_numbers(op)
     part = op.results[0] if op.name == "tensor.extract_slice" else op.operands[0]
     others = [n for d, n in enumerate(sizes) if d != dim]
     whole = (offsets[dim], sizes[dim]) == (0, size) and set(strides) == {1}
@@ -317,5 +318,5 @@ def _indices(
 ) -> list[mlir.Value]:
     """The indices of a slice of one element."""
     given = iter(dynamic)
-    offsets = numbers_of(op)[0]
+    offsets = slice_numbers(op)[0]
     return [environment.get(x := next(given), x) if o == _DYNAMIC else emit.index(o) for o in offsets]
