@@ -115,7 +115,7 @@ class BlockExamplesPass(Pass):
         length = max(
             2 * lanes, self.processor.l2_bytes // 8 // each // lanes * lanes, cluster.size * still // (2 * kept)
         )
-        if length * 2 > cluster.size or length * each > self.processor.l2_bytes or still > self.processor.l2_bytes:
+        if length * 2 > cluster.size or length * each > self.processor.l2_bytes or still > 2 * self.processor.l2_bytes:
             raise NoMatch("too few blocks, or too much is read in each")
         return _even(cluster.size, length, lanes)
 
