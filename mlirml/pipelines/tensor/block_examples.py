@@ -84,7 +84,7 @@ class BlockExamplesPass(Pass):
                 return
 
     def _build(self, block: mlir.Block, cluster: Cluster, length: int) -> None:
-        from mlirml.pipelines.tensor.tiling import batches, gathers  # few programs need them
+        from mlirml.pipelines.tensor.tiling import batches  # few programs need it
 
         lanes = self.processor.vector_bits // 8 // min(element_bytes(x.type.element_type) for x in cluster.inner())
         try:
@@ -97,7 +97,6 @@ class BlockExamplesPass(Pass):
         loops = clusters.tile_cluster(cluster, next(iter(even), most), rest_apart=True)
         for loop in loops:
             batches.cut_batches(loop.regions[0].blocks[0])
-        gathers.gather_sums(loops, self.processor.l2_bytes // 8)
 
     def _length(self, cluster: Cluster) -> int:
         """The length of a tile; raises `NoMatch` if tiling does not pay."""
