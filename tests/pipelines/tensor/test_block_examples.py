@@ -105,6 +105,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...], bool]] = {
     ),
     "bundle": (ml.value_and_grad(bundle, (0, 1, 2)), observations(), True),
     "bundle, value": (bundle, observations(), False),
+    "gmm, value": (gmm, data((4,), (4, 5), (4, 15), (COUNT, 5)), True),
     "gmm": (ml.grad(gmm, (0, 1, 2)), data((4,), (4, 5), (4, 15), (COUNT, 5)), True),
     "gmm, even": (ml.value_and_grad(gmm, (0, 1, 2)), data((4,), (4, 3), (4, 6), (240, 3)), True),
 }
