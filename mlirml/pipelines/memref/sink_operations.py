@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mlirml.analysis.cost import instructions_of
 from mlirml.analysis.traits import COMPARISONS, INTEGER_DIVISIONS, LOOPS, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import ancestor_in, used_values
 from mlirml.core.dataclass import dataclass
@@ -39,11 +40,6 @@ from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_LOOP
 
 _CHOICES = ("arith.select", "arith.andi", "arith.ori")
-_COSTS = {"arith.divf": 5, "math.sqrt": 5, "math.rsqrt": 8, "arith.remf": 20}
-_QUICK = (
-    "math.abs", "math.copysign", "math.fma", "math.floor", "math.ceil", "math.trunc", "math.round", "math.is",
-    "math.ct",
-)  # fmt: skip
 _LIKELY = ((False, ("oeq", "uno")), (True, ("one", "une", "ord")))
 _STORE = "memref.store"
 _STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf.", "llvm.", "mlirml.")
@@ -321,12 +317,8 @@ def _may_move(op: mlir.Operation, stored: bool) -> bool:
 
 def cost(op: mlir.Operation) -> int:
     """Estimate of the cycles that an operation takes, beyond those of an addition."""
-    if op.name in INTEGER_DIVISIONS:
-        divisor = defining_op(op.operands[1])
-        return 2 if divisor is not None and divisor.name == "arith.constant" else 8
-    if op.name in _COSTS:
-        return _COSTS[op.name]
-    return 20 if op.name.startswith("math.") and not op.name.startswith(_QUICK) else 0
+    divisor = defining_op(op.operands[1]) if op.name in INTEGER_DIVISIONS else None
+    return 2 if divisor is not None and divisor.name == "arith.constant" else max(0, instructions_of(op.name) - 1)
 
 
 def build_branch(choice: Choice) -> mlir.Operation:

@@ -28,10 +28,11 @@ Computations that are invariant in the enclosing loop are hoisted out of it, for
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.cost import instructions
 from mlirml.analysis.traits import INDEX_CASTS, LOOPS
 from mlirml.analysis.values import used_values
 from mlirml.core.dataclass import dataclass
@@ -40,12 +41,6 @@ from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_o
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
 
-_COST = {
-    "arith.divf": 4, "arith.remf": 20, "arith.divsi": 10, "arith.divui": 10, "arith.remsi": 12, "arith.remui": 12,
-    "arith.floordivsi": 14, "arith.ceildivsi": 14, "arith.index_cast": 0, "arith.constant": 0, "math.sqrt": 6,
-    "math.absf": 1, "math.absi": 1, "math.copysign": 1, "math.fma": 1, "math.floor": 1, "math.ceil": 1,
-}  # fmt: skip
-"""The instructions of one iteration of an operation, if not 1; other functions of `math` take about 15."""
 _LANES = 8
 _LEAST_IN_TABLE = 3
 _LEAST_IN_STRIP = 8
@@ -145,7 +140,7 @@ def match_strips(loop: mlir.Operation, strip: int, shortest: int, always: bool) 
         raise NoMatch("there are few iterations")
     carried = set(list(loop.regions[0].blocks[0].arguments)[1:])
     found = match_split(loop, carried, 1 if always else _LEAST_IN_STRIP, _LANES)
-    if not found.tables or (found.gain < max(4, cost_of(body_ops) / 5) and not always):
+    if not found.tables or (found.gain < max(4, instructions(body_ops) / 5) and not always):
         raise NoMatch("strips would save little")
     if trips is None and is_in_loop(loop) and found.gain < 16 and not always:
         raise NoMatch("there may be less iterations than a strip has")
@@ -196,10 +191,10 @@ def match_split(loop: mlir.Operation, dependent: set[mlir.Value], least: int, la
     rest = [op for op in ops if not (op.results and op.results[0] in independent)]
     needed = dict.fromkeys(value for op in rest for value in used_values(op) if value in independent)
     slices = {value: slice_of(value, independent) for value in needed}
-    tables = tuple(value for value in needed if cost_of(slices[value]) >= least)
+    tables = tuple(value for value in needed if instructions(slices[value]) >= least)
     made = {op for value in tables for op in slices[value]}
     kept = {op for value in needed if value not in tables for op in slices[value]}
-    gain = cost_of(made - kept) - len(tables) - ((cost_of(made) + len(tables)) / lanes if lanes else 0)
+    gain = instructions(made - kept) - len(tables) - ((instructions(made) + len(tables)) / lanes if lanes else 0)
     return Split(loop, tables, frozenset(made - kept), gain)
 
 
@@ -222,11 +217,6 @@ def slice_of(value: mlir.Value, independent: Mapping[mlir.Value, mlir.Operation]
             found.add(op)
             waiting += op.operands
     return found
-
-
-def cost_of(ops: Iterable[mlir.Operation]) -> int:
-    """The instructions of an iteration."""
-    return sum(_COST.get(op.name, 15 if op.name.startswith("math.") else 1) for op in ops)
 
 
 def build_table(found: Table) -> None:

@@ -20,6 +20,7 @@ Cheap elementwise operations are not hoisted, as they fuse with their consumers.
 
 from __future__ import annotations
 
+from mlirml.analysis.cost import is_costly
 from mlirml.analysis.values import outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
@@ -29,7 +30,6 @@ from mlirml.passes.presence import ANY_LOOP
 _LOOPS = ("scf.for", "scf.while")
 _STARTS = ("tensor.empty", "linalg.fill")
 _FREE = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape", "arith.constant", *_STARTS)
-_EXPENSIVE = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
 
 
 @register(when=ANY_LOOP)
@@ -77,8 +77,7 @@ def is_expensive(op: mlir.Operation) -> bool:
         return True
     if any("reduction" in str(kind) for kind in op.attributes["iterator_types"]):
         return True
-    names = [inner.name for inner in block_ops(op.regions[0].blocks[0])]
-    return any(name.startswith("math.") or name in _EXPENSIVE for name in names)
+    return any(map(is_costly, block_ops(op.regions[0].blocks[0])))
 
 
 def move(op: mlir.Operation, block: mlir.Block, loop: mlir.Operation) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
+from mlirml.analysis import cost
 from mlirml.analysis.affine import Loop, Variable
 from mlirml.core.affine import Span
 from mlirml.core.dataclass import dataclass
@@ -30,7 +31,7 @@ from mlirml.raising.nests.generic import (
     match_raised,
     spans_of,
 )
-from mlirml.raising.nests.model import COSTLY, Array, Nest, Statement, is_pure
+from mlirml.raising.nests.model import Array, Nest, Statement, is_pure
 from mlirml.raising.nests.privatise import privatised
 from mlirml.raising.nests.skew import skewed
 
@@ -281,7 +282,7 @@ def is_costly(statement: Statement) -> bool:
         op = defining_op(todo.pop())
         if op is None or not is_pure(op):
             continue
-        if op.name.startswith("math.") or op.name in COSTLY:
+        if cost.is_costly(op):
             return True
         todo += [v for v in op.operands if v not in seen and v not in statement.reads]
         seen.update(op.operands)

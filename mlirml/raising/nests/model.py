@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from mlirml.analysis.affine import Loop, Reader, constant
+from mlirml.analysis.cost import is_costly
 from mlirml.analysis.traits import AFFINE_VALUES
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
@@ -28,7 +29,6 @@ _PURE = ("arith.", "math.", "complex.")
 _MOST_STATEMENTS = 128
 _PASSED = ("tensor.extract", "tensor.empty", "linalg.fill")
 _WORDS = {"scf.while": "a loop with an unknown trip count"}
-COSTLY = ("arith.divf", "arith.divsi", "arith.divui", "arith.remf", "arith.remsi", "arith.remui")
 Position = tuple[int, ...]
 """The textual position of a statement: positions compare as the statements are ordered."""
 
@@ -116,7 +116,7 @@ def shared_values(root: mlir.Operation) -> set[mlir.Value]:
         if not is_pure(op) or len(op.results) != 1 or isinstance(op.results[0].type, mlir.IndexType):
             continue
         value = op.results[0]
-        if not (op.name.startswith("math.") or op.name in COSTLY or any(v in costly for v in op.operands)):
+        if not (is_costly(op) or any(v in costly for v in op.operands)):
             continue
         costly.add(value)
         users = [use.owner.operation for use in value.uses]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import TypeAlias
 
+from mlirml.analysis.cost import is_costly
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
@@ -17,10 +18,6 @@ CHEAP_OPS = 8
 """A producer of at most this many cheap operations, its inlined producers included, may be recomputed."""
 
 _NAMED = ("linalg.transpose", "linalg.broadcast", "linalg.copy", "linalg.map")
-_EXPENSIVE = (
-    "arith.divf", "arith.remf", "arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi",
-    "arith.ceildivsi", "arith.ceildivui",
-)  # fmt: skip
 _FREE = ("arith.constant", "linalg.index")
 
 
@@ -241,7 +238,7 @@ def own_cost(ops: Sequence[mlir.Operation]) -> int | None:
         name = op.name
         if name in _FREE:
             continue
-        if name.startswith(("math.", "tensor.")) or name in _EXPENSIVE:
+        if name.startswith("tensor.") or is_costly(op):
             return None
         cost += 1
     return cost

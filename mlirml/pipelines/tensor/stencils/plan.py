@@ -6,15 +6,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 
+from mlirml.analysis.cost import instructions
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.tensor.stencils.graph import Access, Box, Compute, Constant, Point, Put, Split, StencilGraph, Take
 from mlirml.pipelines.tensor.stencils.in_place_stores import is_in_place, stores_into_carried
 
-_EXPENSIVE = {"arith.divf": 8, "arith.remf": 20, "math.sqrt": 8, "math.absf": 1, "math.fma": 1, "math.copysign": 1}
-_FUNCTION = 24
-"""The cost of an operation relative to an addition; of a function that is not listed."""
 _READ, _STREAM, _STORE = 1, 4, 6
 """The costs of reading an element, of each tensor that is read, and of each that is stored."""
 MOST_READS, MOST_OPS, _MOST_BOXES = 40, 192, 40
@@ -38,15 +36,6 @@ class Terms:
     def excess(self, share: int = 1) -> int:
         """The excess over the limits of one loop, or over a fraction of them."""
         return max(0, len(self.read) - MOST_READS // share) + max(0, self.ops - MOST_OPS // share)
-
-
-def weight(value: mlir.Value) -> int:
-    """The cost of computing an element from the elements it reads."""
-    op = value.owner.operation
-    return sum(
-        0 if inner.name == "arith.constant" else _EXPENSIVE.get(inner.name, _FUNCTION if "math." in inner.name else 1)
-        for inner in block_ops(op.regions[0].blocks[0])[:-1]
-    )
 
 
 @dataclass
@@ -197,7 +186,8 @@ class Plan:
         """The cost of computing an element from the elements it reads."""
         found = self._weights.get(value)
         if found is None:
-            found = self._weights[value] = weight(value)
+            body = block_ops(value.owner.operation.regions[0].blocks[0])
+            found = self._weights[value] = instructions(body)
         return found
 
     def keep(self, value: mlir.Value, keep: bool = True) -> None:

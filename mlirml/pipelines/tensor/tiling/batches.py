@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from dataclasses import field
 
 from mlirml.analysis.contractions import CONTRACTIONS
-from mlirml.analysis.cost import bytes_of
+from mlirml.analysis.cost import bytes_of, is_costly
 from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.values import ancestor_in, uses_any
 from mlirml.core.dataclass import dataclass
@@ -132,7 +132,7 @@ def _is_again(batch: Batch, op: mlir.Operation) -> bool:
     if op.name != "linalg.generic" or batch.levels[op] or any(r not in batch.all.parts for r in op.results):
         return False
     body = block_ops(op.regions[0].blocks[0])
-    if len(body) > _CHEAP or any(inner.name.startswith(("math.", "tensor.", "arith.div")) for inner in body):
+    if len(body) > _CHEAP or any(inner.name.startswith("tensor.") or is_costly(inner) for inner in body):
         return False
     if "reduction" in str(op.attributes["iterator_types"]):
         return False
