@@ -150,6 +150,8 @@ def kept_dims(op: mlir.Operation, part: Sequence[int]) -> tuple[int, ...]:
     for dim, size in enumerate(slice_numbers(op)[1]):
         if len(kept) < len(part) and part[len(kept)] == size:
             kept.append(dim)
+        elif size != 1:
+            raise NoMatch("which dims a slice drops is not clear")
     if len(kept) < len(part):
         raise NoMatch("which dims a slice drops is not clear")
     return tuple(kept)

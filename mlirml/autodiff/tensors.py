@@ -164,13 +164,11 @@ def extract(
     source: mlir.Value, type_: mlir.Type, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
 ) -> mlir.Value:
     """A static slice of a tensor as a value of type `type_`, which may lack unit dimensions."""
-    attributes = slice_attributes(offsets, sizes, strides) | {"operandSegmentSizes": emit.segments(1, 0, 0, 0)}
-    return emit.value("tensor.extract_slice", [source], type_, **attributes)
+    return emit.slice_op("tensor.extract_slice", [source], type_, offsets, sizes, strides)
 
 
 def insert(
     source: mlir.Value, into: mlir.Value, offsets: Sequence[int], sizes: Sequence[int], strides: Sequence[int]
 ) -> mlir.Value:
     """`into` with a static slice overwritten."""
-    attributes = slice_attributes(offsets, sizes, strides) | {"operandSegmentSizes": emit.segments(1, 1, 0, 0, 0)}
-    return emit.value("tensor.insert_slice", [source, into], into.type, **attributes)
+    return emit.insert_slice(source, into, offsets, sizes, strides)

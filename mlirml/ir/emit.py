@@ -200,33 +200,51 @@ def iterator_types(iterators: Sequence[str]) -> mlir.ArrayAttr:
     return mlir.ArrayAttr.get([mlir.Attribute.parse(f"#linalg.iterator_type<{kind}>") for kind in iterators])
 
 
-def extract_slice(
-    source: mlir.Value, offsets: Sequence[mlir.Value | int], sizes: Sequence[int], shape: Sequence[int]
+def slice_op(
+    name: str,
+    operands: Values,
+    result: mlir.Type,
+    offsets: Sequence[mlir.Value | int],
+    sizes: Sequence[mlir.Value | int],
+    strides: Sequence[mlir.Value | int] | None = None,
 ) -> mlir.Value:
-    """A slice of step 1 and static sizes; `shape` is that of the result, which may lack dimensions of size 1."""
+    """An operation on a slice, as `tensor.extract_slice` or `memref.subview`; the step is 1 by default."""
     dynamic = mlir.ShapedType.get_dynamic_size()
-    given = [offset for offset in offsets if not isinstance(offset, int)]
-    attributes = {
-        "static_offsets": mlir.DenseI64ArrayAttr.get([o if isinstance(o, int) else dynamic for o in offsets]),
-        "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),
-        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(sizes)),
-        "operandSegmentSizes": segments(1, len(given), 0, 0),
-    }
-    result_type = mlir.RankedTensorType.get(list(shape), mlir.ShapedType(source.type).element_type)
-    return value("tensor.extract_slice", [source, *given], result_type, **attributes)
+    fields = {"offsets": offsets, "sizes": sizes, "strides": [1] * len(sizes) if strides is None else strides}
+    attributes: dict[str, mlir.Attribute] = {}
+    given: list[mlir.Value] = []
+    counts = [1] * len(operands)
+    for field, numbers in fields.items():
+        values = [number for number in numbers if not isinstance(number, int)]
+        static = [number if isinstance(number, int) else dynamic for number in numbers]
+        attributes[f"static_{field}"] = mlir.DenseI64ArrayAttr.get(static)
+        given += values
+        counts.append(len(values))
+    return value(name, [*operands, *given], result, **attributes, operandSegmentSizes=segments(*counts))
 
 
-def insert_slice(source: mlir.Value, into: mlir.Value, offsets: Sequence[mlir.Value | int]) -> mlir.Value:
-    """A tensor with another one of the same rank stored in it, with step 1."""
-    dynamic = mlir.ShapedType.get_dynamic_size()
-    given = [offset for offset in offsets if not isinstance(offset, int)]
-    attributes = {
-        "static_offsets": mlir.DenseI64ArrayAttr.get([o if isinstance(o, int) else dynamic for o in offsets]),
-        "static_sizes": mlir.DenseI64ArrayAttr.get(list(mlir.ShapedType(source.type).shape)),
-        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(offsets)),
-        "operandSegmentSizes": segments(1, 1, len(given), 0, 0),
-    }
-    return value("tensor.insert_slice", [source, into, *given], into.type, **attributes)
+def extract_slice(
+    source: mlir.Value,
+    offsets: Sequence[mlir.Value | int],
+    sizes: Sequence[int],
+    shape: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> mlir.Value:
+    """A slice of static sizes; `shape` is that of the result, which may lack dimensions of size 1."""
+    kind = mlir.RankedTensorType.get(list(sizes if shape is None else shape), mlir.ShapedType(source.type).element_type)
+    return slice_op("tensor.extract_slice", [source], kind, offsets, sizes, strides)
+
+
+def insert_slice(
+    source: mlir.Value,
+    into: mlir.Value,
+    offsets: Sequence[mlir.Value | int],
+    sizes: Sequence[int] | None = None,
+    strides: Sequence[int] | None = None,
+) -> mlir.Value:
+    """A tensor with another one stored in it, whose shape is `sizes` unless dimensions of size 1 are dropped."""
+    whole = list(mlir.ShapedType(source.type).shape) if sizes is None else sizes
+    return slice_op("tensor.insert_slice", [source, into], into.type, offsets, whole, strides)
 
 
 def empty(tensor_type: mlir.Type) -> mlir.Value:

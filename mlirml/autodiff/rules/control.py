@@ -197,7 +197,7 @@ class _Tape:
         if not self._tensor:
             value = emit.value("tensor.extract", [self.placeholder, number], self.element)
         else:
-            value = emit.value("tensor.extract_slice", [self.placeholder, number], self.value.type, **self._row(1))
+            value = emit.slice_op("tensor.extract_slice", [self.placeholder], self.value.type, *self._row(number))
         self.reads.append(value)
         return value
 
@@ -205,14 +205,11 @@ class _Tape:
         """Record the value at the start of an iteration."""
         if not self._tensor:
             return emit.value("tensor.insert", [value, tape, number], self.kind)
-        return emit.value("tensor.insert_slice", [value, tape, number], self.kind, **self._row(1, 1))
+        return emit.insert_slice(value, tape, *self._row(number))
 
-    def _row(self, *groups: int) -> dict[str, mlir.Attribute]:
-        rank = len(self.shape)
-        attributes = tensors.slice_attributes(
-            [mlir.ShapedType.get_dynamic_size(), *[0] * rank], [1, *self.shape], [1] * (rank + 1)
-        )
-        return attributes | {"operandSegmentSizes": emit.segments(*groups, 1, 0, 0)}
+    def _row(self, number: mlir.Value) -> tuple[list[mlir.Value | int], list[int]]:
+        """The offsets and sizes of the row of an iteration."""
+        return [number, *[0] * len(self.shape)], [1, *self.shape]
 
     def is_read(self, live: set[mlir.Value]) -> bool:
         """True if a read of the tape is live; if not, the tape is dead code."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.affine import linear_of
+from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.structured import indexing_maps, reductions_of, sizes_of
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir import emit
@@ -183,9 +184,3 @@ def root(value: mlir.Value) -> mlir.Value:
         value = op.operands[0]
         op = defining_op(value)
     return value
-
-
-def element_bytes(type_: mlir.Type) -> int:
-    """The size of an element in memory."""
-    bits = 64 if isinstance(type_, mlir.IndexType) else type_.width
-    return max(1, bits // 8)

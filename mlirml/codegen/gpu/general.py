@@ -15,10 +15,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from mlirml.analysis.bounds import is_dynamic
+from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.ordered_loops import SCATTER, is_ordered
 from mlirml.analysis.structured import indexing_maps, sizes_of
 from mlirml.analysis.traits import TENSOR_STORES
-from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.contract.multiply_add import check_multiply_add, lower_multiply_add
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tensor_cores import check_tensor_cores, lower_tensor_contract

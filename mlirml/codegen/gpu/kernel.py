@@ -8,8 +8,8 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.cpu.frame import flatten
-from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit

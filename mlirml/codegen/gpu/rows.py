@@ -21,8 +21,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from functools import partial
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.structured import indexing_maps, sizes_of
-from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.combiners import Combiner, Values, match_combiner
 from mlirml.codegen.gpu.elements import Elements, apply, out_map, uses_dim
 from mlirml.codegen.gpu.groups import merge_group

@@ -238,14 +238,7 @@ def store_into_argument(result: mlir.Value, argument: mlir.Value, tensors: Seque
     if early is not None:
         with mlir.InsertionPoint.after(early):
             result = copied(result)
-    shape = list(result.type.shape)
-    attributes = {
-        "static_offsets": mlir.DenseI64ArrayAttr.get([0] * len(shape)),
-        "static_sizes": mlir.DenseI64ArrayAttr.get(shape),
-        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(shape)),
-        "operandSegmentSizes": emit.segments(1, 1, 0, 0, 0),
-    }
-    return emit.create("tensor.insert_slice", [result, argument], [argument.type], attributes).results[0]
+    return emit.insert_slice(result, argument, [0] * result.type.rank)
 
 
 def is_written(value: mlir.Value) -> bool:

@@ -128,15 +128,9 @@ def in_order(buffer: mlir.Value, order: Sequence[int]) -> mlir.Value:
     positions = [order.index(d) for d in range(len(order))]
     sizes, steps = [shape[position] for position in positions], [strides[position] for position in positions]
     layout = mlir.StridedLayoutAttr.get(0, steps)
-    attributes = {
-        "static_offsets": mlir.DenseI64ArrayAttr.get([0]),
-        "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
-        "static_strides": mlir.DenseI64ArrayAttr.get(steps),
-        "operandSegmentSizes": emit.segments(1, 0, 0, 0),
-    }
     kind = mlir.MemRefType.get(sizes, buffer.type.element_type, layout)
     with mlir.InsertionPoint.after(buffer.owner.operation):
-        return emit.create("memref.reinterpret_cast", [buffer], [kind], attributes).results[0]
+        return emit.slice_op("memref.reinterpret_cast", [buffer], kind, [0], sizes, steps)
 
 
 @dataclass(frozen=True)

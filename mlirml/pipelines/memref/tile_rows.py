@@ -26,7 +26,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlirml.analysis.memory import buffer_of, is_known
+from mlirml.analysis.cost import bytes_of, element_bytes
+from mlirml.analysis.dimensions import slice_numbers
+from mlirml.analysis.memory import buffer_of, is_known, written_by
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
@@ -110,7 +112,7 @@ def match_column_loop(loop: mlir.Operation) -> ColumnLoop:
     written: list[mlir.Value] = []
     counts: set[int] = set()
     for op in works:
-        written += outs_of(op)
+        written += written_by(op)
         for operand, dim in row_dims(op):
             if dim is None:
                 plain.append(operand)
@@ -148,12 +150,6 @@ def is_cell_store(op: mlir.Operation) -> bool:
     return maker is not None and maker.name == "memref.alloc" and maker.block == op.block
 
 
-def outs_of(op: mlir.Operation) -> list[mlir.Value]:
-    """The memrefs that a structured operation writes."""
-    ins, _ = mlir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
-    return list(op.operands)[ins:]
-
-
 def row_dims(op: mlir.Operation) -> list[tuple[mlir.Value, int | None]]:
     """The memref operands of an operation, with the dimension that its outermost loop iterates over."""
     if op.name == "linalg.fill":
@@ -165,7 +161,7 @@ def row_dims(op: mlir.Operation) -> list[tuple[mlir.Value, int | None]]:
     if any(not inner.name.startswith((*_PURE, "linalg.yield")) for inner in list(operations(op))[1:]):
         raise NoMatch("a body that needs its indices, or loads elements")
     found: list[tuple[mlir.Value, int | None]] = []
-    outs = outs_of(op)
+    outs = written_by(op)
     for operand, attribute in zip(op.operands, mlir.ArrayAttr(op.attributes["indexing_maps"]), strict=True):
         if not isinstance(operand.type, mlir.MemRefType):
             continue
@@ -195,7 +191,7 @@ def rows_of(operand: mlir.Value, dim: int, block: mlir.Block) -> Rows:
     maker = defining_op(source)
     if maker is not None and maker.block == block:
         raise NoMatch("a view of what the loop makes")
-    offsets, sizes, steps = (list(view.attributes[f"static_{name}"]) for name in ("offsets", "sizes", "strides"))
+    offsets, sizes, steps = slice_numbers(view)
     if _DYNAMIC in sizes:
         raise NoMatch("a view of dynamic sizes")
     before = sum(size != 1 for size in kind.shape[:dim])
@@ -227,16 +223,11 @@ def is_column(found: Rows, block: mlir.Block) -> bool:
     if not found.source.type.has_static_shape:
         return False
     strides, _ = found.source.type.get_strides_and_offset()
-    element = element_bytes(found)
+    element = element_bytes(found.source.type.element_type)
     if _DYNAMIC in strides or strides[found.dim] * element < _LINE:
         return False
     offsets = list(view.attributes["static_offsets"])
     return any(offset == _DYNAMIC and stride * element < _LINE for offset, stride in zip(offsets, strides, strict=True))
-
-
-def element_bytes(found: Rows) -> int:
-    kind = found.source.type.element_type
-    return max(1, int(kind.width) // 8) if hasattr(kind, "width") else 16
 
 
 def plan_tile(columns: ColumnLoop, l2_bytes: int, least_bytes: int) -> int:
@@ -244,9 +235,7 @@ def plan_tile(columns: ColumnLoop, l2_bytes: int, least_bytes: int) -> int:
     each = sum(math.prod(c.operand.type.shape) // columns.count for c in columns.columns) * _LINE
     if not each or each * columns.count <= least_bytes:
         raise NoMatch("the lines of all rows stay in the cache")
-    whole = sum(
-        math.prod(c.source.type.shape) // c.source.type.shape[c.dim] * element_bytes(c) for c in columns.columns
-    )
+    whole = sum(bytes_of(c.source) // c.source.type.shape[c.dim] for c in columns.columns)
     most: int = min(least_bytes // each, l2_bytes // 2 // whole, columns.count // 2)
     if each > _LINE * _LANES * len(columns.columns):  # a row alone fills vectors
         most = max(most, 1)
@@ -306,42 +295,35 @@ def build_columns(columns: ColumnLoop, first: mlir.Value, count: int) -> None:
 
 def whole_view(found: Rows, first: mlir.Value, count: int) -> mlir.Value:
     """Rows of an operand from outside of the loop."""
-    rank = found.operand.type.rank
     sizes = list(found.operand.type.shape)
     sizes[found.dim] = count
-    offsets = [0] * rank
-    offsets[found.dim] = _DYNAMIC
-    return subview(found, [found.operand, first], (offsets, sizes, [1] * rank), count)
+    offsets: list[mlir.Value | int] = [0] * len(sizes)
+    offsets[found.dim] = first
+    return subview(found, found.operand, offsets, sizes, [1] * len(sizes))
 
 
 def rows_of_view(
     view: mlir.Operation, found: Rows, start: mlir.Value, count: int, values: dict[mlir.Value, mlir.Value]
 ) -> mlir.Value:
     """Rows of a view that is taken in the loop."""
-    offsets, sizes, steps = (list(view.attributes[f"static_{name}"]) for name in ("offsets", "sizes", "strides"))
-    given = [values.get(operand, operand) for operand in view.operands]
-    given.insert(1 + offsets[: found.dim].count(_DYNAMIC), start)
-    offsets[found.dim], sizes[found.dim] = _DYNAMIC, count
-    return subview(found, given, (offsets, sizes, steps), count)
+    offsets, sizes, steps = slice_numbers(view)
+    given = iter([values.get(operand, operand) for operand in list(view.operands)[1:]])
+    starts: list[mlir.Value | int] = [next(given) if offset == _DYNAMIC else offset for offset in offsets]
+    starts[found.dim], sizes[found.dim] = start, count
+    return subview(found, values.get(found.source, found.source), starts, sizes, steps)
 
 
 def subview(
-    found: Rows, operands: list[mlir.Value], numbers: tuple[list[int], list[int], list[int]], count: int
+    found: Rows, source: mlir.Value, offsets: Sequence[mlir.Value | int], sizes: Sequence[int], steps: Sequence[int]
 ) -> mlir.Value:
-    """A view with `count` rows of an operand's source; `numbers` are its offsets, sizes and strides."""
+    """A view with some rows of an operand's source."""
     kind = found.operand.type
     shape = list(kind.shape)
-    shape[found.operand_dim] = count
+    shape[found.operand_dim] = sizes[found.dim]
     strides, _ = kind.get_strides_and_offset()
     layout = mlir.StridedLayoutAttr.get(_DYNAMIC, list(strides))
-    attributes = {
-        f"static_{name}": mlir.DenseI64ArrayAttr.get(given)
-        for name, given in zip(("offsets", "sizes", "strides"), numbers, strict=True)
-    }
-    moving = [given.count(_DYNAMIC) for given in numbers]
-    attributes["operandSegmentSizes"] = emit.segments(1, *moving)
     result = mlir.MemRefType.get(shape, kind.element_type, layout)
-    return emit.create("memref.subview", operands, [result], attributes).results[0]
+    return emit.slice_op("memref.subview", [source], result, offsets, sizes, steps)
 
 
 def allocate(found: Rows, count: int) -> mlir.Value:

@@ -359,10 +359,4 @@ def subview(op: mlir.Operation, buffer: mlir.Value, shape: Sequence[int]) -> mli
             kept.append(step * stride)
     layout = mlir.StridedLayoutAttr.get(offset, kept[::-1])
     kind = mlir.MemRefType.get(list(shape), buffer.type.element_type, layout)
-    attributes = {
-        "static_offsets": mlir.DenseI64ArrayAttr.get(offsets),
-        "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
-        "static_strides": mlir.DenseI64ArrayAttr.get(steps),
-        "operandSegmentSizes": emit.segments(1, 0, 0, 0),
-    }
-    return emit.create("memref.subview", [buffer], [kind], attributes).results[0]
+    return emit.slice_op("memref.subview", [buffer], kind, offsets, sizes, steps)

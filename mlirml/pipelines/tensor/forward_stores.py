@@ -139,12 +139,4 @@ def slice_of(source: mlir.Value, op: mlir.Operation, offsets: Sequence[int | mli
     kept = kept_dims(op, op.results[0].type.shape)
     sizes = [numbers_of(op, "static_sizes", skipped)[dim] for dim in kept]
     steps = [op.attributes["static_strides"][dim] for dim in kept]
-    moved = [number for number in offsets if not isinstance(number, int)]
-    lengths = [number for number in sizes if not isinstance(number, int)]
-    attributes = {
-        "static_offsets": mlir.DenseI64ArrayAttr.get([n if isinstance(n, int) else _DYNAMIC for n in offsets]),
-        "static_sizes": mlir.DenseI64ArrayAttr.get([n if isinstance(n, int) else _DYNAMIC for n in sizes]),
-        "static_strides": mlir.DenseI64ArrayAttr.get(steps),
-        "operandSegmentSizes": emit.segments(1, len(moved), len(lengths), 0),
-    }
-    return emit.value("tensor.extract_slice", [source, *moved, *lengths], op.results[0].type, **attributes)
+    return emit.slice_op("tensor.extract_slice", [source], op.results[0].type, offsets, sizes, steps)

@@ -188,13 +188,4 @@ def slice_at(
     shape = [extent for extent, loop in zip(extents, outer, strict=True) if loop is not None]
     if not any(loop in indices for added in dimensions for loop in added):
         return operand
-    kind = mlir.RankedTensorType.get(shape, operand.type.element_type)
-    return emit.value(
-        "tensor.extract_slice",
-        [operand],
-        kind,
-        static_offsets=mlir.DenseI64ArrayAttr.get(offsets),
-        static_sizes=mlir.DenseI64ArrayAttr.get(extents),
-        static_strides=mlir.DenseI64ArrayAttr.get([1] * len(extents)),
-        operandSegmentSizes=emit.segments(1, 0, 0, 0),
-    )
+    return emit.extract_slice(operand, offsets, extents, shape)

@@ -296,13 +296,7 @@ def with_zeros(value: mlir.Value, dilated: Dilated) -> mlir.Value:
     """A tensor with zeros between its elements."""
     type_ = mlir.RankedTensorType.get(list(dilated.array.shape), dilated.array.element_type)
     zeros = emit.fill(emit.zero(dilated.array.element_type), emit.empty(type_)).results[0]
-    attributes = {
-        "static_offsets": mlir.DenseI64ArrayAttr.get([0] * len(dilated.steps)),
-        "static_sizes": mlir.DenseI64ArrayAttr.get(list(dilated.source.shape)),
-        "static_strides": mlir.DenseI64ArrayAttr.get(list(dilated.steps)),
-        "operandSegmentSizes": emit.segments(1, 1, 0, 0, 0),
-    }
-    return emit.create("tensor.insert_slice", [value, zeros], [type_], attributes).results[0]
+    return emit.insert_slice(value, zeros, [0] * len(dilated.steps), dilated.source.shape, dilated.steps)
 
 
 class _Variables(dict[Loop, mlir.Value]):

@@ -28,7 +28,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.factors import Operand, build_operand, gather, match_direct, used
-from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, map_of, narrowed, put, restricted
+from mlirml.raising.recognition.nest import Loops, Nest, Rebuild, loop_of_dims, map_of, narrowed, restricted
 from mlirml.raising.recognition.terms import Factor, Mask, Term, read_terms
 from mlirml.raising.recognition.triangle import match_strips
 
@@ -165,7 +165,7 @@ def build_contraction(nest: Nest, contraction: Contraction) -> tuple[mlir.Value,
     for strip in strips:
         part = narrowed(replace(nest, inits=(total,)), strip)
         value, name = build_products(part, contraction)
-        total = put(value, total, [strip.get(d, (0, 0))[0] for d in contraction.out])
+        total = emit.insert_slice(value, total, [strip.get(d, (0, 0))[0] for d in contraction.out])
         names.append(name)
     return total, f"{names[0]} in {len(strips)} strips of a triangle"
 

@@ -175,25 +175,7 @@ def cut(value: mlir.Value, map_: mlir.AffineMap, ranges: Mapping[int, tuple[int,
         sizes.append(high - low)
     if sizes == list(kind.shape):
         return value
-    result = mlir.RankedTensorType.get(sizes, kind.element_type)
-    attributes = slice_attributes(offsets, sizes) | {"operandSegmentSizes": emit.segments(1, 0, 0, 0)}
-    return emit.create("tensor.extract_slice", [value], [result], attributes).results[0]
-
-
-def put(value: mlir.Value, into: mlir.Value, offsets: Sequence[int]) -> mlir.Value:
-    """A tensor with another one inserted at `offsets`."""
-    sizes = list(mlir.RankedTensorType(value.type).shape)
-    attributes = slice_attributes(offsets, sizes) | {"operandSegmentSizes": emit.segments(1, 1, 0, 0, 0)}
-    return emit.create("tensor.insert_slice", [value, into], [into.type], attributes).results[0]
-
-
-def slice_attributes(offsets: Sequence[int], sizes: Sequence[int]) -> dict[str, mlir.Attribute]:
-    """The attributes of a slice with unit strides."""
-    return {
-        "static_offsets": mlir.DenseI64ArrayAttr.get(list(offsets)),
-        "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),
-        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(sizes)),
-    }
+    return emit.extract_slice(value, offsets, sizes)
 
 
 class Rebuild:

@@ -108,17 +108,6 @@ def build_position(loop: mlir.Operation, position: Position) -> list[mlir.Value]
 def sliced(position: Position) -> mlir.Value:
     """The row that the loop runs along."""
     source, *indices = position.element.operands
-    dynamic = mlir.ShapedType.get_dynamic_size()
-    rank = len(indices)
-    others = [n for n in range(rank) if n != position.axis]
-    offsets = [position.first if n == position.axis else dynamic for n in range(rank)]
-    sizes = [position.count if n == position.axis else 1 for n in range(rank)]
-    attributes = {
-        "static_offsets": mlir.DenseI64ArrayAttr.get(offsets),
-        "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
-        "static_strides": mlir.DenseI64ArrayAttr.get([1] * rank),
-        "operandSegmentSizes": emit.segments(1, len(others), 0, 0),
-    }
-    kind = mlir.RankedTensorType.get([position.count], mlir.ShapedType(source.type).element_type)
-    operands = [source, *(indices[n] for n in others)]
-    return emit.create("tensor.extract_slice", operands, [kind], attributes).results[0]
+    offsets = [position.first if n == position.axis else index for n, index in enumerate(indices)]
+    sizes = [position.count if n == position.axis else 1 for n in range(len(indices))]
+    return emit.extract_slice(source, offsets, sizes, [position.count])

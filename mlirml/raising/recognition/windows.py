@@ -20,7 +20,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.raising.recognition.linear import read_clamped, read_halfspace
-from mlirml.raising.recognition.nest import Nest, slice_attributes
+from mlirml.raising.recognition.nest import Nest
 from mlirml.raising.recognition.terms import Mask
 
 
@@ -125,10 +125,7 @@ def build_window(window: Window, type_: mlir.Type, filler: mlir.Attribute) -> ml
     if any(window.low) or any(window.high):
         value = padded(value, window.low, window.high, filler)
     if list(mlir.ShapedType(value.type).shape) != list(window.sizes):
-        result = mlir.RankedTensorType.get(list(window.sizes), type_)
-        attributes = slice_attributes(window.offsets, window.sizes)
-        attributes["operandSegmentSizes"] = emit.segments(1, 0, 0, 0)
-        value = emit.create("tensor.extract_slice", [value], [result], attributes).results[0]
+        value = emit.extract_slice(value, window.offsets, window.sizes)
     return value
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.reductions import argmaxes_of, extreme_of
 from mlirml.analysis.structured import index_dim
 from mlirml.codegen.cpu.frame import Cursor, Frame
-from mlirml.codegen.cpu.nest import Access, Body, Nest, element_bytes
+from mlirml.codegen.cpu.nest import Access, Body, Nest
 from mlirml.codegen.cpu.reduce.combiners import Reducer, is_nan, not_nan
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, nested
 from mlirml.codegen.cpu.frame import Cursor
-from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.cpu.reduce.task import Reduction, parallel_rank, start
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir

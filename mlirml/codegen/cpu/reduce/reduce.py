@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import innermost_dim, outer_order
 from mlirml.codegen.cpu.frame import Cursor, Frame
-from mlirml.codegen.cpu.nest import Access, Body, Nest, element_bytes
+from mlirml.codegen.cpu.nest import Access, Body, Nest
 from mlirml.codegen.cpu.reduce import columns as reduce_columns
 from mlirml.codegen.cpu.reduce.combiners import Reducer
 from mlirml.codegen.cpu.reduce.rows import reduce_rows

@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.structured import indexing_maps
-from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form, split

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.gpu.contract.panels import CHUNK_BYTES, Panel, token
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tiles import Contract, Store, Tile

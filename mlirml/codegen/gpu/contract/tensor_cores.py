@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.gpu.contract.pipelined import ROW_BYTES, Pipelined
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tiles import Store, Tile, lower_in_parts

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
-from mlirml.codegen.cpu.nest import element_bytes
+from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.gpu.contract.product import Product, fewest, has_zero_init, match_product
 from mlirml.codegen.gpu.contract.split_depth import add_parts, offset_of_part, parts_of
 from mlirml.codegen.gpu.elements import Elements

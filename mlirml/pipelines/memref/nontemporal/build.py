@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.cpu.frame import flatten
-from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 from mlirml.analysis.affine import flat_index
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.cost import vector_ns
-from mlirml.codegen.cpu.nest import element_bytes, is_contiguous
+from mlirml.codegen.cpu.nest import is_contiguous
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir, operations

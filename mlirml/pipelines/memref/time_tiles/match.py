@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.memory import VIEWS, buffer_of, is_known
+from mlirml.analysis.cost import element_bytes
+from mlirml.analysis.memory import VIEWS, buffer_of, is_known, written_by
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.elementwise.loops import SHORT, ordered, outer_order, stride_penalty
-from mlirml.codegen.cpu.nest import Access, Body, Nest, element_bytes, match_nest, read_body
+from mlirml.codegen.cpu.nest import Access, Body, Nest, match_nest, read_body
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
@@ -84,7 +85,7 @@ def match_time_loop(loop: mlir.Operation) -> TimeLoop:
     found = [op for op in block_ops(block)[:-1] if op.name in _SWEEPS]
     if not found:
         raise NoMatch("no stencils")
-    written = {buffer_of(out) for op in found for out in outs_of(op)}
+    written = {buffer_of(out) for op in found for out in written_by(op)}
     scalars: list[mlir.Operation] = []
     outside: list[mlir.Operation] = []
     cells: dict[mlir.Value, mlir.Value] = {}
@@ -120,12 +121,6 @@ def has_few_rounds(loop: mlir.Operation) -> bool:
     return rest is not None and rest.name == "arith.remsi" and (constant_of(rest.operands[1]) or 9) <= 3
 
 
-def outs_of(op: mlir.Operation) -> list[mlir.Value]:
-    """The memrefs that a structured operation writes."""
-    ins, _ = mlir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"])
-    return list(op.operands)[ins:]
-
-
 def is_inside(value: mlir.Value, block: mlir.Block, outside: Sequence[mlir.Operation]) -> bool:
     """True if a value is defined in a loop body, by none of the operations that are hoisted before it."""
     op = defining_op(value)
@@ -144,7 +139,7 @@ def is_cell(store: mlir.Operation, stencils: Sequence[mlir.Operation]) -> bool:
         user = use.owner.operation
         if user == store:
             continue
-        if user not in stencils or not store.is_before_in_block(user) or cell in outs_of(user):
+        if user not in stencils or not store.is_before_in_block(user) or cell in written_by(user):
             return False
     return True
 

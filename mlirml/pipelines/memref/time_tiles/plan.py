@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.trip_counts import trip_count
-from mlirml.codegen.cpu.nest import element_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.passes import NoMatch
 from mlirml.pipelines.memref.time_tiles.match import Span, Stencil, TimeLoop, row_bytes

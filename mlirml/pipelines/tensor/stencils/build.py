@@ -32,7 +32,10 @@ def build_group(plan: Plan, group: Group, replaced: Mapping[mlir.Value, mlir.Val
     wholes = [emit.empty(root.type) for root in group.roots]
     for box in group.boxes:
         parts = build_box(plan, group.roots, box, replaced)
-        wholes = [part if whole.type == part.type else put(part, whole, box) for part, whole in zip(parts, wholes)]
+        wholes = [
+            part if whole.type == part.type else emit.insert_slice(part, whole, [low for low, _ in box])
+            for part, whole in zip(parts, wholes)
+        ]
     return wholes
 
 
@@ -112,25 +115,5 @@ def slice_of(value: mlir.Value, access: Sequence[tuple[int | None, int]], box: B
     """The slice of a tensor that a box reads; dimensions with a constant index are dropped."""
     offsets = [shift if loop is None else box[loop][0] + shift for loop, shift in access]
     sizes = [1 if loop is None else box[loop][1] - box[loop][0] for loop, _ in access]
-    slice_type = mlir.RankedTensorType.get(
-        [size for size, (loop, _) in zip(sizes, access) if loop is not None], value.type.element_type
-    )
-    if slice_type == value.type:
-        return value
-    return emit.value("tensor.extract_slice", [value], slice_type, **slice_attributes(offsets, sizes, 1))
-
-
-def put(part: mlir.Value, whole: mlir.Value, box: Box) -> mlir.Value:
-    """A tensor with a box of it overwritten."""
-    given = slice_attributes([low for low, _ in box], [high - low for low, high in box], 2)
-    return emit.value("tensor.insert_slice", [part, whole], whole.type, **given)
-
-
-def slice_attributes(offsets: Sequence[int], sizes: Sequence[int], operands: int) -> dict[str, mlir.Attribute]:
-    """The attributes of a slice with static offsets."""
-    return {
-        "static_offsets": mlir.DenseI64ArrayAttr.get(list(offsets)),
-        "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),
-        "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(sizes)),
-        "operandSegmentSizes": emit.segments(*[1] * operands, 0, 0, 0),
-    }
+    shape = [size for size, (loop, _) in zip(sizes, access) if loop is not None]
+    return value if shape == list(value.type.shape) else emit.extract_slice(value, offsets, sizes, shape)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from typing import TypeAlias
 
+from mlirml.analysis.dimensions import kept_dims, slice_numbers
 from mlirml.analysis.values import used_values
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import NoMatch
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.pipelines.tensor.fusion.nodes import splat
 
@@ -18,7 +20,6 @@ Point: TypeAlias = "tuple[mlir.Value, Access]"
 
 _MOST_ELEMENTS = 64
 """The maximum number of stores of single elements in a block, such as boundary values: each read visits all of them."""
-_PLACE = ("static_offsets", "static_sizes", "static_strides")
 
 
 class Split(Exception):
@@ -202,7 +203,7 @@ def match_compute(op: mlir.Operation) -> Compute | None:
 
 def match_slice(op: mlir.Operation) -> Take | Put | None:
     """A slice with unit strides and static offsets."""
-    offsets, sizes, strides = (tuple(mlir.DenseI64ArrayAttr(op.attributes[name])) for name in _PLACE)
+    offsets, sizes, strides = map(tuple, slice_numbers(op))
     takes = op.name == "tensor.extract_slice"
     if (
         len(op.operands) > (1 if takes else 2)
@@ -211,23 +212,13 @@ def match_slice(op: mlir.Operation) -> Take | Put | None:
     ):
         return None
     part = (op.results[0] if takes else op.operands[0]).type.shape
-    kept = kept_dims(sizes, part)
-    if kept is None:
+    try:
+        kept = kept_dims(op, part)
+    except NoMatch:
         return None
     if takes:
         return Take(op.operands[0], offsets, kept)
     return Put(op.operands[0], op.operands[1], offsets, sizes, kept)
-
-
-def kept_dims(sizes: Sequence[int], part: Sequence[int]) -> tuple[int, ...] | None:
-    """For each dimension of a slice that of the tensor; the slice may drop some of size 1."""
-    kept: list[int] = []
-    for dim, size in enumerate(sizes):
-        if len(kept) < len(part) and part[len(kept)] == size:
-            kept.append(dim)
-        elif size != 1:
-            return None
-    return tuple(kept) if len(kept) == len(part) else None
 
 
 def match_pad(op: mlir.Operation) -> Put | None:

@@ -59,7 +59,7 @@ class Tile:
             return new
         shape = self._shape(value, parts)
         offsets = [self._offset(part) for part in parts]
-        tile = emit.extract_slice(self.into.get(value, value), offsets, shape, shape)
+        tile = emit.extract_slice(self.into.get(value, value), offsets, shape)
         return _relaid(tile, range(len(parts)), self._layout(value, parts))
 
     def _new(self, value: mlir.Value, tile_type: mlir.Type) -> mlir.Value | None:
@@ -115,18 +115,14 @@ class Tile:
         numbers[1] = [n if p is None else self.lengths[p.axis] for n, p in zip(numbers[1], whole_parts, strict=True)]
         layout, kept = self._layout(whole, whole_parts), kept_dims(op, part.type.shape)
         here, own = [kept.index(d) for d in layout if d in kept], self._layout(part, part_parts)
-        attributes = {
-            f"static_{name}": mlir.DenseI64ArrayAttr.get([given[d] for d in layout])
-            for name, given in zip(("offsets", "sizes", "strides"), numbers, strict=True)
-        }
-        attributes["operandSegmentSizes"] = emit.segments(*[1] * len(op.operands), 0, 0, 0)
+        fields = [[given[d] for d in layout] for given in numbers]
         if takes:
             tile = self.of(whole, whole_parts)
-            found = emit.value(op.name, [tile], self._type(part, part_parts, here), **attributes)
+            found = emit.slice_op(op.name, [tile], self._type(part, part_parts, here), *fields)
             return _relaid(found, here, own)
         source = _relaid(self.of(part, part_parts), own, here)
         into = self._init(op.operands[1], whole_parts, result)
-        return emit.value(op.name, [source, into], into.type, **attributes)
+        return emit.slice_op(op.name, [source, into], into.type, *fields)
 
     def _reshape(self, member: Member) -> mlir.Value:
         """A reshape of a tile."""
