@@ -34,7 +34,7 @@ def instructions_of(name: str) -> int:
 
 
 def is_costly(op: mlir.Operation) -> bool:
-    """True for divisions and for functions, whose results are rather stored than computed again."""
+    """True for divisions and for functions, whose results are rather stored than recomputed."""
     return bool(op.name.startswith(("math.", *_DIVISIONS)))
 
 
