@@ -18,10 +18,8 @@ BUFFERS = {"buffer_of", "root", "root_of"}
 """Functions that see through views: what they say of bare operands leaves out what bodies touch."""
 
 CONSIDERED = {
-    ("pipelines/tensor/attention/match.py", "tagged"): "bodies that read tensors are refused, by check_kinds",
-    ("pipelines/tensor/attention/match.py", "result_tags"): "bodies that read tensors are refused, by check_kinds",
-    ("pipelines/tensor/blocking/cluster.py", "still"): "a size, for the choice of a length",
-    ("pipelines/tensor/blocking/gathers.py", "check_before"): "walks into regions itself",
+    ("pipelines/tensor/tiling/attention.py", "by_rows"): "what bodies capture is looked for, too",
+    ("pipelines/tensor/tiling/cluster.py", "still"): "a size, for the choice of a length",
     (
         "pipelines/checks/inspect_indices.py",
         "match_rows",
