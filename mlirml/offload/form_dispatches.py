@@ -206,15 +206,8 @@ def store_numbers(block: mlir.Block) -> None:
         with op.location, mlir.InsertionPoint(op):
             one = mlir.RankedTensorType.get([1] * rank, number.type)
             small = emit.value("tensor.splat", [number], one)
-            ones = mlir.DenseI64ArrayAttr.get([1] * rank)
-            attributes = {
-                "static_offsets": mlir.DenseI64ArrayAttr.get([mlir.ShapedType.get_dynamic_size()] * rank),
-                "static_sizes": ones,
-                "static_strides": ones,
-                "operandSegmentSizes": emit.segments(1, 1, rank, 0, 0),
-            }
-            new = emit.create("tensor.insert_slice", [small, into, *indices], [op.results[0].type], attributes)
-        op.results[0].replace_all_uses_with(new.results[0])
+            new = emit.insert_slice(small, into, indices)
+        op.results[0].replace_all_uses_with(new)
         op.erase()
 
 

@@ -372,16 +372,8 @@ def load_element(op: mlir.Operation) -> None:
         here = allocated(one, True)
         part = source
         if indices:
-            rank = len(indices)
-            layout = mlir.StridedLayoutAttr.get(dynamic, [])
-            attributes = {
-                "static_offsets": mlir.DenseI64ArrayAttr.get([mlir.ShapedType.get_dynamic_size()] * rank),
-                "static_sizes": mlir.DenseI64ArrayAttr.get([1] * rank),
-                "static_strides": mlir.DenseI64ArrayAttr.get([1] * rank),
-                "operandSegmentSizes": emit.segments(1, rank, 0, 0),
-            }
-            result = mlir.MemRefType.get([], kind.element_type, layout)
-            part = emit.create("memref.subview", [source, *indices], [result], attributes).results[0]
+            result = mlir.MemRefType.get([], kind.element_type, mlir.StridedLayoutAttr.get(dynamic, []))
+            part = emit.slice_op("memref.subview", [source], result, indices, [1] * len(indices))
         memcpy(here, part)
     op.operands[0] = here
     new = None

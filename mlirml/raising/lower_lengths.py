@@ -233,23 +233,17 @@ class _Lowering:
         new = emit.contract(values, self.maps, body)
         if new.type == array.type:
             return new
-        operands, attributes = self.box_of(self.target, self.maps[-1], box)
-        segments = emit.segments(1, 1, len(operands), 0, 0)
-        return emit.value(
-            "tensor.insert_slice", [new, array, *operands], array.type, **attributes, operandSegmentSizes=segments
-        )
+        return emit.insert_slice(new, array, *self.box_of(self.target, self.maps[-1], box))
 
     def part(
         self, view: View, map_: mlir.AffineMap, box: dict[int, tuple[mlir.Value, int]], tensor: mlir.Value
     ) -> mlir.Value:
         """The slice of an operand that a box accesses."""
-        operands, attributes = self.box_of(view, map_, box)
         shape = [self.length(e.position, box) for e in map_.results]
         kind = mlir.RankedTensorType.get(shape, tensor.type.element_type)
         if kind == tensor.type:
             return tensor
-        segments = emit.segments(1, len(operands), 0, 0)
-        return emit.value("tensor.extract_slice", [tensor, *operands], kind, **attributes, operandSegmentSizes=segments)
+        return emit.slice_op("tensor.extract_slice", [tensor], kind, *self.box_of(view, map_, box))
 
     def length(self, dim: int, box: dict[int, tuple[mlir.Value, int]]) -> int:
         size = box[dim][1] if dim in box else self.sizes[dim]
@@ -258,8 +252,8 @@ class _Lowering:
 
     def box_of(
         self, view: View, map_: mlir.AffineMap, box: dict[int, tuple[mlir.Value, int]]
-    ) -> tuple[list[mlir.Value], dict[str, mlir.Attribute]]:
-        """Dynamic offsets, and the attributes of a slice of the source of a view."""
+    ) -> tuple[list[Number], list[int], list[int]]:
+        """The offsets, sizes and strides of a slice of the source of a view."""
         offsets: list[Number] = []
         sizes: list[int] = []
         for offset, step, position in zip(view.offsets, view.steps, view.dims, strict=True):
@@ -267,12 +261,7 @@ class _Lowering:
             first = times(box[dim][0], step) if dim in box else 0
             offsets.append(plus(first, offset))
             sizes.append(1 if dim is None else self.length(dim, box))
-        attributes = {
-            "static_offsets": mlir.DenseI64ArrayAttr.get([n if isinstance(n, int) else _DYNAMIC for n in offsets]),
-            "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
-            "static_strides": mlir.DenseI64ArrayAttr.get(list(view.steps)),
-        }
-        return [n for n in offsets if not isinstance(n, int)], attributes
+        return offsets, sizes, list(view.steps)
 
     def number(self) -> mlir.Value:
         """A scalar result: it replaces the reads of the element."""

@@ -152,13 +152,7 @@ def expand_pad(op: mlir.Operation) -> None:
     low = list(mlir.DenseI64ArrayAttr(op.attributes["static_low"]))
     with op.location, mlir.InsertionPoint(op):
         filled = emit.fill(filler, emit.empty(kind)).results[0]
-        attributes = {
-            "operandSegmentSizes": emit.segments(1, 1, 0, 0, 0),
-            "static_offsets": mlir.DenseI64ArrayAttr.get(low),
-            "static_sizes": mlir.DenseI64ArrayAttr.get(list(source.type.shape)),
-            "static_strides": mlir.DenseI64ArrayAttr.get([1] * len(low)),
-        }
-        stored = emit.value("tensor.insert_slice", [source, filled], kind, **attributes)
+        stored = emit.insert_slice(source, filled, low)
     op.results[0].replace_all_uses_with(stored)
     op.erase()
 

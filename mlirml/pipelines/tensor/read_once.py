@@ -46,7 +46,6 @@ _FEWEST, _MOST = 8, 64
 """Rows of a block."""
 _LARGE = 4
 """Second-level caches that a matrix is larger than."""
-_DYNAMIC = -(1 << 63)
 _PURE = ("arith.", "linalg.", "math.", "tensor.")
 
 
@@ -295,16 +294,7 @@ def _rows_of(init: mlir.Value, some: Callable[[mlir.Value], mlir.Value], rows: i
 
 def _stored(rows: mlir.Value, into: mlir.Value, first: mlir.Value | int) -> mlir.Value:
     """A vector with some of its rows replaced."""
-    given = [] if isinstance(first, int) else [first]
-    return emit.value(
-        "tensor.insert_slice",
-        [rows, into, *given],
-        into.type,
-        static_offsets=mlir.DenseI64ArrayAttr.get([first if isinstance(first, int) else _DYNAMIC]),
-        static_sizes=mlir.DenseI64ArrayAttr.get(list(mlir.ShapedType(rows.type).shape)),
-        static_strides=mlir.DenseI64ArrayAttr.get([1]),
-        operandSegmentSizes=emit.segments(1, 1, len(given), 0, 0),
-    )
+    return emit.insert_slice(rows, into, [first])
 
 
 def declare(module: mlir.Operation) -> None:

@@ -236,19 +236,10 @@ def _inserted(op: mlir.Operation, wide: set[mlir.Value], now: _Now, count: int) 
     """An array with several columns replaced."""
     sizes = _sizes(op, count)
     offsets = [offset if isinstance(offset, int) else now(offset) for offset in _offsets(op)]
-    given = [offset for offset in offsets if not isinstance(offset, int)]
     columns, into = (now(value) for value in list(op.operands)[:2])
     if op.operands[0] not in wide:
         columns = _repeated(columns, _shape(sizes))
-    return emit.value(
-        "tensor.insert_slice",
-        [columns, into, *given],
-        into.type,
-        static_offsets=mlir.DenseI64ArrayAttr.get([o if isinstance(o, int) else _DYNAMIC for o in offsets]),
-        static_sizes=mlir.DenseI64ArrayAttr.get(sizes),
-        static_strides=mlir.DenseI64ArrayAttr.get([1] * len(sizes)),
-        operandSegmentSizes=emit.segments(1, 1, len(given), 0, 0),
-    )
+    return emit.insert_slice(columns, into, offsets, sizes)
 
 
 def _repeated(value: mlir.Value, shape: list[int]) -> mlir.Value:

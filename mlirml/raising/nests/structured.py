@@ -96,12 +96,7 @@ class _Builder:
             if index.factors is not None
         ]
         result = mlir.RankedTensorType.get(shape, type_.element_type)
-        operands, attributes = self.slice_operands(operand.indices)
-        segments = emit.segments(1, *map(len, operands))
-        flat = [value, *operands[0], *operands[1]]
-        return emit.create(
-            "tensor.extract_slice", flat, [result], attributes | {"operandSegmentSizes": segments}
-        ).results[0]
+        return emit.slice_op("tensor.extract_slice", [value], result, *self.slice_numbers(operand.indices))
 
     def put(self, value: mlir.Value, target: mlir.Value | None) -> mlir.Value:
         """The array with the result inserted."""
@@ -110,29 +105,17 @@ class _Builder:
         whole = target
         if self.raised.out.flat:
             target = as_row(target)
-        operands, attributes = self.slice_operands(self.raised.out.indices)
-        segments = emit.segments(1, 1, *map(len, operands))
-        flat = [value, target, *operands[0], *operands[1]]
-        result = emit.create(
-            "tensor.insert_slice", flat, [target.type], attributes | {"operandSegmentSizes": segments}
-        ).results[0]
+        numbers = self.slice_numbers(self.raised.out.indices)
+        result = emit.slice_op("tensor.insert_slice", [value, target], target.type, *numbers)
         return from_row(result, whole.type) if self.raised.out.flat else result
 
-    def slice_operands(
+    def slice_numbers(
         self, indices: Sequence[Index]
-    ) -> tuple[tuple[list[mlir.Value], list[mlir.Value], list[mlir.Value]], dict[str, mlir.Attribute]]:
-        """Operands and attributes for the offsets, sizes and strides of a slice."""
-        dynamic = mlir.ShapedType.get_dynamic_size()
-        offsets = [index.offset.constant if index.offset.is_constant else dynamic for index in indices]
-        sizes = [index.size.constant if index.size.is_constant else dynamic for index in indices]
-        at = [self.state.number(index.offset) for index in indices if not index.offset.is_constant]
-        long = [self.length(index.size) for index in indices if not index.size.is_constant]
-        attributes = {
-            "static_offsets": mlir.DenseI64ArrayAttr.get(offsets),
-            "static_sizes": mlir.DenseI64ArrayAttr.get(sizes),
-            "static_strides": mlir.DenseI64ArrayAttr.get([index.stride for index in indices]),
-        }
-        return (at, long, []), attributes
+    ) -> tuple[list[mlir.Value | int], list[mlir.Value | int], list[int]]:
+        """The offsets, sizes and strides of a slice."""
+        at = [i.offset.constant if i.offset.is_constant else self.state.number(i.offset) for i in indices]
+        long = [i.size.constant if i.size.is_constant else self.length(i.size) for i in indices]
+        return at, long, [index.stride for index in indices]
 
     def length(self, size: Linear) -> mlir.Value:
         """A dynamic length; a zero-trip loop has length 0."""
