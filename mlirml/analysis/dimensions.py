@@ -12,12 +12,12 @@ from dataclasses import field
 from typing import TypeAlias
 
 from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.traits import RESHAPES
 from mlirml.core.dataclass import dataclass
 from mlirml.core.no_match import NoMatch
 from mlirml.ir.bindings import block_ops, mlir, operations
 
 SLICES = ("tensor.extract_slice", "tensor.insert_slice")
-RESHAPES = ("tensor.expand_shape", "tensor.collapse_shape")
 
 
 @dataclass(frozen=True)

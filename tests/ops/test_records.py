@@ -29,7 +29,7 @@ RECORDS = [OPS[name] for name in sorted(OPS)]
 MORE_THAN_NUMPY = {("einsum", "bf16")}
 """Records and dtypes that NumPy has no loop for."""
 
-NOT_COMPILED = {"reshape": ["copy"], "clip": ["kwargs"], "pad": ["kwargs"]}
+NOT_COMPILED = {"reshape": ["copy"]}
 """Parameters of NumPy's functions that the records lack."""
 
 COMPLEX_FUNCTIONS = [

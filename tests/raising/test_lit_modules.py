@@ -18,7 +18,8 @@ def test_modules_compute_what_they_did(path: Path) -> None:
     text = path.read_text()
     run = RUN.search(text)
     assert run is not None, f"{path} has no RUN line"
-    pipeline = ",".join(flag.removeprefix("--") for flag in run["flags"].split() if flag not in TOOL_FLAGS)
+    flags = (flag.removeprefix("--").partition("=") for flag in run["flags"].split() if flag not in TOOL_FLAGS)
+    pipeline = ",".join(name + (f"{{{options}}}" if options else "") for name, _, options in flags)
     for part in text.split("// -----\n"):
         if "func.func @main" in part and "func.func private" not in part:  # what is only declared cannot run
             assert_same(part, pipeline)

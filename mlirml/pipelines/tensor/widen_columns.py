@@ -34,7 +34,7 @@ from functools import partial
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.traits import TENSOR_READS, TENSOR_STARTS, TENSOR_STORES
-from mlirml.analysis.values import used_values
+from mlirml.analysis.values import captured_values, used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
@@ -151,12 +151,15 @@ def _check_widened(op: mlir.Operation, wide: set[mlir.Value]) -> bool:
     maps, body = indexing_maps(op), op.regions[0].blocks[0]
     if any(inner.name == "linalg.index" or inner.regions for inner in block_ops(body)):
         raise NoMatch("it depends on indices")
+    owners = map(defining_op, captured_values(op))
+    if any(owner is not None and owner.block == op.block for owner in owners):
+        raise NoMatch("its body uses a number of the loop that is no operand")
     if not all(m.is_projected_permutation for m in maps) or not all(map(_is_static, op.operands)):
         raise NoMatch("it is not a plain loop nest")
     for init in list(op.operands)[-len(op.results) :]:
         if init not in wide and not _is_uniform(init):
             raise NoMatch("an array from outside of the loop is the init")
-    return bool(len(maps[-1].results) < maps[-1].n_dims)
+    return any(len(m.results) < m.n_dims for m in maps[-len(op.results) :])
 
 
 def _is_uniform(init: mlir.Value) -> bool:
@@ -176,8 +179,8 @@ def build(loop: mlir.Operation, wide: set[mlir.Value], columns: int) -> None:
     def several(count: int, number: mlir.Value, carried: Sequence[mlir.Value]) -> list[mlir.Value]:
         made = dict(zip(block.arguments, [number, *carried], strict=True))
         for op in body:
-            if any(value in wide for value in (*op.operands, *op.results)) or "insert" in op.name:
-                made[op.results[0]] = _widened(op, wide, made, count)
+            if any(value in wide for value in (*used_values(op), *op.results)) or "insert" in op.name:
+                made.update(zip(op.results, _widened(op, wide, made, count), strict=True))
             else:
                 clone_with(op, made)
         return [made[value] for value in end.operands]
@@ -202,22 +205,24 @@ def build(loop: mlir.Operation, wide: set[mlir.Value], columns: int) -> None:
     loop.erase()
 
 
-def _widened(op: mlir.Operation, wide: set[mlir.Value], made: dict[mlir.Value, mlir.Value], count: int) -> mlir.Value:
-    """The result of an operation for `count` columns, which are its last dimension."""
+def _widened(
+    op: mlir.Operation, wide: set[mlir.Value], made: dict[mlir.Value, mlir.Value], count: int
+) -> list[mlir.Value]:
+    """The results of an operation for `count` columns, which are their last dimension."""
 
     def now(value: mlir.Value) -> mlir.Value:
         return made.get(value, value)
 
     if op.name in ("tensor.extract", "tensor.from_elements") and op.operands[0] in wide:
-        return now(op.operands[0])
+        return [now(op.operands[0])]
     if op.name in TENSOR_READS:
         sizes = _sizes(op, count)
         offsets = [offset if isinstance(offset, int) else now(offset) for offset in _offsets(op)]
-        return emit.extract_slice(now(op.operands[0]), offsets, sizes, _shape(sizes))
+        return [emit.extract_slice(now(op.operands[0]), offsets, sizes, _shape(sizes))]
     if op.name in TENSOR_STORES:
-        return _inserted(op, wide, now, count)
+        return [_inserted(op, wide, now, count)]
     if op.name.startswith(_SCALAR):
-        return _on_numbers(op, wide, now, count)
+        return [_on_numbers(op, wide, now, count)]
     maps, first = indexing_maps(op), len(op.operands) - len(op.results)
     dims = maps[0].n_dims
     inits = [_init(value, wide, now, count) for value in list(op.operands)[first:]]
@@ -225,11 +230,11 @@ def _widened(op: mlir.Operation, wide: set[mlir.Value], made: dict[mlir.Value, m
     for position, (value, access) in enumerate(zip(op.operands, maps, strict=True)):
         more = [mlir.AffineDimExpr.get(dims)] if position >= first or value in wide else []
         accesses.append(mlir.AffineMap.get(dims + 1, 0, [*access.results, *more]))
-    kept = {mlir.AffineDimExpr(e).position for e in maps[-1].results}
+    kept = set.intersection(*({mlir.AffineDimExpr(e).position for e in m.results} for m in maps[first:]))
     iterators = ["parallel" if d in kept or d == dims else "reduction" for d in range(dims + 1)]
     body = op.regions[0].blocks[0]
     inputs = list(map(now, list(op.operands)[:first]))
-    return emit.generic(inputs, inits, accesses, iterators, lambda xs: emit.body_again(body, xs)).results[0]
+    return list(emit.generic(inputs, inits, accesses, iterators, lambda xs: emit.body_again(body, xs)).results)
 
 
 def _inserted(op: mlir.Operation, wide: set[mlir.Value], now: _Now, count: int) -> mlir.Value:
@@ -254,8 +259,8 @@ def _repeated(value: mlir.Value, shape: list[int]) -> mlir.Value:
 
 def _on_numbers(op: mlir.Operation, wide: set[mlir.Value], now: _Now, count: int) -> mlir.Value:
     """An operation on numbers, one for each column."""
-    inputs = [value for value in dict.fromkeys(op.operands) if value in wide]
-    others = {value: now(value) for value in op.operands if value not in wide}
+    inputs = [value for value in dict.fromkeys(used_values(op)) if value in wide]
+    others = {value: now(value) for value in used_values(op) if value not in wide}
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
         environment = {**others, **dict(zip(inputs, arguments))}

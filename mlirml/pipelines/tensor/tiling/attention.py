@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 
 from mlirml.analysis.cost import bytes_of
-from mlirml.analysis.dimensions import RESHAPES, Member, Part, Parts, along, follow
+from mlirml.analysis.dimensions import Member, Part, Parts, along, follow
+from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import ancestor_in, captured_values
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Contraction, match_contraction
 from mlirml.core.dataclass import dataclass

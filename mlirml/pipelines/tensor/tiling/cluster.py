@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import field
 
-from mlirml.analysis.dimensions import RESHAPES, SLICES, Member, Part, Parts, follow
+from mlirml.analysis.dimensions import SLICES, Member, Part, Parts, follow
+from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit

@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field
 
 from mlirml.analysis.contractions import CONTRACTIONS
-from mlirml.analysis.dimensions import RESHAPES, SLICES, Member, Part, Parts, indices_read, kept_dims, slice_numbers
+from mlirml.analysis.dimensions import SLICES, Member, Part, Parts, indices_read, kept_dims, slice_numbers
+from mlirml.analysis.traits import RESHAPES
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
