@@ -1,4 +1,4 @@
-"""NumPy's functions under their array-API names, for traced and real arrays alike.
+"""NumPy's functions under their array-API names, for traced and real arrays alike: the standard's version 2024.12.
 
 Compiled functions may be written with `numpy` itself; this namespace adds the array-API spellings (`acos`, `concat`,
 `permute_dims`, `astype`, ...) and works where a function is reached through `from mlirml.numpy import zeros`.
@@ -12,10 +12,24 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.at import at
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.namespace.numpy_namespace import COMPUTED, Namespace
+from mlirml.numpy import fft, linalg
+from mlirml.numpy.standard import (
+    __array_api_version__,
+    __array_namespace_info__,
+    argsort,
+    astype,
+    broadcast_arrays,
+    clip,
+    finfo,
+    iinfo,
+    isdtype,
+    matrix_transpose,
+    meshgrid,
+    sort,
+)
 from mlirml.ops import OPS, OpDef
 
 # Array-API names of functions that NumPy 2.0 knows by another name or not at all.
@@ -27,46 +41,19 @@ _ALIASES = {
 _CREATION = ("zeros", "ones", "empty", "full", "array", "asarray", *COMPUTED)
 _OTHER = (
     "zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size", "copy", "atleast_1d", "atleast_2d",
-    "broadcast_arrays", "select", "choose", "put", "put_along_axis", "putmask", "fill_diagonal", "ix_",
-    "array_equal", "allclose", "result_type", "can_cast", "finfo", "iinfo", "broadcast_shapes",
+    "select", "choose", "put", "put_along_axis", "putmask", "fill_diagonal", "ix_",
+    "array_equal", "allclose", "result_type", "can_cast", "broadcast_shapes", "from_dlpack", "nonzero",
     "real", "imag", "conj", "iscomplexobj", "isrealobj",
+    "unique_all", "unique_counts", "unique_inverse", "unique_values",
 )  # fmt: skip
-_OWN = ("astype", "at", "matrix_transpose", "sort", "argsort")
+_OWN = (
+    "argsort", "astype", "at", "broadcast_arrays", "clip", "finfo", "iinfo", "isdtype", "matrix_transpose", "meshgrid",
+    "sort",
+)  # fmt: skip
 _CONSTANTS = (
     "pi", "e", "inf", "nan", "newaxis", "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
     "uint64", "float16", "float32", "float64", "complex64", "complex128",
 )  # fmt: skip
-
-
-def astype(x: Any, dtype: Any, /, *, copy: bool = True) -> Any:
-    """`x.astype(dtype)`."""
-    return x.astype(dtype, copy=copy)
-
-
-def _in_order(function: Callable[..., Any], x: Any, axis: int, descending: bool) -> Any:
-    if isinstance(x, Traced):
-        trace: Any = x._trace
-        return trace.call_function(function, (x,), {"axis": axis, "stable": True, "descending": descending})
-    if not descending:
-        return function(x, axis=axis, stable=True)
-    turned = np.flip(np.argsort(np.flip(x, axis), axis=axis, stable=True), axis)
-    order = np.shape(x)[axis] - 1 - turned
-    return order if function is np.argsort else np.take_along_axis(np.asarray(x), order, axis)
-
-
-def sort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """The elements in order along an axis; NaN is larger than every number."""
-    return _in_order(np.sort, x, axis, descending)
-
-
-def argsort(x: Any, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
-    """The positions (i64) that put an axis in order; equal elements keep their order, in descending order too."""
-    return _in_order(np.argsort, x, axis, descending)
-
-
-def matrix_transpose(x: Any, /) -> Any:
-    """The last two dimensions exchanged."""
-    return x.mT if isinstance(x, Traced) else np.swapaxes(x, -1, -2)
 
 
 def _numpy_name(name: str) -> str:
@@ -119,4 +106,4 @@ if TYPE_CHECKING:
 
 _NAMES = _build()
 globals().update(_NAMES)
-__all__ = [*_NAMES, "argsort", "astype", "at", "matrix_transpose", "sort"]  # noqa: PLE0604
+__all__ = [*_NAMES, *_OWN, "fft", "linalg"]  # noqa: PLE0604
