@@ -24,6 +24,7 @@ SECTIONS = {
         "stop_gradient", "custom_vjp", "custom_jvp",
     ),
     "Batches": ("vmap",),
+    "Named axes": ("einop",),
     "Looking inside": ("debug.print", "debug.callback"),
     "Devices": ("devices", "device", "put", "Array", "wait_all", "wait_any"),
 }  # fmt: skip

@@ -34,6 +34,7 @@ from mlirml.errors import (
     UnsupportedSyntaxError,
 )
 from mlirml.frontend.control import cond, fori_loop, scan, switch, while_loop
+from mlirml.frontend.functions.einop import einop
 from mlirml.frontend.loops.mark import loops
 from mlirml.frontend.loops.ranges import parallel
 from mlirml.frontend.spec import TensorSpec
@@ -64,7 +65,7 @@ __all__ = [
     "PipelineError", "PreconditionError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
     "TracedValueError", "TransformError", "UnassignedNameError", "UnboundedRecursionError",
     "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config", "custom_jvp", "custom_vjp", "debug",
-    "device", "devices", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
-    "loops", "lower", "parallel", "put", "scan", "stop_gradient", "switch", "trace", "value_and_grad", "vjp",
-    "vmap", "wait_all", "wait_any", "while_loop",
+    "device", "devices", "einop", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
+    "linearize", "loops", "lower", "parallel", "put", "scan", "stop_gradient", "switch", "trace", "value_and_grad",
+    "vjp", "vmap", "wait_all", "wait_any", "while_loop",
 ]  # fmt: skip
