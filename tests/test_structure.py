@@ -38,7 +38,7 @@ TIERS = [
     {"frontend.capture"},
     {"frontend.control"},
     {"numpy"},
-    {"nn"},
+    {"nn", "optim"},
     {"driver"},
     {"api", "debug", "transforms"},
     {"cli"},

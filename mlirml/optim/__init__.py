@@ -1,0 +1,28 @@
+"""Optimisers as functions of arrays: a step of one is a loop for each parameter.
+
+    optimiser = optim.adam(optim.cosine(1e-3, 10_000))
+    state = optimiser.init(params)
+
+    @ml.compile
+    def step(params, state, batch):
+        value, gradients = ml.value_and_grad(loss)(params, batch)
+        params, state = optimiser.update(optim.clip_by_global_norm(gradients, 1.0), state, params)
+        return value, params, state
+
+Parameters are the float arrays of a pytree: of dicts, lists, dataclasses and objects. The state is a dict of lists of
+arrays, one for each parameter, and of numbers; nothing is kept elsewhere. f16 and bf16 are computed in f32.
+"""
+
+from __future__ import annotations
+
+from mlirml.optim.lbfgs import lbfgs
+from mlirml.optim.optimiser import Optimiser
+from mlirml.optim.rules import adafactor, adagrad, adam, adamw, lion, rmsprop, sgd
+from mlirml.optim.schedules import constant, cosine, exponential, linear_warmup, step
+from mlirml.optim.wrappers import accumulate, clip_by_global_norm, clip_by_value, ema, global_norm, mixed_precision
+
+__all__ = [
+    "Optimiser", "accumulate", "adafactor", "adagrad", "adam", "adamw", "clip_by_global_norm", "clip_by_value",
+    "constant", "cosine", "ema", "exponential", "global_norm", "lbfgs", "linear_warmup", "lion", "mixed_precision",
+    "rmsprop", "sgd", "step",
+]  # fmt: skip

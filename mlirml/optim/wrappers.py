@@ -1,0 +1,136 @@
+"""What is put around an optimiser: clipping, accumulation, means of parameters, mixed precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import ArgumentError
+from mlirml.frontend.state.objects import flatten_parameters
+from mlirml.optim.optimiser import Optimiser, State, computed, matched
+
+
+def clip_by_value(grads: Any, most: float) -> Any:
+    """The gradients with elements from -most to most (`torch.nn.utils.clip_grad_value_`)."""
+    leaves, structure = flatten_parameters(grads)
+    return structure.unflatten([np.minimum(np.maximum(x, -most), most) for x in leaves])
+
+
+def global_norm(tree: Any) -> Any:
+    """The Euclidean norm of all float arrays of a tree together."""
+    leaves, _ = flatten_parameters(tree)
+    if not leaves:
+        return np.zeros((), np.float32)
+    squares = [np.sum(np.square(computed(x))) for x in leaves]
+    total = squares[0]
+    for square in squares[1:]:
+        total = total + square
+    return np.sqrt(total)
+
+
+def clip_by_global_norm(grads: Any, most: float) -> Any:
+    """The gradients, scaled so that their norm is at most `most` (`torch.nn.utils.clip_grad_norm_`)."""
+    leaves, structure = flatten_parameters(grads)
+    scale = np.minimum(most / (global_norm(grads) + 1e-6), 1.0)
+    return structure.unflatten([(computed(x) * scale.astype(computed(x).dtype)).astype(x.dtype) for x in leaves])
+
+
+def ema(average: Any, params: Any, decay: float = 0.999) -> Any:
+    """decay * average + (1 - decay) * params; the first average are the parameters themselves."""
+    before, after, structure = matched(average, params)
+    return structure.unflatten(
+        [(decay * computed(x) + (1 - decay) * computed(y)).astype(x.dtype) for x, y in zip(before, after)]
+    )
+
+
+def _chosen(condition: Any, new: list[Any], old: list[Any]) -> list[Any]:
+    return [np.where(condition, x, y) for x, y in zip(new, old)]
+
+
+def _arrays(state: State) -> tuple[list[Any], Any]:
+    """The arrays of a state, integers among them, and the function that puts others in their positions."""
+    names = list(state)
+    flat = [x for name in names for x in (state[name] if isinstance(state[name], list) else [state[name]])]
+
+    def rebuilt(values: list[Any]) -> State:
+        items = iter(values)
+        return {
+            name: [next(items) for _ in state[name]] if isinstance(state[name], list) else next(items) for name in names
+        }
+
+    return flat, rebuilt
+
+
+def accumulate(optimiser: Optimiser, every: int) -> Optimiser:
+    """An optimiser that updates once in `every` calls, by the mean of the gradients of these."""
+    if every < 1:
+        raise ArgumentError(f"accumulate: every must be at least 1, got {every!r}")
+
+    def init(params: Any) -> State:
+        leaves, _ = flatten_parameters(params)
+        sums = [np.zeros(computed(x).shape, computed(x).dtype) for x in leaves]
+        return {"calls": np.zeros((), np.int32), "sums": sums, **_inner(optimiser.init(params))}
+
+    def update(grads: Any, state: State, params: Any) -> tuple[Any, State]:
+        leaves, gradients, structure = matched(params, grads)
+        sums = [total + computed(x) for total, x in zip(state["sums"], gradients)]
+        calls = state["calls"] + np.int32(1)
+        due = calls == every
+        inner = _outer(state)
+        means = structure.unflatten([total / every for total in sums])
+        new, after = optimiser.update(means, inner, params)
+        old_arrays, rebuilt = _arrays(inner)
+        results = _chosen(due, flatten_parameters(new)[0], leaves)
+        kept = rebuilt(_chosen(due, _arrays(after)[0], old_arrays))
+        sums = [np.where(due, np.zeros((), total.dtype), total) for total in sums]
+        return structure.unflatten(results), {"calls": np.where(due, np.int32(0), calls), "sums": sums, **_inner(kept)}
+
+    return Optimiser(init, update)
+
+
+_PREFIX = "inner."
+
+
+def _inner(state: State) -> State:
+    return {_PREFIX + name: value for name, value in state.items()}
+
+
+def _outer(state: State) -> State:
+    return {name.removeprefix(_PREFIX): value for name, value in state.items() if name.startswith(_PREFIX)}
+
+
+def mixed_precision(
+    optimiser: Optimiser, scale: float = 2.0**16, growth: float = 2.0, backoff: float = 0.5, interval: int = 2000
+) -> Optimiser:
+    """Parameters of 16 bits with copies in f32, and a loss that is scaled, as `torch.amp.GradScaler` does.
+
+    The gradients must be those of the loss times `state["scale"]`. Where one of them is not finite nothing is
+    updated, and the scale is multiplied by `backoff`; after `interval` updates in a row it is multiplied by `growth`
+    (Micikevicius et al., "Mixed precision training", section 3).
+    """
+
+    def init(params: Any) -> State:
+        leaves, _ = flatten_parameters(params)
+        copies = [np.array(computed(x)) for x in leaves]
+        numbers = {"scale": np.full((), scale, np.float32), "good": np.zeros((), np.int32)}
+        return {**numbers, "params": copies, **_inner(optimiser.init(copies))}
+
+    def update(grads: Any, state: State, params: Any) -> tuple[Any, State]:
+        leaves, gradients, structure = matched(params, grads)
+        factor = 1 / state["scale"]
+        gradients = [computed(x) * factor.astype(computed(x).dtype) for x in gradients]
+        finite = np.all(np.stack([np.all(np.isfinite(x)) for x in gradients])) if gradients else np.True_
+        inner = _outer(state)
+        new, after = optimiser.update(gradients, inner, state["params"])
+        old_arrays, rebuilt = _arrays(inner)
+        copies = _chosen(finite, new, state["params"])
+        kept = rebuilt(_chosen(finite, _arrays(after)[0], old_arrays))
+        good = np.where(finite, state["good"] + np.int32(1), np.int32(0))
+        grown = good == interval
+        ratio = np.where(finite, np.where(grown, np.float32(growth), np.float32(1)), np.float32(backoff))
+        numbers = {"scale": state["scale"] * ratio, "good": np.where(grown, np.int32(0), good)}
+        results = [copy.astype(leaf.dtype) for copy, leaf in zip(copies, leaves)]
+        return structure.unflatten(results), {**numbers, "params": copies, **_inner(kept)}
+
+    return Optimiser(init, update)
