@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import DTypeError
-from mlirml.nn.define import as_array, composite, floats, from_record, rounded, shown
+from mlirml.errors import DTypeError, ShapeError
+from mlirml.nn.define import as_array, axis_of, composite, floats, from_record, rounded, shown
 from mlirml.ops import activations  # noqa: F401  (makes the record of gelu)  # noqa: F401  (makes the record of gelu)
 from mlirml.ops.registry import NUMBERS
 
@@ -117,3 +117,74 @@ def mish(input: Any) -> Any:
     power = np.exp(_below(x))
     above = np.where(x >= 0, 1 + 2 * power, power * (power + 2))
     return rounded(x * above / (above + np.where(x >= 0, 2 * power * power, 2)), dtype)
+
+
+@composite()
+def hardsigmoid(input: Any) -> Any:
+    """min(max(x + 3, 0), 6) / 6."""
+    (x,), dtype = floats("hardsigmoid", input)
+    return rounded(np.minimum(np.maximum(x + 3, 0), 6) / 6, dtype)
+
+
+@composite()
+def hardswish(input: Any) -> Any:
+    """x * hardsigmoid(x) (Howard et al., "Searching for MobileNetV3", section 5.2)."""
+    (x,), dtype = floats("hardswish", input)
+    return rounded(x * np.minimum(np.maximum(x + 3, 0), 6) / 6, dtype)
+
+
+@composite()
+def hardshrink(input: Any, lambd: float = 0.5) -> Any:
+    """x where its absolute value is above `lambd`, 0 elsewhere."""
+    (x,), dtype = floats("hardshrink", input)
+    return rounded(np.where(np.abs(x) <= lambd, 0, x), dtype)
+
+
+@composite()
+def softshrink(input: Any, lambd: float = 0.5) -> Any:
+    """x, nearer to 0 by `lambd`, and 0 where it is nearer than that."""
+    (x,), dtype = floats("softshrink", input)
+    return rounded(np.where(x > lambd, x - lambd, np.where(x < -lambd, x + lambd, x * 0)), dtype)
+
+
+@composite(tolerance=8)
+def softsign(input: Any) -> Any:
+    """x / (1 + abs(x))."""
+    (x,), dtype = floats("softsign", input)
+    return rounded(x / (1 + np.abs(x)), dtype)
+
+
+@composite(tolerance=8)
+def celu(input: Any, alpha: float = 1.0) -> Any:
+    """x where it is positive, alpha * (exp(x / alpha) - 1) elsewhere (Barron, "Continuously differentiable ELU")."""
+    (x,), dtype = floats("celu", input)
+    return rounded(np.where(x > 0, x, alpha * np.expm1(np.where(x > 0, 0, x) / alpha)), dtype)
+
+
+@composite()
+def threshold(input: Any, threshold: float, value: float) -> Any:
+    """x where it is above `threshold`, `value` elsewhere."""
+    (x,), dtype = floats("threshold", input)
+    return rounded(np.where(x > threshold, x, value), dtype)
+
+
+@composite()
+def prelu(input: Any, weight: Any) -> Any:
+    """x, times `weight` where it is negative: one number, or one for each channel of [N, C, ...]."""
+    (x, w), dtype = floats("prelu", input, weight)
+    count = w.size
+    if count != 1 and (len(x.shape) < 2 or tuple(w.shape) != (x.shape[1],)):
+        raise ShapeError(f"prelu: the weight must be one number, or one for each channel of {shown(x)}, got {shown(w)}")
+    w = w.reshape((1,) * len(x.shape)) if count == 1 else w.reshape(-1, *[1] * (len(x.shape) - 2))
+    return rounded(np.where(x > 0, x, x * w), dtype)
+
+
+@composite(tolerance=8)
+def glu(input: Any, dim: int = -1) -> Any:
+    """The first half along `dim` times the sigmoid of the second (Dauphin et al., equation 1)."""
+    (x,), dtype = floats("glu", input)
+    axis = axis_of("glu", dim, x.shape)
+    if x.shape[axis] % 2:
+        raise ShapeError(f"glu: dimension {axis} of {shown(x)} has no halves")
+    first, second = np.split(x, 2, axis)
+    return rounded(first * _logistic(second), dtype)

@@ -13,33 +13,64 @@ computed in f32 and rounded once at the end.
 from __future__ import annotations
 
 from mlirml.nn.activations import (
+    celu,
     elu,
     gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
     hardtanh,
     leaky_relu,
     log_sigmoid,
     mish,
+    prelu,
     relu,
     relu6,
     selu,
     sigmoid,
     silu,
     softplus,
+    softshrink,
+    softsign,
+    threshold,
 )
 from mlirml.nn.convolutions import conv1d, conv2d, conv3d, conv_transpose2d
 from mlirml.nn.layers import dropout, embedding, linear, one_hot, scaled_dot_product_attention
-from mlirml.nn.losses import cross_entropy, mse_loss
+from mlirml.nn.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cosine_embedding_loss,
+    cosine_similarity,
+    cross_entropy,
+    hinge_embedding_loss,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
 from mlirml.nn.normalizations import (
     batch_norm,
     group_norm,
+    instance_norm,
     layer_norm,
     log_softmax,
     logsumexp,
+    normalize,
     rms_norm,
     softmax,
 )
 from mlirml.nn.pooling import (
+    adaptive_avg_pool1d,
     adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
@@ -49,9 +80,14 @@ from mlirml.nn.pooling import (
 )
 
 __all__ = [
-    "adaptive_avg_pool2d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "conv1d", "conv2d", "conv3d",
-    "conv_transpose2d", "cross_entropy", "dropout", "elu", "embedding", "gelu", "group_norm", "hardtanh", "layer_norm",
-    "leaky_relu", "linear", "log_sigmoid", "log_softmax", "logsumexp", "max_pool1d", "max_pool2d", "max_pool3d", "mish",
-    "mse_loss", "one_hot", "relu", "relu6", "rms_norm", "scaled_dot_product_attention", "selu", "sigmoid", "silu",
-    "softmax", "softplus",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d", "conv2d", "conv3d",
+    "conv_transpose2d", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "elu",
+    "embedding", "gelu", "glu", "group_norm", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
+    "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
+    "linear", "log_sigmoid", "log_softmax", "logsumexp", "margin_ranking_loss", "max_pool1d", "max_pool2d",
+    "max_pool3d", "mish", "mse_loss", "normalize", "one_hot", "prelu", "relu", "relu6", "rms_norm",
+    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
+    "softplus", "softshrink", "softsign", "threshold", "triplet_margin_loss",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
-from mlirml.nn.define import as_array, composite, floats, known, rounded, shown
+from mlirml.nn.define import as_array, axis_of, composite, floats, known, rounded, shown
 from mlirml.nn.normalizations import log_probabilities
 
 
@@ -57,3 +57,153 @@ def cross_entropy(input: Any, target: Any, reduction: str = "mean", label_smooth
         weights = weights * (1 - label_smoothing) + label_smoothing / classes
     loss = -np.sum(log_probabilities(x, axis) * weights, axis=axis)
     return rounded(_reduced("cross_entropy", loss, reduction), dtype)
+
+
+def _pair(name: str, input: Any, target: Any) -> tuple[Any, Any, np.dtype]:
+    """Operands of one shape, and the dtype of the result."""
+    (x, y), dtype = floats(name, input, target)
+    if tuple(x.shape) != tuple(y.shape):
+        raise ShapeError(f"{name}: shapes differ, {shown(x)} and {shown(y)}")
+    return x, y, dtype
+
+
+@composite(tolerance=16)
+def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The mean of abs(input - target)."""
+    x, y, dtype = _pair("l1_loss", input, target)
+    return rounded(_reduced("l1_loss", np.abs(x - y), reduction), dtype)
+
+
+@composite(tolerance=16)
+def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float = 1.0) -> Any:
+    """The mean of d ** 2 / 2 / beta for differences d smaller than `beta`, of abs(d) - beta / 2 for others.
+
+    Girshick, "Fast R-CNN", equation 3.
+    """
+    x, y, dtype = _pair("smooth_l1_loss", input, target)
+    if beta < 0:
+        raise ShapeError(f"smooth_l1_loss: beta must not be negative, got {beta!r}")
+    far = np.abs(x - y)
+    loss = far if beta == 0 else np.where(far < beta, 0.5 * far * far / beta, far - 0.5 * beta)
+    return rounded(_reduced("smooth_l1_loss", loss, reduction), dtype)
+
+
+@composite(tolerance=16)
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
+    """The mean of d ** 2 / 2 for differences d up to `delta`, of delta * (abs(d) - delta / 2) for others."""
+    x, y, dtype = _pair("huber_loss", input, target)
+    if delta <= 0:
+        raise ShapeError(f"huber_loss: delta must be positive, got {delta!r}")
+    far = np.abs(x - y)
+    loss = np.where(far <= delta, 0.5 * far * far, delta * (far - 0.5 * delta))
+    return rounded(_reduced("huber_loss", loss, reduction), dtype)
+
+
+@composite(tolerance=16)
+def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = False) -> Any:
+    """The mean of target * (log(target) - input), for logarithms of probabilities as `input`.
+
+    With `reduction="batchmean"` the sum is divided by the first size, as the divergence is defined.
+    """
+    x, y, dtype = _pair("kl_div", input, target)
+    entropy = np.exp(y) * y if log_target else np.where(y > 0, y * np.log(np.where(y > 0, y, 1)), 0)
+    loss = entropy - (np.exp(y) if log_target else y) * x
+    if reduction == "batchmean":
+        return rounded(np.sum(loss) / x.shape[0], dtype)
+    return rounded(_reduced("kl_div", loss, reduction), dtype)
+
+
+@composite(tolerance=16)
+def binary_cross_entropy_with_logits(
+    input: Any, target: Any, weight: Any = None, reduction: str = "mean", pos_weight: Any = None
+) -> Any:
+    """The mean of -target * log(p) - (1 - target) * log(1 - p) for p = sigmoid(input), without overflow.
+
+    `pos_weight` multiplies the first term, `weight` both.
+    """
+    x, y, dtype = _pair("binary_cross_entropy_with_logits", input, target)
+    small = np.log1p(np.exp(np.where(x >= 0, -x, x)))  # of -abs(x), with a derivative at 0
+    below = np.where(x >= 0, 0, -x) + small  # -log(sigmoid(x))
+    factor = 1 if pos_weight is None else as_array(pos_weight).astype(x.dtype)
+    loss = (1 - y) * x + (1 + (factor - 1) * y) * below
+    loss = loss if weight is None else loss * as_array(weight).astype(x.dtype)
+    return rounded(_reduced("binary_cross_entropy_with_logits", loss, reduction), dtype)
+
+
+@composite(tolerance=16, domain=(0.05, 0.95))
+def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
+    """The mean of -target * log(input) - (1 - target) * log(1 - input); logarithms are at least -100."""
+    x, y, dtype = _pair("binary_cross_entropy", input, target)
+    with np.errstate(divide="ignore"):
+        loss = -y * np.maximum(np.log(x), -100) - (1 - y) * np.maximum(np.log1p(-x), -100)
+    loss = loss if weight is None else loss * as_array(weight).astype(x.dtype)
+    return rounded(_reduced("binary_cross_entropy", loss, reduction), dtype)
+
+
+@composite(tolerance=16)
+def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
+    """The mean of log(1 + exp(-target * input)), for targets 1 and -1."""
+    x, y, dtype = _pair("soft_margin_loss", input, target)
+    z = -x * y
+    loss = np.where(z >= 0, z, 0) + np.log1p(np.exp(np.where(z >= 0, -z, z)))
+    return rounded(_reduced("soft_margin_loss", loss, reduction), dtype)
+
+
+@composite(tolerance=32)
+def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+    """sum(x1 * x2) / (norm(x1) * norm(x2)) along `dim`; norms are at least `eps`."""
+    (x, y), dtype = floats("cosine_similarity", x1, x2)
+    return rounded(_cosine(x, y, axis_of("cosine_similarity", dim, x.shape), eps), dtype)
+
+
+def _cosine(x: Any, y: Any, axis: int, eps: float) -> Any:
+    squares = [np.maximum(np.sum(z * z, axis=axis), eps * eps) for z in (x, y)]
+    return np.sum(x * y, axis=axis) / (np.sqrt(squares[0]) * np.sqrt(squares[1]))
+
+
+@composite(tolerance=32)
+def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
+    """The mean of 1 - cosine for targets 1, of max(0, cosine - margin) for targets -1."""
+    x, y, dtype = _pair("cosine_embedding_loss", input1, input2)
+    if len(x.shape) not in (1, 2):
+        raise ShapeError(f"cosine_embedding_loss: the inputs must be [N, D] or [D], got {shown(x)}")
+    cosine, sign = _cosine(x, y, len(x.shape) - 1, 1e-6), as_array(target)
+    loss = np.where(sign > 0, 1 - cosine, np.maximum(cosine - margin, 0))
+    return rounded(_reduced("cosine_embedding_loss", loss, reduction), dtype)
+
+
+@composite(tolerance=32)
+def triplet_margin_loss(
+    anchor: Any, positive: Any, negative: Any, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
+    swap: bool = False, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """The mean of max(0, d(anchor, positive) - d(anchor, negative) + margin), d the p-norm of differences + `eps`.
+
+    With `swap`, the nearer of anchor and positive counts as distance of the negative (Balntas et al., section 3.3).
+    """
+    (a, b, c), dtype = floats("triplet_margin_loss", anchor, positive, negative)
+
+    def distance(x: Any, y: Any) -> Any:
+        far = x - y + eps
+        if p == 2:
+            return np.sqrt(np.sum(far * far, axis=-1))
+        return np.sum(np.abs(far), axis=-1) if p == 1 else np.sum(np.abs(far) ** p, axis=-1) ** (1 / p)
+
+    other = np.minimum(distance(a, c), distance(b, c)) if swap else distance(a, c)
+    loss = np.maximum(distance(a, b) - other + margin, 0)
+    return rounded(_reduced("triplet_margin_loss", loss, reduction), dtype)
+
+
+@composite(tolerance=16)
+def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
+    """The mean of max(0, -target * (input1 - input2) + margin), for targets 1 and -1."""
+    (x, y, sign), dtype = floats("margin_ranking_loss", input1, input2, target)
+    return rounded(_reduced("margin_ranking_loss", np.maximum(margin - sign * (x - y), 0), reduction), dtype)
+
+
+@composite(tolerance=16)
+def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction: str = "mean") -> Any:
+    """The mean of the input for targets 1, of max(0, margin - input) for targets -1."""
+    (x,), dtype = floats("hinge_embedding_loss", input)
+    loss = np.where(as_array(target) > 0, x, np.maximum(margin - x, 0))
+    return rounded(_reduced("hinge_embedding_loss", loss, reduction), dtype)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.errors import ShapeError
 from mlirml.nn.define import axis_of, composite, floats, rounded, shown
 
 
@@ -114,27 +115,69 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Any:
-    """(x - running_mean) / sqrt(running_var + eps) * weight + bias for each channel of [N, C, ...]; inference only.
+    """(x - running_mean) / sqrt(running_var + eps) * weight + bias for each channel of [N, C, ...].
 
-    Ioffe and Szegedy, "Batch normalization", algorithm 2, step 11.
+    With `training`, mean and variance are those of the batch, and the running ones, unless they are None, change in
+    place to (1 - momentum) * old + momentum * new, with the unbiased variance. Ioffe and Szegedy, "Batch
+    normalization", algorithms 1 and 2.
     """
-    if training:
-        raise UnsupportedSyntaxError(
-            "batch_norm: training=True is not compiled, as it changes the running statistics",
-            help="compute mean and variance with `np.mean` and `np.var`, and pass them as the running ones",
-        )
     (x, mean, variance, weight, bias), dtype = floats("batch_norm", input, running_mean, running_var, weight, bias)
     if len(x.shape) < 2:
         raise ShapeError(f"batch_norm: the input must be [N, C, ...], got {shown(x)}")
-    channels = (x.shape[1],)
     named = {"running_mean": mean, "running_var": variance, "weight": weight, "bias": bias}
     for what, array in named.items():
-        _check_shape("batch_norm", what, array, channels)
+        _check_shape("batch_norm", what, array, (x.shape[1],))
     spread = (-1,) + (1,) * (len(x.shape) - 2)
+    if training:
+        axes = (0, *range(2, len(x.shape)))
+        many = math.prod(x.shape[axis] for axis in axes)
+        if many < 2:
+            raise ShapeError(f"batch_norm: there is more than one value a channel in training, not in {shown(x)}")
+        centred = x - np.mean(x, axis=axes, keepdims=True)
+        found = np.mean(centred * centred, axis=axes)
+        new = {"mean": (running_mean, np.mean(x, axis=axes)), "var": (running_var, found * (many / (many - 1)))}
+        for running, value in new.values():
+            if running is not None:
+                running[...] = ((1 - momentum) * running + momentum * value).astype(running.dtype)
+        x, mean, variance = centred, None, found
+    elif mean is None or variance is None:
+        raise ShapeError("batch_norm: give running_mean and running_var, or training=True")
     scale = 1 / np.sqrt(variance + eps)
     scale = scale if weight is None else scale * weight
-    shift = -mean * scale if bias is None else bias - mean * scale
-    return rounded(x * scale.reshape(spread) + shift.reshape(spread), dtype)
+    shift = bias if mean is None else -mean * scale if bias is None else bias - mean * scale
+    result = x * scale.reshape(spread)
+    return rounded(result if shift is None else result + shift.reshape(spread), dtype)
+
+
+@composite(tolerance=64)
+def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+    """`layer_norm` over the spatial dimensions of each channel of [N, C, ...], then weight and bias of each channel.
+
+    Ulyanov, Vedaldi and Lempitsky, "Instance normalization", equation 4; N may not be missing.
+    """
+    (x, weight, bias), dtype = floats("instance_norm", input, weight, bias)
+    if len(x.shape) < 3:
+        raise ShapeError(f"instance_norm: the input must be [N, C, ...], got {shown(x)}")
+    for what, array in {"weight": weight, "bias": bias}.items():
+        _check_shape("instance_norm", what, array, (x.shape[1],))
+    if 0 in x.shape:
+        return rounded(x, dtype)
+    spread = (-1,) + (1,) * (len(x.shape) - 2)
+    parts = [None if array is None else array.reshape(spread) for array in (weight, bias)]
+    return rounded(_scaled(_standardized(x, tuple(range(2, len(x.shape))), eps), *parts), dtype)
+
+
+@composite(tolerance=16)
+def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
+    """x, divided by its p-norm along `dim`, which is at least `eps`."""
+    (x,), dtype = floats("normalize", input)
+    axis = axis_of("normalize", dim, x.shape)
+    if p == 2:
+        norm = np.sqrt(np.maximum(np.sum(x * x, axis=axis, keepdims=True), eps * eps))
+    else:
+        total = np.sum(np.abs(x) if p == 1 else np.abs(x) ** p, axis=axis, keepdims=True)
+        norm = np.maximum(total if p == 1 else total ** (1 / p), eps)
+    return rounded(x / norm, dtype)
 
 
 @composite(tolerance=16)

@@ -163,9 +163,9 @@ def adafactor(
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
         tiny = float(np.finfo(p.dtype).eps) if eps[0] is None else eps[0]
         new = step.count**beta2_decay
+        scale = np.maximum(eps[1], np.sqrt(np.mean(p * p))) * np.minimum(step.rate, 1 / np.sqrt(step.count))
         if weight_decay:
             p = p * (1 - step.rate * weight_decay)
-        scale = np.maximum(eps[1], np.sqrt(np.mean(p * p))) * np.minimum(step.rate, 1 / np.sqrt(step.count))
         row, column = slots["row"], slots["column"]
         if len(p.shape) < 2:
             square = row = row + new * (g * g - row)

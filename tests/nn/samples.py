@@ -33,7 +33,10 @@ def calls_of(record: OpDef, dtype: np.dtype) -> list[Call]:
     return [Call(getattr(F, record.name), args, options) for args, options in SAMPLERS[record.name](draw)]
 
 
-@sampler("relu", "relu6", "leaky_relu", "elu", "selu", "sigmoid", "silu", "softplus", "log_sigmoid", "mish", "hardtanh")
+@sampler(
+    "relu", "relu6", "leaky_relu", "elu", "selu", "sigmoid", "silu", "softplus", "log_sigmoid", "mish", "hardtanh",
+    "hardsigmoid", "hardswish", "hardshrink", "softshrink", "softsign", "celu",
+)  # fmt: skip
 def _elementwise(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4),), {}
     yield (draw.array(2, 1, 3),), {}
@@ -182,6 +185,7 @@ def _batch_norm(draw: Draw) -> Iterator[Arguments]:
     variance = draw.array(3, domain=(0.5, 2.0))
     yield (draw.array(4, 3), draw.array(3), variance), {}
     yield (draw.array(2, 3, 4, 5), draw.array(3), variance, draw.array(3), draw.array(3)), {"eps": 0.01}
+    yield (draw.array(5, 3), None, None, draw.array(3), draw.array(3)), {"training": True}
 
 
 @sampler("group_norm")
@@ -229,6 +233,84 @@ def _mse(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4), draw.array(3, 4)), {}
     yield (draw.array(3, 4), draw.array(3, 4)), {"reduction": "sum"}
     yield (draw.array(3, 4), draw.array(3, 4), "none"), {}
+
+
+@sampler("threshold")
+def _threshold(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), 0.5, -2.0), {}
+
+
+@sampler("prelu")
+def _prelu(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(4)), {}
+    yield (draw.array(2, 3, 4), draw.array(1)), {}
+
+
+@sampler("glu")
+def _glu(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4),), {}
+    yield (draw.array(2, 3, 4), 0), {}
+
+
+@sampler(
+    "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "binary_cross_entropy_with_logits", "binary_cross_entropy",
+    "soft_margin_loss",
+)  # fmt: skip
+def _pairs(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4, domain=(0.05, 0.95))), {}
+    yield (draw.array(3, 4), draw.array(3, 4, domain=(0.05, 0.95))), {"reduction": "none"}
+
+
+@sampler("cosine_similarity")
+def _cosine_similarity(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4)), {}
+
+
+@sampler("cosine_embedding_loss", "margin_ranking_loss")
+def _signed(draw: Draw) -> Iterator[Arguments]:
+    sign = (np.arange(3) % 2 * 2 - 1).astype(draw.dtype)
+    shape = (3, 4) if draw.record.name == "cosine_embedding_loss" else (3,)
+    yield (draw.array(*shape), draw.array(*shape), sign), {"margin": 0.2}
+
+
+@sampler("hinge_embedding_loss")
+def _hinge(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3), np.arange(6).reshape(2, 3) % 2 * 2 - 1), {"reduction": "sum"}
+
+
+@sampler("triplet_margin_loss")
+def _triplet(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, 4)), {}
+    yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, 4)), {"swap": True, "p": 1}
+
+
+@sampler("instance_norm")
+def _instance_norm(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 4, 5), draw.array(3), draw.array(3)), {}
+    yield (draw.array(2, 3, 7),), {"eps": 0.1}
+
+
+@sampler("normalize")
+def _normalize(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4),), {}
+    yield (draw.array(3, 4), 1), {"dim": 0}
+
+
+@sampler("adaptive_avg_pool1d", "adaptive_max_pool1d")
+def _adaptive1d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 8), 4), {}
+    yield (draw.array(3, 7), 3), {}
+
+
+@sampler("adaptive_max_pool2d")
+def _adaptive2d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 8, 7), (4, 3)), {}
+    yield (draw.array(3, 6, 5), (None, 1)), {}
+
+
+@sampler("adaptive_avg_pool3d", "adaptive_max_pool3d")
+def _adaptive3d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(1, 2, 4, 5, 3), (2, 3, None)), {}
 
 
 @sampler("cross_entropy")

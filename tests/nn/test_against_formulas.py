@@ -108,6 +108,12 @@ SCALARS: dict[str, Any] = {
     "softplus": lambda x: math.log1p(math.exp(x)) if x <= 20 else x,
     "log_sigmoid": lambda x: -math.log1p(math.exp(-x)),
     "mish": lambda x: x * math.tanh(math.log1p(math.exp(x))),
+    "hardsigmoid": lambda x: min(max(x / 6 + 0.5, 0), 1),
+    "hardswish": lambda x: 0 if x <= -3 else x if x >= 3 else x * (x + 3) / 6,
+    "hardshrink": lambda x: x if abs(x) > 0.5 else 0,
+    "softshrink": lambda x: math.copysign(max(abs(x) - 0.5, 0), x),
+    "softsign": lambda x: x / (1 + abs(x)),
+    "celu": lambda x: max(0, x) + min(0, math.expm1(min(x, 0))),
     "gelu": lambda x: x * 0.5 * math.erfc(-x / math.sqrt(2)),
 }
 

@@ -93,8 +93,8 @@ def adagrad(g: Any, p: Any, m: dict[str, Any], t: int) -> Any:
 
 def adafactor(g: Any, p: Any, m: dict[str, Any], t: int) -> Any:
     eps, new = np.finfo(np.float64).eps, t**-0.8
-    p = p - RATE * 0.1 * p
     alpha = max(1e-3, np.linalg.norm(p) / math.sqrt(p.size)) * min(RATE, 1 / math.sqrt(t))
+    p = p - RATE * 0.1 * p
     if p.ndim > 1:
         m["r"] = (1 - new) * m.get("r", 0) + new * (g**2).sum(1, keepdims=True) / g.shape[1]
         m["c"] = (1 - new) * m.get("c", 0) + new * (g**2).sum(0, keepdims=True) / g.shape[0]
