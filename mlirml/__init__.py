@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+
 from mlirml import debug, errors
 from mlirml.api import compile, lower, trace
 from mlirml.core.config import config
@@ -69,3 +71,10 @@ __all__ = [
     "linearize", "loops", "lower", "parallel", "put", "scan", "stop_gradient", "switch", "trace", "value_and_grad",
     "vjp", "vmap", "wait_all", "wait_any", "while_loop",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> object:
+    """`mlirml.random`, which is imported when it is first used."""
+    if name == "random":
+        return importlib.import_module("mlirml.random")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -31,6 +31,7 @@ TIERS = [
     {"frontend.arrays"},
     {"frontend.state"},
     {"frontend.tracing"},
+    {"random"},
     {"frontend.namespace"},
     {"frontend.transforms"},
     {"frontend.functions"},

@@ -1,0 +1,163 @@
+"""Keys, and the bits that are drawn with them."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+import numpy as np
+
+from mlirml.errors import DTypeError, ShapeError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.current import current_trace
+from mlirml.frontend.frames import at_user_line
+from mlirml.ir.text.builder import Body, Scalar
+from mlirml.ir.text.dtypes import describe
+from mlirml.ops.shapes.views import integers
+from mlirml.random.threefry import WORD, Word, both, counter, counters, enciphered
+
+F = TypeVar("F", bound=Callable[..., Any])
+_MOST = 1 << 32
+_HELP = "make one of a seed, `random.key(0)`"
+_ZERO = Scalar(np.uint32(0), weak=False)
+
+
+def drawing(function: F) -> F:
+    """Decorator of public functions: errors show the user's line, and u32 arithmetic wraps silently."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        with at_user_line():
+            if current_trace() is not None:
+                return function(*args, **kwargs)
+            with np.errstate(over="ignore", under="ignore"):
+                return function(*args, **kwargs)
+
+    call.__module__ = "mlirml.random"
+    return cast(F, call)
+
+
+def as_array(x: Any) -> Any:
+    """A traced array as it is, anything else as an array of the trace that is running, if any, or of NumPy."""
+    trace = current_trace()
+    if isinstance(x, Traced) or trace is None:
+        return x if isinstance(x, Traced) else np.asarray(x)
+    return trace.wrap(trace.lift(x), scalar=False) if isinstance(x, np.ndarray) else trace.array(x)
+
+
+def checked_key(name: str, key: Any) -> Any:
+    """The key as an array; an error unless it is u32 [2]."""
+    if not hasattr(key, "dtype") and not isinstance(key, (list, tuple)):
+        raise DTypeError(f"{name}: the key is a {type(key).__name__}, not an array u32[2]", help=_HELP)
+    key = as_array(key)
+    if key.dtype == WORD and key.shape[-1:] == (2,) and len(key.shape) > 1:
+        raise ShapeError(
+            f"{name}: takes one key, u32[2], got {describe(key.shape, key.dtype)}",
+            help="take one of them, `keys[i]`, or map over them with `ml.vmap`",
+        )
+    if key.dtype != WORD or key.shape != (2,):
+        raise DTypeError(f"{name}: a key is u32[2], got {describe(key.shape, key.dtype)}", help=_HELP)
+    return key
+
+
+def sizes(name: str, shape: Any) -> tuple[int, ...]:
+    """A shape as Python integers."""
+    found = integers(name, "the shape", shape if isinstance(shape, (tuple, list)) else (shape,))
+    if min(found, default=0) < 0:
+        raise ShapeError(f"{name}: sizes cannot be negative, got {list(found)}")
+    if math.prod(found) > _MOST:
+        raise ShapeError(f"{name}: one key gives 2**32 elements, not {math.prod(found)}", help="split the key")
+    return found
+
+
+def blocks(key: Any, shape: tuple[int, ...], form: str) -> Any:
+    """The enciphered counters 0, 1, 2, ... in this shape: their "high" or "low" word, the "xor" of both, or "both".
+
+    "both" is u64, the others are u32.
+    """
+    dtype = np.dtype(np.uint64) if form == "both" else WORD
+    trace = current_trace()
+    if trace is None:
+        high, low = enciphered(key[:1], key[1:], np.zeros(1, WORD), counters(shape).reshape(-1))
+        return _combined(form, high, low).reshape(shape)
+    if math.prod(shape) == 0:
+        return trace.filled(shape, 0, dtype)
+
+    def body(block: Body, halves: list[str]) -> str:
+        k0, k1, zero = (Word(block, name) for name in halves)
+        high, low = enciphered(k0, k1, zero, counter(block, shape))
+        return both(block, high, low) if form == "both" else _combined(form, high, low).name
+
+    operands = [trace.lift(key[0]), trace.lift(key[1]), _ZERO]
+    return trace.wrap(trace.builder.elementwise(operands, [WORD] * 3, dtype, shape, body))
+
+
+def _combined(form: str, high: Any, low: Any) -> Any:
+    if form == "both":
+        return (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    return high if form == "high" else low if form == "low" else high ^ low
+
+
+@drawing
+def key(seed: Any) -> Any:
+    """The key u32 [2] of an integer: its upper and its lower 32 bits.
+
+    >>> from mlirml import random
+    >>> random.key(7).tolist()
+    [0, 7]
+    """
+    if isinstance(seed, (bool, np.bool_)) or (not isinstance(seed, (int, np.integer, np.ndarray, Traced))):
+        raise DTypeError(f"key: the seed must be an integer, got {seed!r}")
+    if isinstance(seed, (int, np.integer)):
+        seed = int(seed)
+        if not -(1 << 63) <= seed < 1 << 64:
+            raise DTypeError(f"key: the seed {seed} does not fit 64 bits")
+        halves = np.array([(seed >> 32) & 0xFFFFFFFF, seed & 0xFFFFFFFF], WORD)
+        trace = current_trace()
+        return halves if trace is None else trace.known(halves)
+    if seed.dtype.kind not in "iu" or seed.shape:
+        raise DTypeError(f"key: the seed must be an integer, got {describe(seed.shape, seed.dtype)}")
+    wide: Any = seed.astype(np.uint64 if seed.dtype.kind == "u" else np.int64)
+    return np.stack([(wide >> 32).astype(WORD), wide.astype(WORD)])
+
+
+@drawing
+def split(key: Any, num: Any = 2) -> Any:
+    """New keys, u32 [num, 2] (or [*num, 2]), that are independent of each other; the old one is used up."""
+    key, shape = checked_key("split", key), sizes("split", num)
+    return np.stack([blocks(key, shape, "high"), blocks(key, shape, "low")], axis=-1)
+
+
+@drawing
+def fold_in(key: Any, data: Any) -> Any:
+    """A new key u32 [2] for an integer, such as the number of an iteration."""
+    key = checked_key("fold_in", key)
+    if isinstance(data, (bool, float)) or np.ndim(data) or (hasattr(data, "dtype") and data.dtype.kind not in "iu"):
+        raise DTypeError(f"fold_in: data must be one integer, got {data!r}")
+    if isinstance(data, int) and not 0 <= data < _MOST:
+        raise DTypeError(f"fold_in: data must be at least 0 and below 2**32, got {data}")
+    word = as_array(data).astype(WORD)
+    trace = current_trace()
+    if trace is None:
+        return np.concatenate(enciphered(key[:1], key[1:], np.zeros(1, WORD), word.reshape(1)))
+    operands = [trace.lift(key[0]), trace.lift(key[1]), _ZERO, trace.lift(word)]
+
+    def of_word(number: int) -> Any:
+        def body(block: Body, halves: list[str]) -> str:
+            return enciphered(*(Word(block, name) for name in halves))[number].name  # type: ignore[no-any-return]
+
+        return trace.wrap(trace.builder.elementwise(operands, [WORD] * 4, WORD, (), body))
+
+    return np.stack([of_word(0), of_word(1)])
+
+
+@drawing
+def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
+    """Random bits as unsigned integers of 8, 16, 32 or 64 bits."""
+    key, shape, dtype = checked_key("bits", key), sizes("bits", shape), np.dtype(dtype)
+    if dtype.kind != "u":
+        raise DTypeError(f"bits: the dtype must be an unsigned integer, not {dtype.name}")
+    drawn = blocks(key, shape, "both" if dtype.itemsize == 8 else "xor")
+    return drawn if dtype.itemsize >= 4 else drawn.astype(dtype)

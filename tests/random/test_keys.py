@@ -1,0 +1,108 @@
+"""Keys and bits: published vectors, the same numbers on every target, errors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml import random
+from mlirml.random.threefry import enciphered
+from tests.fuzz.oracle import TARGETS
+
+ONES = 0xFFFFFFFF
+# Random123 1.09, tests/kat_vectors: key, counter, result.
+VECTORS = [
+    ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+    ((ONES, ONES), (ONES, ONES), (0x1CB996FC, 0xBB002BE7)),
+    ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+]
+
+
+@pytest.mark.parametrize(("key", "counter", "result"), VECTORS)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_threefry_gives_the_published_words(key: Any, counter: Any, result: Any, compiled: bool) -> None:
+    words = [np.array([word], np.uint32) for word in (*key, *counter)]
+    function = ml.compile(enciphered) if compiled else enciphered
+    assert [int(word[0]) for word in function(*words)] == [*result]
+
+
+def test_split_gives_the_keys_of_jax() -> None:
+    assert random.split(random.key(0)).tolist() == [[1797259609, 2579123966], [928981903, 3453687069]]
+
+
+def test_a_key_is_the_words_of_its_seed() -> None:
+    for seed in (0, 7, 1 << 40, -1, (1 << 64) - 1):
+        words = [(seed >> 32) & ONES, seed & ONES]
+        assert random.key(seed).tolist() == words
+        array = np.array(seed, np.uint64 if seed >= 0 else np.int64)
+        assert random.key(array).tolist() == words
+        assert ml.compile(random.key)(array).tolist() == words
+
+
+def draws(key: Any) -> Any:
+    first, second = random.split(key)
+    grid = random.split(random.fold_in(first, 9), (2, 3))
+    folded = random.fold_in(second, np.int64(3))
+    return (
+        grid, folded, random.bits(folded, (3, 5)), random.bits(first, (), np.uint64), random.bits(second, 7, np.uint8),
+        random.bits(first, (0, 2)), random.uniform(second, (4, 2)),
+        random.uniform(first, 9, np.float32, low=-2, high=3),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_target_draws_the_same_bits(target: str) -> None:
+    key = random.key(42)
+    for expected, found in zip(draws(key), ml.compile(draws, target=target)(key), strict=True):
+        assert found.dtype == expected.dtype and np.array_equal(found, expected)
+
+
+def test_the_number_of_threads_changes_nothing() -> None:
+    drawn = []
+    for threads in (1, 2, 3):
+        with ml.config.override(threads=threads):
+            drawn.append(ml.compile(lambda key: random.normal(key, (300, 1000)))(random.key(1)))
+    assert all(np.array_equal(drawn[0], other) for other in drawn[1:])
+
+
+def test_keys_are_mapped_and_carried_through_loops() -> None:
+    keys = random.split(random.key(3), 5)
+    expected = np.stack([random.bits(key, (4,)) for key in keys])
+    assert np.array_equal(ml.vmap(lambda key: random.bits(key, (4,)))(keys), expected)
+
+    @ml.compile
+    def walk(key: Any) -> Any:
+        total = np.zeros(3, np.uint32)
+        for i in range(10):
+            total ^= random.bits(random.fold_in(key, i), (3,))
+        return total
+
+    assert np.array_equal(walk(keys[0]), walk.fn(keys[0]))
+
+
+WRONG = {
+    "an int": (lambda: random.bits(0), r"the key is a int, not an array u32\[2\]"),
+    "floats": (lambda: random.bits(np.zeros(2)), r"a key is u32\[2\], got f64\[2\]"),
+    "several": (lambda: random.split(random.split(random.key(0))), r"takes one key, u32\[2\], got u32\[2,2\]"),
+    "a long one": (lambda: random.bits(np.zeros(3, np.uint32)), r"a key is u32\[2\], got u32\[3\]"),
+    "a float seed": (lambda: random.key(1.5), "the seed must be an integer, got 1.5"),
+    "a large seed": (lambda: random.key(1 << 64), "does not fit 64 bits"),
+    "signed bits": (lambda: random.bits(random.key(0), (), np.int32), "must be an unsigned integer, not int32"),
+    "negative sizes": (lambda: random.bits(random.key(0), (2, -1)), "sizes cannot be negative"),
+    "sizes that are floats": (lambda: random.bits(random.key(0), (2.5,)), "the shape must be integers"),
+    "negative data": (lambda: random.fold_in(random.key(0), -1), r"at least 0 and below 2\*\*32"),
+    "integers asked of uniform": (lambda: random.uniform(random.key(0), 3, np.int32), "must be a float, not int32"),
+    "parameters": (lambda: random.normal(random.key(0), (2,), loc=np.zeros(3)), "do not broadcast"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_errors_show_the_line(name: str, compiled: bool) -> None:
+    function, message = WRONG[name]
+    with pytest.raises(ml.CaptureError, match=message) as caught:
+        (ml.compile(function) if compiled else function)()
+    assert caught.value.location is not None and caught.value.location.file == __file__
