@@ -11,7 +11,21 @@ False
 
 from __future__ import annotations
 
-from mlirml.random.continuous import normal, uniform
+from mlirml.random.continuous import (
+    exponential,
+    gumbel,
+    laplace,
+    multivariate_normal,
+    normal,
+    truncated_normal,
+    uniform,
+)
+from mlirml.random.discrete import bernoulli, categorical, choice, permutation, randint
 from mlirml.random.keys import bits, fold_in, key, split
+from mlirml.random.rejection import beta, dirichlet, gamma, poisson
 
-__all__ = ["bits", "fold_in", "key", "normal", "split", "uniform"]
+__all__ = [
+    "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in", "gamma", "gumbel",
+    "key", "laplace", "multivariate_normal", "normal", "permutation", "poisson", "randint", "split",
+    "truncated_normal", "uniform",
+]  # fmt: skip

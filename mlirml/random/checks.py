@@ -1,0 +1,95 @@
+"""Parameters of distributions: their dtypes, shapes and values, as far as these are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import DTypeError, ShapeError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.current import current_trace
+from mlirml.frontend.tracing.regions import trace_while_loop
+from mlirml.ir.text.dtypes import is_float
+from mlirml.random.keys import as_array, sizes
+
+
+def float_dtype(name: str, dtype: Any) -> np.dtype:
+    """The dtype of a result, f16, bf16, f32 or f64."""
+    found: np.dtype = np.dtype(dtype)
+    if not is_float(found):
+        raise DTypeError(f"{name}: the dtype must be a float, not {found.name}")
+    return found
+
+
+def computed(dtype: np.dtype) -> np.dtype:
+    """The dtype that a result is computed in: f32 for those of 16 bits."""
+    return np.dtype(np.float32) if dtype.itemsize < 8 else dtype
+
+
+def shape_of(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
+    """The shape of a result: the one that is asked for, or that of the parameters."""
+    shapes = [np.shape(x) for x in parameters]
+    try:
+        common = np.broadcast_shapes(*shapes)
+        wanted = common if shape is None else sizes(name, shape)
+        if np.broadcast_shapes(common, wanted) != wanted:
+            raise ValueError
+    except ShapeError:
+        raise
+    except ValueError:
+        given = ", ".join(str(list(s)) for s in shapes)
+        raise ShapeError(f"{name}: parameters of shape {given} do not broadcast to {shape!r}") from None
+    return wanted
+
+
+def known_value(x: Any) -> np.ndarray | None:
+    """A parameter as an array where its value is known, else None."""
+    found = x._known() if isinstance(x, Traced) else x
+    return None if found is None or isinstance(found, Traced) else np.asarray(found)
+
+
+def refuse(name: str, message: str, x: Any, wrong: Callable[[np.ndarray], Any], help: str | None = None) -> None:
+    """A `ShapeError`, which is a `ValueError` as NumPy's, where the known value of a parameter is wrong."""
+    found = known_value(x)
+    if found is not None and np.any(wrong(found)):
+        raise ShapeError(f"{name}: {message}", help=help)
+
+
+def refuse_negative(name: str, **parameters: Any) -> None:
+    """An error where a parameter is known to be negative."""
+    for parameter, x in parameters.items():
+        refuse(name, f"{parameter} cannot be negative", x, lambda value: value < 0)
+
+
+def refuse_probabilities(name: str, p: Any) -> None:
+    """An error where probabilities are known to be negative, or not to sum to one, within NumPy's tolerance."""
+    refuse(name, "probabilities cannot be negative or NaN", p, lambda value: ~(value >= 0))
+    tolerance = np.sqrt(np.finfo(np.float64).eps)
+    refuse(name, "probabilities do not sum to 1", p, lambda value: abs(value.astype(np.float64).sum() - 1) > tolerance)
+
+
+def spread(x: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+    """A parameter in the shape and dtype of the result."""
+    return np.broadcast_to(as_array(x).astype(dtype), shape)
+
+
+def placed(x: Any, loc: Any, scale: Any, dtype: np.dtype) -> Any:
+    """`loc + scale * x`, in the dtype."""
+    x = x.astype(dtype, copy=False)
+    if not (type(scale) in (int, float) and scale == 1):
+        x = x * as_array(scale).astype(dtype)
+    if not (type(loc) in (int, float) and loc == 0):
+        x = x + as_array(loc).astype(dtype)
+    return x
+
+
+def repeated(condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Any) -> Any:
+    """`ml.while_loop`."""
+    trace = current_trace()
+    if trace is not None:
+        return trace_while_loop(trace, condition, body, carry)
+    while condition(carry):
+        carry = body(carry)
+    return carry
