@@ -233,6 +233,10 @@ NAN_CHECK = 1 << CHECK_BITS - 2
 """Checks with an index of at least this are NaN checks: their index encodes a hash of the operation's location."""
 
 
+class KeyReuseWarning(UserWarning):
+    """A key of `mlirml.random` is used twice in a compiled function: the same numbers are drawn again."""
+
+
 class CacheWarning(UserWarning):
     """The disk cache is not used, because somebody else may have written what is in it."""
 

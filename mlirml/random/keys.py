@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -16,24 +17,39 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text.builder import Body, Scalar
 from mlirml.ir.text.dtypes import describe
 from mlirml.ops.shapes.views import integers
+from mlirml.random.reuse import note_use
 from mlirml.random.threefry import WORD, Word, both, counter, counters, enciphered
 
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 1 << 32
 _HELP = "make one of a seed, `random.key(0)`"
+_NESTED: ContextVar[bool] = ContextVar("mlirml_drawing", default=False)  # in a call of another public function
+_LEAVE_KEYS = ("key", "fold_in")
 _ZERO = Scalar(np.uint32(0), weak=False)
 
 
 def drawing(function: F) -> F:
-    """Decorator of public functions: errors show the user's line, and u32 arithmetic wraps silently."""
+    """Decorator of public functions: errors show the user's line, u32 arithmetic wraps silently, and a key that a
+    compiled function uses twice gives a warning.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with at_user_line():
-            if current_trace() is not None:
+            trace = current_trace()
+            if trace is None:
+                with np.errstate(over="ignore", under="ignore"):
+                    return function(*args, **kwargs)
+            if _NESTED.get():
                 return function(*args, **kwargs)
-            with np.errstate(over="ignore", under="ignore"):
-                return function(*args, **kwargs)
+            token = _NESTED.set(True)
+            try:
+                result = function(*args, **kwargs)
+            finally:
+                _NESTED.reset(token)
+            if function.__name__ not in _LEAVE_KEYS:
+                note_use(trace, args[0] if args else kwargs.get("key"))
+            return result
 
     call.__module__ = "mlirml.random"
     return cast(F, call)
@@ -119,7 +135,8 @@ def key(seed: Any) -> Any:
         return halves if trace is None else trace.known(halves)
     if seed.dtype.kind not in "iu" or seed.shape:
         raise DTypeError(f"key: the seed must be an integer, got {describe(seed.shape, seed.dtype)}")
-    wide: Any = seed.astype(np.uint64 if seed.dtype.kind == "u" else np.int64)
+    kind = np.uint64 if seed.dtype.kind == "u" else np.int64
+    wide: Any = seed.astype(kind) + kind(0)  # no Python integer any more
     return np.stack([(wide >> 32).astype(WORD), wide.astype(WORD)])
 
 

@@ -18,7 +18,7 @@ def drawn(x: Any) -> Any:
 
 
 def new_generator(x: Any) -> Any:
-    return x + np.random.default_rng(0).normal(size=3)
+    return x + np.random.default_rng().normal(size=3)
 
 
 def global_generator(x: Any) -> Any:
@@ -44,21 +44,21 @@ def test_a_function() -> None:
             |
          17 |     return x + np.random.rand(3)
             |                ^^^^^^^^^^^^^^
-           = help: draw outside, and pass the numbers as an argument
+           = help: draw with `np.random.default_rng(seed)`, or pass the numbers as an argument
         """,
     )
 
 
-def test_a_new_generator() -> None:
+def test_a_generator_without_a_seed() -> None:
     check_error(
         lambda: ml.compile(new_generator)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `np.random.default_rng` would draw once, when the function is traced
+        mlirml.UnsupportedSyntaxError: `np.random.default_rng()` without a seed would draw other numbers at each call
           --> test_random.py:21:16 (new_generator)
             |
-         21 |     return x + np.random.default_rng(0).normal(size=3)
-            |                ^^^^^^^^^^^^^^^^^^^^^
-           = help: draw outside, and pass the numbers as an argument
+         21 |     return x + np.random.default_rng().normal(size=3)
+            |                ^^^^^^^^^^^^^^^^^^^^^^^
+           = help: pass an integer, `np.random.default_rng(0)`, which may be an argument of the function
         """,
     )
 
@@ -100,6 +100,6 @@ def test_an_import_inside() -> None:
             |
          33 |     from numpy.random import rand
             |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-           = help: draw outside, and pass the numbers as an argument
+           = help: draw with `np.random.default_rng(seed)`, or pass the numbers as an argument
         """,
     )

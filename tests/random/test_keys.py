@@ -43,13 +43,13 @@ def test_a_key_is_the_words_of_its_seed() -> None:
 
 
 def draws(key: Any) -> Any:
-    first, second = random.split(key)
-    grid = random.split(random.fold_in(first, 9), (2, 3))
-    folded = random.fold_in(second, np.int64(3))
+    keys = random.split(key, 7)
+    grid = random.split(random.fold_in(keys[0], 9), (2, 3))
+    folded = random.fold_in(keys[1], np.int64(3))
     return (
-        grid, folded, random.bits(folded, (3, 5)), random.bits(first, (), np.uint64), random.bits(second, 7, np.uint8),
-        random.bits(first, (0, 2)), random.uniform(second, (4, 2)),
-        random.uniform(first, 9, np.float32, low=-2, high=3),
+        grid, folded, random.bits(folded, (3, 5)), random.bits(keys[2], (), np.uint64),
+        random.bits(keys[3], 7, np.uint8), random.bits(keys[4], (0, 2)), random.uniform(keys[5], (4, 2)),
+        random.uniform(keys[6], 9, np.float32, low=-2, high=3),
     )  # fmt: skip
 
 
@@ -106,3 +106,30 @@ def test_errors_show_the_line(name: str, compiled: bool) -> None:
     with pytest.raises(ml.CaptureError, match=message) as caught:
         (ml.compile(function) if compiled else function)()
     assert caught.value.location is not None and caught.value.location.file == __file__
+
+
+def test_a_key_that_is_used_twice_gives_a_warning() -> None:
+    def twice(key: Any) -> Any:
+        first = random.normal(key, (3,))
+        return first + random.uniform(key, (3,))
+
+    line = twice.__code__.co_firstlineno
+    with pytest.warns(ml.errors.KeyReuseWarning, match=rf"test_keys.py:{line + 1} already") as caught:
+        ml.compile(twice)(random.key(0))
+    assert caught[0].filename == __file__ and caught[0].lineno == line + 2
+
+    def unrolled(key: Any) -> Any:
+        return [random.normal(random.split(key)[0]) for _ in range(2)]
+
+    with pytest.warns(ml.errors.KeyReuseWarning):
+        ml.compile(unrolled)(random.key(0))
+
+
+def test_keys_that_are_used_once_give_no_warning(recwarn: pytest.WarningsRecorder) -> None:
+    def once(key: Any, choose: Any) -> Any:
+        first, second = random.split(key)
+        drawn = ml.cond(choose, lambda: random.normal(first), lambda: random.uniform(first))
+        return drawn + random.gamma(second, 2.0) + random.poisson(random.fold_in(key, 1), 3.0)
+
+    ml.compile(once)(random.key(0), True)
+    assert not [w for w in recwarn if w.category is ml.errors.KeyReuseWarning]

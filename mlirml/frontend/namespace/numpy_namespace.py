@@ -168,19 +168,29 @@ def _sizes(shape: Any) -> tuple[int, ...]:
 
 
 class _Random:
-    """Replaces functions and generators that draw random numbers: any use is an error."""
+    """Replaces functions and generators that draw random numbers: any use but `default_rng` is an error."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if self._name == "np.random" and name == "default_rng":
+            return _Random(name)
         return _Random(f"{self._name}.{name}")()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         with at_user_line():
+            if self._name == "default_rng":
+                from mlirml.random.generator import default_rng
+
+                return default_rng(*args, **kwargs)
             raise UnsupportedSyntaxError(
                 f"`{self._name}` would draw once, when the function is traced",
-                help="draw outside, and pass the numbers as an argument",
+                help="draw with `np.random.default_rng(seed)`, or pass the numbers as an argument"
+                if self._name.startswith("np.random")
+                else "draw outside, and pass the numbers as an argument",
             )
 
 

@@ -104,6 +104,7 @@ class Trace:
         self.learned: dict[Any, Any] = {}  # facts about loops and branches, by the types of the variables before them
         self.signed: list[Any] = []  # objects in its keys, kept alive so that their addresses are not reused
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may be unassigned
+        self.drawn: dict[Any, Any] = {}  # the first use of each key of `mlirml.random`
         self._requests = 0
         self.constructs = 0  # the nesting depth of loops and branches
         self.inputs: Sequence[Traced] = ()  # the function's arguments

@@ -268,11 +268,11 @@ class Builder:
 
     def last_line(self) -> tuple[int, str]:
         """The index of the line written last, and the line."""
-        return len(self._operations) - 1, self._operations[-1]
+        return len(self._operations) - 1, self._operations[-1] if self._operations else ""
 
     def has_line(self, number: int, text: str) -> bool:
         """True if this line is still at the index where it was written."""
-        return number < len(self._operations) and self._operations[number] is text
+        return 0 <= number < len(self._operations) and self._operations[number] is text
 
     # Regions.
 
