@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.frontend.arrays.at import at
+from mlirml.frontend.arrays.at import at  # noqa: F401
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.namespace.numpy_namespace import COMPUTED, Namespace
 from mlirml.numpy import fft, linalg
-from mlirml.numpy.standard import (
+from mlirml.numpy.standard import (  # noqa: F401
     __array_api_version__,
     __array_namespace_info__,
     argsort,
@@ -25,7 +25,6 @@ from mlirml.numpy.standard import (
     clip,
     finfo,
     iinfo,
-    isdtype,
     matrix_transpose,
     meshgrid,
     sort,
@@ -42,12 +41,13 @@ _CREATION = ("zeros", "ones", "empty", "full", "array", "asarray", *COMPUTED)
 _OTHER = (
     "zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size", "copy", "atleast_1d", "atleast_2d",
     "select", "choose", "put", "put_along_axis", "putmask", "fill_diagonal", "ix_",
-    "array_equal", "allclose", "result_type", "can_cast", "broadcast_shapes", "from_dlpack", "nonzero",
+    "array_equal", "allclose", "result_type", "can_cast", "broadcast_shapes", "from_dlpack", "isdtype",
+    "nonzero",
     "real", "imag", "conj", "iscomplexobj", "isrealobj",
     "unique_all", "unique_counts", "unique_inverse", "unique_values",
 )  # fmt: skip
 _OWN = (
-    "argsort", "astype", "at", "broadcast_arrays", "clip", "finfo", "iinfo", "isdtype", "matrix_transpose", "meshgrid",
+    "argsort", "astype", "at", "broadcast_arrays", "clip", "finfo", "iinfo", "matrix_transpose", "meshgrid",
     "sort",
 )  # fmt: skip
 _CONSTANTS = (

@@ -11,13 +11,17 @@ from numpy.fft import __all__ as __all__
 from mlirml.numpy.standard import _check_device
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def fftfreq(  # type: ignore[no-redef]
+    n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
+) -> Any:
     """The frequencies of the `n` bins of `fft`, for samples `d` apart; f64 without `dtype`."""
     _check_device(device)
     return np.fft.fftfreq(n, d=d).astype(dtype, copy=False)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Any:
+def rfftfreq(  # type: ignore[no-redef]
+    n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None
+) -> Any:
     """The frequencies of the bins of `rfft` of `n` samples that are `d` apart; f64 without `dtype`."""
     _check_device(device)
     return np.fft.rfftfreq(n, d=d).astype(dtype, copy=False)

@@ -41,8 +41,8 @@ class IntegerLimits:
 def finfo(type: Any, /) -> FloatLimits:
     """The limits of a floating-point or complex dtype, or of an array's."""
     found = np.finfo(_dtype(type))
-    numbers = (float(x) for x in (found.eps, found.max, found.min, found.smallest_normal))
-    return FloatLimits(found.bits, *numbers, dtype=np.dtype(found.dtype))
+    eps, largest, least, normal = (float(x) for x in (found.eps, found.max, found.min, found.smallest_normal))
+    return FloatLimits(found.bits, eps, largest, least, normal, np.dtype(found.dtype))
 
 
 def iinfo(type: Any, /) -> IntegerLimits:
@@ -53,11 +53,6 @@ def iinfo(type: Any, /) -> IntegerLimits:
 
 def _dtype(type: Any) -> np.dtype:
     return np.dtype(getattr(type, "dtype", type) if isinstance(type, (np.ndarray, np.generic, Traced)) else type)
-
-
-def isdtype(dtype: Any, kind: Any) -> bool:
-    """True if a dtype is of a kind, as "integral" or "real floating", is that dtype, or is in a tuple of these."""
-    return np.isdtype(np.dtype(dtype), kind)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
@@ -75,7 +70,8 @@ def clip(x: Any, /, min: Any = None, max: Any = None) -> Any:
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
     """The coordinate arrays of a grid, one for each 1-d array: a list."""
-    return list(np.meshgrid(*arrays, indexing=indexing))  # type: ignore[arg-type]
+    grid: Any = np.meshgrid
+    return list(grid(*arrays, indexing=indexing))
 
 
 def broadcast_arrays(*arrays: Any) -> list[Any]:
@@ -110,7 +106,7 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def __array_namespace_info__() -> Any:
-    """What the namespace has: its dtypes, its defaults, its device ("cpu": arrays are NumPy's)."""
+    """The namespace described: its dtypes, its defaults, its device ("cpu": arrays are NumPy's)."""
     return np.__array_namespace_info__()
 
 
