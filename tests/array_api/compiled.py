@@ -1,7 +1,8 @@
-"""`mlirml.numpy` with every call of a function on arrays compiled: what the standard's tests see with `--compiled`.
+"""`mlirml.numpy` with every call of a function on arrays compiled, for the standard's tests.
 
 `XP` is the namespace. A call with an array among its arguments, at any depth of lists and tuples, is compiled for the
-target that `MLIRML_ARRAY_API_TARGET` names; arrays are the parameters, and everything else is static. In a checkout of github.com/data-apis/array-api-tests, with this repository on `PYTHONPATH`:
+target that `MLIRML_ARRAY_API_TARGET` names; arrays are the parameters, and everything else is static.
+In a checkout of github.com/data-apis/array-api-tests, with this repository on `PYTHONPATH`:
 
     ARRAY_API_TESTS_MODULE=mlirml.numpy pytest array_api_tests
     ARRAY_API_TESTS_MODULE="exec('from tests.array_api.compiled import XP as xp')" pytest array_api_tests
