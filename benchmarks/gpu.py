@@ -171,8 +171,11 @@ def run_tests(run: Run) -> None:
     """`pytest -m cuda` in as many processes as there are cores; the counts and the names of those that failed."""
     results = run.out / "tests.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-m", "cuda", "-p", "no:cacheprovider", f"--junitxml={results}"]
-    if importlib.util.find_spec("xdist") is not None and not run.options.tests:
+    command += ["-p", "no:benchmark", "--continue-on-collection-errors"]  # packages that only other tests import may be missing
+    if importlib.util.find_spec("xdist") is not None:
         command += ["-n", str(len(os.sched_getaffinity(0)))]
+    if importlib.util.find_spec("pytest_timeout") is not None:  # a kernel that does not end takes its process along
+        command += ["--timeout=90", "--timeout-method=thread"]
     if run.options.rehearse:
         command += ["-p", "tests.targets.rehearsal"]
     run.step("tests", [*command, *run.options.tests])

@@ -58,7 +58,7 @@ def environment(threads: int) -> dict[str, str]:
     result.update(MLIRML_THREADS=count, MLIRML_CACHE="0", JAX_PLATFORMS="cpu")
     if threads == 1:
         result["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    result["PYTHONPATH"] = str(ROOT)
+    result["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [result.get("PYTHONPATH")])])
     return result
 
 
