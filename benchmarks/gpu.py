@@ -28,7 +28,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 TREE = Path(__file__).resolve().parent.parent
-BUNDLE = TREE / "build" / "gpu" / "site.tar.xz"
+BUNDLES = TREE / "build" / "gpu"
 SECONDS = {"unpack": 60, "build": 120, "device": 30, "tests": 240, "workloads": 150}
 """How long each step may take; the whole run is kept below `TOTAL`."""
 TOTAL = 470
@@ -40,6 +40,8 @@ _PACKAGES = (
     "numpy",
     "torch",
     "torch_mlir",
+    "cuda-tile",
+    "nvidia-cuda-tileiras",
     "llvmlite",
     "ml_dtypes",
     "opt_einsum",
@@ -129,20 +131,25 @@ def version_of(package: str) -> str:
 
 
 def unpack(run: Run) -> None:
-    """Put the compiler out of the bundle where Python finds it, unless it is installed."""
+    """Put the compiler out of the archives where Python finds it, unless it is installed."""
     begun = time.monotonic()
     if importlib.util.find_spec("torch_mlir") is not None:
         run.done("unpack", "ok", begun, "not needed: the compiler is installed")
         return
+    site = Path(run.options.site or run.out / "site")
+    archives = sorted(Path(run.options.bundles).glob("*.tar.xz"))
     try:
-        with tarfile.open(run.options.bundle) as archive:
-            archive.extractall(run.out / "site", filter="data")
-        run.environment["PYTHONPATH"] = os.pathsep.join(
-            [str(run.out / "site"), *filter(None, [run.environment.get("PYTHONPATH")])]
-        )
-        run.done("unpack", "ok", begun)
+        for path in archives:
+            with tarfile.open(path) as archive:
+                archive.extractall(site, filter="data")
     except (OSError, tarfile.TarError) as error:
-        run.done("unpack", "failed", begun, f"{error}; `make gpu-bundle` makes the archive")
+        run.done("unpack", "failed", begun, str(error))
+        return
+    found = (site / "torch_mlir").exists()
+    run.environment["PYTHONPATH"] = os.pathsep.join(
+        [str(site), *filter(None, [run.environment.get("PYTHONPATH")])]
+    )
+    run.done("unpack", *(("ok", begun) if found else ("failed", begun, "`make gpu-bundle` makes the archives")))
 
 
 def build(run: Run) -> None:
@@ -256,7 +263,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options."""
     parser = argparse.ArgumentParser(prog="benchmarks/gpu.py", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--out", default=os.environ.get("OUT") or "build/gpu/report", help="the folder of the report")
-    parser.add_argument("--bundle", default=str(BUNDLE), help="the archive of `make gpu-bundle`")
+    parser.add_argument("--bundles", default=str(BUNDLES), help="the folder of the archives of `make gpu-bundle`")
+    parser.add_argument("--site", help="where they are unpacked, if not among the reports")
+    parser.add_argument("--unpack", action="store_true", help="do nothing else, so that each archive can come in its turn")
     parser.add_argument("--rehearse", action="store_true", help="without a GPU: a stand-in of libcuda, and Vulkan")
     parser.add_argument("--only", metavar="NAMES", help="these workloads only, with commas")
     parser.add_argument("tests", nargs="*", help="these tests only, as pytest names them")
@@ -266,14 +275,14 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run all steps; 1 where something failed."""
     run = Run(parsed(arguments))
-    for name, step in ORDER.items():
+    for name, step in ORDER.items() if not run.options.unpack else [("unpack", unpack)]:
         try:
             step(run)
         except Exception as error:  # the steps after it have something to tell
             run.report["steps"].setdefault(name, {"status": "failed", "seconds": 0.0, "about": repr(error)})
     run.write()
     print(f"the report is in {run.out}", flush=True)
-    return int(failed(run.report))
+    return 0 if run.options.unpack else int(failed(run.report))
 
 
 ORDER: dict[str, Callable[[Run], None]] = {

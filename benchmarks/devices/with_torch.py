@@ -13,7 +13,7 @@ import torch
 from benchmarks.devices.workloads import DeviceWorkload
 from benchmarks.peers.with_torch import FUNCTIONS
 
-_NAMES = {"linear_gelu_f16": "linear_gelu"}
+_PREFIXES = ("matmul", "linear_gelu", "causal_attention", "attention")
 
 
 def version(target: str) -> str:
@@ -43,7 +43,7 @@ def build(workload: DeviceWorkload, arguments: Any, target: str) -> Callable[[],
     if workload.name == "copy":
         out = torch.empty_like(there[0])
         return lambda: out.copy_(there[0])
-    name = "matmul" if workload.name.startswith("matmul") else _NAMES.get(workload.name, workload.name)
+    name = next((prefix for prefix in _PREFIXES if workload.name.startswith(prefix)), workload.name)
     function = FUNCTIONS[name]
 
     def call() -> Any:

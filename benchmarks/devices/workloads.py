@@ -12,6 +12,7 @@ from benchmarks.workloads import (
     attention,
     block,
     block_arguments,
+    causal_attention,
     chain,
     layer_norm,
     linear_gelu,
@@ -90,11 +91,22 @@ def _rows(rows: int, columns: int) -> Arguments:
     return normal((rows, columns))
 
 
-def _matmul(name: str, dtype: str, of_torch: float | None, precision: str = "highest") -> DeviceWorkload:
+def _matmul(
+    name: str, dtype: str, of_torch: float | None, precision: str = "highest", n: int = 4096
+) -> DeviceWorkload:
     tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 1e-5 if precision == "highest" else 2e-3)
     return DeviceWorkload(
-        name, matmul, _square, (4096,), (128,), "flop", lambda n: 2.0 * n**3, dtype, precision,
+        name, matmul, _square, (n,), (128,), "flop", lambda n: 2.0 * n**3, dtype, precision,
         of_torch=of_torch, tolerance=tolerance,
+    )  # fmt: skip
+
+
+def _attention(name: str, heads: int, n: int, d: int, dtype: str = "float16") -> DeviceWorkload:
+    causal = name.startswith("causal")
+    return DeviceWorkload(
+        name, causal_attention if causal else attention, lambda heads, n, d: normal(*[(heads, n, d)] * 3),
+        (heads, n, d), (2, 32, 16), "flop", lambda heads, n, d: (2.0 if causal else 4.0) * heads * n * n * d, dtype,
+        of_torch=1.0 if dtype == "float16" else None, tolerance=4e-3 if dtype == "float16" else 1e-4,
     )  # fmt: skip
 
 
@@ -121,18 +133,22 @@ _ALL = [
     ),
     DeviceWorkload("sum_axis0", sum_columns, _rows, (8192, 8192), (64, 64), "byte", _size(1)),
     DeviceWorkload("sum_axis1", sum_rows, _rows, (8192, 8192), (64, 64), "byte", _size(1)),
-    _matmul("matmul_f16", "float16", 0.4),
-    _matmul("matmul_bf16", "bfloat16", None),
+    _matmul("matmul_f16", "float16", 0.95),
+    _matmul("matmul_f16_2048", "float16", None, n=2048),
+    _matmul("matmul_f16_8192", "float16", 0.95, n=8192),
+    _matmul("matmul_bf16", "bfloat16", 0.95),
     _matmul("matmul_tf32", "float32", None, "tf32"),
     _matmul("matmul_f32", "float32", None),
     DeviceWorkload(
         "linear_gelu_f16", linear_gelu, lambda m, k, n: (*normal((m, k)), normal((k, n))[0] / 32, *normal((n,))),
-        (4096, 1024, 4096), (64, 64, 64), "flop", lambda m, k, n: 2.0 * m * k * n, "float16", tolerance=4e-3,
+        (4096, 1024, 4096), (64, 64, 64), "flop", lambda m, k, n: 2.0 * m * k * n, "float16", of_torch=1.1, tolerance=4e-3,
     ),
-    DeviceWorkload(
-        "attention", attention, lambda heads, n, d: normal(*[(heads, n, d)] * 3), (16, 1024, 64), (2, 32, 16), "flop",
-        lambda heads, n, d: 4.0 * heads * n * n * d,
-    ),
+    _attention("attention", 16, 1024, 64, "float32"),
+    _attention("attention_f16_bert", 96, 512, 64),
+    _attention("attention_f16_1024", 32, 1024, 64),
+    _attention("attention_f16_4096", 16, 4096, 64),
+    _attention("attention_f16_128", 16, 4096, 128),
+    _attention("causal_attention_f16", 16, 4096, 64),
     DeviceWorkload("block", block, block_arguments, (512, 768), (16, 48), "flop", _block_flops, tolerance=1e-3),
     DeviceWorkload("digits_step", train, training, (64,), (8,), "", lambda batch: 0.0, tolerance=1e-3),
 ]  # fmt: skip

@@ -50,6 +50,12 @@ def _conv(x: Any, w: Any, b: Any) -> Any:
     return torch.relu(F.conv2d(x, w, b, padding="same", groups=x.shape[1] // w.shape[1]))
 
 
+
+def heads_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool = False) -> torch.Tensor:
+    """Attention of heads: the fast kernels take a batch of them."""
+    return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=is_causal)[0]
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "matmul_tn": lambda a, b: a.T @ b,
     "matmul_nt": lambda a, b: a @ b.T,
@@ -65,8 +71,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "scaled": lambda x, scale, bias, w: torch.relu(x * scale + bias) @ w,
     "linear_gelu": _linear_gelu,
     "mlp": _mlp,
-    "attention": F.scaled_dot_product_attention,
-    "causal_attention": partial(F.scaled_dot_product_attention, is_causal=True),
+    "attention": heads_attention,
+    "causal_attention": partial(heads_attention, is_causal=True),
     "block": _block,
     "conv": _conv,
     "max_pool": lambda x: F.max_pool2d(x, 3, 2, 1),
@@ -76,7 +82,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "loops_conv": F.conv2d,
     "loops_softmax": lambda x: torch.softmax(x, -1),
     "loops_layer_norm": _layer_norm,
-    "loops_attention": lambda q, k, v: F.scaled_dot_product_attention(q[None], k[None], v[None])[0],
+    "loops_attention": heads_attention,
     "gradients_block": lambda x, p: torch.mean(_block(x, p) ** 2),
     **in_torch.FUNCTIONS,
 }

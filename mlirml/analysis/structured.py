@@ -67,3 +67,10 @@ def index_dim(value: mlir.Value) -> int | None:
     """The dimension whose index a value of a body is, by conversions of integers; None for other values."""
     op = defining_op(seen_through(value, INDEX_CONVERSIONS))
     return int(mlir.IntegerAttr(op.attributes["dim"]).value) if op is not None and op.name == "linalg.index" else None
+
+
+def is_contraction(op: mlir.Operation) -> bool:
+    """True for sums of products of two operands, convolutions too."""
+    if op.name == "linalg.fill":
+        return False
+    return bool(linalg.isa_contraction_op(op) or linalg.isa_convolution_op(op)) or op.name == "linalg.contract"

@@ -61,6 +61,12 @@ def _precision(value: Any) -> str:
     raise ValueError(f"expected 'highest' or 'tf32', got {value!r}")
 
 
+def _tiles(value: Any) -> str:
+    if isinstance(value, str) and re.fullmatch(r"auto|off|sm_\d{2,3}", value):
+        return value
+    raise ValueError(f"expected 'auto', 'off' or an architecture such as 'sm_90', got {value!r}")
+
+
 def _processor(value: Any) -> str:
     if isinstance(value, str) and re.fullmatch(r"(host|sse4\.1|avx2|avx512|amx)(,l2=[1-9]\d{0,5}[KM])?", value):
         return value
@@ -124,6 +130,7 @@ _SETTINGS = {
     "processor": _Setting("host", _processor, "MLIRML_PROCESSOR"),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
+    "tiles": _Setting("auto", _tiles, "MLIRML_TILES"),
     "float64": _Setting("refuse", float64_choice, "MLIRML_FLOAT64"),
     "deterministic": _Setting(False, _switch, "MLIRML_DETERMINISTIC", _parse_switch),
     "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
@@ -155,6 +162,9 @@ class Config:
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where their factors may be rounded to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
+    * `tiles`: which of NVIDIA's architectures products are assembled for as kernels of tiles: "auto", that of the device
+      at hand, where `tileiras` is installed, "off", or one such as "sm_90"; read when `compile` is called
+      (`MLIRML_TILES`).
     * `float64`: what becomes of 64-bit floats on devices that lack them: "refuse" them, at the line of the function, or
       compute with "float32", also complex128 with complex64, so that results are of these; read when `compile` is
       called (`MLIRML_FLOAT64`).
@@ -192,6 +202,7 @@ class Config:
     processor: str
     math: str
     matmul_precision: str
+    tiles: str
     float64: str
     deterministic: bool
     checks: bool

@@ -42,6 +42,8 @@ CONSTANTS = "mlirml.constants"
 """On @main: the bytes of the constants that kernels read; they are uploaded once, when the program is loaded."""
 DEFERRED_CHECKS = "mlirml.deferred_checks"
 """On @main: the checks whose operands stay on the device, in the order of their slots."""
+TILE = "mlirml.tile"
+"""On a `gpu.func`: its values are tiles; a dictionary of hints for their assembler."""
 KERNELS = "mlirml.kernels"
 """On @main: its kernels in the order of the kernel table, each with its name and the sizes of its arguments."""
 

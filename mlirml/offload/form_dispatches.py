@@ -83,7 +83,7 @@ class FormDispatchesPass(Pass):
                         op.attributes[WHY] = mlir.StringAttr.get(reason)
                     else:
                         work.append(op)
-                for group in groups_of(work, self.device.kernel_buffers):
+                for group in groups_of(work, self.device.kernel_buffers, tiles=bool(self.device.tile)):
                     wrap(group)
             erase_unread(main)
             for op in operations(main):

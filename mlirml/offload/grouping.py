@@ -5,19 +5,23 @@ An operation joins the group of a producer if the whole group can be moved to th
 - it and the whole group iterate over the same rows, and reduce along them or not at all: softmax, norms; or
 - it stores a slice into the result of a store of the group: a concatenation; or
 - it stores a result of the group whose size is dynamic.
+
+On devices with kernels of tiles the groups of attention, two products and what is between them, become one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.attention import match_attention
 from mlirml.analysis.bounds import is_dynamic
 from mlirml.analysis.ordered_loops import is_ordered
-from mlirml.analysis.structured import indexing_maps, is_parallel, reductions_of, sizes_of
+from mlirml.analysis.structured import indexing_maps, is_contraction, is_parallel, reductions_of, sizes_of
 from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import captured_values, has_one_use, outer_values
 from mlirml.dialects.mlirml import SORTS
-from mlirml.ir.bindings import defining_op, linalg, mlir, seen_through
+from mlirml.ir.bindings import defining_op, mlir, seen_through
+from mlirml.passes import NoMatch
 
 
 def is_work(op: mlir.Operation) -> bool:
@@ -35,8 +39,11 @@ def is_work(op: mlir.Operation) -> bool:
     )
 
 
-def groups_of(work: Sequence[mlir.Operation], most: int) -> list[list[mlir.Operation]]:
-    """Partition operations of one block, in program order, into groups that access at most `most` buffers each."""
+def groups_of(work: Sequence[mlir.Operation], most: int, *, tiles: bool = False) -> list[list[mlir.Operation]]:
+    """Partition operations of one block, in program order, into groups that access at most `most` buffers each.
+
+    With `tiles` attention is one group.
+    """
     groups: list[list[mlir.Operation]] = []
     home: dict[mlir.Operation, list[mlir.Operation]] = {}
     for op in work:
@@ -49,7 +56,25 @@ def groups_of(work: Sequence[mlir.Operation], most: int) -> list[list[mlir.Opera
             group = [op]
             groups.append(group)
         home[op] = group
+    if tiles:
+        groups = with_attention(groups)
     return sorted(groups, key=lambda group: work.index(group[-1]))
+
+
+def with_attention(groups: list[list[mlir.Operation]]) -> list[list[mlir.Operation]]:
+    """The groups, where those that have the operations of attention and nothing else are one."""
+    found = list(groups)
+    for group in groups:
+        try:
+            attention = match_attention(group[0])
+        except NoMatch:
+            continue
+        parts = [each for each in found if any(op in attention.ops for op in each)]
+        before = [op for each in parts if each is not group for op in each]
+        if all(op in attention.ops for op in before) and is_free_until(before, group[0]):
+            ordered = sorted(before, key=attention.ops.index)
+            found = [*(each for each in found if each not in parts), [*ordered, *group]]
+    return found
 
 
 def producers_of(op: mlir.Operation) -> list[mlir.Operation]:
@@ -87,12 +112,6 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> boo
 def is_scalar(value: mlir.Value) -> bool:
     """True if a value is not a tensor, so it needs no buffer."""
     return not isinstance(value.type, mlir.RankedTensorType)
-
-
-def is_contraction(op: mlir.Operation) -> bool:
-    if op.name == "linalg.fill":
-        return False
-    return bool(linalg.isa_contraction_op(op) or linalg.isa_convolution_op(op)) or op.name == "linalg.contract"
 
 
 def reads_as_is(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:

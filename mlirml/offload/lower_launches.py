@@ -22,10 +22,10 @@ The last argument is the table of the call: the stream, followed by the loaded k
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import KERNELS
+from mlirml.dialects.mlirml import KERNELS, TILE
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, main_function, mlir, operations, set_function_type
 from mlirml.ir.location import source_location
@@ -54,11 +54,29 @@ class LowerLaunchesPass(Pass):
             main.attributes[KERNELS] = mlir.ArrayAttr.get(
                 [entry_of(kernel, counts.get(name, 0)) for kernel, name in zip(kernels, names)]
             )
-            lowering = _Lowering(module, main, names, max((len(op.operands) for op in ops), default=0))
+            tiled = {name for kernel, name in zip(kernels, names) if TILE in kernel.attributes}
+            most = max((len(passed_by(op, tiled)) for op in ops if op.name == "gpu.launch_func"), default=0)
+            lowering = _Lowering(module, main, names, tiled, most)
             for op in ops:
                 with op.location, mlir.InsertionPoint(op):
                     lowering.launch(op) if op.name == "gpu.launch_func" else lowering.memcpy(op)
                 op.erase()
+
+
+def callee(launch: mlir.Operation) -> str:
+    """The name of the kernel of a launch."""
+    return mlir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
+
+
+def passed_by(launch: mlir.Operation, tiled: Collection[str]) -> list[mlir.Value | int]:
+    """What a launch passes: its arguments, and for a tile kernel the sizes and strides after each array, as i32."""
+    arguments: list[mlir.Value | int] = list(launch.operands)[6:]
+    return arguments if callee(launch) not in tiled else [n for v in arguments for n in (v, *extents_of(v.type))]
+
+
+def extents_of(type_: mlir.Type) -> list[int]:
+    """The sizes and strides of an array; none of a scalar."""
+    return [*type_.shape, *type_.get_strides_and_offset()[0]] if isinstance(type_, mlir.MemRefType) else []
 
 
 def launch_counts(ops: Sequence[mlir.Operation]) -> dict[str, int]:
@@ -66,7 +84,7 @@ def launch_counts(ops: Sequence[mlir.Operation]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for op in ops:
         if op.name == "gpu.launch_func":
-            name = mlir.SymbolRefAttr(op.attributes["kernel"]).value[-1]
+            name = callee(op)
             before, count = counts.get(name, 0), executions_of(op)
             counts[name] = -1 if -1 in (before, count) else before + count
     return counts
@@ -95,7 +113,9 @@ def entry_of(kernel: mlir.Operation, launches: int) -> mlir.DictAttr:
     """The table entry of a kernel: its name, the sizes of its arguments (0 for a buffer), its line, and its number of
     launches.
     """
-    sizes = [size_of(argument.type) for argument in kernel.regions[0].blocks[0].arguments]
+    types = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
+    extra = [extents_of(type_) if TILE in kernel.attributes else [] for type_ in types]
+    sizes = [size for type_, more in zip(types, extra) for size in (size_of(type_), *[4] * len(more))]
     location = source_location(kernel.location)
     return mlir.DictAttr.get(
         {
@@ -116,8 +136,11 @@ def size_of(argument_type: mlir.Type) -> int:
 class _Lowering:
     """State that all launches of a program share: the kernel table, the stack arrays, the declarations."""
 
-    def __init__(self, module: mlir.Operation, main: mlir.Operation, names: list[str], most: int) -> None:
+    def __init__(
+        self, module: mlir.Operation, main: mlir.Operation, names: list[str], tiled: Collection[str], most: int
+    ) -> None:
         self.module = module
+        self.tiled = tiled
         self.numbers = {name: number for number, name in enumerate(names)}
         self.pointer = mlir.Type.parse("!llvm.ptr")
         self.word = mlir.IntegerType.get_signless(64)
@@ -137,13 +160,12 @@ class _Lowering:
 
     def launch(self, op: mlir.Operation) -> None:
         sizes = [self.as_word(v) for v in list(op.operands)[:6]]
-        arguments = list(op.operands)[6:]
+        arguments = passed_by(op, self.tiled)
         for number, argument in enumerate(arguments):
             slot = self.slot(self.values, number)
             emit.create("llvm.store", [self.passed(argument), slot], (), {"ordering": emit.i64(0)})
             emit.create("llvm.store", [slot, self.slot(self.addresses, number)], (), {"ordering": emit.i64(0)})
-        symbol = mlir.SymbolRefAttr(op.attributes["kernel"]).value[-1]
-        number = 1 + self.numbers[symbol]
+        number = 1 + self.numbers[callee(op)]
         kernel = self.as_pointer(emit.value("memref.load", [self.table, emit.index(number)], self.word))
         null = emit.value("llvm.mlir.zero", (), self.pointer)
         operands = [
@@ -159,9 +181,10 @@ class _Lowering:
             pointers = [self.as_pointer(self.address(v)) for v in (target, source)]
             self.call(MEMCPY, [*pointers, emit.number(self.word, size), self.stream])
 
-    def passed(self, argument: mlir.Value) -> mlir.Value:
+    def passed(self, argument: mlir.Value | int) -> mlir.Value:
         """The pointer or scalar, of at most eight bytes, that is passed for an argument."""
-
+        if isinstance(argument, int):
+            return emit.number(self.int, argument)
         if isinstance(argument.type, mlir.MemRefType):
             return self.address(argument)
         return self.as_word(argument) if isinstance(argument.type, mlir.IndexType) else argument

@@ -56,6 +56,7 @@ _TO_NVVM_KERNELS = (
     "reconcile-unrealized-casts",
 )
 TO_NVVM = (
+    "mlirml-embed-tiles",
     step("mlirml-expand-atomics", native=_NVVM_ATOMICS, small=True),
     step("mlirml-expand-math", processor="scalar+f16c+fma"),
     "mlirml-inline-library",

@@ -36,7 +36,8 @@ class Artifact:
     `in_place` hold what they replace when the program starts: they may lie in the memory of that input, which is not
     read then.
 
-    A program for a device has `kernels` in the form of its `format`, a `kernel_table` with the name of each kernel and
+    A program for a device has `kernels` in the form of its `format`, followed by images of one kernel each, whose sizes
+    in bytes are `image_sizes`; `kernel_images` are their numbers by kernel, -1 for those in the common code. It has a `kernel_table` with the name of each kernel and
     the sizes in bytes of its arguments (0 for buffers), `kernel_places`, their source lines, and `kernel_launches`, the
     number of launches of each in a call, -1 if not constant. `host_work` describes the computations on the host and the
     reasons. Its pointers are device addresses, except those of `host_inputs`; before the workspace come the slots of
@@ -56,11 +57,26 @@ class Artifact:
     kernel_table: tuple[tuple[str, tuple[int, ...]], ...] = ()
     kernel_places: tuple[str, ...] = ()
     kernel_launches: tuple[int, ...] = ()
+    image_sizes: tuple[int, ...] = ()
+    kernel_images: tuple[int, ...] = ()
     host_work: tuple[str, ...] = ()
     host_inputs: tuple[int, ...] = ()
     host_workspace_bytes: int = 0
     constants: bytes = b""
     deferred_checks: tuple[tuple[int, int, int, int], ...] = ()
+
+    @property
+    def common_kernels(self) -> bytes:
+        """The code that has all kernels without an image of their own."""
+        return self.kernels[: len(self.kernels) - sum(self.image_sizes)]
+
+    def image(self, kernel: int) -> bytes:
+        """The image that a kernel has alone; empty if it is in the common code."""
+        number = self.kernel_images[kernel] if self.kernel_images else -1
+        if number < 0:
+            return b""
+        start = len(self.kernels) - sum(self.image_sizes[number:])
+        return self.kernels[start : start + self.image_sizes[number]]
 
     def to_bytes(self) -> bytes:
         """One blob: a magic line, a line of JSON, the object, the kernels, the constants."""
@@ -80,7 +96,7 @@ class Artifact:
         last = end + fields.pop("kernel_bytes")
         for name in ("inputs", "outputs"):
             fields[name] = tuple(Buffer(b["dtype"], tuple(b["shape"])) for b in fields[name])
-        for name in ("in_place", "host_inputs", "kernel_places", "kernel_launches", "host_work"):
+        for name in ("in_place", "host_inputs", "kernel_places", "kernel_launches", "image_sizes", "kernel_images", "host_work"):
             fields[name] = tuple(fields[name])
         fields["deferred_checks"] = tuple(map(tuple, fields["deferred_checks"]))
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])

@@ -57,8 +57,10 @@ class DeviceProgram:
         self._entry = self._code.address(artifact.entry)
         self._module: Any = None
         if artifact.kernel_table:
-            entries = [(name, list(sizes)) for name, sizes in artifact.kernel_table]
-            self._module = self._driver.load(artifact.kernels, entries)
+            entries = [
+                (name, list(sizes), artifact.image(number)) for number, (name, sizes) in enumerate(artifact.kernel_table)
+            ]
+            self._module = self._driver.load(artifact.common_kernels, entries)
         self._inputs = [np.dtype(d) for d, _ in inputs]
         self._outputs = [(np.dtype(d), tuple(s)) for d, s in outputs]
         self._bytes_out = [math.prod(s) * d.itemsize for d, s in self._outputs]

@@ -6,9 +6,11 @@ from functools import cache, partial
 from typing import Any
 
 from mlirml.core.config import config
+from mlirml.core.dataclass import replace
 from mlirml.pipelines.gpu import TO_NVVM, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu
+from mlirml.targets.llvm import tileiras
 from mlirml.targets.machine import DEVICES, Processor, processor
 from mlirml.targets.target import Target, target
 
@@ -16,26 +18,61 @@ ARCHITECTURE = "sm_80"
 """The default architecture: PTX for it runs on every later GPU too."""
 
 
-@target("cuda", forms=("ptx",))
+@target("cuda", forms=("ptx", "tiles"))
 def cuda_target() -> Target:
     """The target for NVIDIA GPUs of compute capability 8.0 or later."""
-    return target_for(config.checkpoint_bytes, config.matmul_precision, config.deterministic, processor())
+    return target_for(
+        config.checkpoint_bytes, config.matmul_precision, config.deterministic, processor(), tile_architecture()
+    )
 
 
 @cache
-def target_for(checkpoint_bytes: int, matmul_precision: str, deterministic: bool, machine: Processor) -> Target:
-    """The target, with the memory limit of checkpoints, the precision of f32 products and the order of scatters."""
+def target_for(
+    checkpoint_bytes: int, matmul_precision: str, deterministic: bool, machine: Processor, tiles: str
+) -> Target:
+    """The target, with the memory limit of checkpoints, the precision of f32 products, the order of scatters, and the
+    architecture of the kernels of tiles.
+    """
     tf32 = matmul_precision == "tf32"
+    device = replace(DEVICES["cuda"], tile=tiles)
     return Target(
         name="cuda",
-        stages=stages(DEVICES["cuda"], machine, checkpoint_bytes, TO_NVVM, deterministic=deterministic, tf32=tf32),
-        codegen=partial(codegen, machine=machine),
-        depends_on=(*machine.key_entries(), ("cuda.architecture", ARCHITECTURE)),
+        stages=stages(device, machine, checkpoint_bytes, TO_NVVM, deterministic=deterministic, tf32=tf32),
+        codegen=partial(codegen, machine=machine, tiles=tiles),
+        depends_on=(
+            *machine.key_entries(),
+            ("cuda.architecture", ARCHITECTURE),
+            ("cuda.tiles", f"{tiles} {tileiras.version()}" if tiles else ""),
+        ),
         device="cuda",
         processor=machine,
-        forms={"ptx": emit_ptx, "ptx-": emit_ptx},
+        forms={"ptx": emit_ptx, "ptx-": emit_ptx, "tiles": emit_tiles},
         open=gpu.load,
     )
+
+
+def tile_architecture() -> str:
+    """The architecture that kernels of tiles are assembled for; empty if there are none.
+
+    That is `config.tiles`, or for "auto" that of the device that programs run on, where an assembler is installed.
+    """
+    if config.tiles != "auto":
+        return "" if config.tiles == "off" else config.tiles
+    return architecture_at_hand() if tileiras.is_installed() else ""
+
+
+@cache
+def architecture_at_hand() -> str:
+    """The architecture of the first device whose driver takes cubins of tiles; empty without one."""
+    from mlirml.errors import TargetError
+    from mlirml.runtime.device import device
+
+    try:
+        found = device("cuda").capabilities
+    except TargetError:
+        return ""
+    architecture = str(found.get("architecture", ""))
+    return architecture if architecture in tileiras.ARCHITECTURES else ""
 
 
 def kernels_of(module: Any) -> Any:
@@ -56,11 +93,20 @@ def emit_ptx(module: Any, architecture: str = ARCHITECTURE) -> str:
     return "" if kernels is None else to_ptx(to_llvm_ir(kernels), architecture)
 
 
-def codegen(module: Any, *, machine: Processor) -> Artifact:
-    """The object of the host code, and the kernels as PTX, of a module after stage `lower`."""
+def emit_tiles(module: Any) -> str:
+    """The text of the tile kernels of a module after stage `lower`, in cuTile Python."""
+    return "\n".join(f"# {name}\n{kernel.text}" for name, kernel in tileiras.kernels_of(module).items())
+
+
+def codegen(module: Any, *, machine: Processor, tiles: str) -> Artifact:
+    """The object of the host code, and the kernels as PTX and cubins, of a module after stage `lower`."""
     operation = getattr(module, "operation", module)
     code = emit_ptx(operation).encode()
     kernels = kernels_of(operation)
     if kernels is not None:
         kernels.erase()
-    return gpu.artifact(operation, "cuda", code, machine)
+    own = tileiras.kernels_of(operation)
+    images = dict(zip(own, tileiras.assemble_all(list(own.values()), tiles)))
+    for binary in tileiras.binaries_of(operation):
+        binary.erase()
+    return gpu.artifact(operation, "cuda", code, machine, images)

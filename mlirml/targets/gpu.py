@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from mlirml.runtime.artifact import Artifact
@@ -16,8 +17,13 @@ def load(artifact: Artifact, *arguments: Any, **options: Any) -> Any:
     return load_artifact(artifact, *arguments, **options)
 
 
-def artifact(operation: Any, form: str, kernels: bytes, machine: Processor) -> Artifact:
-    """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form."""
+def artifact(
+    operation: Any, form: str, kernels: bytes, machine: Processor, images: Mapping[str, bytes] | None = None
+) -> Artifact:
+    """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form.
+
+    `images` are those of kernels that have one each, by name.
+    """
     import numpy as np
 
     from mlirml.dialects.mlirml import CONSTANTS, DEFERRED_CHECKS, HOST_INPUTS, HOST_WORK, KERNELS
@@ -29,6 +35,9 @@ def artifact(operation: Any, form: str, kernels: bytes, machine: Processor) -> A
     function = entry_function(operation)
     attributes = function.attributes
     entries = [mlir.DictAttr(e) for e in attributes[KERNELS]] if KERNELS in attributes else []
+    images = images or {}
+    distinct = list(dict.fromkeys(images.values()))
+    alone = [images.get(mlir.StringAttr(e["name"]).value, b"") for e in entries]
     constants = b""
     if CONSTANTS in attributes:  # of no use to the host code
         constants = np.array(mlir.DenseElementsAttr(attributes[CONSTANTS])).tobytes()
@@ -40,7 +49,9 @@ def artifact(operation: Any, form: str, kernels: bytes, machine: Processor) -> A
         entry=ENTRY,
         **cpu.signature(function),
         format=form,
-        kernels=kernels,
+        kernels=b"".join([kernels, *distinct]),
+        image_sizes=tuple(map(len, distinct)),
+        kernel_images=tuple(distinct.index(image) if image else -1 for image in alone),
         kernel_table=tuple((mlir.StringAttr(e["name"]).value, tuple(e["arguments"])) for e in entries),
         kernel_launches=tuple(mlir.IntegerAttr(e["launches"]).value for e in entries),
         host_work=tuple(mlir.StringAttr(line).value for line in lines),

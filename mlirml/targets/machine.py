@@ -170,7 +170,8 @@ class Device:
     atomically. Operations of `host_ops` (also "name:f64", for one element type) have no instruction on it. A kernel
     takes up to `buffers` arrays of `array_bytes` or `array_elements` each, a block of threads up to `shared_bytes` of
     shared memory and `threads` threads, of which `subgroup` run together (0: not relied on). With `tensor_cores` come
-    asynchronous copies to shared memory. `processors` are as many as have work when the device is full.
+    asynchronous copies to shared memory. `processors` are as many as have work when the device is full. `tile` is the
+    architecture that kernels of tiles are assembled for, empty where there is no assembler.
     """
 
     expects: ClassVar[str] = "a device, such as vulkan,buffers=16"
@@ -187,6 +188,7 @@ class Device:
     subgroup: int = 0
     tensor_cores: bool = False
     processors: int = 0
+    tile: str = ""
 
     @property
     def kernel_buffers(self) -> int:
@@ -254,6 +256,8 @@ def _device(text: str) -> Device:
             values[field] = int(value)
         elif isinstance(default, tuple):
             values[field] = tuple(filter(None, value.split("+")))
+        elif isinstance(default, str):
+            values[field] = value
         if values.get(field) is None or field == "name":
             raise ValueError(f"a device has no {change}")
     return replace(base, **values)

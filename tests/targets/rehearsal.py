@@ -25,6 +25,7 @@ import pytest
 from mlirml.runtime import cuda
 from mlirml.runtime.driver import Bytes
 from mlirml.targets.llvm.ptx import assemble, assembler
+from tests.targets.cubin import Kernel, kernel_of
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 """What the driver of a GPU would translate the kernels for."""
@@ -59,12 +60,16 @@ class RehearsedDriver(cuda.CudaDriver):
         super().__init__(*arguments)
         load = self.load
 
-        def checked(code: bytes, entries: Sequence[tuple[str, list[int]]]) -> Any:
-            if code not in _seen:
+        def checked(code: bytes, entries: Sequence[tuple[str, list[int], bytes]]) -> Any:
+            common = [(name, sizes) for name, sizes, image in entries if not image]
+            if code and code not in _seen:
                 _seen.add(code)
-                check_parameters(code.decode(), entries)
+                check_parameters(code.decode(), common)
                 for architecture in ARCHITECTURES:
                     assemble(code.decode(), architecture)
+            for name, sizes, image in entries:
+                if image:
+                    check_image(name, sizes, kernel_of(image))
             return load(code, entries)
 
         self.load = checked
@@ -84,6 +89,16 @@ def other_form(record: Any, call: Any, leaves: Any, given: Any, expected: Any, p
 
 class WrongKernel(Exception):
     """A kernel takes other parameters than the host code passes; no AssertionError, which would be passed over."""
+
+
+def check_image(name: str, sizes: Sequence[int], kernel: Kernel) -> None:
+    """Compare the parameters of a kernel that has an image of its own; its registers must not spill."""
+    if kernel.name != "kernel":
+        raise WrongKernel(f"{name} has the symbol {kernel.name}")
+    if kernel.parameters != tuple(size or 8 for size in sizes):
+        raise WrongKernel(f"{name} takes {kernel.parameters} bytes, and is given {sizes}")
+    if kernel.frame:
+        raise WrongKernel(f"{name} spills {kernel.frame} bytes")
 
 
 def check_parameters(ptx: str, entries: Sequence[tuple[str, list[int]]]) -> None:

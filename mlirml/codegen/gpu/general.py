@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from mlirml.analysis.bounds import is_dynamic
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.ordered_loops import SCATTER, is_ordered
-from mlirml.analysis.structured import indexing_maps, sizes_of
+from mlirml.analysis.structured import indexing_maps, is_contraction, sizes_of
 from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.codegen.gpu.contract.multiply_add import check_multiply_add, lower_multiply_add
 from mlirml.codegen.gpu.contract.product import Product
@@ -41,6 +41,8 @@ from mlirml.codegen.gpu.sizes import each_element, extents, flat_index, has_dyna
 from mlirml.codegen.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
 from mlirml.codegen.gpu.sorts import lower_sort
 from mlirml.codegen.gpu.transpose import lower_transposition, match_transposition
+from mlirml.codegen.tile.attention import lower_tile_attention
+from mlirml.codegen.tile.contract import lower_tile_contract
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
@@ -157,6 +159,10 @@ def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence
             product = match_contract(reductions[0], stores)
             lower_product(host, product, stores)
             return True
+    if len(reductions) > 2 and is_contraction(reductions[-1]):
+        with contextlib.suppress(NoMatch):
+            lower_tile_attention(host, reductions[-1], stores)
+            return True
     with contextlib.suppress(NoMatch):
         lower_rows(host, match_rows(reductions, stores))
         return True
@@ -165,6 +171,9 @@ def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence
 
 def lower_product(host: Host, product: Product, stores: Sequence[Store]) -> None:
     """The kernel of a contraction, by the best schedule that supports it."""
+    with contextlib.suppress(NoMatch):
+        lower_tile_contract(host, product, stores)
+        return
     for check, lower in (
         (check_tensor_cores, lower_tensor_contract),
         (check_multiply_add, lower_multiply_add),

@@ -53,6 +53,7 @@ class Host:
         self.scalars: dict[mlir.Value, mlir.Value] = {}
         self.extents: dict[object, mlir.Value] = {}
         self._flat: dict[mlir.Value, mlir.Value] = {}
+        self._views: dict[Hashable, mlir.Value] = {}
         self._count = 0
         arguments = list(function.regions[0].blocks[0].arguments)
         types = [memref_of(a.type) for a in arguments]
@@ -90,12 +91,29 @@ class Host:
                 self._flat[memory] = flatten(memory)
         return self._flat[memory]
 
+    def view(self, tensor: mlir.Value, offset: int, sizes: Sequence[int], strides: Sequence[int]) -> mlir.Value:
+        """The memory of a tensor with other dimensions."""
+        memory = self.flat(tensor)
+        key = (memory, offset, *sizes, *strides)
+        if key not in self._views:
+            layout = mlir.StridedLayoutAttr.get(offset, list(strides))
+            type_ = mlir.MemRefType.get(list(sizes), memory.type.element_type, layout)
+            attributes = {
+                "static_offsets": mlir.DenseI64ArrayAttr.get([offset]),
+                "static_sizes": mlir.DenseI64ArrayAttr.get(list(sizes)),
+                "static_strides": mlir.DenseI64ArrayAttr.get(list(strides)),
+                "operandSegmentSizes": emit.segments(1, 0, 0, 0),
+            }
+            with mlir.InsertionPoint(self.end):
+                self._views[key] = emit.value("memref.reinterpret_cast", [memory], type_, **attributes)
+        return self._views[key]
+
     @contextmanager
-    def kernel(self, hint: str, threads: Sequence[int]) -> Iterator[Kernel]:
+    def kernel(self, hint: str, threads: Sequence[int], form: type[Kernel] | None = None) -> Iterator[Kernel]:
         """Build a kernel at the ambient location, and launch it after those so far; it is erased after an exception."""
         self._count += 1
         name = self.name if self._count == 1 else f"{self.name}_{self._count}"
-        kernel = Kernel(self, f"{name}_{hint}" if hint not in name else name, threads)
+        kernel = (form or Kernel)(self, f"{name}_{hint}" if hint not in name else name, threads)
         try:
             with mlir.InsertionPoint(kernel.block):
                 yield kernel

@@ -32,8 +32,11 @@ void raise(const char *name, const char *message, const char *help) {
 std::vector<KernelEntry> entries_of(const nb::list &entries) {
   std::vector<KernelEntry> found;
   for (nb::handle item : entries) {
-    const auto pair = nb::cast<nb::tuple>(item);
-    found.push_back({nb::cast<std::string>(pair[0]), nb::cast<std::vector<uint32_t>>(pair[1])});
+    const auto parts = nb::cast<nb::tuple>(item);
+    found.push_back({nb::cast<std::string>(parts[0]), nb::cast<std::vector<uint32_t>>(parts[1]), {}});
+    if (parts.size() < 3) continue;
+    const auto image = nb::cast<nb::bytes>(parts[2]);
+    found.back().image.assign(image.c_str(), image.size());
   }
   return found;
 }
@@ -105,7 +108,8 @@ nb::class_<Held> bind_device(nb::module_ &m, const char *name, const char *modul
             device->load({code.c_str(), code.size()}, found, *module);
             return module.release();
           },
-          "code"_a, "entries"_a, "Load code with its kernels, each a name and the bytes of its arguments, 0 for buffers.")
+          "code"_a, "entries"_a, "Load code with its kernels, each a name and the bytes of its arguments, 0 for buffers, and on CUDA devices a "
+          "third item where it has an image of its own, with the symbol `kernel`.")
       .def("run", &run<Held, Module>, "entry"_a, "pointers"_a, "module"_a.none(), "waits"_a = false,
            "host"_a = nb::none(),
            "Run host code at an address, with its pointers; `waits` for each kernel, to tell which one fails. `host` is "

@@ -399,41 +399,50 @@ void CudaDevice::launch(Kernel *kernel, const Launch &launch, void *const *argum
   }
 }
 
-void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module) {
-  std::lock_guard<DeviceMutex> lock(mutex_);
-  Active active(*this);
-  const std::string image(code);  // with a zero at its end, as PTX needs
+cuda::Handle CudaDevice::load_image(const std::string &image, CudaModule &module) {
+  const auto known = module.modules.find(image);
+  if (known != module.modules.end()) return known->second;
   std::vector<char> log(kLogBytes);
   int options[] = {cuda::kErrorLog, cuda::kErrorLogBytes};
   void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
-  const cuda::Result loaded = f_.ModuleLoadDataEx(&module.module, image.c_str(), 2, options, values);
+  cuda::Handle handle = nullptr;
+  // A string has the zero at its end that PTX needs.
+  const cuda::Result loaded = f_.ModuleLoadDataEx(&handle, image.c_str(), 2, options, values);
   if (loaded != cuda::kSuccess) {
-    module.module = nullptr;
     log.back() = 0;
     throw DeviceError("the device " + name + " does not take the kernels: " + library_->words(loaded) +
                       (log[0] ? "\n" + std::string(log.data()) : ""));
   }
+  return module.modules[image] = handle;
+}
+
+void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module) {
+  std::lock_guard<DeviceMutex> lock(mutex_);
+  Active active(*this);
+  const std::string common(code);
+  if (!common.empty()) load_image(common, module);
   const int most = attribute(cuda::kSharedOptIn);
   for (const KernelEntry &entry : entries) {
-    const std::string &each = entry.name;
     auto kernel = std::make_unique<CudaKernel>();
     kernel->device = this;
-    kernel->name = each;
-    need(f_.ModuleGetFunction(&kernel->function, module.module, each.c_str()), ("loading the kernel " + each).c_str());
+    kernel->name = entry.name;
+    const cuda::Handle handle = load_image(entry.image.empty() ? common : entry.image, module);
+    const char *symbol = entry.image.empty() ? entry.name.c_str() : kOwnSymbol;
+    need(f_.ModuleGetFunction(&kernel->function, handle, symbol), ("loading the kernel " + entry.name).c_str());
     int own = 0;
     f_.FuncGetAttribute(&own, cuda::kStaticShared, kernel->function);
-    if (most - own > attribute(cuda::kSharedPerBlock))
+    if (entry.image.empty() && most - own > attribute(cuda::kSharedPerBlock))
       f_.FuncSetAttribute(kernel->function, cuda::kMaxDynamicShared, most - own);
     module.kernels.push_back(std::move(kernel));
   }
 }
 
 CudaModule::~CudaModule() {
-  if (!device || !module || !device->mutex_.is_ours()) return;
+  if (!device || modules.empty() || !device->mutex_.is_ours()) return;
   std::lock_guard<DeviceMutex> lock(device->mutex_);
   CudaDevice::Active active(*device);
   device->f_.StreamSynchronize(device->stream_);
-  device->f_.ModuleUnload(module);
+  for (const auto &[image, handle] : modules) device->f_.ModuleUnload(handle);
 }
 
 void CudaDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels,

@@ -40,7 +40,7 @@ struct CudaModule {
   CudaModule(const CudaModule &) = delete;
   CudaModule &operator=(const CudaModule &) = delete;
   std::shared_ptr<CudaDevice> device;
-  cuda::Handle module = nullptr;
+  std::map<std::string, cuda::Handle> modules;  // by image
   std::vector<std::unique_ptr<CudaKernel>> kernels;
   ~CudaModule();
 };
@@ -59,6 +59,7 @@ class CudaDevice : public Device {
   uint64_t mark();
   bool wait(uint64_t mark, double seconds);  // without end where negative
   void load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module);
+  cuda::Handle load_image(const std::string &image, CudaModule &module);
   void run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels, bool waits);
 
   void launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept override;

@@ -81,7 +81,10 @@ struct Launch {
 struct KernelEntry {
   std::string name;
   std::vector<uint32_t> scalar_bytes;
+  std::string image;  // the code of this kernel alone, whose symbol is `kOwnSymbol`; empty if it is in that of all
 };
+
+constexpr char kOwnSymbol[] = "kernel";
 
 // All work is done in the order of the calls.
 class Device {

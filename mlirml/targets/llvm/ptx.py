@@ -81,7 +81,7 @@ def _link_libdevice(module: llvmlite.ModuleRef, context: llvmlite.ContextRef) ->
             function.linkage = "internal"
 
 
-def _toolkits() -> Iterator[Path]:
+def toolkits() -> Iterator[Path]:
     """The folders of NVIDIA's wheels that may contain tools."""
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or ()) if spec else ():
@@ -92,14 +92,14 @@ def _toolkits() -> Iterator[Path]:
 @cache
 def libdevice() -> Path | None:
     """The bitcode of NVIDIA's elementary functions, if a wheel contains it."""
-    found = [path for folder in _toolkits() for path in folder.glob("nvvm/libdevice/libdevice.*.bc")]
+    found = [path for folder in toolkits() for path in folder.glob("nvvm/libdevice/libdevice.*.bc")]
     return found[0] if found else None
 
 
 @cache
 def assembler() -> Path | None:
     """NVIDIA's assembler `ptxas`, if a wheel contains it."""
-    found = [path for folder in _toolkits() for path in folder.glob("bin/ptxas")]
+    found = [path for folder in toolkits() for path in folder.glob("bin/ptxas")]
     return found[0] if found else None
 
 

@@ -50,7 +50,7 @@ def read_plan(module: mlir.Module, name: str) -> Plan:
             kind = op.results[0].type
             number[op.results[0]] = len(block.arguments) + len(temporaries)
             temporaries.append(int(np.prod(kind.shape, dtype=int)) * _ITEM[str(kind.element_type)])
-        elif op.name in ("memref.collapse_shape", "memref.expand_shape"):
+        elif op.name in ("memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast"):
             number[op.results[0]] = number[op.operands[0]]
         elif op.name == "gpu.launch_func":
             grid = tuple(constants[v] for v in list(op.operands)[:3])

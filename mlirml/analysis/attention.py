@@ -1,0 +1,168 @@
+"""Attention: two products with the softmax of rows between them, in any form that divides exponentials by their sum.
+
+    s = a @ b
+    e = exp(f(s) - m)        # m: the maxima of rows
+    o = (e / sum of e) @ v
+
+`f` are elementwise operations: a scale, a bias, a mask. Values are traced through the bodies of structured operations,
+and conversions between types of floats are seen through.
+"""
+
+from __future__ import annotations
+
+from mlirml.analysis.structured import indexing_maps, is_contraction, is_parallel, reductions_of
+from mlirml.analysis.traits import FLOAT_CASTS
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.passes import NoMatch
+
+_MAXIMA = ("arith.maximumf", "arith.maxnumf")
+_SMALL = (mlir.F16Type, mlir.BF16Type)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """The products, and between them the maxima and the sums of rows; `ops` are all operations, in order.
+
+    `weights` is the number of the operand of the last product that are the weights.
+    """
+
+    first: mlir.Operation
+    maxima: mlir.Value
+    totals: mlir.Value
+    last: mlir.Operation
+    weights: int
+    ops: tuple[mlir.Operation, ...]
+
+
+@dataclass(frozen=True)
+class _Traced:
+    """What a value is: the result of an operation in a body, or an element of a tensor, if there is no operation."""
+
+    op: mlir.Operation | None
+    tensor: mlir.Value | None = None
+
+
+class _Tracer:
+    """Traces values to what computes them; `ops` are the structured operations on the way."""
+
+    def __init__(self) -> None:
+        self.ops: list[mlir.Operation] = []
+
+    def trace(self, value: mlir.Value) -> _Traced:
+        """What a value in a body is, without conversions."""
+        owner = defining_op(value)
+        if owner is not None:
+            return self.trace(owner.operands[0]) if owner.name in FLOAT_CASTS else _Traced(owner)
+        around = value.owner.owner.operation
+        return self.element(around.operands[value.arg_number])
+
+    def element(self, tensor: mlir.Value) -> _Traced:
+        """What an element of a tensor is."""
+        op = defining_op(tensor)
+        if op is None or op.name != "linalg.generic":
+            return _Traced(None, tensor)
+        number = list(op.results).index(tensor)
+        if not is_elementwise(op, number):
+            return _Traced(None, tensor)
+        self.visit(op)
+        return self.trace(block_ops(op.regions[0].blocks[0])[-1].operands[number])
+
+    def visit(self, op: mlir.Operation) -> None:
+        if op not in self.ops:
+            self.ops.append(op)
+
+    def leaves(self, traced: _Traced) -> list[mlir.Value]:
+        """The tensors that a value is computed from."""
+        if traced.op is None:
+            return [traced.tensor]
+        if traced.op.regions or traced.op.name in ("linalg.index", "tensor.extract"):
+            raise NoMatch("a score is computed in another way")
+        found = [self.leaves(self.trace(v)) for v in traced.op.operands if is_inside(v)]
+        return list(dict.fromkeys(leaf for leaves in found for leaf in leaves))
+
+    def same(self, a: _Traced, b: _Traced) -> bool:
+        """True if two values are computed in the same way."""
+        if a.op is None or b.op is None or a.op == b.op:
+            return a == b
+        if a.op.name != b.op.name or a.op.attributes != b.op.attributes or len(a.op.operands) != len(b.op.operands):
+            return False
+        pairs = zip(a.op.operands, b.op.operands, strict=True)
+        return all(x == y or (is_inside(x) and is_inside(y) and self.same(self.trace(x), self.trace(y))) for x, y in pairs)
+
+
+def is_inside(value: mlir.Value) -> bool:
+    """True if a value is in the body of a structured operation, and not a scalar of the function around it."""
+    owner = value.owner
+    parent = owner.owner.operation if isinstance(owner, mlir.Block) else owner.operation.parent.operation
+    return bool(parent.name == "linalg.generic")
+
+
+def is_elementwise(op: mlir.Operation, number: int) -> bool:
+    """True if all loops index a result of an operation."""
+    maps = indexing_maps(op)
+    found = maps[len(maps) - len(op.results) + number]
+    return bool(found.is_projected_permutation and len(found.results) == found.n_dims)
+
+
+def match_attention(last: mlir.Operation) -> Attention:
+    """Match attention that ends with a product; raises `NoMatch`."""
+    if not is_contraction(last) or len(last.results) != 1:
+        raise NoMatch("no product")
+    for number in (0, 1):
+        made = defining_op(last.operands[number])
+        if made is not None and made.name == "linalg.generic" and is_parallel(made):
+            return match_weights(last, number)
+    raise NoMatch("no factor is computed")
+
+
+def match_weights(last: mlir.Operation, number: int) -> Attention:
+    """Match attention whose weights are an operand of the last product."""
+    tracer = _Tracer()
+    weights = tracer.element(last.operands[number])
+    if weights.op is None or weights.op.name != "arith.divf":
+        raise NoMatch("the weights are no quotients")
+    exponential, total = map(tracer.trace, weights.op.operands)
+    summed = reduced(tracer, total.tensor, ("arith.addf",))
+    if exponential.op is None or exponential.op.name != "math.exp" or not tracer.same(exponential, summed):
+        raise NoMatch("the weights are not exponentials over their sum")
+    difference = tracer.trace(exponential.op.operands[0])
+    if difference.op is None or difference.op.name != "arith.subf":
+        raise NoMatch("no maximum is subtracted")
+    score, maximum = map(tracer.trace, difference.op.operands)
+    reduced(tracer, maximum.tensor, _MAXIMA)
+    leaves = tracer.leaves(score)
+    products = [op for leaf in leaves if (op := defining_op(leaf)) is not None and is_contraction(op)]
+    if len(products) != 1 or maximum.tensor in leaves or total.tensor in leaves:
+        raise NoMatch("the scores are no product")
+    first = products[0]
+    ops = in_order([first, *tracer.ops, last])
+    if any(use.owner.operation not in ops for op in ops[:-1] for result in op.results for use in result.uses):
+        raise NoMatch("something between the products is used elsewhere")
+    if not all(isinstance(v.type.element_type, _SMALL) for op in (first, last) for v in list(op.operands)[:2]):
+        raise NoMatch("the factors are no small floats")
+    return Attention(first, maximum.tensor, total.tensor, last, number, tuple(ops))
+
+
+def reduced(tracer: _Tracer, tensor: mlir.Value | None, combiners: tuple[str, ...]) -> _Traced:
+    """What is combined for each element of a tensor, a reduction of the last loop."""
+    op = None if tensor is None else defining_op(tensor)
+    if op is None or op.name != "linalg.generic" or sum(reductions_of(op)) != 1 or not reductions_of(op)[-1]:
+        raise NoMatch("no reduction of rows")
+    tracer.visit(op)
+    number = list(op.results).index(tensor)
+    body = op.regions[0].blocks[0]
+    combined = defining_op(block_ops(body)[-1].operands[number])
+    own = list(body.arguments)[len(body.arguments) - len(op.results) + number]
+    if combined is None or combined.name not in combiners or own not in list(combined.operands):
+        raise NoMatch("another reduction")
+    (value,) = (operand for operand in combined.operands if operand != own)
+    return tracer.trace(value)
+
+
+def in_order(ops: list[mlir.Operation]) -> list[mlir.Operation]:
+    """Operations of one block in its order."""
+    block = ops[0].block
+    if any(op.block != block for op in ops):
+        raise NoMatch("the operations are in several blocks")
+    return [op for op in block_ops(block) if op in ops]

@@ -1,0 +1,240 @@
+"""Attention as one tile kernel: the scores of a block of rows are never in memory.
+
+    most, total, sums = -inf, 0, 0
+    for keys in the tiles of the keys:
+        scores = queries @ keys, and what the dispatch computes of them
+        now = max(most, the maxima of the scores)
+        weights = exp(scores - now)
+        total = total * exp(most - now) + the sums of the weights
+        sums = sums * exp(most - now) + weights @ values
+        most = now
+    the results, computed from sums / total
+
+That is the online softmax of M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018), in the
+loop of T. Dao et al., "FlashAttention" (2022). What is between the products is computed in f32. A row whose scores
+have been -inf so far has 0 instead of its maximum, so that its weights are 0 and no NaN; if all of them are, its
+results are NaN, as without tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mlirml.analysis.attention import Attention, match_attention
+from mlirml.codegen.gpu.combiners import Combiner
+from mlirml.codegen.gpu.contract.product import Product, has_zero_init, match_product
+from mlirml.codegen.gpu.elements import apply, out_map
+from mlirml.codegen.gpu.index import Base, Digit, Form, form
+from mlirml.codegen.gpu.kernel import Host
+from mlirml.codegen.tile.contract import Store, contract, factor, finish
+from mlirml.codegen.tile.tiles import Axis, TileKernel, WideTiles
+from mlirml.core.dataclass import dataclass, replace
+from mlirml.dialects.mlirml import TILE
+from mlirml.ir import emit
+from mlirml.ir.bindings import defining_op, mlir
+from mlirml.passes import NoMatch
+
+ROWS, KEYS = 64, 128
+"""The rows and the keys of a tile: the fastest of those that were measured on an H100."""
+_WARPS, _OCCUPANCY = 4, 2
+_LEAST, _MOST = 16, 256
+"""The fewest and the most elements of a query."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The tile: rows, keys, the elements of a query and of a value, as powers of two."""
+
+    rows: int
+    keys: int
+    depth: int
+    width: int
+
+
+def lower_tile_attention(host: Host, last: mlir.Operation, stores: Sequence[Store]) -> None:
+    """Build the kernel of attention that ends with a product; raises NoMatch."""
+    if not host.device.tile:
+        raise NoMatch("no assembler of tiles")
+    attention = match_attention(last)
+    first = match_product(attention.first)
+    second = match_product(last)
+    if second.sides[0].operand != attention.weights:
+        second = flipped(second)
+    if not has_zero_init(first) or not has_zero_init(second):
+        raise NoMatch("a product is added to something")
+    if last_loop(first) not in first.columns:
+        first = flipped(first)
+    depth, width = first.size(first.depth), second.size(second.columns)
+    if not (_LEAST <= depth <= _MOST and _LEAST <= width <= _MOST and first.size(first.rows) >= _LEAST):
+        raise NoMatch("too small or too large for tiles")
+    sizes = Sizes(ROWS, KEYS, power_of_two(depth), power_of_two(width))
+    with host.kernel("attention", (1,), TileKernel) as kernel:
+        assert isinstance(kernel, TileKernel)
+        hints = {"warps": emit.i64(_WARPS), "occupancy": emit.i64(_OCCUPANCY)}
+        kernel.op.attributes[TILE] = mlir.DictAttr.get(hints)
+        TileAttention(kernel, attention, first, second, sizes).build(stores)
+
+
+def flipped(product: Product) -> Product:
+    """The product with its factors in the other order."""
+    first, second = product.sides
+    return replace(product, sides=(second, first), rows=product.columns, columns=product.rows)
+
+
+def last_loop(product: Product) -> int:
+    """The loop that indexes the last dimension of the result."""
+    position: int = out_map(product.op, 0).results[-1].position
+    return position
+
+
+def power_of_two(number: int) -> int:
+    """The smallest power of two that is not smaller."""
+    return 1 << (number - 1).bit_length()
+
+
+class TileAttention:
+    """The kernel: the block's axes, and what is known of each tile of keys."""
+
+    def __init__(
+        self, kernel: TileKernel, attention: Attention, first: Product, second: Product, sizes: Sizes
+    ) -> None:
+        self.kernel = kernel
+        self.first, self.second = first, second
+        self.tiles = WideTiles(kernel)
+        self.f32 = mlir.F32Type.get()
+        self.maxima, self.totals = attention.maxima, attention.totals
+        self.types = [product.op.operands[product.sides[1].operand].type.element_type for product in (first, second)]
+        rows, batch = first.size(first.rows), first.size(first.batch)
+        self.keys = first.size(first.columns)
+        if self.keys != second.size(second.depth) or rows != second.size(second.rows):
+            raise NoMatch("the products have other sizes")
+        blocks = -(-rows // sizes.rows)
+        kernel.grid = (blocks * batch, 1, 1)
+        block = kernel.at(kernel.block_number())
+        self.batch, number = Form(), block
+        if batch > 1:
+            number = emit.same_type("arith.remui", block, kernel.constant(blocks))
+            head = emit.same_type("arith.divui", block, kernel.constant(blocks))
+            self.batch = form(Digit(Base(head, batch)))
+        zero = kernel.constant(0)
+        self.sizes = sizes
+        self.row = kernel.axis("row", rows, sizes.rows, number)
+        self.depth = kernel.axis("depth", first.size(first.depth), sizes.depth, zero)
+        self.width = kernel.axis("width", second.size(second.columns), sizes.width, zero)
+        self.rows_axis, self.width_axis = self.axis_of(self.row), self.axis_of(self.width)
+
+    def axis_of(self, index: Form) -> Axis:
+        """The axis that an index is all of."""
+        if len(index.terms) != 1:
+            raise NoMatch("an axis has one element")
+        return self.kernel.axes[index.terms[0][0].base]
+
+    def build(self, stores: Sequence[Store]) -> None:
+        """Build the kernel."""
+        kernel = self.kernel
+        rows = (self.rows_axis,)
+        inits = [
+            kernel.filled(rows, self.f32, -math.inf),
+            kernel.filled(rows, self.f32, 0),
+            kernel.filled((self.rows_axis, self.width_axis), self.f32, 0),
+        ]
+        orders = [kernel.order[value] for value in inits]
+
+        def step(number: Form, carried: list[mlir.Value]) -> list[mlir.Value]:
+            kernel.order.update(zip(carried, orders, strict=True))
+            key = kernel.axis("key", self.keys, self.sizes.keys, kernel.at(number))
+            return self.step(key, *carried)
+
+        steps = -(-self.keys // self.sizes.keys)
+        most, total, sums = kernel.loop((0, steps, 1), step, inits)
+        kernel.order.update(zip((most, total, sums), orders, strict=True))
+        point = self.second.result_indices(self.batch, self.row, self.width)
+        finish(self.tiles, self.second, point, kernel.same_type("arith.divf", sums, total), stores)
+
+    def step(self, key: Form, most: mlir.Value, total: mlir.Value, sums: mlir.Value) -> list[mlir.Value]:
+        """What is carried on after the tile of keys."""
+        kernel = self.kernel
+        scores = self.scores(key)
+        key_axis = self.axis_of(key)
+        inside = None if key_axis.is_whole else self.inside(key, key_axis)
+        (value,) = self.values(self.maxima, key)
+        now = kernel.reduce("maximumf", self.masked(inside, value, -math.inf), key_axis, most)
+        low = kernel.filled((self.rows_axis,), self.f32, -math.inf)
+        none = self.compare("oeq", now, low)
+        known = kernel.same_type("arith.select", none, kernel.filled((self.rows_axis,), self.f32, 0), now)
+        self.give(self.maxima, known, key)
+        self.give(self.totals, kernel.constant(1, self.f32), key)
+        (value,) = self.values(self.totals, key)
+        again = self.exp(kernel.same_type("arith.subf", most, known))
+        before = kernel.same_type("arith.mulf", total, again)
+        total = kernel.reduce("add", self.masked(inside, value, 0), key_axis, before)
+        point = self.second.point(self.batch, self.row, self.width, key)
+        weights = self.second.raw(self.tiles, 0, point)
+        weights = kernel.as_type(self.masked(inside, weights, 0), self.types[1])
+        values = factor(self.tiles, self.second, 1, point, self.types[1])
+        scaled = kernel.same_type("arith.mulf", sums, again)
+        return [now, total, contract(kernel, [weights, values], ("row", "width", "key"), scaled)]
+
+    def scores(self, key: Form) -> mlir.Value:
+        """The tile of the first product, registered as its result."""
+        kernel, first = self.kernel, self.first
+        point = first.point(self.batch, self.row, key, self.depth)
+        factors = [factor(self.tiles, first, side, point, self.types[0]) for side in (0, 1)]
+        axes = (self.rows_axis, self.axis_of(key))
+        zero = kernel.filled(axes, self.f32, 0)
+        scores = contract(kernel, factors, ("row", "key", "depth"), zero)
+        kernel.order[scores] = axes
+        self.tiles.give(first.result, first.result_indices(self.batch, self.row, key), scores)
+        return scores
+
+    def point_of(self, op: mlir.Operation, key: Form) -> list[Form]:
+        """The loops of an operation on the scores."""
+        point = list(self.first.result_indices(self.batch, self.row, key))
+        if len(point) != out_map(op, 0).n_dims:
+            raise NoMatch("an operation does not have the loops of the scores")
+        return point
+
+    def values(self, reduced: mlir.Value, key: Form) -> list[mlir.Value]:
+        """The tile of what a reduction combines."""
+        op = defining_op(reduced)
+        assert op is not None
+        axes = (self.rows_axis, self.axis_of(key))
+        return self.kernel.aligned(Combiner(op).values(self.tiles, self.point_of(op, key)), axes)
+
+    def give(self, reduced: mlir.Value, value: mlir.Value, key: Form) -> None:
+        """Register the results of a reduction."""
+        op = defining_op(reduced)
+        assert op is not None
+        indices = apply(out_map(op, list(op.results).index(reduced)), self.point_of(op, key))
+        self.tiles.give(reduced, indices, value)
+
+    def inside(self, key: Form, axis: Axis) -> mlir.Value:
+        """Which keys of the last tile there are."""
+        kernel = self.kernel
+        return self.compare("ult", kernel.indices(key), kernel.constant(axis.size))
+
+    def compare(self, predicate: str, left: mlir.Value, right: mlir.Value) -> mlir.Value:
+        """The comparison of two tiles."""
+        kernel = self.kernel
+        values, axes = kernel.together([left, right])
+        floats = predicate in emit.FLOAT_PREDICATES
+        number = (emit.FLOAT_PREDICATES if floats else emit.INTEGER_PREDICATES)[predicate]
+        type_ = mlir.VectorType.get([axis.tile for axis in axes], mlir.IntegerType.get_signless(1))
+        name = "arith.cmpf" if floats else "arith.cmpi"
+        found = emit.value(name, values, type_, predicate=emit.i64(number))
+        kernel.order[found] = axes
+        return found
+
+    def masked(self, inside: mlir.Value | None, tile: mlir.Value, otherwise: float) -> mlir.Value:
+        """A tile with a number instead of what is beyond the last key."""
+        if inside is None:
+            return tile
+        kernel = self.kernel
+        return kernel.same_type("arith.select", inside, tile, kernel.filled(kernel.order[tile], self.f32, otherwise))
+
+    def exp(self, tile: mlir.Value) -> mlir.Value:
+        """The exponentials of a tile."""
+        found = emit.same_type("math.exp", tile)
+        self.kernel.order[found] = self.kernel.order[tile]
+        return found
