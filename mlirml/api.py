@@ -22,6 +22,7 @@ from mlirml.driver.calls import (
     Call,
     changed,
     device_form,
+    flat_form,
     differences,
     differs,
     leaf_array,
@@ -292,8 +293,11 @@ class Compiled(Dispatcher):
     @without_own_frames
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._device_forms and "out" not in kwargs:
-            leaves, tree = flatten((args, kwargs))
-            known = self._device_forms.get(device_form(leaves, tree))
+            form, leaves = flat_form(args) if not kwargs else None, list(args)
+            if form is None:
+                leaves, tree = flatten((args, kwargs))
+                form = device_form(leaves, tree)
+            known = self._device_forms.get(form)
             if known is not None and known.changed(self.fn) is None:
                 results = self._checked(known, partial(known.program, leaves))
                 return known.captured.result(results)
@@ -317,7 +321,8 @@ class Compiled(Dispatcher):
         if out is None and plain and not captured.replaced and not call.overlaps:
             self._remember(call, build)
             if isinstance(build.program, DeviceProgram) and needs_no_look(build):
-                form = device_form(call.leaves, flatten((args, kwargs))[1])
+                form = flat_form(args) if not kwargs else None
+                form = form or device_form(call.leaves, flatten((args, kwargs))[1])
                 if form is not None and len(self._device_forms) < _FORMS:
                     self._device_forms[form] = build
         if build.captured.replaced:

@@ -99,6 +99,12 @@ class Call:
         )
 
 
+def flat_form(args: tuple[Any, ...]) -> Any:
+    """Hashable key of a call of a device program with arrays of the device alone; None for another call."""
+    form = [(a.device, a.shape, a.dtype) if type(a) is Array else None for a in args]
+    return None if None in form else (*form,)
+
+
 def device_form(leaves: Sequence[Any], tree: TreeDef) -> Any:
     """Hashable key of the calls of a device program that need no further checks; None if this call needs them.
 

@@ -102,11 +102,16 @@ class DeviceProgram:
     def __call__(self, leaves: Iterable[Any], outputs: Iterable[Any] | None = None) -> list[Any]:
         """Run on arrays and scalars; the results, stored into `outputs` if given."""
         values = list(leaves)
-        for value in values:
-            if isinstance(value, Array) and value.device is not self.device:
-                return self._on(common_device(values))(values, outputs)
-        held: list[Any] = []  # kept alive until the device has the program
-        pointers = [self._input(i, value, held) for i, value in enumerate(values)]
+        here = self.device
+        if values and not self._on_host and all([type(v) is Array and v.device is here for v in values]):
+            held: list[Any] = values  # kept alive until the device has the program
+            pointers = [value.address for value in values]
+        else:
+            for value in values:
+                if isinstance(value, Array) and value.device is not here:
+                    return self._on(common_device(values))(values, outputs)
+            held = []
+            pointers = [self._input(i, value, held) for i, value in enumerate(values)]
         for number, resident in enumerate(self._captured, len(values)):
             if number in self._on_host:
                 pointers.append(self._input(number, resident.array.astype(resident.dtype, copy=False), held))
@@ -131,7 +136,7 @@ class DeviceProgram:
         if host is not None:
             pointers.append(host.ctypes.data)
         self._driver.run(self._entry, pointers, self._module, config.sync, self.host)
-        stays = any(isinstance(value, Array) for value in values)
+        stays = held is values or any(isinstance(value, Array) for value in values)
         if pending is not None:
             self.device.watch(pending)
             if not stays or config.sync:

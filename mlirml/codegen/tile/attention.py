@@ -11,7 +11,8 @@
     the results, computed from sums / total
 
 That is the online softmax of M. Milakov and N. Gimelshein, "Online normalizer calculation for softmax" (2018), in the
-loop of T. Dao et al., "FlashAttention" (2022). What is between the products is computed in f32. A row whose scores
+loop of T. Dao et al., "FlashAttention" (2022). What is between the products is computed in f32, exponentials as powers
+of two: where the scores are a constant times something, that constant and log2(e) are one factor. A row whose scores
 have been -inf so far has 0 instead of its maximum, so that its weights are 0 and no NaN; if all of them are, its
 results are NaN, as without tiles.
 """
@@ -35,9 +36,10 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 
-ROWS, KEYS = 64, 128
-"""The rows and the keys of a tile: the fastest of those that were measured on an H100."""
-_WARPS, _OCCUPANCY = 4, 2
+ROWS, KEYS = (64, 128), 128
+"""The rows of a tile, fewest first, and its keys: the fastest of those that were measured on an H100."""
+_ROWS_OF_A_WARP, _OCCUPANCY = 16, 2
+_LOG2_E = math.log2(math.e)
 _LEAST, _MOST = 16, 256
 """The fewest and the most elements of a query."""
 
@@ -68,10 +70,12 @@ def lower_tile_attention(host: Host, last: mlir.Operation, stores: Sequence[Stor
     depth, width = first.size(first.depth), second.size(second.columns)
     if not (_LEAST <= depth <= _MOST and _LEAST <= width <= _MOST and first.size(first.rows) >= _LEAST):
         raise NoMatch("too small or too large for tiles")
-    sizes = Sizes(ROWS, KEYS, power_of_two(depth), power_of_two(width))
+    rows = next((rows for rows in ROWS if first.size(first.rows) <= rows), ROWS[-1])
+    sizes = Sizes(rows, KEYS, power_of_two(depth), power_of_two(width))
     with host.kernel("attention", (1,), TileKernel) as kernel:
         assert isinstance(kernel, TileKernel)
-        hints = {"warps": emit.i64(_WARPS), "occupancy": emit.i64(_OCCUPANCY)}
+        warps = max(4, rows // _ROWS_OF_A_WARP)
+        hints = {"warps": emit.i64(warps), "occupancy": emit.i64(_OCCUPANCY)}
         kernel.op.attributes[TILE] = mlir.DictAttr.get(hints)
         TileAttention(kernel, attention, first, second, sizes).build(stores)
 
@@ -93,6 +97,74 @@ def power_of_two(number: int) -> int:
     return 1 << (number - 1).bit_length()
 
 
+class Scores(WideTiles):
+    """Tiles whose exponentials of scores less their maximum are powers of two.
+
+    `low` are the maxima of the rows over `scale`, and the scores `scale` times their bases.
+    """
+
+    scale = 1.0
+    low: mlir.Value | None = None
+
+    def apply(self, op: mlir.Operation, operands: Sequence[mlir.Value]) -> mlir.Value:
+        """The result of an elementwise operation on tiles."""
+        made = defining_op(operands[0]) if op.name == "math.exp" else None
+        if self.low is None or made is None or made.name != "arith.subf":
+            return super().apply(op, operands)
+        kernel, axes = self.kernel, self.kernel.order[operands[0]]
+        (maxima,) = kernel.aligned([self.times(self.low, self.scale)], axes)
+        base, factor = base_of(made.operands[0])
+        if made.operands[1] != maxima or factor != self.scale:
+            return super().apply(op, operands)
+        return self.power(base, self.low)
+
+    def power(self, base: mlir.Value, low: mlir.Value) -> mlir.Value:
+        """The exponential of the scale times a difference."""
+        factor = self.scale * _LOG2_E
+        difference = self.kernel.same_type("arith.subf", self.times(base, factor), self.times(low, factor))
+        found = emit.same_type("math.exp2", difference)
+        self.kernel.order[found] = self.kernel.order[difference]
+        return found
+
+    def times(self, tile: mlir.Value, factor: float) -> mlir.Value:
+        """A tile times a number."""
+        kernel = self.kernel
+        if factor == 1:
+            return tile
+
+        def build() -> mlir.Value:
+            return kernel.same_type("arith.mulf", kernel.filled(kernel.order[tile], mlir.F32Type.get(), factor), tile)
+
+        found: mlir.Value = kernel.once(("times", tile, factor), build)
+        return found
+
+
+def base_of(tile: mlir.Value) -> tuple[mlir.Value, float]:
+    """What a tile is a positive constant times, and the constant."""
+    op = defining_op(tile)
+    if op is not None and op.name == "arith.mulf":
+        for one, other in (op.operands, reversed(list(op.operands))):
+            factor = splat_of(other)
+            if factor is not None and 0 < factor < math.inf:
+                return one, factor
+    return tile, 1.0
+
+
+def splat_of(tile: mlir.Value) -> float | None:
+    """The number that all elements of a tile are."""
+    op = defining_op(tile)
+    while op is not None and op.name in ("vector.broadcast", "arith.extf"):
+        op = defining_op(op.operands[0])
+    if op is None or op.name != "arith.constant":
+        return None
+    attribute = op.attributes["value"]
+    if isinstance(attribute, mlir.DenseElementsAttr):
+        if not attribute.is_splat:
+            return None
+        attribute = attribute.get_splat_value()
+    return float(attribute.value) if isinstance(attribute, mlir.FloatAttr) else None
+
+
 class TileAttention:
     """The kernel: the block's axes, and what is known of each tile of keys."""
 
@@ -101,7 +173,7 @@ class TileAttention:
     ) -> None:
         self.kernel = kernel
         self.first, self.second = first, second
-        self.tiles = WideTiles(kernel)
+        self.tiles = Scores(kernel)
         self.f32 = mlir.F32Type.get()
         self.maxima, self.totals = attention.maxima, attention.totals
         self.types = [product.op.operands[product.sides[1].operand].type.element_type for product in (first, second)]
@@ -147,10 +219,17 @@ class TileAttention:
             return self.step(key, *carried)
 
         steps = -(-self.keys // self.sizes.keys)
-        most, total, sums = kernel.loop((0, steps, 1), step, inits)
+        most, total, sums = kernel.loop((0, self.hidden(steps), 1), step, inits, steps)
         kernel.order.update(zip((most, total, sums), orders, strict=True))
         point = self.second.result_indices(self.batch, self.row, self.width)
         finish(self.tiles, self.second, point, kernel.same_type("arith.divf", sums, total), stores)
+
+    def hidden(self, number: int) -> Form:
+        """A number as an argument of the kernel: the assembler unrolls short loops whose count it knows."""
+        host = self.kernel.host
+        with mlir.InsertionPoint(host.end):
+            outside = emit.index(number)
+        return form(Digit(Base(self.kernel.argument(outside), number + 1)))
 
     def step(self, key: Form, most: mlir.Value, total: mlir.Value, sums: mlir.Value) -> list[mlir.Value]:
         """What is carried on after the tile of keys."""
@@ -158,15 +237,18 @@ class TileAttention:
         scores = self.scores(key)
         key_axis = self.axis_of(key)
         inside = None if key_axis.is_whole else self.inside(key, key_axis)
+        self.tiles.low = None
         (value,) = self.values(self.maxima, key)
-        now = kernel.reduce("maximumf", self.masked(inside, value, -math.inf), key_axis, most)
+        base, self.tiles.scale = base_of(value)
+        now = kernel.reduce("maximumf", self.masked(inside, base, -math.inf), key_axis, most)
         low = kernel.filled((self.rows_axis,), self.f32, -math.inf)
         none = self.compare("oeq", now, low)
         known = kernel.same_type("arith.select", none, kernel.filled((self.rows_axis,), self.f32, 0), now)
-        self.give(self.maxima, known, key)
+        self.tiles.low = known
+        self.give(self.maxima, self.tiles.times(known, self.tiles.scale), key)
         self.give(self.totals, kernel.constant(1, self.f32), key)
         (value,) = self.values(self.totals, key)
-        again = self.exp(kernel.same_type("arith.subf", most, known))
+        again = self.tiles.power(most, known)
         before = kernel.same_type("arith.mulf", total, again)
         total = kernel.reduce("add", self.masked(inside, value, 0), key_axis, before)
         point = self.second.point(self.batch, self.row, self.width, key)
@@ -232,9 +314,3 @@ class TileAttention:
             return tile
         kernel = self.kernel
         return kernel.same_type("arith.select", inside, tile, kernel.filled(kernel.order[tile], self.f32, otherwise))
-
-    def exp(self, tile: mlir.Value) -> mlir.Value:
-        """The exponentials of a tile."""
-        found = emit.same_type("math.exp", tile)
-        self.kernel.order[found] = self.kernel.order[tile]
-        return found

@@ -30,7 +30,7 @@ _LEAST = 16
 """The fewest rows, columns and depth that tensor cores are worth it for."""
 _ALIGNMENT = 16
 """What divides the address of each row of a factor."""
-_GROUP = 8
+_GROUP = 16
 """The number of rows of tiles that blocks with adjacent numbers share."""
 _WIDENINGS = {"arith.extf": (mlir.F16Type, mlir.BF16Type), "arith.extsi": (mlir.IntegerType,)}
 

@@ -27,6 +27,8 @@ DTYPES = {
     "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "tf32": "tfloat32", "i1": "bool_",
     "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "index": "int32",
 }  # fmt: skip
+ARRAY_DTYPES = {**DTYPES, "i1": "int8"}
+"""The element types of arrays: bytes for booleans, of which loads by the copy engine were seen to be wrong."""
 _SMALL = ("f16", "bf16")
 _OPERATORS = {
     "arith.addf": "+", "arith.subf": "-", "arith.mulf": "*", "arith.addi": "+", "arith.subi": "-", "arith.muli": "*",
@@ -281,7 +283,8 @@ def transfer_read(writer: _Writer, op: mlir.Operation) -> None:
     shape = shape_of(op.results[0].type)
     index, whole = _position(writer, position, shape)
     text = f"ct.load({writer.name(memory)}, index={index}, shape={whole}, padding_mode=ct.PaddingMode.ZERO)"
-    writer.new(op.results[0], text if whole == shape else f"ct.reshape({text}, {shape})")
+    text = text if whole == shape else f"ct.reshape({text}, {shape})"
+    writer.new(op.results[0], f"{text} != 0" if is_boolean(memory) else text)
 
 
 @rule("vector.transfer_write")
@@ -289,8 +292,14 @@ def transfer_write(writer: _Writer, op: mlir.Operation) -> None:
     value, memory, *position = op.operands
     shape = shape_of(value.type)
     index, whole = _position(writer, position, shape)
-    tile = writer.name(value) if whole == shape else f"ct.reshape({writer.name(value)}, {whole})"
+    tile = f"ct.astype({writer.name(value)}, ct.int8)" if is_boolean(memory) else writer.name(value)
+    tile = tile if whole == shape else f"ct.reshape({tile}, {whole})"
     writer.line(f"ct.store({writer.name(memory)}, index={index}, tile={tile})")
+
+
+def is_boolean(memory: mlir.Value) -> bool:
+    """True for an array of booleans."""
+    return str(memory.type.element_type) == "i1"
 
 
 def _position(
@@ -308,7 +317,8 @@ def element(writer: _Writer, op: mlir.Operation) -> None:
     index = ", ".join(map(writer.name, position))
     shape = (1,) * len(position)
     load = f"ct.load({writer.name(memory)}, index=({index},), shape={shape})"
-    writer.new(op.results[0], f"ct.reshape({load}, ())")
+    text = f"ct.reshape({load}, ())"
+    writer.new(op.results[0], f"{text} != 0" if is_boolean(memory) else text)
 
 
 @rule("vector.contract")

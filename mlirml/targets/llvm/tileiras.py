@@ -98,7 +98,7 @@ def kernels_of(module: Any) -> dict[str, TileKernel]:
 
 def parameter_of(type_: Any) -> Parameter:
     """An argument of a kernel, by its type in MLIR."""
-    from mlirml.codegen.tile.cutile import DTYPES
+    from mlirml.codegen.tile.cutile import ARRAY_DTYPES, DTYPES
     from mlirml.ir.bindings import mlir
 
     if not isinstance(type_, mlir.MemRefType):
@@ -106,7 +106,7 @@ def parameter_of(type_: Any) -> Parameter:
     strides, offset = type_.get_strides_and_offset()
     nbytes = offset * max(1, type_.element_type.width // 8)
     alignment = next(n for n in (_ADDRESS, 8, 4, 2, 1) if nbytes % n == 0)
-    return ArrayType(DTYPES[str(type_.element_type)], tuple(type_.shape), tuple(strides), alignment)
+    return ArrayType(ARRAY_DTYPES[str(type_.element_type)], tuple(type_.shape), tuple(strides), alignment)
 
 
 def assemble_all(kernels: Sequence[TileKernel], architecture: str) -> list[bytes]:

@@ -53,6 +53,9 @@ def read_plan(module: mlir.Module, name: str) -> Plan:
         elif op.name in ("memref.collapse_shape", "memref.expand_shape", "memref.reinterpret_cast"):
             number[op.results[0]] = number[op.operands[0]]
         elif op.name == "gpu.launch_func":
+            for v in list(op.operands)[6:]:
+                if v in constants:  # a number that is passed
+                    number[v] = -constants[v]
             grid = tuple(constants[v] for v in list(op.operands)[:3])
             kernel = str(op.attributes["kernel"]).rpartition("@")[2]
             launches.append(Launch(kernel, grid, tuple(number[v] for v in list(op.operands)[6:])))

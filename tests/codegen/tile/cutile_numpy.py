@@ -13,9 +13,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from mlirml.codegen.tile.cutile import kernel_text
+from mlirml.codegen.tile.cutile import ARRAY_DTYPES, kernel_text
 from mlirml.dialects.mlirml import TILE
-from mlirml.interpreter.values import dtype_of
 from mlirml.ir.bindings import block_ops, mlir
 from tests.codegen.gpu.gpu_harness import read_plan
 
@@ -136,15 +135,23 @@ def simulate(module: mlir.Module, name: str, *arrays: np.ndarray, results: int =
     for launch in plan.launches:
         kernel = kernels[launch.name]
         assert TILE in kernel.attributes, f"{launch.name} is no kernel of tiles"
-        run_kernel(kernel, launch.grid, [buffers[number] for number in launch.buffers])
+        run_kernel(kernel, launch.grid, [buffers[number] if number >= 0 else -number for number in launch.buffers])
     return buffers[len(arrays) - results : len(arrays)]
 
 
-def run_kernel(kernel: mlir.Operation, grid: tuple[int, ...], buffers: list[np.ndarray]) -> None:
+def stored_dtype(type_: mlir.MemRefType) -> np.dtype[Any]:
+    """The dtype of an array argument: booleans are bytes."""
+    return np.dtype(DTYPES[ARRAY_DTYPES[str(type_.element_type)]])
+
+
+def run_kernel(kernel: mlir.Operation, grid: tuple[int, ...], buffers: list[Any]) -> None:
     """Run all blocks of a kernel."""
     text = kernel_text(kernel)
     types = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
-    views = [View(buffer.view(dtype_of(type_)), type_) for buffer, type_ in zip(buffers, types, strict=True)]
+    views = [
+        View(buffer.view(stored_dtype(type_)), type_) if isinstance(type_, mlir.MemRefType) else buffer
+        for buffer, type_ in zip(buffers, types, strict=True)
+    ]
     code = compile(text, f"<{kernel.attributes['sym_name'].value}>", "exec")
     for z in range(grid[2]):
         for y in range(grid[1]):

@@ -55,7 +55,7 @@ CASES: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
 
 @pytest.fixture(autouse=True)
 def small_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attention, "ROWS", 16)
+    monkeypatch.setattr(attention, "ROWS", (16,))
     monkeypatch.setattr(attention, "KEYS", 16)
 
 
