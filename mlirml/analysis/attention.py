@@ -10,6 +10,8 @@ and conversions between types of floats are seen through.
 
 from __future__ import annotations
 
+import math
+
 from mlirml.analysis.structured import indexing_maps, is_contraction, is_parallel, reductions_of
 from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.core.dataclass import dataclass
@@ -17,6 +19,8 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
 _MAXIMA = ("arith.maximumf", "arith.maxnumf")
+_ORDERED = {3: (False, 0), 2: (False, 1), 5: (True, 0), 4: (True, 1), 7: (False, 0), 6: (False, 1)}
+"""For sle, slt, sge, sgt, ule and ult of the column and the row: whether they are swapped, and whether strictly."""
 _SMALL = (mlir.F16Type, mlir.BF16Type)
 
 
@@ -24,10 +28,12 @@ _SMALL = (mlir.F16Type, mlir.BF16Type)
 class Attention:
     """The products, and between them the maxima and the sums of rows; `ops` are all operations, in order.
 
-    `weights` is the number of the operand of the last product that are the weights.
+    `weights` is the number of the operand of the last product that are the weights, and `score` the operation whose
+    exponentials they are, if there is one.
     """
 
     first: mlir.Operation
+    score: mlir.Operation | None
     maxima: mlir.Value
     totals: mlir.Value
     last: mlir.Operation
@@ -76,7 +82,9 @@ class _Tracer:
         """The tensors that a value is computed from."""
         if traced.op is None:
             return [traced.tensor]
-        if traced.op.regions or traced.op.name in ("linalg.index", "tensor.extract"):
+        if traced.op.name == "linalg.index":
+            return []
+        if traced.op.regions or traced.op.name == "tensor.extract":
             raise NoMatch("a score is computed in another way")
         found = [self.leaves(self.trace(v)) for v in traced.op.operands if is_inside(v)]
         return list(dict.fromkeys(leaf for leaves in found for leaf in leaves))
@@ -102,7 +110,7 @@ def is_elementwise(op: mlir.Operation, number: int) -> bool:
     """True if all loops index a result of an operation."""
     maps = indexing_maps(op)
     found = maps[len(maps) - len(op.results) + number]
-    return bool(found.is_projected_permutation and len(found.results) == found.n_dims)
+    return bool(found == mlir.AffineMap.get_identity(found.n_dims))
 
 
 def match_attention(last: mlir.Operation) -> Attention:
@@ -141,7 +149,44 @@ def match_weights(last: mlir.Operation, number: int) -> Attention:
         raise NoMatch("something between the products is used elsewhere")
     if not all(isinstance(v.type.element_type, _SMALL) for op in (first, last) for v in list(op.operands)[:2]):
         raise NoMatch("the factors are no small floats")
-    return Attention(first, maximum.tensor, total.tensor, last, number, tuple(ops))
+    return Attention(first, score.op, maximum.tensor, total.tensor, last, number, tuple(ops))
+
+
+def triangle_of(select: mlir.Operation | None) -> int | None:
+    """The offset of the diagonal up to which an operation takes its first value, in rows of the last loop, if any.
+
+        %keep = arith.cmpi sle, %column, (%row + offset)
+        arith.select %keep, %score, -inf
+    """
+    if select is None or select.name != "arith.select":
+        return None
+    compare, below = defining_op(select.operands[0]), defining_op(select.operands[2])
+    if compare is None or compare.name != "arith.cmpi" or below is None or below.name != "arith.constant":
+        return None
+    predicate = compare.attributes["predicate"].value
+    if below.attributes["value"].value != -math.inf or predicate not in _ORDERED:
+        return None
+    swapped, strict = _ORDERED[predicate]
+    column, row = reversed(list(compare.operands)) if swapped else compare.operands
+    (last, before), (number, offset) = index_and_offset(column), index_and_offset(row)
+    loops = len(select.parent.operation.attributes["iterator_types"])
+    if last != loops - 1 or number != loops - 2:
+        return None
+    return offset - before - strict
+
+
+def index_and_offset(value: mlir.Value) -> tuple[int, int]:
+    """The loop that an index is of, -1 for another value, and the constant that is added to it."""
+    op = defining_op(value)
+    if op is None:
+        return -1, 0
+    if op.name == "linalg.index":
+        return op.attributes["dim"].value, 0
+    more = defining_op(op.operands[1]) if op.name == "arith.addi" else None
+    if more is None or more.name != "arith.constant":
+        return -1, 0
+    number, offset = index_and_offset(op.operands[0])
+    return number, offset + more.attributes["value"].value
 
 
 def reduced(tracer: _Tracer, tensor: mlir.Value | None, combiners: tuple[str, ...]) -> _Traced:

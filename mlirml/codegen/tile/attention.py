@@ -14,7 +14,7 @@ That is the online softmax of M. Milakov and N. Gimelshein, "Online normalizer c
 loop of T. Dao et al., "FlashAttention" (2022). What is between the products is computed in f32, exponentials as powers
 of two: where the scores are a constant times something, that constant and log2(e) are one factor. A row whose scores
 have been -inf so far has 0 instead of its maximum, so that its weights are 0 and no NaN; if all of them are, its
-results are NaN, as without tiles.
+results are NaN, as without tiles. Below a triangle of -inf the tiles need no mask, and those above it are skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from mlirml.analysis.attention import Attention, match_attention
+from mlirml.analysis.attention import Attention, match_attention, triangle_of
 from mlirml.codegen.gpu.combiners import Combiner
 from mlirml.codegen.gpu.contract.product import Product, has_zero_init, match_product
 from mlirml.codegen.gpu.elements import apply, out_map
@@ -100,14 +100,18 @@ def power_of_two(number: int) -> int:
 class Scores(WideTiles):
     """Tiles whose exponentials of scores less their maximum are powers of two.
 
-    `low` are the maxima of the rows over `scale`, and the scores `scale` times their bases.
+    `low` are the maxima of the rows over `scale`, and the scores `scale` times their bases. In a tile that is `below`
+    the diagonal a triangle masks nothing.
     """
 
+    below = False
     scale = 1.0
     low: mlir.Value | None = None
 
     def apply(self, op: mlir.Operation, operands: Sequence[mlir.Value]) -> mlir.Value:
         """The result of an elementwise operation on tiles."""
+        if op.name == "arith.select" and triangle_of(op) is not None:
+            return self.masked(op, [self.wide(value) for value in operands])
         made = defining_op(operands[0]) if op.name == "math.exp" else None
         if self.low is None or made is None or made.name != "arith.subf":
             return super().apply(op, operands)
@@ -117,6 +121,15 @@ class Scores(WideTiles):
         if made.operands[1] != maxima or factor != self.scale:
             return super().apply(op, operands)
         return self.power(base, self.low)
+
+    def masked(self, select: mlir.Operation, operands: Sequence[mlir.Value]) -> mlir.Value:
+        """The scores of a triangle: a factor of the scores stays outside of the mask."""
+        condition, tile, otherwise = operands
+        if self.below:
+            return tile
+        base, factor = base_of(tile)
+        chosen = self.kernel.apply(select, [condition, base, otherwise], mlir.F32Type.get())
+        return self.times(chosen, factor)
 
     def power(self, base: mlir.Value, low: mlir.Value) -> mlir.Value:
         """The exponential of the scale times a difference."""
@@ -174,8 +187,10 @@ class TileAttention:
         self.kernel = kernel
         self.first, self.second = first, second
         self.tiles = Scores(kernel)
+        self.scales: set[float] = set()
         self.f32 = mlir.F32Type.get()
         self.maxima, self.totals = attention.maxima, attention.totals
+        self.diagonal = triangle_of(attention.score)
         self.types = [product.op.operands[product.sides[1].operand].type.element_type for product in (first, second)]
         rows, batch = first.size(first.rows), first.size(first.batch)
         self.keys = first.size(first.columns)
@@ -189,6 +204,8 @@ class TileAttention:
             number = emit.same_type("arith.remui", block, kernel.constant(blocks))
             head = emit.same_type("arith.divui", block, kernel.constant(blocks))
             self.batch = form(Digit(Base(head, batch)))
+        if self.diagonal is not None:  # the longest rows come first
+            number = emit.same_type("arith.subi", kernel.constant(blocks - 1), number)
         zero = kernel.constant(0)
         self.sizes = sizes
         self.row = kernel.axis("row", rows, sizes.rows, number)
@@ -206,12 +223,12 @@ class TileAttention:
         """Build the kernel."""
         kernel = self.kernel
         rows = (self.rows_axis,)
-        inits = [
+        carried = [
             kernel.filled(rows, self.f32, -math.inf),
             kernel.filled(rows, self.f32, 0),
             kernel.filled((self.rows_axis, self.width_axis), self.f32, 0),
         ]
-        orders = [kernel.order[value] for value in inits]
+        orders = [kernel.order[value] for value in carried]
 
         def step(number: Form, carried: list[mlir.Value]) -> list[mlir.Value]:
             kernel.order.update(zip(carried, orders, strict=True))
@@ -219,10 +236,32 @@ class TileAttention:
             return self.step(key, *carried)
 
         steps = -(-self.keys // self.sizes.keys)
-        most, total, sums = kernel.loop((0, self.hidden(steps), 1), step, inits, steps)
-        kernel.order.update(zip((most, total, sums), orders, strict=True))
+        for lower, upper, below in self.ranges(steps):
+            self.tiles.below = below
+            carried = kernel.loop((lower, upper, 1), step, carried, steps)
+            kernel.order.update(zip(carried, orders, strict=True))
+        _, total, sums = carried
         point = self.second.result_indices(self.batch, self.row, self.width)
         finish(self.tiles, self.second, point, kernel.same_type("arith.divf", sums, total), stores)
+
+    def ranges(self, steps: int) -> list[tuple[Form | int, Form, bool]]:
+        """Ranges of tiles of keys, and for each whether it is below the diagonal of a triangle."""
+        most = self.hidden(steps)
+        if self.diagonal is None:
+            return [(0, most, False)]
+        # A row sees the keys up to its own number and the offset of the diagonal.
+        first, keys = self.kernel.start(self.rows_axis), self.sizes.keys
+        whole = self.tiles_below(first, self.diagonal + 1, most)
+        last = self.tiles_below(first, self.diagonal + self.sizes.rows + keys - 1, most)
+        return [(0, whole, True), (whole, last, False)]
+
+    def tiles_below(self, first: mlir.Value, offset: int, most: Form) -> Form:
+        """The number of whole tiles of keys before an offset from the first row, at most those that there are."""
+        kernel = self.kernel
+        key = emit.same_type("arith.addi", first, kernel.constant(offset))
+        inside = emit.same_type("arith.maxsi", key, kernel.constant(0))
+        tiles = emit.same_type("arith.divui", inside, kernel.constant(self.sizes.keys))
+        return form(Digit(Base(emit.same_type("arith.minsi", tiles, kernel.at(most)))))
 
     def hidden(self, number: int) -> Form:
         """A number as an argument of the kernel: the assembler unrolls short loops whose count it knows."""
@@ -240,6 +279,9 @@ class TileAttention:
         self.tiles.low = None
         (value,) = self.values(self.maxima, key)
         base, self.tiles.scale = base_of(value)
+        self.scales.add(self.tiles.scale)
+        if len(self.scales) > 1:  # maxima are carried on without it
+            raise NoMatch("the scores have several factors")
         now = kernel.reduce("maximumf", self.masked(inside, base, -math.inf), key_axis, most)
         low = kernel.filled((self.rows_axis,), self.f32, -math.inf)
         none = self.compare("oeq", now, low)

@@ -141,9 +141,12 @@ class TileKernel(Kernel):
         return self.same_type(name, left, right)
 
     def together(self, values: Sequence[mlir.Value]) -> tuple[list[mlir.Value], tuple[Axis, ...]]:
-        """Values with all axes that one of them has, in the order of the one that has the most."""
-        orders = sorted((self.order.get(value, ()) for value in values), key=len, reverse=True)
-        axes = tuple(dict.fromkeys(axis for order in orders for axis in order))
+        """Values with all axes that one of them has: in the order of those that have all, else as they were made."""
+        orders = [self.order.get(value, ()) for value in values]
+        found = {axis for order in orders for axis in order}
+        whole = {order for order in orders if len(order) == len(found)}
+        made = [axis for axis in self.axes.values() if axis in found]
+        axes = whole.pop() if len(whole) == 1 else tuple(made)
         return self.aligned(values, axes), axes
 
     def aligned(self, values: Sequence[mlir.Value], axes: tuple[Axis, ...]) -> list[mlir.Value]:

@@ -15,6 +15,7 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import DTypeError, SourceLocation
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name, short_name, tensor_type
+from mlirml.ir.text.triangles import match_triangle
 
 # Marks in operation text where a location goes.
 LOC = "\x01"
@@ -371,6 +372,8 @@ class Builder:
     def constant(self, array: np.ndarray, *, live: bool = False) -> Value:
         """An array as a value: a fill, a dense attribute, or a further argument of `@main` that shares the buffer.
 
+        Large triangles of booleans are comparisons of indices.
+
         With `live` the array is always an argument, read anew at each call.
         """
         if not live:
@@ -378,6 +381,8 @@ class Builder:
                 value = self.filled(array.shape, array.dtype, array.reshape(-1)[0])
             elif array.nbytes <= SMALL_CONSTANT_BYTES:
                 value = self._dense(array)
+            elif (triangle := match_triangle(array)) is not None:
+                value = self.elementwise([], [], array.dtype, array.shape, lambda block, _: triangle.body(block))
             else:
                 value = self.hidden_argument(self._shared(array), array.shape, array.dtype)
             self._contents[value.name] = array

@@ -108,11 +108,36 @@ def test_masks() -> None:
     np.testing.assert_allclose(found, expected, atol=4e-3)
 
 
-def test_triangle() -> None:
-    q, k, v = draw([(2, 48, 32), (2, 48, 32), (2, 48, 16)])
-    mask = np.tri(48, dtype=bool)
-    expected = masked(*(x.astype(np.float64) for x in (q, k, v)), mask)
-    np.testing.assert_allclose(run(masked, [q, k, v, mask]), expected, atol=4e-3)
+TRIANGLES = {
+    "causal": (80, 80, 0, True),
+    "ends within tiles": (75, 83, 0, True),
+    "more keys": (70, 90, 20, True),
+    "fewer keys": (90, 70, -3, True),
+    "rows without keys": (80, 80, -33, True),
+    "all keys": (70, 70, 69, True),
+    "strictly above": (70, 90, 3, False),
+}
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.125])
+@pytest.mark.parametrize("case", TRIANGLES)
+def test_triangles(case: str, scale: float) -> None:
+    """Tiles beyond the diagonal are skipped, those before it are not masked; rows without keys are NaN, as in NumPy."""
+    rows, keys, offset, below = TRIANGLES[case]
+
+    def causal(q: Any, k: Any, v: Any) -> Any:
+        mask = np.tri(rows, keys, offset, dtype=bool)
+        scores = q @ np.swapaxes(k, -1, -2) * q.dtype.type(scale)
+        return softmax(np.where(mask if below else ~mask, scores, -np.inf)) @ v
+
+    q, k, v = draw([(2, rows, 32), (2, keys, 32), (2, keys, 16)])
+    with np.errstate(all="ignore"):
+        expected = causal(*(x.astype(np.float64) for x in (q, k, v)))
+    module = scheduled(causal, [q, k, v])
+    loops = [op for op in operations(module) if op.name == "scf.for"]
+    assert len(loops) == (2 if below and offset < 69 else 1)
+    (found,) = simulate(module, "k", q, k, v, np.zeros(expected.shape, np.float16))
+    np.testing.assert_allclose(found, expected, atol=4e-3)
 
 
 def test_nan_scores_give_nan() -> None:

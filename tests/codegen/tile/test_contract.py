@@ -115,8 +115,8 @@ def test_a_power_that_is_no_product_has_another_kernel() -> None:
 
 
 def test_adjacent_blocks_share_rows_and_columns() -> None:
-    """The numbers of blocks go through eight rows of tiles before they go on to the next column."""
-    arrays = draw([(512, 64), (64, 512)], np.float16)
+    """The numbers of blocks go through sixteen rows of tiles before they go on to the next column."""
+    arrays = draw([(1024, 64), (64, 512)], np.float16)
     (kernel,) = tile_kernels(FORMS["nn"][0], arrays)
     lines = kernel_text(kernel).splitlines()
     assert "def kernel(x0, x1, x2):" in lines
