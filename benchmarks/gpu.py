@@ -146,9 +146,7 @@ def unpack(run: Run) -> None:
         run.done("unpack", "failed", begun, str(error))
         return
     found = (site / "torch_mlir").exists()
-    run.environment["PYTHONPATH"] = os.pathsep.join(
-        [str(site), *filter(None, [run.environment.get("PYTHONPATH")])]
-    )
+    run.environment["PYTHONPATH"] = os.pathsep.join([str(site), *filter(None, [run.environment.get("PYTHONPATH")])])
     run.done("unpack", *(("ok", begun) if found else ("failed", begun, "`make gpu-bundle` makes the archives")))
 
 
@@ -178,7 +176,11 @@ def run_tests(run: Run) -> None:
     """`pytest -m cuda` in as many processes as there are cores; the counts and the names of those that failed."""
     results = run.out / "tests.xml"
     command = [sys.executable, "-m", "pytest", "-q", "-m", "cuda", "-p", "no:cacheprovider", f"--junitxml={results}"]
-    command += ["-p", "no:benchmark", "--continue-on-collection-errors"]  # packages that only other tests import may be missing
+    command += [
+        "-p",
+        "no:benchmark",
+        "--continue-on-collection-errors",
+    ]  # packages that only other tests import may be missing
     if importlib.util.find_spec("xdist") is not None:
         command += ["-n", str(len(os.sched_getaffinity(0)))]
     if importlib.util.find_spec("pytest_timeout") is not None:  # a kernel that does not end takes its process along
@@ -265,7 +267,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", default=os.environ.get("OUT") or "build/gpu/report", help="the folder of the report")
     parser.add_argument("--bundles", default=str(BUNDLES), help="the folder of the archives of `make gpu-bundle`")
     parser.add_argument("--site", help="where they are unpacked, if not among the reports")
-    parser.add_argument("--unpack", action="store_true", help="do nothing else, so that each archive can come in its turn")
+    parser.add_argument(
+        "--unpack", action="store_true", help="do nothing else, so that each archive can come in its turn"
+    )
     parser.add_argument("--rehearse", action="store_true", help="without a GPU: a stand-in of libcuda, and Vulkan")
     parser.add_argument("--only", metavar="NAMES", help="these workloads only, with commas")
     parser.add_argument("tests", nargs="*", help="these tests only, as pytest names them")

@@ -91,9 +91,7 @@ def _rows(rows: int, columns: int) -> Arguments:
     return normal((rows, columns))
 
 
-def _matmul(
-    name: str, dtype: str, of_torch: float | None, precision: str = "highest", n: int = 4096
-) -> DeviceWorkload:
+def _matmul(name: str, dtype: str, of_torch: float | None, precision: str = "highest", n: int = 4096) -> DeviceWorkload:
     tolerance = {"float16": 2e-3, "bfloat16": 2e-2}.get(dtype, 1e-5 if precision == "highest" else 2e-3)
     return DeviceWorkload(
         name, matmul, _square, (n,), (128,), "flop", lambda n: 2.0 * n**3, dtype, precision,
@@ -141,7 +139,8 @@ _ALL = [
     _matmul("matmul_f32", "float32", None),
     DeviceWorkload(
         "linear_gelu_f16", linear_gelu, lambda m, k, n: (*normal((m, k)), normal((k, n))[0] / 32, *normal((n,))),
-        (4096, 1024, 4096), (64, 64, 64), "flop", lambda m, k, n: 2.0 * m * k * n, "float16", of_torch=1.1, tolerance=4e-3,
+        (4096, 1024, 4096), (64, 64, 64), "flop", lambda m, k, n: 2.0 * m * k * n, "float16",
+        of_torch=1.1, tolerance=4e-3,
     ),
     _attention("attention", 16, 1024, 64, "float32"),
     _attention("attention_f16_bert", 96, 512, 64),

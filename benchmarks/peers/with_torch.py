@@ -50,7 +50,6 @@ def _conv(x: Any, w: Any, b: Any) -> Any:
     return torch.relu(F.conv2d(x, w, b, padding="same", groups=x.shape[1] // w.shape[1]))
 
 
-
 def heads_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, is_causal: bool = False) -> torch.Tensor:
     """Attention of heads: the fast kernels take a batch of them."""
     return F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=is_causal)[0]

@@ -43,7 +43,7 @@ class Attention:
 
 @dataclass(frozen=True)
 class _Traced:
-    """What a value is: the result of an operation in a body, or an element of a tensor, if there is no operation."""
+    """The origin of a value: the operation in a body that computes it, or the tensor that it is an element of."""
 
     op: mlir.Operation | None
     tensor: mlir.Value | None = None
@@ -56,7 +56,7 @@ class _Tracer:
         self.ops: list[mlir.Operation] = []
 
     def trace(self, value: mlir.Value) -> _Traced:
-        """What a value in a body is, without conversions."""
+        """The origin of a value in a body, without conversions."""
         owner = defining_op(value)
         if owner is not None:
             return self.trace(owner.operands[0]) if owner.name in FLOAT_CASTS else _Traced(owner)
@@ -64,7 +64,7 @@ class _Tracer:
         return self.element(around.operands[value.arg_number])
 
     def element(self, tensor: mlir.Value) -> _Traced:
-        """What an element of a tensor is."""
+        """The origin of an element of a tensor."""
         op = defining_op(tensor)
         if op is None or op.name != "linalg.generic":
             return _Traced(None, tensor)
@@ -96,7 +96,9 @@ class _Tracer:
         if a.op.name != b.op.name or a.op.attributes != b.op.attributes or len(a.op.operands) != len(b.op.operands):
             return False
         pairs = zip(a.op.operands, b.op.operands, strict=True)
-        return all(x == y or (is_inside(x) and is_inside(y) and self.same(self.trace(x), self.trace(y))) for x, y in pairs)
+        return all(
+            x == y or (is_inside(x) and is_inside(y) and self.same(self.trace(x), self.trace(y))) for x, y in pairs
+        )
 
 
 def is_inside(value: mlir.Value) -> bool:
@@ -155,8 +157,8 @@ def match_weights(last: mlir.Operation, number: int) -> Attention:
 def triangle_of(select: mlir.Operation | None) -> int | None:
     """The offset of the diagonal up to which an operation takes its first value, in rows of the last loop, if any.
 
-        %keep = arith.cmpi sle, %column, (%row + offset)
-        arith.select %keep, %score, -inf
+    %keep = arith.cmpi sle, %column, (%row + offset)
+    arith.select %keep, %score, -inf
     """
     if select is None or select.name != "arith.select":
         return None
@@ -190,7 +192,7 @@ def index_and_offset(value: mlir.Value) -> tuple[int, int]:
 
 
 def reduced(tracer: _Tracer, tensor: mlir.Value | None, combiners: tuple[str, ...]) -> _Traced:
-    """What is combined for each element of a tensor, a reduction of the last loop."""
+    """The origin of the values that are combined for each element of a tensor, a reduction of the last loop."""
     op = None if tensor is None else defining_op(tensor)
     if op is None or op.name != "linalg.generic" or sum(reductions_of(op)) != 1 or not reductions_of(op)[-1]:
         raise NoMatch("no reduction of rows")

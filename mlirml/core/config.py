@@ -162,8 +162,8 @@ class Config:
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where their factors may be rounded to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
-    * `tiles`: which of NVIDIA's architectures products are assembled for as kernels of tiles: "auto", that of the device
-      at hand, where `tileiras` is installed, "off", or one such as "sm_90"; read when `compile` is called
+    * `tiles`: the architecture of NVIDIA's that products are assembled for as kernels of tiles: "auto", that of the
+      device at hand, where `tileiras` is installed, "off", or one such as "sm_90"; read when `compile` is called
       (`MLIRML_TILES`).
     * `float64`: what becomes of 64-bit floats on devices that lack them: "refuse" them, at the line of the function, or
       compute with "float32", also complex128 with complex64, so that results are of these; read when `compile` is

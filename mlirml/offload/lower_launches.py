@@ -65,12 +65,12 @@ class LowerLaunchesPass(Pass):
 
 def callee(launch: mlir.Operation) -> str:
     """The name of the kernel of a launch."""
-    return mlir.SymbolRefAttr(launch.attributes["kernel"]).value[-1]
+    return str(mlir.SymbolRefAttr(launch.attributes["kernel"]).value[-1])
 
 
 def passed_by(launch: mlir.Operation, tiled: Collection[str]) -> list[mlir.Value | int]:
-    """What a launch passes: its arguments, and for a tile kernel the sizes and strides after each array, as i32."""
-    arguments: list[mlir.Value | int] = list(launch.operands)[6:]
+    """The arguments of a launch, and for a tile kernel the sizes and strides after each array, as i32."""
+    arguments = list(launch.operands)[6:]
     return arguments if callee(launch) not in tiled else [n for v in arguments for n in (v, *extents_of(v.type))]
 
 

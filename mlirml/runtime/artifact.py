@@ -37,13 +37,13 @@ class Artifact:
     read then.
 
     A program for a device has `kernels` in the form of its `format`, followed by images of one kernel each, whose sizes
-    in bytes are `image_sizes`; `kernel_images` are their numbers by kernel, -1 for those in the common code. It has a `kernel_table` with the name of each kernel and
-    the sizes in bytes of its arguments (0 for buffers), `kernel_places`, their source lines, and `kernel_launches`, the
-    number of launches of each in a call, -1 if not constant. `host_work` describes the computations on the host and the
-    reasons. Its pointers are device addresses, except those of `host_inputs`; before the workspace come the slots of
-    its `deferred_checks`, each described by the fields of a `DeferredCheck`, and its `constants`, unless there are
-    none; after it come a workspace on the host, unless `host_workspace_bytes` is 0, and the table of the loaded
-    kernels.
+    in bytes are `image_sizes`; `kernel_images` are their numbers by kernel, -1 for those in the common code. It has a
+    `kernel_table` with the name of each kernel and the sizes in bytes of its arguments (0 for buffers),
+    `kernel_places`, their source lines, and `kernel_launches`, the number of launches of each in a call, -1 if not
+    constant. `host_work` describes the computations on the host and the reasons. Its pointers are device addresses,
+    except those of `host_inputs`; before the workspace come the slots of its `deferred_checks`, each described by the
+    fields of a `DeferredCheck`, and its `constants`, unless there are none; after it come a workspace on the host,
+    unless `host_workspace_bytes` is 0, and the table of the loaded kernels.
     """
 
     object: bytes
@@ -96,7 +96,15 @@ class Artifact:
         last = end + fields.pop("kernel_bytes")
         for name in ("inputs", "outputs"):
             fields[name] = tuple(Buffer(b["dtype"], tuple(b["shape"])) for b in fields[name])
-        for name in ("in_place", "host_inputs", "kernel_places", "kernel_launches", "image_sizes", "kernel_images", "host_work"):
+        for name in (
+            "in_place",
+            "host_inputs",
+            "kernel_places",
+            "kernel_launches",
+            "image_sizes",
+            "kernel_images",
+            "host_work",
+        ):
             fields[name] = tuple(fields[name])
         fields["deferred_checks"] = tuple(map(tuple, fields["deferred_checks"]))
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])

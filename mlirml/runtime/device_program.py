@@ -58,7 +58,8 @@ class DeviceProgram:
         self._module: Any = None
         if artifact.kernel_table:
             entries = [
-                (name, list(sizes), artifact.image(number)) for number, (name, sizes) in enumerate(artifact.kernel_table)
+                (name, list(sizes), artifact.image(number))
+                for number, (name, sizes) in enumerate(artifact.kernel_table)
             ]
             self._module = self._driver.load(artifact.common_kernels, entries)
         self._inputs = [np.dtype(d) for d, _ in inputs]
@@ -103,7 +104,7 @@ class DeviceProgram:
         """Run on arrays and scalars; the results, stored into `outputs` if given."""
         values = list(leaves)
         here = self.device
-        if values and not self._on_host and all([type(v) is Array and v.device is here for v in values]):
+        if values and not self._on_host and all(type(v) is Array and v.device is here for v in values):
             held: list[Any] = values  # kept alive until the device has the program
             pointers = [value.address for value in values]
         else:

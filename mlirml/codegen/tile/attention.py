@@ -153,7 +153,7 @@ class Scores(WideTiles):
 
 
 def base_of(tile: mlir.Value) -> tuple[mlir.Value, float]:
-    """What a tile is a positive constant times, and the constant."""
+    """The tile without a positive constant factor, and this factor, 1 if there is none."""
     op = defining_op(tile)
     if op is not None and op.name == "arith.mulf":
         for one, other in (op.operands, reversed(list(op.operands))):
@@ -181,9 +181,7 @@ def splat_of(tile: mlir.Value) -> float | None:
 class TileAttention:
     """The kernel: the block's axes, and what is known of each tile of keys."""
 
-    def __init__(
-        self, kernel: TileKernel, attention: Attention, first: Product, second: Product, sizes: Sizes
-    ) -> None:
+    def __init__(self, kernel: TileKernel, attention: Attention, first: Product, second: Product, sizes: Sizes) -> None:
         self.kernel = kernel
         self.first, self.second = first, second
         self.tiles = Scores(kernel)
@@ -259,8 +257,8 @@ class TileAttention:
         """The number of whole tiles of keys before an offset from the first row, at most those that there are."""
         kernel = self.kernel
         key = emit.same_type("arith.addi", first, kernel.constant(offset))
-        inside = emit.same_type("arith.maxsi", key, kernel.constant(0))
-        tiles = emit.same_type("arith.divui", inside, kernel.constant(self.sizes.keys))
+        positive = emit.same_type("arith.maxsi", key, kernel.constant(0))
+        tiles = emit.same_type("arith.divui", positive, kernel.constant(self.sizes.keys))
         return form(Digit(Base(emit.same_type("arith.minsi", tiles, kernel.at(most)))))
 
     def hidden(self, number: int) -> Form:
@@ -271,18 +269,18 @@ class TileAttention:
         return form(Digit(Base(self.kernel.argument(outside), number + 1)))
 
     def step(self, key: Form, most: mlir.Value, total: mlir.Value, sums: mlir.Value) -> list[mlir.Value]:
-        """What is carried on after the tile of keys."""
+        """The maxima, the totals and the sums after the tile of keys."""
         kernel = self.kernel
-        scores = self.scores(key)
+        self.score(key)
         key_axis = self.axis_of(key)
-        inside = None if key_axis.is_whole else self.inside(key, key_axis)
+        valid = None if key_axis.is_whole else self.valid(key, key_axis)
         self.tiles.low = None
         (value,) = self.values(self.maxima, key)
         base, self.tiles.scale = base_of(value)
         self.scales.add(self.tiles.scale)
         if len(self.scales) > 1:  # maxima are carried on without it
             raise NoMatch("the scores have several factors")
-        now = kernel.reduce("maximumf", self.masked(inside, base, -math.inf), key_axis, most)
+        now = kernel.reduce("maximumf", self.masked(valid, base, -math.inf), key_axis, most)
         low = kernel.filled((self.rows_axis,), self.f32, -math.inf)
         none = self.compare("oeq", now, low)
         known = kernel.same_type("arith.select", none, kernel.filled((self.rows_axis,), self.f32, 0), now)
@@ -292,16 +290,16 @@ class TileAttention:
         (value,) = self.values(self.totals, key)
         again = self.tiles.power(most, known)
         before = kernel.same_type("arith.mulf", total, again)
-        total = kernel.reduce("add", self.masked(inside, value, 0), key_axis, before)
+        total = kernel.reduce("add", self.masked(valid, value, 0), key_axis, before)
         point = self.second.point(self.batch, self.row, self.width, key)
         weights = self.second.raw(self.tiles, 0, point)
-        weights = kernel.as_type(self.masked(inside, weights, 0), self.types[1])
+        weights = kernel.as_type(self.masked(valid, weights, 0), self.types[1])
         values = factor(self.tiles, self.second, 1, point, self.types[1])
         scaled = kernel.same_type("arith.mulf", sums, again)
         return [now, total, contract(kernel, [weights, values], ("row", "width", "key"), scaled)]
 
-    def scores(self, key: Form) -> mlir.Value:
-        """The tile of the first product, registered as its result."""
+    def score(self, key: Form) -> None:
+        """Compute the tile of the first product, and register it as its result."""
         kernel, first = self.kernel, self.first
         point = first.point(self.batch, self.row, key, self.depth)
         factors = [factor(self.tiles, first, side, point, self.types[0]) for side in (0, 1)]
@@ -310,7 +308,6 @@ class TileAttention:
         scores = contract(kernel, factors, ("row", "key", "depth"), zero)
         kernel.order[scores] = axes
         self.tiles.give(first.result, first.result_indices(self.batch, self.row, key), scores)
-        return scores
 
     def point_of(self, op: mlir.Operation, key: Form) -> list[Form]:
         """The loops of an operation on the scores."""
@@ -333,8 +330,8 @@ class TileAttention:
         indices = apply(out_map(op, list(op.results).index(reduced)), self.point_of(op, key))
         self.tiles.give(reduced, indices, value)
 
-    def inside(self, key: Form, axis: Axis) -> mlir.Value:
-        """Which keys of the last tile there are."""
+    def valid(self, key: Form, axis: Axis) -> mlir.Value:
+        """The mask of the keys in the tile that exist."""
         kernel = self.kernel
         return self.compare("ult", kernel.indices(key), kernel.constant(axis.size))
 
@@ -350,9 +347,9 @@ class TileAttention:
         kernel.order[found] = axes
         return found
 
-    def masked(self, inside: mlir.Value | None, tile: mlir.Value, otherwise: float) -> mlir.Value:
+    def masked(self, valid: mlir.Value | None, tile: mlir.Value, otherwise: float) -> mlir.Value:
         """A tile with a number instead of what is beyond the last key."""
-        if inside is None:
+        if valid is None:
             return tile
         kernel = self.kernel
-        return kernel.same_type("arith.select", inside, tile, kernel.filled(kernel.order[tile], self.f32, otherwise))
+        return kernel.same_type("arith.select", valid, tile, kernel.filled(kernel.order[tile], self.f32, otherwise))

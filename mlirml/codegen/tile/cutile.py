@@ -11,8 +11,8 @@ After:
         v5 = v4 + v4
         ct.store(x1, index=(v1, v2), tile=v5)
 
-Arrays are indexed by tiles: the start of a transfer is a multiple of the tile. Functions of f16 and bf16 are computed in
-f32 and rounded; arithmetic has the type of its operands.
+Arrays are indexed by tiles: the start of a transfer is a multiple of the tile. Functions of f16 and bf16 are computed
+in f32 and rounded; arithmetic has the type of its operands. The assembler may contract `a * b + c`.
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _CALLS = {
 }  # fmt: skip
 _FUNCTIONS = {
     f"math.{name}": f"ct.{name}"
-    for name in ("ceil", "cos", "exp", "exp2", "floor", "log", "log2", "rsqrt", "sin", "sinh", "cosh", "sqrt", "tan", "tanh")
+    for name in (
+        "ceil", "cos", "exp", "exp2", "floor", "log", "log2", "rsqrt", "sin", "sinh", "cosh", "sqrt", "tan", "tanh",
+    )
 }  # fmt: skip
 _CASTS = (
     "arith.extf", "arith.truncf", "arith.sitofp", "arith.fptosi", "arith.extsi", "arith.trunci", "arith.index_cast",
@@ -53,7 +55,8 @@ _CASTS = (
 _COMPARISONS = {
     "arith.cmpf": {1: "{0} == {1}", 2: "{0} > {1}", 3: "{0} >= {1}", 4: "{0} < {1}", 5: "{0} <= {1}",
                    6: "({0} < {1}) | ({0} > {1})", 13: "{0} != {1}", 14: "ct.isnan({0}) | ct.isnan({1})"},
-    "arith.cmpi": {6: "{0} < {1}", 0: "{0} == {1}", 1: "{0} != {1}", 2: "{0} < {1}", 3: "{0} <= {1}", 4: "{0} > {1}", 5: "{0} >= {1}"},
+    "arith.cmpi": {0: "{0} == {1}", 1: "{0} != {1}", 2: "{0} < {1}", 3: "{0} <= {1}", 4: "{0} > {1}", 5: "{0} >= {1}",
+                   6: "{0} < {1}"},
 }  # fmt: skip
 _POWERS = 4
 """The largest constant exponent that is a product."""

@@ -9,6 +9,7 @@ instructions compute it, is the assembler's business (`tileiras`).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.codegen.gpu.elements import Elements, Indices, is_structured
@@ -151,7 +152,7 @@ class TileKernel(Kernel):
 
     def aligned(self, values: Sequence[mlir.Value], axes: tuple[Axis, ...]) -> list[mlir.Value]:
         """Values as vectors with these axes, in this order; scalars stay scalars where there are none."""
-        return [self.once(("aligned", value, axes), lambda v=value: self._align(v, axes)) for value in values]
+        return [self.once(("aligned", value, axes), partial(self._align, value, axes)) for value in values]
 
     def _align(self, value: mlir.Value, axes: tuple[Axis, ...]) -> mlir.Value:
         own = self.order.get(value, ())
@@ -181,20 +182,18 @@ class TileKernel(Kernel):
         key = ("cast", value, element)
         return self.once(key, lambda: self._made(emit.value(name, [value], type_of(axes, element)), axes))
 
-    def apply(
-        self, op: mlir.Operation, operands: Sequence[mlir.Value], element: mlir.Type | None = None
-    ) -> mlir.Value:
+    def apply(self, op: mlir.Operation, operands: Sequence[mlir.Value], element: mlir.Type | None = None) -> mlir.Value:
         """The result of an elementwise operation on tiles, of another element type if one is given."""
         values, axes = self.together(operands)
         element = element or op.results[0].type
         attributes = {name: op.attributes[name] for name in op.attributes}
         return self._made(emit.value(op.name, values, type_of(axes, element), **attributes), axes)
 
-    def reduce(self, kind: str, tile: mlir.Value, axis: Axis, before: mlir.Value) -> mlir.Value:
+    def reduce(self, combiner: str, tile: mlir.Value, axis: Axis, before: mlir.Value) -> mlir.Value:
         """A tile combined along an axis, with a tile of the others."""
         axes = self.order[tile]
         attributes = {
-            "kind": mlir.Attribute.parse(f"#vector.kind<{kind}>"),
+            "kind": mlir.Attribute.parse(f"#vector.kind<{combiner}>"),
             "reduction_dims": mlir.DenseI64ArrayAttr.get([axes.index(axis)]),
         }
         kept = [each for each in axes if each != axis]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Triangle:
-    """A matrix that is True up to the diagonal `offset` of each row; with `above` in all elements behind it instead."""
+    """A matrix that is True up to the diagonal `offset` of each row; with `above` in all elements after it instead."""
 
     offset: int
     above: bool

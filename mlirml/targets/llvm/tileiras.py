@@ -140,7 +140,9 @@ def assemble(kernel: TileKernel, architecture: str) -> bytes:
             entry = ct.kernel(scope["kernel"], **dict(kernel.hints))
             export_kernel(entry, [signature], made, gpu_code=architecture, output_format="cubin")
     except ct.TileError as error:
-        raise InternalError("the assembler of tiles refuses a kernel", notes=(*str(error).splitlines()[:6], text)) from None
+        raise InternalError(
+            "the assembler of tiles refuses a kernel", notes=(*str(error).splitlines()[:6], text)
+        ) from None
     finally:
         del linecache.cache[name]
     return made.getvalue()

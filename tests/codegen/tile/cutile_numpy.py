@@ -19,7 +19,8 @@ from mlirml.ir.bindings import block_ops, mlir
 from tests.codegen.gpu.gpu_harness import read_plan
 
 DTYPES = {
-    "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64, "bool_": np.bool_,
+    "float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float32": np.float32, "float64": np.float64,
+    "bool_": np.bool_,
     **{f"{sign}int{bits}": np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 
