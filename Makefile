@@ -15,7 +15,7 @@ demo: $(VENV)/installed
 
 test: lint driver
 	$(BIN)/python -m pytest -n auto --dist loadfile
-	$(MAKE) --no-print-directory other-machine
+	$(MAKE) --no-print-directory other-machine rehearse-cuda
 
 # The part of the tests that looks at the structure of code, and at numbers that depend on it, for another processor
 # than this one (its level, the size of its second-level cache, threads).
@@ -71,9 +71,12 @@ record: $(VENV)/installed
 replay: $(VENV)/installed
 	$(BIN)/python -m tests.replay compare $(RECORD)
 
-# What `pytest -m cuda` does on an NVIDIA GPU, but for the work of the kernels: these are only assembled.
+# What `pytest -m cuda` does on an NVIDIA GPU, without one: kernels are executed in NumPy, those of threads from their
+# PTX, and those of tiles from their text.
+TILED := tests/targets/test_device_tiles.py tests/targets/test_device_products.py
 rehearse-cuda: $(VENV)/installed
-	$(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto
+	MLIRML_TILES=off $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto
+	MLIRML_TILES=sm_90 $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto $(TILED)
 
 # All that a GPU of NVIDIA can tell in eight minutes, with no network: it uses the Python of the machine, as PYTHON names
 # it, and the archive that `make gpu-bundle` has made elsewhere.

@@ -96,6 +96,7 @@ def test_a_trained_network_reads_97_of_100_digits(model: Model, digits: Digits) 
     assert np.mean(history.predictions == digits.test_labels) == history.accuracies[-1]
 
 
+@pytest.mark.large
 @on_devices
 def test_a_network_learns_on_a_device(digits: Digits, target: str) -> None:
     with ml.config.override(target=target):

@@ -27,7 +27,11 @@ def close(found: Any, expected: Any, tolerance: float = 2e-5) -> None:
         np.testing.assert_allclose(np.asarray(one), other, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name.split(",")[0])
+@pytest.mark.parametrize(
+    "model",
+    [MODELS[0], *(pytest.param(model, marks=pytest.mark.large) for model in MODELS[1:])],
+    ids=lambda model: model.name.split(",")[0],
+)
 def test_training(model: Model, target: str) -> None:
     digits = load()
     step = training_step(model)

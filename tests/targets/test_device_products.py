@@ -43,10 +43,20 @@ NEEDS_CUDA = pytest.param("cuda", marks=needs_cuda)
 
 
 @pytest.mark.parametrize("target", [NEEDS_CUDA])
-@pytest.mark.parametrize("sizes", [(1500, 1304, 520), (64, 64, 65536), (33, 4099, 129), (2048, 2048, 2048)])
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        (150, 136, 104),
+        (33, 65, 129),
+        *(
+            pytest.param(sizes, marks=pytest.mark.large)
+            for sizes in ((1500, 1304, 520), (64, 64, 65536), (33, 4099, 129), (2048, 2048, 2048))
+        ),
+    ],
+)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("dtype", ["f2", "f4"])
-def test_large_products(dtype: str, form: str, sizes: tuple[int, int, int], target: str) -> None:
+def test_products(dtype: str, form: str, sizes: tuple[int, int, int], target: str) -> None:
     check(target, form, sizes, dtype, {"f2": 1e-3, "f4": 1e-5}[dtype])
     if dtype == "f4":
         with ml.config.override(matmul_precision="tf32"):

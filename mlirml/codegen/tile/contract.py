@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.cost import element_bytes
+from mlirml.analysis.traits import RESHAPES
 from mlirml.codegen.gpu.contract.product import Product, has_zero_init
 from mlirml.codegen.gpu.index import Base, Digit, Form, flat, form
 from mlirml.codegen.gpu.kernel import Host
@@ -22,7 +23,7 @@ from mlirml.codegen.tile.tiles import TileKernel, Tiles
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import TILE
 from mlirml.ir import emit
-from mlirml.ir.bindings import defining_op, mlir
+from mlirml.ir.bindings import defining_op, mlir, seen_through
 from mlirml.passes import NoMatch
 
 Store = tuple[mlir.Value, mlir.Value]
@@ -102,11 +103,7 @@ def lower_tile_contract(host: Host, product: Product, stores: Sequence[Store]) -
 
 def is_read(host: Host, tensor: mlir.Value) -> bool:
     """True if a factor is read from memory as it is, so that zeros are loaded beyond its end."""
-    op = defining_op(tensor)
-    while tensor not in host.buffers and op is not None and op.name in ("tensor.collapse_shape", "tensor.expand_shape"):
-        tensor = op.operands[0]
-        op = defining_op(tensor)
-    return tensor in host.buffers
+    return tensor in host.buffers or seen_through(tensor, RESHAPES) in host.buffers
 
 
 def is_aligned(type_: mlir.MemRefType) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from mlirml.analysis.traits import FLOAT_CASTS
+from mlirml.analysis.traits import FLOAT_CASTS, RESHAPES
 from mlirml.codegen.gpu.elements import Elements, Indices, is_structured
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
 from mlirml.codegen.gpu.kernel import Host, Kernel
@@ -25,7 +25,6 @@ from mlirml.passes import NoMatch
 
 SMALL_FLOATS = (mlir.F16Type, mlir.BF16Type)
 _VIEWS = ("linalg.fill", "tensor.splat", "tensor.empty", "tensor.cast", "tensor.extract_slice")
-_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 
 
 @dataclass(frozen=True)
@@ -229,7 +228,7 @@ class Tiles(Elements):
             if is_structured(op):
                 if list(op.results).index(tensor) in carried_outs(op):
                     raise NoMatch("a reduction")
-            elif op.name not in (*_VIEWS, *_RESHAPES, "arith.constant"):
+            elif op.name not in (*_VIEWS, *RESHAPES, "arith.constant"):
                 raise NoMatch(f"{op.name} on tiles")
         return super().get(tensor, indices)
 

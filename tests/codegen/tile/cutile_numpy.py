@@ -7,6 +7,7 @@ element that two blocks store.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,14 +29,12 @@ DTYPES = {
 class View:
     """An array argument: a view of the elements of a buffer."""
 
-    def __init__(self, buffer: np.ndarray, type_: mlir.MemRefType) -> None:
-        strides, offset = type_.get_strides_and_offset()
-        flat = buffer.reshape(-1)[offset:]
-        last = sum((size - 1) * stride for size, stride in zip(type_.shape, strides, strict=True))
+    def __init__(self, flat: np.ndarray, shape: Sequence[int], strides: Sequence[int]) -> None:
+        last = sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
         assert last < flat.size, "a view is larger than its buffer"
         steps = [stride * flat.itemsize for stride in strides]
-        self.array = np.lib.stride_tricks.as_strided(flat, type_.shape, steps)
-        self.stored = np.zeros(type_.shape, bool)
+        self.array = np.lib.stride_tricks.as_strided(flat, tuple(shape), steps)
+        self.stored = np.zeros(tuple(shape), bool)
 
     def at(self, index: tuple[int, ...], shape: tuple[int, ...]) -> tuple[tuple[slice, ...], tuple[int, ...]]:
         """Where a tile lies, and how much of it is inside."""
@@ -145,19 +144,28 @@ def stored_dtype(type_: mlir.MemRefType) -> np.dtype[Any]:
     return np.dtype(DTYPES[ARRAY_DTYPES[str(type_.element_type)]])
 
 
+def view_of(buffer: np.ndarray, type_: mlir.MemRefType) -> View:
+    """The view of a buffer that an argument of a kernel is."""
+    strides, offset = type_.get_strides_and_offset()
+    return View(buffer.view(stored_dtype(type_)).reshape(-1)[offset:], type_.shape, strides)
+
+
 def run_kernel(kernel: mlir.Operation, grid: tuple[int, ...], buffers: list[Any]) -> None:
     """Run all blocks of a kernel."""
-    text = kernel_text(kernel)
     types = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
-    views = [
-        View(buffer.view(stored_dtype(type_)), type_) if isinstance(type_, mlir.MemRefType) else buffer
+    arguments = [
+        view_of(buffer, type_) if isinstance(type_, mlir.MemRefType) else buffer
         for buffer, type_ in zip(buffers, types, strict=True)
     ]
-    code = compile(text, f"<{kernel.attributes['sym_name'].value}>", "exec")
-    for z in range(grid[2]):
-        for y in range(grid[1]):
-            for x in range(grid[0]):
-                scope: dict[str, Any] = {"ct": language((x, y, z)), "INF": math.inf, "NAN": math.nan}
-                exec(code, scope)
-                with np.errstate(all="ignore"):
-                    scope["kernel"](*views)
+    run_text(kernel_text(kernel), grid, arguments)
+
+
+def run_text(text: str, grid: Sequence[int], arguments: Sequence[Any]) -> None:
+    """Run all blocks of a kernel, given as text."""
+    code = compile(text, "<a tile kernel>", "exec")
+    for number in range(math.prod(grid)):
+        block = (number % grid[0], number // grid[0] % grid[1], number // (grid[0] * grid[1]))
+        scope: dict[str, Any] = {"ct": language(block), "INF": math.inf, "NAN": math.nan}
+        exec(code, scope)
+        with np.errstate(all="ignore"):
+            scope["kernel"](*arguments)
