@@ -98,6 +98,7 @@ class WgpuDevice(_Device):
 
 class CudaLibrary:
     count: int
+    version: int
     def __init__(self, path: str) -> None: ...
 
 class CudaDevice(_Device):

@@ -33,7 +33,7 @@ def open_device(index: int) -> CudaDriver:
     native = _native.CudaDevice(library(), index)
     attributes = {name: native.attribute(number) for name, number in _ATTRIBUTES.items()}
     architecture = f"sm_{native.attribute(_MAJOR)}{native.attribute(_MINOR)}"
-    return CudaDriver(native, index, {"architecture": architecture, **attributes})
+    return CudaDriver(native, index, {"architecture": architecture, "driver": library().version, **attributes})
 
 
 @cache

@@ -63,7 +63,7 @@ def tile_architecture() -> str:
 
 @cache
 def architecture_at_hand() -> str:
-    """The architecture of the first device whose driver takes cubins of tiles; empty without one."""
+    """The architecture of the first device; empty without one, or if its driver takes no cubins of tiles."""
     from mlirml.errors import TargetError
     from mlirml.runtime.device import device
 
@@ -71,8 +71,8 @@ def architecture_at_hand() -> str:
         found = device("cuda").capabilities
     except TargetError:
         return ""
-    architecture = str(found.get("architecture", ""))
-    return architecture if architecture in tileiras.ARCHITECTURES else ""
+    architecture, driver = str(found.get("architecture", "")), int(found.get("driver", 0))
+    return architecture if architecture in tileiras.ARCHITECTURES and driver >= tileiras.OLDEST_DRIVER else ""
 
 
 def kernels_of(module: Any) -> Any:

@@ -18,6 +18,7 @@ import pytest
 import mlirml as ml
 from mlirml.runtime import _native, cuda, load_object
 from mlirml.runtime import device as device_module
+from mlirml.targets import cuda as cuda_target
 from tests.runtime.conftest import emit_object
 
 COMPILER = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
@@ -254,3 +255,28 @@ def test_what_is_missing_is_said(fake: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert "NVIDIA's driver is not installed: libnothing.so.1: cannot open shared object" in str(error.value)
     assert "= help: install NVIDIA's driver, version 525 or newer" in str(error.value)
     assert [d.id for d in ml.devices() if d.kind == "cuda"] == []
+
+
+@pytest.mark.parametrize(("driver", "architecture"), [(12080, ""), (13000, "sm_90")])
+def test_kernels_of_tiles_need_a_new_driver(fake: Any, driver: int, architecture: str) -> None:
+    fake.fake_devices(1, driver)
+    cuda_target.architecture_at_hand.cache_clear()
+    try:
+        assert ml.device("cuda").capabilities["driver"] == driver
+        assert cuda_target.architecture_at_hand() == architecture
+        with ml.config.override(tiles="off"):
+            assert cuda_target.tile_architecture() == ""
+        with ml.config.override(tiles="sm_100"):
+            assert cuda_target.tile_architecture() == "sm_100"
+    finally:
+        cuda_target.architecture_at_hand.cache_clear()
+
+
+def test_kernels_with_an_image_of_their_own(fake: Any) -> None:
+    """Each image is loaded once; a bad one is told."""
+    driver: Any = ml.device("cuda:0").driver
+    entries = [("scale", [0, 0, 4]), ("own", [0], b"an image"), ("again", [0], b"an image")]
+    with pytest.raises(ml.LaunchError, match="loading the kernel own"):  # the stand-in knows `scale` only
+        driver.load(b"another image", entries)
+    with pytest.raises(ml.LaunchError, match="does not take the kernels"):
+        driver.load(b"", [("own", [0], b"bad")])

@@ -162,7 +162,8 @@ void bind_devices(nb::module_ &m) {
       .def("lose", &WgpuDevice::lose, unlocked);
   nb::class_<CudaLibrary>(m, "CudaLibrary", "NVIDIA's driver, opened by the name of its library; TargetError where it cannot be.")
       .def(nb::init<const std::string &>(), "path"_a, unlocked)
-      .def_prop_ro("count", &CudaLibrary::count, "The number of CUDA devices.");
+      .def_prop_ro("count", &CudaLibrary::count, "The number of CUDA devices.")
+      .def_prop_ro("version", &CudaLibrary::version, "The version of CUDA that the driver is for, 13000 for 13.0.");
   auto cuda = bind_device<CudaDevice, CudaModule, CudaLibrary, int>(m, "CudaDevice", "CudaModule", "An open CUDA device.");
   bind_copies<std::optional<uint64_t>>(cuda, "after"_a = nb::none());
   cuda.def_ro("memory", &CudaDevice::memory)

@@ -37,10 +37,9 @@ CudaLibrary::CudaLibrary(const std::string &path) {
   const cuda::Result started = functions_.Init(0);
   if (started == cuda::kNoDevice) return;
   if (started != cuda::kSuccess) throw NoDevice("NVIDIA's driver does not start: " + words(started), kInstall);
-  int version = 0;
-  functions_.DriverGetVersion(&version);
-  if (version < kOldestDriver)
-    throw NoDevice("NVIDIA's driver is for CUDA " + std::to_string(version / 1000) + ", and mlirml needs CUDA 12", kInstall);
+  functions_.DriverGetVersion(&version_);
+  if (version_ < kOldestDriver)
+    throw NoDevice("NVIDIA's driver is for CUDA " + std::to_string(version_ / 1000) + ", and mlirml needs CUDA 12", kInstall);
   functions_.DeviceGetCount(&count_);
 }
 

@@ -18,13 +18,14 @@ class CudaLibrary {
  public:
   explicit CudaLibrary(const std::string &path);  // throws NoDevice
   int count() const { return count_; }
+  int version() const { return version_; }  // of CUDA, 13000 for 13.0
   const cuda::Functions &functions() const { return functions_; }
   std::string words(cuda::Result result) const;
   const unsigned opened = forks;
 
  private:
   cuda::Functions functions_;
-  int count_ = 0;
+  int count_ = 0, version_ = 0;
 };
 
 class CudaDevice;

@@ -21,6 +21,8 @@ from mlirml.targets.llvm.ptx import toolkits
 
 ARCHITECTURES = ("sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120", "sm_121")
 """The architectures that there are cubins for."""
+OLDEST_DRIVER = 13000
+"""The version of CUDA that a driver must be for."""
 SYMBOL = "kernel"
 """The name of the kernel in each cubin, which the runtime asks for."""
 _ADDRESS = 16
