@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.gpu.contract.panels import CHUNK_BYTES, Panel, token
 from mlirml.codegen.gpu.contract.product import Product
-from mlirml.codegen.gpu.contract.tiles import Contract, Store, Tile
+from mlirml.codegen.gpu.contract.tiles import VECTOR, Contract, Store, Tile
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
 from mlirml.codegen.gpu.kernel import Kernel
 from mlirml.ir import emit
@@ -79,6 +79,7 @@ class Pipelined(Contract):
             return sums
 
         sums = kernel.loop((0, self.num_steps, 1), step, self.zeros())
+        kernel.lanes = VECTOR
         self.finish(sums, stores)
 
     def copy(self, panels: Sequence[Panel], number: Form) -> None:
