@@ -12,8 +12,9 @@ from itertools import islice
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
+from mlirml.dialects.mlirml import SORTS
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, seen_through
+from mlirml.ir.library_calls import LIBRARY_CALLS
 
 VIEWS = (
     "memref.subview", "memref.expand_shape", "memref.collapse_shape", "memref.cast", "memref.reinterpret_cast",
@@ -24,14 +25,15 @@ VIEWS = (
 _READS = {
     "memref.load": (0,), "affine.load": (0,), "vector.load": (0,), "vector.maskedload": (0,), "vector.gather": (0,),
     "vector.transfer_read": (0,), "affine.vector_load": (0,), "memref.copy": (0,), "gpu.memcpy": (1,),
-    "memref.prefetch": (0,), **dict.fromkeys((*SORTS, *FACTORIZATIONS), (0,)), "mlirml.solve": (0, 1),
+    "memref.prefetch": (0,), **dict.fromkeys(SORTS, (0,)),
+    **{name: tuple(range(call.inputs)) for name, call in LIBRARY_CALLS.items()},
 }  # fmt: skip
 """The operands of which an operation reads elements."""
 _WRITES = {
     "memref.store": (1,), "affine.store": (1,), "vector.store": (1,), "vector.maskedstore": (0,),
     "vector.scatter": (0,), "vector.transfer_write": (1,), "affine.vector_store": (1,), "memref.copy": (1,),
     "gpu.memcpy": (0,), "memref.dealloc": (0,), "memref.atomic_rmw": (1,),
-    **dict.fromkeys((*SORTS, *FACTORIZATIONS), (1,)), "mlirml.solve": (2,),
+    **dict.fromkeys(SORTS, (1,)), **{name: (call.inputs,) for name, call in LIBRARY_CALLS.items()},
 }  # fmt: skip
 """The operands of which an operation writes elements."""
 _PURE = ("arith.", "math.", "complex.", "index.", "tensor.", "vector.", "ub.", "affine.apply", "affine.m")

@@ -25,7 +25,7 @@ from mlirml.ir.bindings import block_ops, mlir, operations
 
 Transpose = Callable[["Sweep", mlir.Operation], None]
 
-transpose: RuleTable[Transpose] = RuleTable("control", "custom", "factorizations", "linalg", "shapes")
+transpose: RuleTable[Transpose] = RuleTable("control", "custom", "library_calls", "linalg", "shapes")
 """Decorator of reverse-mode rules."""
 
 NO_DERIVATIVE = {

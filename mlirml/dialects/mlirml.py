@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from mlirml.ir.bindings import mlir
 
 SORTS = ("mlirml.sort", "mlirml.argsort")
-FACTORIZATIONS = ("mlirml.cholesky", "mlirml.inverse", "mlirml.lu_diagonal", "mlirml.solve")
-"""Results of matrix factorizations (`dialects/factorizations.py`): the last operand is the init of the result."""
 HOST_CALLS = ("mlirml.host_value", "mlirml.host_call", "mlirml.host_result")
 """Operations that call a Python function, in program order: pass an operand, call the function, take one result."""
 PARALLEL_FOR = "mlirml.parallel_for"

@@ -15,8 +15,8 @@ import numpy as np
 from mlirml.errors import LaunchError
 from mlirml.interpreter import (  # noqa: F401  (importing them registers their rules)
     control,
-    factorizations,
     host_calls,
+    library_calls,
     linalg,
     memref,
     sort,

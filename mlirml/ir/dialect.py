@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mlirml.ir.library_calls import LIBRARY_CALLS
+
 _MARKS = (
     "independent", "barrier", "again_output", "again_input", "custom_cotangent", "custom_output", "custom_input",
     "custom_primal", "custom_tangent", "stop_gradient", "vjp", "jvp",
@@ -18,14 +20,17 @@ def _operation(name: str, types: int, operands: str, results: str = "") -> str:
     return f"  irdl.operation @{name} {{\n{declared}{taken}{given}  }}\n"
 
 
+def _library_call(name: str, inputs: int) -> str:
+    operands = [*(f"in{number}: %t{number}" for number in range(inputs)), f"out: %t{inputs}"]
+    return _operation(name, inputs + 1, ", ".join(operands), f"result: optional %t{inputs}")
+
+
 DIALECT = "".join(
     (
         "irdl.dialect @mlirml {\n",
         _operation("sort", 1, "input: %t0, out: %t0", "sorted: optional %t0"),
         _operation("argsort", 2, "input: %t0, out: %t1", "positions: optional %t1"),
-        *(_operation(name, 1, "input: %t0, out: %t0", "result: optional %t0") for name in ("cholesky", "inverse")),
-        _operation("lu_diagonal", 2, "input: %t0, out: %t1", "diagonal: optional %t1"),
-        _operation("solve", 2, "input: %t0, right: %t1, out: %t1", "solution: optional %t1"),
+        *(_library_call(name.removeprefix("mlirml."), call.inputs) for name, call in LIBRARY_CALLS.items()),
         _operation("host_value", 1, "value: %t0"),
         _operation("host_call", 0, ""),
         _operation("host_result", 1, "out: %t0", "result: optional %t0"),
@@ -38,8 +43,8 @@ DIALECT = "".join(
         "}\n",
     )
 )
-"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`) and factorizations (`dialects/factorizations.py`), on
-tensors and on memrefs; requests for derivatives and batches (`autodiff/requests.py`).
+"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`) and calls of libraries
+(`ir/text/library_calls.py`), on tensors and on memrefs; requests for derivatives and batches (`autodiff/requests.py`).
 
 It is also the namespace of our discardable attributes, `mlirml.schedule`, `mlirml.parallel_for`, ...
 """

@@ -46,7 +46,7 @@ TO_LLVM = (
 )
 """From loops over memrefs to the LLVM dialect."""
 
-LOWER = ("mlirml-lower-sort", "mlirml-lower-factorizations", "mlirml-lower-host-calls", *TO_LLVM)
+LOWER = ("mlirml-lower-sort", "mlirml-lower-library-calls", "mlirml-lower-host-calls", *TO_LLVM)
 
 
 def stages(machine: Processor, math: str, checkpoint_bytes: int, *, lapack: bool, nontemporal: bool) -> Recipe:

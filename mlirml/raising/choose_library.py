@@ -16,17 +16,12 @@ After, with `lapack`:
 from __future__ import annotations
 
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import FACTORIZATIONS
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
-from mlirml.ir.text.factorizations import LIBRARY
+from mlirml.ir.library_calls import LIBRARY_CALLS
+from mlirml.ir.text.library_calls import LIBRARY
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
 from mlirml.raising.nests.remarks import remark
-
-_ROUTINES = {
-    "mlirml.cholesky": "potrf", "mlirml.inverse": "getrf, getri", "mlirml.lu_diagonal": "getrf",
-    "mlirml.solve": "getrf, getrs",
-}  # fmt: skip
 
 
 @register(when=ANY_REQUEST)
@@ -38,13 +33,13 @@ class ChooseLibraryPass(Pass):
     lapack: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        for op in named_operations(module, FACTORIZATIONS):
+        for op in named_operations(module, LIBRARY_CALLS):
             branch = op.parent
             condition = library_condition(branch)
             if condition is None:
                 continue
             if self.lapack:
-                remark(op, f"LAPACK's {_ROUTINES[op.name]}", "recognised")
+                remark(op, f"LAPACK's {LIBRARY_CALLS[op.name].routines}", "recognised")
             inline_branch(branch, 0 if self.lapack else 1)
             condition.erase()
 

@@ -31,9 +31,10 @@ from typing import TypeAlias
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import dims_in, dims_of, indexing_maps
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
+from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import ORDER, loop_functions
@@ -73,7 +74,7 @@ class LowerLengthsPass(Pass):
 
 def has_requests(module: mlir.Operation) -> bool:
     """True if a module has requests for derivatives or batches."""
-    others = (*SORTS, *FACTORIZATIONS)
+    others = (*SORTS, *LIBRARY_CALLS)
     return any(op.name.startswith("mlirml.") and op.name not in others for op in operations(module))
 
 

@@ -69,8 +69,15 @@ def test_mutated_modules() -> None:
         (
             "func.func @main(%x: memref<3xf32>, %y: memref<3xf32>) {\n"
             '  "mlirml.inverse"(%x, %y) {kind = "f32"} : (memref<3xf32>, memref<3xf32>) -> ()\n  return\n}\n',
-            ["--mlirml-lower-factorizations"],
-            "`mlirml.inverse` is on arrays of another number of dimensions than 3",
+            ["--mlirml-lower-library-calls"],
+            "`mlirml.inverse`: an array has another number of dimensions than 3",
+        ),
+        (
+            "func.func @main(%x: memref<2x3x3xf32>, %y: memref<2x9xf32>) {\n"
+            '  "mlirml.eigh"(%x, %y) {kind = "f32", mode = 1} : (memref<2x3x3xf32>, memref<2x9xf32>) -> ()\n'
+            "  return\n}\n",
+            ["--mlirml-lower-library-calls"],
+            "`mlirml.eigh`: the result has shape [2, 9], not [2, 13]",
         ),
         ("func.func @main() { return }\n", ["--mlirml-lower-loops=processor=avx3"], "processor takes a processor"),
         (

@@ -253,11 +253,12 @@ def _unfit_element(type_: mlir.Type) -> str:
 @cache
 def _wanted() -> dict[str, tuple[tuple[str, ...], int]]:
     """The attributes that operations of the dialect must have, and the rank of their arrays, 0 for any."""
-    from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
+    from mlirml.dialects.mlirml import SORTS
+    from mlirml.ir.library_calls import LIBRARY_CALLS
 
     sorts: dict[str, tuple[tuple[str, ...], int]] = dict.fromkeys(SORTS, (("kind", "descending"), 2))
     values = dict.fromkeys(("mlirml.host_value", "mlirml.host_result"), (("kind",), 0))
-    return {**sorts, **values, **dict.fromkeys(FACTORIZATIONS, (("kind",), 3))}
+    return {**sorts, **values, **dict.fromkeys(LIBRARY_CALLS, (("kind",), 0))}
 
 
 def _unfit_request(op: mlir.Operation) -> str:

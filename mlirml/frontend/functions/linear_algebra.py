@@ -1,7 +1,7 @@
 """`np.linalg`: systems of equations, inverses, determinants and Cholesky factors.
 
 For large matrices, and large stacks of them, the program has a call of LAPACK as well, which the target `cpu` takes
-where NumPy is linked to it (`dialects/factorizations.py`). All else is Gaussian elimination with partial pivoting and
+where NumPy is linked to it (`ir/text/library_calls.py`). All else is Gaussian elimination with partial pivoting and
 Cholesky's method by outer products (Golub and Van Loan, Matrix Computations, 4th edition, algorithms 3.4.1 and 4.2.2):
 each is a loop over columns whose iteration is one pass over the matrices, so that all matrices of a batch are worked on
 at once. Derivatives are formulae in terms of inverses (Giles, An extended collection of matrix derivative results,
@@ -22,7 +22,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.trace import Trace, value_of
-from mlirml.ir.text.factorizations import LAPACK, factorization, with_library
+from mlirml.ir.text.library_calls import LAPACK, library_call, with_library
 
 LAPACK_FROM = 32
 """The row length in real numbers from which the target `cpu` calls LAPACK: 16 rows of complex matrices are enough.
@@ -119,9 +119,7 @@ def _of_nothing(function: Callable[..., Any], arrays: Any) -> Any:
     return arrays[-1].copy()
 
 
-def _with_lapack(
-    trace: Trace, name: str, arrays: tuple[Any, ...], shape: tuple[int, ...], own: Callable[[], Any]
-) -> Any:
+def _with_lapack(trace: Trace, name: str, arrays: tuple[Any, ...], own: Callable[[], Any]) -> Any:
     """The result of `mlirml.<name>` where a LAPACK call pays for these stacks, and else that of `own`."""
     a, *others = arrays
     is_large = a.size * a.dtype.itemsize > LAPACK_STACK_BYTES
@@ -134,7 +132,7 @@ def _with_lapack(
         (found,) = with_library(
             b,
             LAPACK,
-            lambda: [factorization(b, name, values, shape)],
+            lambda: [library_call(b, name, values)],
             lambda: [value_of(trace, own(), name)],
         )
     return Traced(trace, Cell(found, owned=True))
@@ -203,7 +201,7 @@ def _diagonal(trace: Trace, a: Any) -> tuple[Any, Any]:
         upper, _, sign = _eliminate(trace, a, a[:, :, :0])
         return np.concatenate((np.diagonal(upper, axis1=1, axis2=2), sign[:, None]), axis=1)
 
-    found = _with_lapack(trace, "lu_diagonal", (a,), (a.shape[0], a.shape[1] + 1), own)
+    found = _with_lapack(trace, "lu_diagonal", (a,), own)
     return found[:, :-1], found[:, -1]
 
 
@@ -238,7 +236,7 @@ def _inverse(trace: Trace, a: Any) -> Any:
         identity = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
         return _solved(trace, a, trace.array(identity.copy()))
 
-    return _with_lapack(trace, "inverse", (a,), a.shape, own)
+    return _with_lapack(trace, "inverse", (a,), own)
 
 
 def _move_solution(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -248,7 +246,7 @@ def _move_solution(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]
 
 @_by_rule(_move_solution)
 def _solve(trace: Trace, a: Any, b: Any) -> Any:
-    return _with_lapack(trace, "solve", (a, b), b.shape, lambda: _solved(trace, a, b))
+    return _with_lapack(trace, "solve", (a, b), lambda: _solved(trace, a, b))
 
 
 def _relative_change(trace: Trace, primals: Any, tangents: Any) -> Any:
@@ -291,7 +289,7 @@ def _move_factor(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 @_by_rule(_move_factor)
 def _cholesky(trace: Trace, a: Any) -> Any:
-    return _with_lapack(trace, "cholesky", (a,), a.shape, lambda: _factored(trace, a))
+    return _with_lapack(trace, "cholesky", (a,), lambda: _factored(trace, a))
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {

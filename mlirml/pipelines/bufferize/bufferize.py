@@ -25,9 +25,10 @@ from __future__ import annotations
 from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import FACTORIZATIONS, HOST_CALLS, SORTS
+from mlirml.dialects.mlirml import HOST_CALLS, SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations
+from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import is_unknown
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.pipelines.bufferize.destinations import materialize_results
@@ -210,7 +211,7 @@ def bufferize_library_calls(main: mlir.Operation) -> None:
 
     Each writes to a new buffer.
     """
-    for op in named_operations(main, (*SORTS, *FACTORIZATIONS)):
+    for op in named_operations(main, (*SORTS, *LIBRARY_CALLS)):
         *sources, out = op.operands
         given = defining_op(out)
         with op.location, mlir.InsertionPoint(op):

@@ -26,9 +26,10 @@ from collections.abc import Callable, Iterator, Sequence
 from mlirml.analysis.distances import Distances, box_of
 from mlirml.analysis.traits import BRANCHES, CASTED_VIEWS, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import ancestor_in
-from mlirml.dialects.mlirml import FACTORIZATIONS, SORTS
+from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.ir.library_calls import LIBRARY_CALLS
 
 ALLOC = "bufferization.alloc_tensor"
 _MATERIALIZE = "bufferization.materialize_in_destination"
@@ -225,7 +226,7 @@ def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: C
 
 def writes_outs(op: mlir.Operation) -> bool:
     """True if an operation overwrites its last operands, the inits."""
-    return (op.name.startswith("linalg.") or op.name in (*SORTS, *FACTORIZATIONS)) and bool(op.results)
+    return (op.name.startswith("linalg.") or op.name in (*SORTS, *LIBRARY_CALLS)) and bool(op.results)
 
 
 def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:

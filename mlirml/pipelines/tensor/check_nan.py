@@ -20,14 +20,15 @@ from collections.abc import Iterator
 
 from mlirml.analysis.values import captured_values
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import CHECK, FACTORIZATIONS
+from mlirml.dialects.mlirml import CHECK
 from mlirml.errors import SourceLocation, nan_check
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations, operations
+from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
-_COMPUTES = ("arith.", "math.", "linalg.", *FACTORIZATIONS)
+_COMPUTES = ("arith.", "math.", "linalg.", *LIBRARY_CALLS)
 _MOVES = ("arith.constant", "arith.select", "linalg.yield", "linalg.index", "linalg.transpose", "linalg.broadcast")
 _MESSAGE = "a NaN is made of numbers that are none"
 
@@ -98,7 +99,7 @@ def has_nan_of_its_own(op: mlir.Operation) -> bool:
 def read_by(op: mlir.Operation) -> Iterator[mlir.Value]:
     """The float values that an operation reads; inits that it only overwrites are arbitrary and left out."""
     operands = list(op.operands)
-    if op.name in FACTORIZATIONS:
+    if op.name in LIBRARY_CALLS:
         operands.pop()
     if op.name.startswith("linalg.") and len(op.regions):
         body = op.regions[0].blocks[0]

@@ -13,21 +13,26 @@ bool has_lapack();
 }  // namespace mlirml
 
 extern "C" {
-// `count` matrices of n x n elements lie one after the other, row after row. `kind` is the letter of the element type
-// as NumPy has it ('f'loat or 'c'omplex) in the low byte, and its size in bytes above it. A result may have the memory
-// of an operand. Matrices that are singular, or for a Cholesky factor not positive definite, have a result of NaN.
+// Stacks of `count` matrices lie one after the other, row after row. `kind` is the letter of the element type as NumPy has
+// it ('f'loat or 'c'omplex) in the low byte, and its size in bytes above it. `mode` and the order of several results are
+// described in `mlirml/ir/library_calls.py`. A result of the same shape as an operand may have its memory. Matrices that
+// are singular, or for a Cholesky factor not positive definite, have a result of NaN.
 
-// The lower triangular factors, of the lower triangles of `in`; zeros above the diagonal.
-void mlirml_cholesky(const void *in, void *out, int64_t count, int64_t n, int64_t kind);
+void mlirml_cholesky(const void *in, void *out, int64_t count, int64_t rows, int64_t columns, int64_t mode,
+                     int64_t kind);
+void mlirml_inverse(const void *in, void *out, int64_t count, int64_t rows, int64_t columns, int64_t mode,
+                    int64_t kind);
+void mlirml_lu_diagonal(const void *in, void *out, int64_t count, int64_t rows, int64_t columns, int64_t mode,
+                        int64_t kind);
+void mlirml_lu(const void *in, void *out, int64_t count, int64_t rows, int64_t columns, int64_t mode, int64_t kind);
+void mlirml_qr(const void *in, void *out, int64_t count, int64_t rows, int64_t columns, int64_t mode, int64_t kind);
+void mlirml_svd(const void *in, void *out, int64_t count, int64_t rows, int64_t columns, int64_t mode, int64_t kind);
+void mlirml_eigh(const void *in, void *out, int64_t count, int64_t rows, int64_t columns, int64_t mode, int64_t kind);
+void mlirml_eig(const void *in, void *out, int64_t count, int64_t rows, int64_t columns, int64_t mode, int64_t kind);
 
-// The inverses.
-void mlirml_inverse(const void *in, void *out, int64_t count, int64_t n, int64_t kind);
-
-// For each matrix the diagonal of the upper triangular factor of its LU decomposition, and after it the sign of the
-// permutation: n + 1 elements. A singular matrix has a zero there.
-void mlirml_lu_diagonal(const void *in, void *out, int64_t count, int64_t n, int64_t kind);
-
-// The solutions x of in @ x = right, of n rows with `columns` elements each.
+// `columns` are those of `right`.
 void mlirml_solve(const void *in, const void *right, void *out, int64_t count, int64_t n, int64_t columns,
-                  int64_t kind);
+                  int64_t mode, int64_t kind);
+void mlirml_triangular_solve(const void *in, const void *right, void *out, int64_t count, int64_t n, int64_t columns,
+                             int64_t mode, int64_t kind);
 }

@@ -465,7 +465,13 @@ uintptr_t find_process_symbol(const char *name) {
     if (std::strcmp(name, "mlirml_cholesky") == 0) return reinterpret_cast<uintptr_t>(&mlirml_cholesky);
     if (std::strcmp(name, "mlirml_inverse") == 0) return reinterpret_cast<uintptr_t>(&mlirml_inverse);
     if (std::strcmp(name, "mlirml_lu_diagonal") == 0) return reinterpret_cast<uintptr_t>(&mlirml_lu_diagonal);
+    if (std::strcmp(name, "mlirml_lu") == 0) return reinterpret_cast<uintptr_t>(&mlirml_lu);
+    if (std::strcmp(name, "mlirml_qr") == 0) return reinterpret_cast<uintptr_t>(&mlirml_qr);
+    if (std::strcmp(name, "mlirml_svd") == 0) return reinterpret_cast<uintptr_t>(&mlirml_svd);
+    if (std::strcmp(name, "mlirml_eigh") == 0) return reinterpret_cast<uintptr_t>(&mlirml_eigh);
+    if (std::strcmp(name, "mlirml_eig") == 0) return reinterpret_cast<uintptr_t>(&mlirml_eig);
     if (std::strcmp(name, "mlirml_solve") == 0) return reinterpret_cast<uintptr_t>(&mlirml_solve);
+    if (std::strcmp(name, "mlirml_triangular_solve") == 0) return reinterpret_cast<uintptr_t>(&mlirml_triangular_solve);
   }
   if (std::strcmp(name, "mgpuLaunchKernel") == 0) return reinterpret_cast<uintptr_t>(&mgpuLaunchKernel);
   if (std::strcmp(name, "mgpuMemcpy") == 0) return reinterpret_cast<uintptr_t>(&mgpuMemcpy);

@@ -11,12 +11,12 @@ from mlirml.autodiff.bodies import refuse
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.reverse import Sweep, transpose
 from mlirml.autodiff.rules.batch_linalg import _joined, _parted
-from mlirml.dialects.mlirml import FACTORIZATIONS
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
+from mlirml.ir.library_calls import FACTORIZATIONS, LIBRARY_CALLS
 
 
-@batching(*FACTORIZATIONS)
+@batching(*LIBRARY_CALLS)
 def batched(batch: Batch, op: mlir.Operation) -> None:
     """The matrices of all lanes are one stack."""
     type_ = batch.batched_type(op.results[0].type)
