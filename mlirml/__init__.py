@@ -19,6 +19,7 @@ from mlirml.errors import (
     InvalidIndexError,
     LaunchError,
     LeakedTracerError,
+    LinAlgError,
     LoweringError,
     MlirmlError,
     NoBatchingError,
@@ -63,9 +64,9 @@ __version__ = "0.1.0"
 __all__ = [
     "ArgumentError", "Array", "CaptureError", "DTypeError", "FailedAssertionError", "FloatOperationError",
     "IndexOutOfBoundsError", "IntegerRangeError", "InternalError", "InvalidIndexError", "LaunchError",
-    "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError", "NoDerivativeError", "ParseError",
-    "PipelineError", "PreconditionError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
-    "TracedValueError", "TransformError", "UnassignedNameError", "UnboundedRecursionError",
+    "LeakedTracerError", "LinAlgError", "LoweringError", "MlirmlError", "NoBatchingError", "NoDerivativeError",
+    "ParseError", "PipelineError", "PreconditionError", "ShapeError", "TargetError", "TensorSpec",
+    "TracedBoolError", "TracedValueError", "TransformError", "UnassignedNameError", "UnboundedRecursionError",
     "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config", "custom_jvp", "custom_vjp", "debug",
     "device", "devices", "einop", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
     "linearize", "loops", "lower", "parallel", "put", "scan", "stop_gradient", "switch", "trace", "value_and_grad",
@@ -74,7 +75,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`mlirml.random`, which is imported when it is first used."""
-    if name == "random":
-        return importlib.import_module("mlirml.random")
+    """`mlirml.linalg` and `mlirml.random`, which are imported when they are first used."""
+    if name in ("linalg", "random"):
+        return importlib.import_module(f"mlirml.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -6,6 +6,8 @@ import linecache
 import zlib
 from typing import Any
 
+import numpy as np
+
 from mlirml.core.dataclass import dataclass
 
 
@@ -120,6 +122,10 @@ class FailedAssertionError(MlirmlError, AssertionError):
 
 class FloatOperationError(MlirmlError, FloatingPointError):
     """An operation makes a NaN or an infinity where that is an error: `config.check_nan`, `np.errstate`."""
+
+
+class LinAlgError(MlirmlError, np.linalg.LinAlgError):
+    """A matrix is singular or not positive definite, or an iteration does not converge, as in NumPy."""
 
 
 class InvalidIndexError(ShapeError, IndexError):

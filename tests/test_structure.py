@@ -38,7 +38,7 @@ TIERS = [
     {"frontend.loops"},
     {"frontend.capture"},
     {"frontend.control"},
-    {"numpy"},
+    {"linalg", "numpy"},
     {"nn", "optim"},
     {"driver"},
     {"api", "debug", "transforms"},

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.errors import DTypeError, ShapeError
 from mlirml.ir.text.dtypes import is_float
 from mlirml.ops.reductions import normalized_axes
-from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed, extension
+from mlirml.ops.registry import ALL, BOOL, INTEGERS, NO_COMPLEX_ORDER, NUMBERS, composed, extension
 
-_SVD = "the singular values of a matrix are not compiled; use ord='fro', 1 or np.inf"
+_LAPACK = (*BOOL, *INTEGERS, "f32", "f64")
+"""The dtypes of real numbers that LAPACK computes with, and those that are converted to them."""
+_NOT_LAPACK = (("bf16", "converted by `.astype(np.float32)`: NumPy takes it for an integer"),)
 
 
 @composed("reduction", np.linalg.norm, dtypes=ALL, tolerance=8)
@@ -32,16 +34,24 @@ def norm(xp: Any, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fa
     if ord is None or ord in ("f", "fro"):
         return xp.sqrt(xp.sum(_squares(xp, x), axis=axes, keepdims=keepdims))
     if ord in (2, -2, "nuc"):
-        raise UnsupportedSyntaxError(f"norm: ord={ord!r} of a matrix is not compiled", help=_SVD)
+        return _spectral_norm(xp, x, ord, axes if axis is None else tuple(a % x.ndim for a in axis), keepdims)
     if ord not in (1, -1, np.inf, -np.inf):
         raise ShapeError(f"norm: {ord!r} is no norm of a matrix")
-    row, column = normalized_axes("norm", x.shape, axes[0]) + normalized_axes("norm", x.shape, axes[1])
-    given = tuple(a % x.ndim for a in (axis if isinstance(axis, (tuple, list)) else axes))
-    row, column = given if axis is not None else (row, column)
+    row, column = axes if axis is None else (a % x.ndim for a in axis)
     summed, chosen = (row, column) if abs(ord) == 1 else (column, row)
     totals = xp.sum(xp.abs(x), axis=summed, keepdims=True)
     extreme = (xp.max if ord > 0 else xp.min)(totals, axis=chosen, keepdims=True)
     return extreme if keepdims else xp.squeeze(extreme, axis=(row, column))
+
+
+def _spectral_norm(xp: Any, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+    """The greatest, the least, or the sum of the singular values of matrices in two axes."""
+    values = xp.linalg.svdvals(xp.moveaxis(x, axes, (-2, -1)))
+    if ord == "nuc":
+        result = xp.sum(values, axis=-1)
+    else:
+        result = xp.max(values, axis=-1) if ord > 0 else xp.min(values, axis=-1)
+    return result.reshape(tuple(1 if i in axes else n for i, n in enumerate(x.shape))) if keepdims else result
 
 
 def _squares(xp: Any, x: Any) -> Any:
@@ -201,3 +211,64 @@ def cross(xp: Any, a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int 
         raise DTypeError("cross: not defined for truth values, as in NumPy")
     terms = [a[..., i] * b[..., j] - a[..., j] * b[..., i] for i, j in ((1, 2), (2, 0), (0, 1))]
     return xp.moveaxis(xp.stack(terms, axis=-1), -1, axisc)
+
+
+@composed("contraction", np.linalg.matrix_rank, dtypes=_LAPACK)
+def matrix_rank(xp: Any, A: Any, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Any:
+    """The number of singular values above `tol`, or above `rtol` times the greatest one: max(M, N) * eps by default."""
+    x = _inexact(xp, A)
+    if x.ndim < 2:
+        return xp.any(x != 0).astype(np.int64)
+    values = xp.abs(xp.linalg.eigvalsh(x)) if hermitian else xp.linalg.svdvals(x)
+    if tol is None:
+        share = max(x.shape[-2:]) * np.finfo(values.dtype).eps if rtol is None else xp.asarray(rtol)[..., None]
+        limit = xp.max(values, axis=-1, keepdims=True) * share
+    else:
+        limit = xp.asarray(tol)[..., None]
+    return xp.count_nonzero(values > limit, axis=-1)
+
+
+@composed("contraction", np.linalg.cond, dtypes=_LAPACK, tolerance=64)
+def cond(xp: Any, x: Any, p: Any = None) -> Any:
+    """The condition number of matrices in a norm: the ratio of the singular values for None, 2 and -2."""
+    x = _inexact(xp, x)
+    if x.ndim < 2:
+        raise ShapeError(f"cond: needs matrices, not shape {list(x.shape)}")
+    if p in (None, 2, -2):
+        values = xp.linalg.svdvals(x)
+        result = values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
+    else:
+        result = xp.linalg.norm(x, p, axis=(-2, -1)) * xp.linalg.norm(xp.linalg.inv(x), p, axis=(-2, -1))
+    return xp.where(xp.isnan(result) & ~xp.any(xp.isnan(x), axis=(-2, -1)), np.inf, result).astype(result.dtype)
+
+
+def _inexact(xp: Any, x: Any) -> Any:
+    x = xp.asarray(x)
+    return x if np.issubdtype(x.dtype, np.inexact) else x.astype(np.float64)
+
+
+@composed("contraction", np.linalg.tensorsolve, dtypes=_LAPACK, gaps=_NOT_LAPACK, arrays=2, tolerance=64)
+def tensorsolve(xp: Any, a: Any, b: Any, axes: Any = None) -> Any:
+    """x with tensordot(a, x, x.ndim) = b, where `axes` of a are moved to its end before."""
+    a, b = xp.asarray(a), xp.asarray(b)
+    if axes is not None:
+        last = [i % a.ndim for i in axes]
+        a = xp.transpose(a, [i for i in range(a.ndim) if i not in last] + last)
+    shape = a.shape[b.ndim :]
+    size = int(np.prod(shape))
+    if size != b.size or size * size != a.size:
+        raise ShapeError(f"tensorsolve: shape {list(a.shape)} is no square system for a right side of {list(b.shape)}")
+    return xp.linalg.solve(a.reshape(size, size), b.reshape(-1)).reshape(shape)
+
+
+@composed("contraction", np.linalg.tensorinv, dtypes=_LAPACK, gaps=_NOT_LAPACK, tolerance=64)
+def tensorinv(xp: Any, a: Any, ind: int = 2) -> Any:
+    """The inverse of the map `tensordot(a, x, ind)` of the last dimensions of a to its first `ind`."""
+    a = xp.asarray(a)
+    if int(ind) <= 0:
+        raise ShapeError(f"tensorinv: ind is 1 at least, not {ind}")
+    first, last = a.shape[:ind], a.shape[ind:]
+    size = int(np.prod(last))
+    if int(np.prod(first)) != size:
+        raise ShapeError(f"tensorinv: shape {list(a.shape)} is no square matrix with ind={ind}")
+    return xp.linalg.inv(a.reshape(size, size)).reshape((*last, *first))

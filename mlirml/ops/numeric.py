@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import DTypeError, ShapeError
+from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed
 
@@ -136,6 +136,32 @@ def polyval(xp: Any, p: Any, x: Any) -> Any:
     for i in range(p.shape[0]):
         result = result * x + p[i]
     return result
+
+
+@composed("numeric", np.polyfit, dtypes=tuple(d for d in ALL if d not in ("bf16", "f16")), arrays=2, tolerance=1e4)
+def polyfit(
+    xp: Any, x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None, cov: bool = False
+) -> Any:
+    """The coefficients, the highest first, of the polynomial of a degree that fits points best by least squares.
+
+    With `full` also the squared residuals, the rank, the singular values and `rcond`. There is no `cov`.
+    """
+    if cov:
+        raise UnsupportedSyntaxError("polyfit: the covariance of the coefficients is not compiled", help="leave `cov`")
+    x, y = xp.asarray(x) + 0.0, xp.asarray(y) + 0.0
+    if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0] or not x.shape[0] or deg < 0:
+        raise ShapeError(f"polyfit: points {list(x.shape)} and values {list(y.shape)} do not fit, or degree {deg} < 0")
+    rcond = x.shape[0] * np.finfo(x.dtype).eps if rcond is None else rcond
+    left, right = xp.vander(x, int(deg) + 1), y
+    if w is not None:
+        weights = xp.asarray(w) + 0.0
+        if weights.shape != x.shape:
+            raise ShapeError(f"polyfit: {list(weights.shape)} weights for {list(x.shape)} points")
+        left, right = left * weights[:, None], right * (weights if y.ndim == 1 else weights[:, None])
+    scale = xp.sqrt(xp.sum((left * xp.conj(left)).real, axis=0))
+    found, residuals, rank, values = xp.linalg.lstsq(left / scale, right, rcond)
+    found = (found.T / scale).T
+    return (found, residuals, rank, values, rcond) if full else found
 
 
 @composed("numeric", np.vander, dtypes=tuple(d for d in ALL if d != "bf16"), tolerance=8)

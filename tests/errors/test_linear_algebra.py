@@ -21,7 +21,7 @@ def test_matrices_that_are_not_square() -> None:
             |
          12 |     return np.linalg.solve(a, b)
             |            ^^^^^^^^^^^^^^^^^^^^^
-           = help: for least squares solve the normal equations: `np.linalg.solve(a.T @ a, a.T @ b)`
+           = help: least squares are `np.linalg.lstsq(a, b)`
         """,
     )
 
@@ -49,5 +49,18 @@ def test_half_precision() -> None:
          12 |     return np.linalg.solve(a, b)
             |            ^^^^^^^^^^^^^^^^^^^^^
            = help: convert with `.astype(np.float32)`
+        """,
+    )
+
+
+def test_a_singular_matrix() -> None:
+    check_error(
+        lambda: ml.compile(solution)(np.ones((3, 3)), np.ones(3)),
+        """
+        mlirml.LinAlgError: Singular matrix
+          --> test_linear_algebra.py:12:12 (solution)
+            |
+         12 |     return np.linalg.solve(a, b)
+            |            ^^^^^^^^^^^^^^^^^^^^^
         """,
     )

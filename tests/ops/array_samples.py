@@ -179,6 +179,54 @@ def _matrix_power(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(2, 2), 5), {}
 
 
+def _regular(draw: Draw, size: int) -> np.ndarray:
+    """A matrix that is far from singular."""
+    others = 0 if draw.dtype == np.bool_ else draw.random.integers(0, 4, (size, size))
+    matrix: np.ndarray = (others + 20 * np.eye(size)).astype(draw.dtype)
+    return matrix
+
+
+@sampler("matrix_rank", "cond")
+def _ranks(draw: Draw) -> Iterator[Arguments]:
+    regular = _regular(draw, 3)
+    yield (regular,), {}
+    if draw.thorough:
+        yield (np.stack([regular, regular.T]),), {}
+        if draw.record.name == "matrix_rank":
+            yield (np.ones((4, 3), draw.dtype),), {}
+            yield (draw.array(4),), {}
+            yield (np.ones((3, 3), draw.dtype),), {"hermitian": True}
+            yield (regular, 100.0), {}
+        else:
+            yield from (((regular, p), {}) for p in (2, -2, 1, -1, np.inf, "fro"))
+
+
+@sampler("tensorsolve")
+def _tensorsolve(draw: Draw) -> Iterator[Arguments]:
+    matrix = _regular(draw, 6)
+    yield (matrix.reshape(2, 3, 6), draw.array(2, 3)), {}
+    if draw.thorough:
+        yield (matrix.reshape(6, 2, 3), draw.array(6)), {}
+        yield (matrix.reshape(2, 3, 3, 2), draw.array(2, 3)), {}
+
+
+@sampler("tensorinv")
+def _tensorinv(draw: Draw) -> Iterator[Arguments]:
+    matrix = _regular(draw, 6)
+    yield (matrix.reshape(2, 3, 6),), {}
+    if draw.thorough:
+        yield (matrix.reshape(6, 2, 3),), {"ind": 1}
+
+
+@sampler("polyfit")
+def _polyfit(draw: Draw) -> Iterator[Arguments]:
+    x = np.arange(8).astype(draw.dtype)
+    yield (x, draw.array(8), 2), {}
+    if draw.thorough:
+        yield (x, draw.array(8, 2), 1), {}
+        yield (x, draw.array(8), 3), {"w": np.arange(1, 9).astype(draw.dtype)}
+
+
 @sampler("vecdot")
 def _vecdot(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4), draw.array(3, 4)), {}

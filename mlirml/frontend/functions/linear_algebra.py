@@ -22,6 +22,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.trace import Trace, value_of
+from mlirml.ir.text.builder import Check
 from mlirml.ir.text.library_calls import LAPACK, library_call, with_library
 
 LAPACK_FROM = 32
@@ -42,9 +43,9 @@ _Slogdet: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
 def solve(trace: Trace, a: Any, b: Any) -> Any:
-    """x with a @ x = b; `b` is a vector, or matrices. A singular matrix gives infinities or NaN, without an error."""
+    """x with a @ x = b; `b` is a vector, or matrices. Raises LinAlgError where a matrix is singular."""
     a, b = _matrices(trace, "solve", a), trace.array(b, copy=False)
-    dtype = np.result_type(a.dtype, _dtype("solve", b))
+    dtype = np.result_type(a.dtype, float_dtype("solve", b))
     is_vector = b.ndim == 1
     columns = b[:, None] if is_vector else b
     if columns.ndim < 2 or columns.shape[-2] != a.shape[-1]:
@@ -52,33 +53,52 @@ def solve(trace: Trace, a: Any, b: Any) -> Any:
     batch = np.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
     a = np.broadcast_to(a.astype(dtype), (*batch, *a.shape[-2:]))
     columns = np.broadcast_to(columns.astype(dtype), (*batch, *columns.shape[-2:]))
-    result = _batched(_solve, trace, a, columns)
+    if not columns.size or not a.size:
+        result = columns.copy()
+    else:
+        result = stacked(lambda a, b: _solve(trace, a, b), a, columns)
+        _check_result(trace, result, 0, "Singular matrix", a, columns)
     return result[..., 0] if is_vector else result
 
 
 def inv(trace: Trace, a: Any) -> Any:
-    """The inverse of square matrices; that of a singular one is infinities or NaN, without an error."""
-    return _batched(_inverse, trace, _matrices(trace, "inv", a))
+    """The inverse of square matrices. Raises LinAlgError where one is singular."""
+    a = _matrices(trace, "inv", a)
+    if not a.size:
+        return a.copy()
+    return _check_result(trace, stacked(lambda a: inverse_of(trace, a), a), 0, "Singular matrix", a)
 
 
 def det(trace: Trace, a: Any) -> Any:
     """The determinant of square matrices; the derivative at a singular matrix is NaN."""
-    return _batched(_determinant, trace, _matrices(trace, "det", a))
+    a = _matrices(trace, "det", a)
+    return stacked(lambda a: _determinant(trace, a), a) if a.size else np.ones(a.shape[:-2], a.dtype)
 
 
 def slogdet(trace: Trace, a: Any) -> Any:
     """The sign of the determinant of square matrices, and the logarithm of its magnitude."""
-    return _Slogdet(*_batched(_sign_and_logarithm, trace, _matrices(trace, "slogdet", a)))
+    a = _matrices(trace, "slogdet", a)
+    if not a.size:
+        return _Slogdet(np.ones(a.shape[:-2], a.dtype), np.zeros(a.shape[:-2], np.abs(a).dtype))
+    return _Slogdet(*stacked(lambda a: _sign_and_logarithm(trace, a), a))
 
 
 def cholesky(trace: Trace, a: Any, /, *, upper: bool = False) -> Any:
-    """The triangular L with L @ L.T = a, of the lower (or upper) triangle of `a`; NaN where that is not definite."""
+    """The triangular L with L @ L.T = a, of the lower (or upper) triangle of `a`.
+
+    Raises LinAlgError where a matrix is not positive definite.
+    """
     a = _matrices(trace, "cholesky", a)
-    factor = _batched(_cholesky, trace, _adjoint(a) if upper else a)
-    return _adjoint(factor) if upper else factor
+    if not a.size:
+        return a.copy()
+    lower = adjoint(a) if upper else a
+    factor = stacked(lambda a: _cholesky(trace, a), lower)
+    _check_result(trace, factor, -1, "Matrix is not positive definite", lower)
+    return adjoint(factor) if upper else factor
 
 
-def _dtype(name: str, x: Any) -> np.dtype:
+def float_dtype(name: str, x: Any) -> np.dtype:
+    """The dtype that LAPACK computes in: f64 for integers and truth values."""
     if x.dtype.name in ("float16", "bfloat16"):
         raise DTypeError(
             f"{name}: not defined for {x.dtype.name}, as in NumPy", help="convert with `.astype(np.float32)`"
@@ -90,33 +110,49 @@ def _matrices(trace: Trace, name: str, a: Any) -> Any:
     """Square matrices of floats or complex numbers."""
     a = trace.array(a, copy=False)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        normal = "for least squares solve the normal equations: `np.linalg.solve(a.T @ a, a.T @ b)`"
+        normal = "least squares are `np.linalg.lstsq(a, b)`"
         raise ShapeError(
             f"{name}: needs square matrices in the last two dimensions, not {a._describe()}",
             help=normal if name == "solve" and a.ndim == 2 else None,
         )
-    return a.astype(_dtype(name, a))
+    return a.astype(float_dtype(name, a))
 
 
-def _batched(function: Callable[..., Any], trace: Trace, *arrays: Any) -> Any:
-    """Call a function of stacks of matrices, with all dimensions but the last two as one."""
-    batch, size = arrays[0].shape[:-2], arrays[0].size
+def stacked(function: Callable[..., Any], *arrays: Any) -> Any:
+    """The result of a function of stacks of matrices, for arrays with any number of batch dimensions."""
+    batch = arrays[0].shape[:-2]
     stacks = [x.reshape((int(np.prod(batch)), *x.shape[-2:])) for x in arrays]
-    if not size:
-        return _of_nothing(function, arrays)
-    result = function(trace, *stacks)
+    result = function(*stacks)
     parts = [x.reshape((*batch, *x.shape[1:])) for x in (result if isinstance(result, tuple) else (result,))]
     return tuple(parts) if isinstance(result, tuple) else parts[0]
 
 
-def _of_nothing(function: Callable[..., Any], arrays: Any) -> Any:
-    """The results for no matrices, and for matrices without elements."""
-    batch = arrays[0].shape[:-2]
-    if function is _determinant:
-        return np.ones(batch, arrays[0].dtype)
-    if function is _sign_and_logarithm:
-        return np.ones(batch, arrays[0].dtype), np.zeros(batch, np.abs(arrays[0]).dtype)
-    return arrays[-1].copy()
+def check(trace: Trace, passes: Any, message: str) -> None:
+    """Emit a check that raises LinAlgError where an element of a traced array is False."""
+    truth: Any = np.all(passes)
+    b = trace.builder
+    b.check(b.element(value_of(trace, truth, "a check")), Check("LinAlgError", message))
+
+
+def _check_result(trace: Trace, result: Any, corner: int, message: str, *inputs: Any) -> Any:
+    """The result of a function of stacks of matrices, with a check that it could be computed.
+
+    It could not where a NaN is in the corner of a result whose inputs are finite.
+    """
+    from mlirml.frontend.tracing.regions import trace_cond
+
+    flat = result.reshape((-1, *result.shape[-2:]))[:, corner, corner]
+    failed = np.isnan(flat)
+
+    def excused(*inputs: Any) -> Any:
+        finite: Any = True
+        for x in inputs:
+            finite = finite & np.all(np.isfinite(x.reshape((flat.shape[0], -1))), axis=1)
+        return np.logical_not(np.any(failed & finite))
+
+    passes = trace_cond(trace, np.any(failed), excused, lambda *_: np.True_, inputs)
+    check(trace, passes, message)
+    return result
 
 
 def _with_lapack(trace: Trace, name: str, arrays: tuple[Any, ...], own: Callable[[], Any]) -> Any:
@@ -172,7 +208,8 @@ def _solved(trace: Trace, a: Any, b: Any) -> Any:
 
     def step(i: Any, b: Any) -> Any:
         k = size - 1 - i
-        x = b[:, k] / upper[:, k, k][:, None]
+        pivot = upper[:, k, k]
+        x = b[:, k] / np.where(pivot == 0, np.nan, pivot)[:, None]  # NaN reaches all rows above
         b = b.copy()
         b[:, k] = x
         return b - np.where(rows < k, upper[:, :, k], 0)[:, :, None] * x[:, None, :]
@@ -186,7 +223,8 @@ def _factored(trace: Trace, a: Any) -> Any:
     rows = np.arange(a.shape[-1])
 
     def step(k: Any, a: Any) -> Any:
-        column = np.where(rows < k, 0, a[:, :, k]) / np.sqrt(a[:, k, k].real)[:, None]
+        pivot = a[:, k, k].real
+        column = np.where(rows < k, 0, a[:, :, k]) / np.sqrt(np.where(pivot > 0, pivot, np.nan))[:, None]
         a = a - column[:, :, None] * np.where(rows > k, column.conj(), 0)[:, None, :]
         a[:, :, k] = column
         return a
@@ -205,8 +243,16 @@ def _diagonal(trace: Trace, a: Any) -> tuple[Any, Any]:
     return found[:, :-1], found[:, -1]
 
 
-def _adjoint(a: Any) -> Any:
+def adjoint(a: Any) -> Any:
+    """The conjugate transpose of matrices."""
     return np.swapaxes(a, -1, -2).conj()
+
+
+def ruled(trace: Trace, function: Callable[..., Any], rule: Callable[..., Any], name: str, *args: Any) -> Any:
+    """The result of `function(*args)`, which is differentiated by `rule(primals, tangents)`."""
+    from mlirml.frontend.transforms.custom import call_with_jvp
+
+    return call_with_jvp(trace, function, rule, args, (), name)
 
 
 def _by_rule(rule: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -215,10 +261,8 @@ def _by_rule(rule: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callabl
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
         def call(trace: Trace, *args: Any) -> Any:
-            from mlirml.frontend.transforms.custom import call_with_jvp
-
-            bound = functools.partial(function, trace)
-            return call_with_jvp(trace, bound, functools.partial(rule, trace), args, (), function.__name__.strip("_"))
+            bound, bound_rule = functools.partial(function, trace), functools.partial(rule, trace)
+            return ruled(trace, bound, bound_rule, function.__name__.strip("_"), *args)
 
         return call
 
@@ -226,12 +270,14 @@ def _by_rule(rule: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callabl
 
 
 def _move_inverse(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
-    inverse = _inverse(trace, *primals)
+    inverse = inverse_of(trace, *primals)
     return inverse, -(inverse @ tangents[0] @ inverse)
 
 
 @_by_rule(_move_inverse)
-def _inverse(trace: Trace, a: Any) -> Any:
+def inverse_of(trace: Trace, a: Any) -> Any:
+    """The inverses of a stack of matrices; NaN, without an error, where one is singular."""
+
     def own() -> Any:
         identity = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
         return _solved(trace, a, trace.array(identity.copy()))
@@ -241,7 +287,7 @@ def _inverse(trace: Trace, a: Any) -> Any:
 
 def _move_solution(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
     x = _solve(trace, *primals)
-    return x, _inverse(trace, primals[0]) @ (tangents[1] - tangents[0] @ x)
+    return x, inverse_of(trace, primals[0]) @ (tangents[1] - tangents[0] @ x)
 
 
 @_by_rule(_move_solution)
@@ -251,7 +297,7 @@ def _solve(trace: Trace, a: Any, b: Any) -> Any:
 
 def _relative_change(trace: Trace, primals: Any, tangents: Any) -> Any:
     """The derivative of the determinant divided by the determinant."""
-    return np.einsum("bij,bji->b", _inverse(trace, primals[0]), tangents[0])
+    return np.einsum("bij,bji->b", inverse_of(trace, primals[0]), tangents[0])
 
 
 def _move_determinant(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -281,9 +327,9 @@ def _move_factor(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
     """Only the lower triangle of the matrix is read."""
     factor = _cholesky(trace, *primals)
     lower = np.tril(tangents[0], -1)
-    change = lower + _adjoint(lower) + tangents[0].real * np.eye(factor.shape[-1])
-    inverse = _inverse(trace, factor)
-    inner = inverse @ change @ _adjoint(inverse)
+    change = lower + adjoint(lower) + tangents[0].real * np.eye(factor.shape[-1])
+    inverse = inverse_of(trace, factor)
+    inner = inverse @ change @ adjoint(inverse)
     return factor, factor @ (np.tril(inner, -1) + 0.5 * inner * np.eye(factor.shape[-1]))
 
 
@@ -292,7 +338,25 @@ def _cholesky(trace: Trace, a: Any) -> Any:
     return _with_lapack(trace, "cholesky", (a,), lambda: _factored(trace, a))
 
 
+def _on_demand(name: str) -> Callable[..., Any]:
+    """The handler of this name in `factorizations`, which is imported at the first call."""
+
+    def call(trace: Trace, *args: Any, **kwargs: Any) -> Any:
+        from mlirml.frontend.functions import factorizations
+
+        return getattr(factorizations, name)(trace, *args, **kwargs)
+
+    return call
+
+
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.linalg.cholesky: cholesky, np.linalg.det: det, np.linalg.inv: inv, np.linalg.slogdet: slogdet,
     np.linalg.solve: solve,
+    **{
+        function: _on_demand(function.__name__)
+        for function in (
+            np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.lstsq, np.linalg.pinv,
+            np.linalg.qr, np.linalg.svd, np.linalg.svdvals,
+        )
+    },
 }  # fmt: skip

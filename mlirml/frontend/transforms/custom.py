@@ -23,8 +23,9 @@ def marked(
     """Float leaves passed through a marker operation; all others, functions and texts too, unchanged."""
     found: list[Any] = []
     values: list[Value | None] = []
-    for leaf, path in zip(leaves, paths):
-        value = None if callable(leaf) or isinstance(leaf, str) else value_of(trace, leaf, path)
+    # A view is computed where it is read first: that has to be before the first marker, which ends the function.
+    read = [None if callable(x) or isinstance(x, str) else value_of(trace, x, path) for x, path in zip(leaves, paths)]
+    for leaf, value in zip(leaves, read):
         if value is None or not has_derivatives(value):
             found.append(leaf)
             values.append(None)
@@ -107,14 +108,16 @@ def _give(trace: Trace, name: str, found: Any, tree: TreeDef, opened: Sequence[V
             )
         gradients += leaves if part is not None else [None] * child.leaf_count()
     b = trace.builder
+    given: list[tuple[Value, Value]] = []  # all of them before the first `custom_gradient`
     for value, gradient, path in zip(opened, gradients, tree.paths("argument")):
         if value is None or gradient is None:
             continue
         new = b.cast(value_of(trace, gradient, path), value.dtype)
         if new.shape != value.shape:
             raise ShapeError(f"custom_vjp: the cotangent of {path} of `{name}` is {new}, the argument {value}")
-        for part, move in zip(parts_of(value), parts_of(conjugate(trace, new))):
-            b.line(f'"mlirml.custom_gradient"({part.name}, {move.name}) {{{tags}}} : ({part.type}, {part.type}) -> ()')
+        given += zip(parts_of(value), parts_of(conjugate(trace, new)))
+    for part, move in given:
+        b.line(f'"mlirml.custom_gradient"({part.name}, {move.name}) {{{tags}}} : ({part.type}, {part.type}) -> ()')
 
 
 def call_with_jvp(
@@ -156,23 +159,29 @@ def call_with_jvp(
                 f"custom_jvp: the rule of `{name}` returns a tangent of another structure than the result",
                 notes=(f"the result {out_tree.paths('result')}", f"the tangent {found.paths('tangent')}"),
             )
-        outputs = [
-            _moving(trace, name, leaf, tangent, path, tags)
+        pairs = [
+            _moving(trace, name, leaf, tangent, path)
             for leaf, tangent, path in zip(results, tangents, out_tree.paths("result"))
+        ]
+        outputs = [
+            leaf if pair is None else wrapped(trace, mark(trace, "custom_result", tags, *pair), leaf)
+            for leaf, pair in zip(results, pairs)
         ]
     return out_tree.unflatten(outputs)
 
 
-def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str, tags: str) -> Any:
-    """A result paired with its tangent; anything but floats unchanged."""
+def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str) -> tuple[Value, Value] | None:
+    """A result and its tangent; None for anything but floats.
+
+    All of them are computed before the first `custom_result`, which ends the rule.
+    """
     value = value_of(trace, leaf, path)
     if not has_derivatives(value):
-        return leaf
+        return None
     change = value_of(trace, tangent, f"the tangent of {path}")
     if change.shape != value.shape:
         raise ShapeError(f"custom_jvp: the tangent of {path} of `{name}` is {change}, the result {value}")
-    change = trace.builder.cast(change, value.dtype)
-    return wrapped(trace, mark(trace, "custom_result", tags, value, change), leaf)
+    return value, trace.builder.cast(change, value.dtype)
 
 
 def call_again(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], policy: str) -> Any:
