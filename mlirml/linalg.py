@@ -227,8 +227,8 @@ def sqrtm(a: Any) -> Any:
     """The principal square root of square matrices [..., N, N] without eigenvalues on the negative real axis.
 
     By the product form of Denman and Beavers' iteration with scaling by determinants (Higham, Functions of Matrices,
-    2008, equation 6.29). The result has the dtype of `a`: a real matrix with eigenvalues on the negative axis, the root
-    of which is complex, gives NaN or a LinAlgError here.
+    2008, equation 6.29). The result has the dtype of `a`. A matrix with an eigenvalue on the negative axis, the root of
+    which is complex, gives NaN or a LinAlgError here.
     """
     a = _as_floats("sqrtm", a, square=True)
     size = a.shape[-1]

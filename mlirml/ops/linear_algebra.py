@@ -222,7 +222,7 @@ def matrix_rank(xp: Any, A: Any, tol: Any = None, hermitian: bool = False, *, rt
     values = xp.abs(xp.linalg.eigvalsh(x)) if hermitian else xp.linalg.svdvals(x)
     if tol is None:
         share = max(x.shape[-2:]) * np.finfo(values.dtype).eps if rtol is None else xp.asarray(rtol)[..., None]
-        limit = xp.max(values, axis=-1, keepdims=True) * share
+        limit = xp.max(values, axis=-1, keepdims=True, initial=0) * share
     else:
         limit = xp.asarray(tol)[..., None]
     return xp.count_nonzero(values > limit, axis=-1)

@@ -222,3 +222,44 @@ def test_arguments_of_a_checkpoint_that_are_no_arrays_or_have_names() -> None:
     found = ml.grad(loss, (0, 1))(X, 2.0)
     np.testing.assert_allclose(found[0], 2 * np.cos(2 * X), rtol=1e-13)
     np.testing.assert_allclose(found[1], np.sum(X * np.cos(2 * X)), rtol=1e-13)
+
+
+def test_results_and_tangents_may_be_views() -> None:
+    @ml.custom_jvp
+    def product(a: Any) -> Any:
+        return a[0] * a[1], a[0]
+
+    @product.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        (a,), (d,) = primals, tangents
+        whole = np.stack([a[1] * d[0] + a[0] * d[1], d[0]])
+        return (a[0] * a[1], a[0]), (whole[0], whole[1])
+
+    a, d = np.arange(6.0).reshape(2, 3), np.ones((2, 3))
+    _, (first, second) = ml.compile(lambda a, d: ml.jvp(product, (a,), (d,)))(a, d)
+    np.testing.assert_allclose(first, a[0] + a[1])
+    np.testing.assert_allclose(second, d[0])
+    gradient = ml.compile(ml.grad(lambda a: np.sum(product(a)[0]) + 3 * np.sum(product(a)[1])))(a)
+    np.testing.assert_allclose(gradient, [a[1] + 3, a[0]])
+
+
+def test_cotangents_may_be_views() -> None:
+    @ml.custom_vjp
+    def parts(a: Any, b: Any) -> Any:
+        return a[0] * b, a[1]
+
+    def forward(a: Any, b: Any) -> Any:
+        whole = np.stack([a[0] * b, a[1]])
+        return (whole[0], whole[1]), (a, b)
+
+    def backward(kept: Any, cotangents: Any) -> Any:
+        a, b = kept
+        whole = np.stack([cotangents[0] * b, cotangents[1], cotangents[0] * a[0]])
+        return whole[:2], whole[2]
+
+    parts.defvjp(forward, backward)
+    a, b = np.arange(6.0).reshape(2, 3), np.array([2.0, 3.0, 5.0])
+    loss = lambda a, b: np.sum(parts(a, b)[0] ** 2) + np.sum(parts(a, b)[1] ** 3)  # noqa: E731
+    of_a, of_b = ml.compile(ml.grad(loss, (0, 1)))(a, b)
+    np.testing.assert_allclose(of_a, [2 * a[0] * b**2, 3 * a[1] ** 2])
+    np.testing.assert_allclose(of_b, 2 * a[0] ** 2 * b)

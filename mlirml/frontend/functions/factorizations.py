@@ -172,7 +172,7 @@ def svd(trace: Trace, a: Any, full_matrices: bool = True, compute_uv: bool = Tru
     least = min(rows, columns)
     real = _real_dtype(a.dtype)
     if not a.size:
-        kept = (rows, columns) if full_matrices else (0, 0)
+        kept = (rows, columns) if full_matrices else (least, least)
         batch = a.shape[:-2]
         values = _zeros(trace, (*batch, least), real)
         if not compute_uv:
@@ -319,9 +319,11 @@ def _general_spectrum(trace: Trace, name: str, a: Any, mode: int) -> tuple[Any, 
         made = np.result_type(a.dtype, np.complex64)
         return _zeros(trace, a.shape[:-1], made), _zeros(trace, a.shape, made)
     check(trace, np.all(np.isfinite(a.reshape((-1, a.shape[-1] ** 2))), axis=1), "Array must not contain infs or NaNs")
-    values, vectors, status = stacked(functools.partial(_spectrum, trace, "eig", mode), a)
+    wide = a.astype(np.result_type(a.dtype, np.float64))  # as NumPy does, which the order of the eigenvalues depends on
+    values, vectors, status = stacked(functools.partial(_spectrum, trace, "eig", mode), wide)
     check(trace, status == 0, "Eigenvalues did not converge")
-    return values, vectors
+    made = np.result_type(a.dtype, np.complex64)
+    return values.astype(made), vectors.astype(made)
 
 
 def _move_eig(trace: Trace, mode: int, primals: Any, tangents: Any) -> Any:

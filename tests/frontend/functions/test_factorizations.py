@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
-from mlirml.errors import FloatOperationError
+from mlirml.errors import FloatOperationError, LinAlgError
 from mlirml.frontend.functions.linear_algebra import LAPACK_FROM, LAPACK_STACK_BYTES, LAPACK_STACK_FROM
 from mlirml.runtime import HAS_LAPACK
 from mlirml.targets import cpu
@@ -157,13 +157,11 @@ def test_singular_matrices() -> None:
     n = LAPACK_FROM + 1
     a = matrices("float64", 3, n, n)
     a[1, :, 4] = 0
-    compiled = ml.compile(lambda a: (np.linalg.solve(a, np.ones((n, 2))), np.linalg.inv(a), *np.linalg.slogdet(a)))
-    solution, inverse, sign, logarithm = compiled(a)
-    for result in (solution, inverse):
-        assert not np.isfinite(result[1]).any()
-        assert np.isfinite(result[::2]).all()
+    for function in (np.linalg.inv, lambda a: np.linalg.solve(a, np.ones((n, 2)))):
+        with pytest.raises(LinAlgError, match="Singular matrix"):
+            ml.compile(function)(a)
+    sign, logarithm = ml.compile(np.linalg.slogdet)(a)
     assert sign[1] == 0 and logarithm[1] == -np.inf and np.linalg.det(a[1]) == ml.compile(np.linalg.det)(a[1]) == 0
-    np.testing.assert_allclose(inverse[2], np.linalg.inv(a[2]), rtol=1e-9, atol=1e-12)
 
 
 def test_a_nan_that_is_made_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +170,7 @@ def test_a_nan_that_is_made_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     a = matrices("float64", LAPACK_FROM, LAPACK_FROM)
     np.testing.assert_allclose(compiled(a), np.linalg.inv(a), rtol=1e-9, atol=1e-12)
     a[:, 3] = 0
-    with pytest.raises(FloatOperationError, match="NaN"):
+    with pytest.raises((FloatOperationError, LinAlgError), match=r"NaN|Singular"):
         compiled(a)
     a[0, 0] = np.nan
     compiled(a)
@@ -182,9 +180,8 @@ def test_matrices_that_are_not_definite() -> None:
     n = LAPACK_FROM + 1
     positive = definite(matrices("float64", 2, n, n))
     positive[0, 5, 5] = -1
-    factor = ml.compile(np.linalg.cholesky)(positive)
-    assert np.isnan(factor[0][np.tril_indices(n)][-1]) and not np.triu(factor, 1).any()
-    np.testing.assert_allclose(factor[1], np.linalg.cholesky(positive[1]), rtol=1e-9, atol=1e-12)
+    with pytest.raises(LinAlgError, match="Matrix is not positive definite"):
+        ml.compile(np.linalg.cholesky)(positive)
 
 
 def objective(a: Any, b: Any) -> Any:

@@ -1,0 +1,307 @@
+"""QR, singular values, eigenvalues, pseudoinverses and least squares: values, derivatives, batches and errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.errors import LinAlgError, NoDerivativeError, ShapeError
+from mlirml.targets import cpu
+
+Function = Callable[..., Any]
+
+DTYPES = ["float64", "float32", "complex128", "complex64"]
+SHAPES = [(5, 5), (7, 4), (4, 7), (1, 1), (2, 3, 5, 4), (40, 33)]
+
+
+def drawn(dtype: str, *shape: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng([seed, *shape])
+    x = rng.standard_normal(shape)
+    if dtype.startswith("complex"):
+        x = x + 1j * rng.standard_normal(shape)
+    return x.astype(dtype)
+
+
+def adjoint(a: Any) -> Any:
+    return np.swapaxes(a, -1, -2).conj()
+
+
+def hermitian(a: Any) -> Any:
+    return a + adjoint(a)
+
+
+def parts(result: Any) -> tuple[Any, ...]:
+    return tuple(result) if isinstance(result, tuple) else (result,)
+
+
+def assert_equal(found: Any, expected: Any, dtype: str) -> None:
+    tolerance = 2e-4 if dtype in ("float32", "complex64") else 1e-11
+    for x, y in zip(parts(found), parts(expected), strict=True):
+        x, y = np.asarray(x), np.asarray(y)
+        assert x.shape == y.shape and x.dtype == y.dtype
+        if dtype in ("float32", "complex64") and x.ndim > 1:  # NumPy computes in f64: vectors may have another sign
+            x, y = np.abs(x), np.abs(y)
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance * (1 + float(np.max(np.abs(y), initial=0))))
+
+
+RECTANGULAR: dict[str, Function] = {
+    "qr": np.linalg.qr,
+    "qr complete": lambda a: np.linalg.qr(a, "complete"),
+    "qr r": lambda a: np.linalg.qr(a, mode="r"),
+    "qr raw": lambda a: np.linalg.qr(a, mode="raw"),
+    "svd": np.linalg.svd,
+    "svd reduced": lambda a: np.linalg.svd(a, full_matrices=False),
+    "svd values": lambda a: np.linalg.svd(a, compute_uv=False),
+    "svdvals": np.linalg.svdvals,
+    "pinv": np.linalg.pinv,
+    "norms": lambda a: tuple(np.linalg.norm(a, p, axis=(-2, -1)) for p in (2, -2, "nuc")),
+    "rank": lambda a: np.linalg.matrix_rank(a),
+}
+SQUARE: dict[str, Function] = {
+    "eigh": lambda a: np.linalg.eigh(hermitian(a)),
+    "eigh of the upper triangle": lambda a: np.linalg.eigh(a, "U"),
+    "eigvalsh": np.linalg.eigvalsh,
+    "cond": np.linalg.cond,
+}
+
+
+@pytest.mark.parametrize("name", RECTANGULAR)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gives_what_numpy_gives(name: str, dtype: str) -> None:
+    function = RECTANGULAR[name]
+    for shape in SHAPES if dtype == "float64" else SHAPES[:3]:
+        a = drawn(dtype, *shape)
+        assert_equal(ml.compile(function)(a), function(a), dtype)
+
+
+@pytest.mark.parametrize("name", SQUARE)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_gives_what_numpy_gives_of_square_matrices(name: str, dtype: str) -> None:
+    function = SQUARE[name]
+    for shape in ((4, 4), (2, 3, 5, 5), (1, 1), (33, 33)):
+        a = drawn(dtype, *shape)
+        assert_equal(ml.compile(function)(a), function(a), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_eigenvalues_without_symmetry_are_complex(dtype: str) -> None:
+    for shape in ((4, 4), (2, 5, 5)):
+        a = drawn(dtype, *shape)
+        values, vectors = ml.compile(np.linalg.eig)(a)
+        wanted = np.result_type(a.dtype, np.complex64)
+        assert values.dtype == vectors.dtype == wanted
+        expected = np.linalg.eig(a)
+        assert_equal((values, vectors), tuple(x.astype(wanted) for x in expected), dtype)
+        assert_equal(ml.compile(np.linalg.eigvals)(a), values, dtype)
+    upper = np.triu(drawn(dtype, 4, 4))  # real eigenvalues, where NumPy returns real numbers
+    assert_equal(ml.compile(np.linalg.eigvals)(upper), np.diagonal(upper).astype(wanted), dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(6, 3), (4, 4), (3, 6)])
+def test_least_squares(dtype: str, shape: tuple[int, int]) -> None:
+    a = drawn(dtype, *shape)
+    for b in (drawn(dtype, shape[0]), drawn(dtype, shape[0], 2)):
+        found, expected = ml.compile(np.linalg.lstsq)(a, b), np.linalg.lstsq(a, b)
+        assert_equal((found[0], found[3]), (expected[0], expected[3]), dtype)
+        assert found[2] == expected[2] and found[2].dtype == np.int32
+        if shape[0] > shape[1]:
+            np.testing.assert_allclose(found[1], np.atleast_1d(expected[1]), rtol=1e-3)
+        else:
+            assert found[1].shape == (0,)
+
+
+def test_least_squares_of_lower_rank() -> None:
+    a = drawn("float64", 6, 2) @ drawn("float64", 2, 4)
+    b = drawn("float64", 6)
+    found, expected = ml.compile(np.linalg.lstsq)(a, b), np.linalg.lstsq(a, b)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-9)
+    assert found[2] == expected[2] == 2
+    np.testing.assert_allclose(found[1], [np.sum((b - a @ expected[0]) ** 2)])  # where NumPy returns none
+    np.testing.assert_allclose(ml.compile(lambda a: np.linalg.pinv(a, 1e-10))(a), np.linalg.pinv(a, 1e-10), atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 0), (0, 4, 4)])
+def test_matrices_of_nothing(shape: tuple[int, ...]) -> None:
+    a = np.zeros(shape)
+    for function in (*RECTANGULAR.values(), *([*SQUARE.values(), np.linalg.eigvals] if shape[-1] == shape[-2] else [])):
+        try:
+            expected = function(a)
+        except (ValueError, np.linalg.LinAlgError):  # norms and ranks of nothing
+            continue
+        for x, y in zip(parts(ml.compile(function)(a)), parts(expected), strict=True):
+            assert x.shape == y.shape
+            np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("target", ["reference", "cpu"])
+def test_without_the_library_numpy_is_called(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu, "HAS_LAPACK", False)
+    a = drawn("float64", 2, 4, 4)
+    for function in (*RECTANGULAR.values(), *SQUARE.values()):
+        assert_equal(ml.compile(function, target=target)(a), function(a), "float64")
+    values = ml.compile(np.linalg.eigvals, target=target)(a)
+    assert_equal(values, np.linalg.eigvals(a).astype(complex), "float64")
+
+
+def directional(function: Function, args: list[Any], moves: list[Any]) -> list[Any]:
+    """Central differences."""
+    h = 1e-6
+    above = parts(function(*(x + h * d for x, d in zip(args, moves))))
+    below = parts(function(*(x - h * d for x, d in zip(args, moves))))
+    return [(x - y) / (2 * h) for x, y in zip(above, below)]
+
+
+def check_derivatives(function: Function, *args: Any) -> None:
+    """The forward derivative is that of central differences, and the reverse one fits to it."""
+    moves = [drawn(x.dtype.name, *x.shape, seed=7) for x in args]
+    _, forward = ml.compile(lambda args, moves: ml.jvp(lambda *xs: parts(function(*xs)), args, moves))(
+        tuple(args), tuple(moves)
+    )
+    expected = directional(function, [*args], moves)
+    for x, y in zip(forward, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-5)
+    weights = [drawn(np.asarray(x).dtype.name, *np.shape(x), seed=8) for x in forward]
+
+    def weighted(*args: Any) -> Any:
+        total: Any = 0
+        for w, x in zip(weights, parts(function(*args))):
+            total = total + np.sum((np.conj(w) * x).real)
+        return total
+
+    gradients = ml.compile(ml.grad(weighted, tuple(range(len(args)))))(*args)
+    one = sum(np.sum((np.conj(w) * x).real) for w, x in zip(weights, forward))
+    other = sum(np.sum((g * d).real) for g, d in zip(gradients, moves))
+    np.testing.assert_allclose(one, other, rtol=1e-7)
+
+
+def in_spectrum(a: Any) -> Any:
+    """A function of Hermitian matrices in which the phases of the eigenvectors cancel."""
+    values, vectors = np.linalg.eigh(hermitian(a))
+    return (vectors * (values**3)[..., None, :]) @ adjoint(vectors), values
+
+
+def in_singular_values(a: Any) -> Any:
+    u, s, vh = np.linalg.svd(a, full_matrices=False)
+    return (u * (s**2)[..., None, :]) @ vh, s
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 3)])
+def test_derivatives(dtype: str, shape: tuple[int, ...]) -> None:
+    a = drawn(dtype, *shape)
+    for function in (np.linalg.qr, np.linalg.svdvals, in_singular_values, np.linalg.pinv):
+        check_derivatives(function, a)
+    if dtype == "float64":
+        check_derivatives(lambda a: np.linalg.svd(a, full_matrices=False), a)
+    if len(shape) == 2:
+        check_derivatives(lambda a, b: np.linalg.lstsq(a, b)[:2], a, drawn(dtype, shape[0], 2))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("shape", [(4, 4), (2, 3, 3)])
+def test_derivatives_of_eigenvalues(dtype: str, shape: tuple[int, ...]) -> None:
+    a = drawn(dtype, *shape)
+    for function in (in_spectrum, lambda a: np.linalg.eigvalsh(a, "U"), np.linalg.eigvals, np.linalg.eig):
+        check_derivatives(function, a)
+    if dtype == "float64":
+        check_derivatives(lambda a: np.linalg.eigh(hermitian(a)), a)
+
+
+LOSSES: dict[str, Function] = {
+    "eigvalsh": lambda a: np.sum(np.linalg.eigvalsh(a @ a.T) ** 1.5),
+    "svdvals": lambda a: np.sum(np.linalg.svdvals(a) ** 3),
+    "qr": lambda a: np.sum(np.linalg.qr(a)[1] ** 3),
+    "pinv": lambda a: np.sum(np.linalg.pinv(a) ** 2),
+    "lstsq": lambda a: np.sum(np.linalg.lstsq(a[:, :2], a[:, 2])[0] ** 2),
+    "inv": lambda a: np.sum(np.linalg.inv(a) ** 2),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_second_derivatives(name: str) -> None:
+    loss, a, d = LOSSES[name], drawn("float64", 4, 4), drawn("float64", 4, 4, seed=1)
+    product = ml.compile(lambda a, d: ml.grad(lambda a: np.sum(ml.grad(loss)(a) * d))(a))(a, d)
+    (expected,) = directional(ml.compile(ml.grad(loss)), [a], [d])
+    np.testing.assert_allclose(product, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_equal_eigenvalues_have_derivatives_where_the_vectors_have_none() -> None:
+    identity = np.eye(3)
+    for function in (np.linalg.eigvalsh, np.linalg.svdvals):
+        gradient = ml.compile(ml.grad(lambda a, f=function: np.sum(f(a))))(identity)
+        np.testing.assert_allclose(gradient, identity, atol=1e-12)
+    moved = ml.compile(lambda a, d: ml.jvp(lambda a: np.linalg.eigh(a)[1], (a,), (d,)))(identity, np.ones((3, 3)))[1]
+    assert not np.isfinite(moved).all()
+
+
+def test_what_is_not_unique_has_no_derivative() -> None:
+    for function in (lambda a: np.linalg.qr(a, "complete")[1], lambda a: np.linalg.svd(a)[1]):
+        with pytest.raises(NoDerivativeError, match="not unique"):
+            ml.compile(ml.grad(lambda a, f=function: np.sum(f(a))))(drawn("float64", 5, 3))
+
+
+@pytest.mark.parametrize("name", ["qr", "svd", "pinv", "svdvals"])
+def test_batches(name: str) -> None:
+    function, a = RECTANGULAR[name], drawn("float64", 6, 4, 3)
+    expected = tuple(np.stack(x) for x in zip(*(parts(function(x)) for x in a)))
+    assert_equal(parts(ml.compile(ml.vmap(function))(a)), expected, "float64")
+    gradient = ml.grad(lambda a: sum(np.sum(np.abs(x)) for x in parts(np.linalg.svdvals(a))))
+    assert_equal(ml.compile(ml.vmap(gradient))(a), np.stack([ml.compile(gradient)(x) for x in a]), "float64")
+
+
+def test_many_small_matrices_on_all_threads() -> None:
+    a = drawn("float64", 3000, 4, 4)
+    for function in (np.linalg.qr, lambda a: np.linalg.eigh(hermitian(a)), np.linalg.svd, np.linalg.pinv):
+        assert_equal(ml.compile(function)(a), function(a), "float64")
+
+
+def test_in_a_loop() -> None:
+    def powers(a: Any) -> Any:
+        q = np.eye(5)
+        for i in range(200):
+            q, r = np.linalg.qr(a @ q + i)
+        return np.abs(np.diagonal(r))
+
+    a = hermitian(drawn("float64", 5, 5))
+    np.testing.assert_allclose(ml.compile(powers)(a), powers(a), rtol=1e-8)
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_errors_are_those_of_numpy(size: int) -> None:
+    zeros, nan = np.zeros((size, size)), np.full((size, size), np.nan)
+    cases: list[tuple[Function, np.ndarray]] = [
+        (np.linalg.inv, zeros), (np.linalg.inv, nan), (np.linalg.cholesky, zeros), (np.linalg.cholesky, -np.eye(size)),
+        (lambda a: np.linalg.solve(a, a), zeros), (np.linalg.eigvals, nan), (np.linalg.svd, nan),
+        (np.linalg.pinv, nan), (np.linalg.eigvalsh, nan), (np.linalg.eigvals, np.full((size, size), np.inf)),
+    ]  # fmt: skip
+    for function, a in cases:
+        for argument in (a, np.stack([np.eye(size) * 2, a])):
+            try:
+                expected, message = function(argument), ""
+            except np.linalg.LinAlgError as error:
+                message = str(error)
+            if message:
+                with pytest.raises(LinAlgError) as raised:
+                    ml.compile(function)(argument)
+                assert raised.value.message == message and isinstance(raised.value, np.linalg.LinAlgError)
+                assert raised.value.location is not None
+            else:
+                for x, y in zip(parts(ml.compile(function)(argument)), parts(expected)):
+                    np.testing.assert_array_equal(np.isnan(x), np.isnan(y))
+
+
+def test_arguments_that_numpy_refuses() -> None:
+    for function, message in (
+        (lambda a: np.linalg.qr(a, "half"), "the mode is one of"),
+        (lambda a: np.linalg.eigh(a[:2]), "square matrices"),
+        (lambda a: np.linalg.eigvalsh(a, "X"), "UPLO is"),
+        (lambda a: np.linalg.svd(a[0]), "in the last two dimensions"),
+        (lambda a: np.linalg.lstsq(a, a[:2]), "right sides of as many rows"),
+    ):
+        with pytest.raises(ShapeError, match=message):
+            ml.compile(function)(np.ones((3, 3)))

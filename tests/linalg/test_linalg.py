@@ -1,0 +1,122 @@
+"""`mlirml.linalg`: SciPy's functions, compiled and not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml import linalg
+from mlirml.errors import LinAlgError, ShapeError
+from tests.frontend.functions.test_decompositions import check_derivatives, drawn, parts
+
+scipy_linalg: Any = pytest.importorskip("scipy.linalg")
+
+DTYPES = ["float64", "complex128"]
+
+
+def check(function: Callable[..., Any], reference: Callable[..., Any], *args: Any, tolerance: float = 1e-9) -> None:
+    """The function equals its reference, compiled and not."""
+    expected = parts(reference(*args))
+    for run in (function, ml.compile(function)):
+        for x, y in zip(parts(run(*args)), expected, strict=True):
+            assert np.asarray(x).shape == np.asarray(y).shape and np.asarray(x).dtype == np.asarray(y).dtype
+            np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 5), (6, 3), (3, 6), (2, 2), (2, 3, 5, 4)])
+def test_lu(dtype: str, shape: tuple[int, ...]) -> None:
+    a = drawn(dtype, *shape)
+    check(linalg.lu, scipy_linalg.lu, a)
+    check(lambda a: linalg.lu(a, permute_l=True), lambda a: scipy_linalg.lu(a, permute_l=True), a)
+    check(lambda a: linalg.lu(a, p_indices=True), lambda a: scipy_linalg.lu(a, p_indices=True), a)
+    check_derivatives(lambda a: linalg.lu(a)[1:], a)
+    if len(shape) == 2:
+        check(linalg.lu_factor, scipy_linalg.lu_factor, a)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_solutions_by_lu(dtype: str, trans: int) -> None:
+    def ours(a: Any, b: Any) -> Any:
+        return linalg.lu_solve(linalg.lu_factor(a), b, trans)
+
+    a, b = drawn(dtype, 6, 6), drawn(dtype, 6, 2)
+    for right in (b, b[:, 0]):
+        check(ours, lambda a, b: scipy_linalg.lu_solve(scipy_linalg.lu_factor(a), b, trans), a, right)
+    check_derivatives(ours, a, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("trans", [0, 1, "C"])
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+def test_triangular_systems(dtype: str, trans: Any, lower: bool, unit: bool) -> None:
+    def ours(a: Any, b: Any) -> Any:
+        return linalg.solve_triangular(a, b, trans, lower, unit)
+
+    a, b = drawn(dtype, 5, 5), drawn(dtype, 5, 2)
+    for right in (b, b[:, 0]):
+        check(ours, lambda a, b: scipy_linalg.solve_triangular(a, b, trans, lower, unit), a, right)
+    check_derivatives(ours, a, b)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_functions_of_matrices(dtype: str) -> None:
+    a, b = drawn(dtype, 5, 5), drawn(dtype, 5, 2)
+    definite = a @ a.T.conj() + np.eye(5)
+    for lower in (False, True):
+        check(lambda a, b, s=lower: linalg.cho_solve(linalg.cho_factor(a, s), b), np.linalg.solve, definite, b)
+    for factor, tolerance in ((0.01, 1e-12), (1.0, 1e-10), (30.0, 1e-7)):
+        check(linalg.expm, scipy_linalg.expm, a * factor, tolerance=tolerance)
+    check(linalg.expm, scipy_linalg.expm, np.stack([a * 0.01, a * 3]), tolerance=1e-9)
+    check(linalg.sqrtm, scipy_linalg.sqrtm, definite, tolerance=1e-9)
+    regular = a + 5 * np.eye(5)
+    check(linalg.sqrtm, scipy_linalg.sqrtm, regular, tolerance=1e-9)
+    check_derivatives(linalg.expm, a * 2)
+    check_derivatives(linalg.sqrtm, regular)
+    check_derivatives(lambda a, b: linalg.cho_solve(linalg.cho_factor(a + a.T.conj()), b), definite, b)
+
+
+def test_single_precision() -> None:
+    a = drawn("float32", 6, 6)
+    check(linalg.expm, scipy_linalg.expm, a, tolerance=1e-4)
+    check(linalg.lu, scipy_linalg.lu, a, tolerance=1e-4)
+
+
+def test_structured_matrices() -> None:
+    a, b = drawn("float64", 3, 2), drawn("complex128", 2, 4)
+    check(linalg.block_diag, scipy_linalg.block_diag, a, b, a[0])
+    check(linalg.toeplitz, scipy_linalg.toeplitz, b[0])
+    check(linalg.toeplitz, scipy_linalg.toeplitz, b[0], a[:, 0])
+
+
+def test_a_root_that_is_not_real() -> None:
+    for run in (linalg.sqrtm, ml.compile(linalg.sqrtm)):
+        assert np.isnan(run(np.array([[1.0, 2.0], [3.0, -4.0]]))).all()
+    beside = np.array([[1.0, 2.0], [3.0, -4.0 + 1j]])
+    root = ml.compile(linalg.sqrtm)(beside)
+    np.testing.assert_allclose(root @ root, beside, atol=1e-9)
+
+
+def test_an_exponential_that_is_too_large() -> None:
+    assert np.isnan(ml.compile(linalg.expm)(np.eye(2) * -1e11)).all()
+    np.testing.assert_allclose(ml.compile(linalg.expm)(np.diag([-1e6, 0.0])), np.diag([0.0, 1.0]), atol=1e-9)
+
+
+def test_errors() -> None:
+    upper = np.triu(np.ones((3, 3)))
+    upper[1, 1] = 0
+    for run in (linalg.solve_triangular, ml.compile(linalg.solve_triangular)):
+        with pytest.raises(LinAlgError, match="singular matrix"):
+            run(upper, np.ones(3))
+        with pytest.raises(ShapeError, match="3 equations"):
+            run(upper, np.ones(2))
+    with pytest.raises(ShapeError, match="square matrices"):
+        ml.compile(linalg.expm)(np.ones((2, 3)))
+    with pytest.raises(ShapeError, match="trans is"):
+        ml.compile(lambda a: linalg.solve_triangular(a, a, 3))(np.eye(3))
