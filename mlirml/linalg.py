@@ -19,9 +19,10 @@ import numpy as np
 from numpy.linalg import *  # noqa: F403
 from numpy.linalg import __all__ as _NUMPY
 
-from mlirml.errors import LinAlgError, ShapeError
+from mlirml import errors
+from mlirml.errors import ShapeError
+from mlirml.frontend import control
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.control import cond, fori_loop
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.ir import library_calls as modes
@@ -120,9 +121,9 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0) -> Any:
     if trans:
         columns = solve_triangular(factors, columns, trans)
         columns = solve_triangular(factors, columns, trans, lower=True, unit_diagonal=True)
-        columns = fori_loop(0, size, lambda k, x: exchange(x, size - 1 - k), columns)
+        columns = control.fori_loop(0, size, lambda k, x: exchange(x, size - 1 - k), columns)
     else:
-        columns = fori_loop(0, size, lambda k, x: exchange(x, k), columns)
+        columns = control.fori_loop(0, size, lambda k, x: exchange(x, k), columns)
         columns = solve_triangular(factors, columns, lower=True, unit_diagonal=True)
         columns = solve_triangular(factors, columns)
     return columns[..., 0] if b.ndim == 1 else columns
@@ -144,7 +145,7 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_d
     if columns.ndim < 2 or columns.shape[-2] != a.shape[-1]:
         raise ShapeError(f"solve_triangular: {a.shape[-1]} equations, but a right side of shape {list(b.shape)}")
     if not unit_diagonal and np.any(np.einsum("...ii->...i", a) == 0):
-        raise LinAlgError("solve_triangular: singular matrix")
+        raise errors.LinAlgError("solve_triangular: singular matrix")
     mode = (modes.LOWER if lower else 0) | (modes.UNIT if unit_diagonal else 0)
     mode |= {0: 0, "N": 0, 1: modes.TRANSPOSED, "T": modes.TRANSPOSED}.get(trans, modes.TRANSPOSED | modes.CONJUGATED)
     batch, dtype = np.broadcast_shapes(a.shape[:-2], columns.shape[:-2]), np.result_type(a.dtype, columns.dtype)
@@ -214,9 +215,12 @@ def expm(a: Any) -> Any:
     result = np.linalg.solve(even - odd, even + odd)
 
     def squared(k: Any, result: Any) -> Any:
-        return cond(np.any(squarings > k), lambda x: np.where(squarings > k, x @ x, x), lambda x: x.copy(), result)
+        def step(x: Any) -> Any:
+            return np.where(squarings > k, x @ x, x)
 
-    result = fori_loop(0, _SQUARINGS, squared, result)
+        return control.cond(np.any(squarings > k), step, np.copy, result)
+
+    result = control.fori_loop(0, _SQUARINGS, squared, result)
     return np.where(wanted[..., None, None] > _SQUARINGS, np.nan, result).astype(a.dtype)
 
 
@@ -251,10 +255,10 @@ def sqrtm(a: Any) -> Any:
             done = off <= small
             return np.where(done, m, better_m), np.where(done, x, better_x)
 
-        found: tuple[Any, Any] = cond(np.any(off > small), step, lambda m, x: (m.copy(), x.copy()), m, x)
+        found: tuple[Any, Any] = control.cond(np.any(off > small), step, lambda m, x: (m.copy(), x.copy()), m, x)
         return found
 
-    m, root = fori_loop(0, _ITERATIONS, improved, (a.copy(), a.copy()))
+    m, root = control.fori_loop(0, _ITERATIONS, improved, (a.copy(), a.copy()))
     converged = np.max(np.abs(m - identity), axis=(-2, -1), keepdims=True) < np.sqrt(small)
     return np.where(converged, root, np.nan).astype(a.dtype)
 

@@ -120,3 +120,9 @@ def test_errors() -> None:
         ml.compile(linalg.expm)(np.ones((2, 3)))
     with pytest.raises(ShapeError, match="trans is"):
         ml.compile(lambda a: linalg.solve_triangular(a, a, 3))(np.eye(3))
+
+
+def test_has_what_numpy_has() -> None:
+    for name in np.linalg.__all__:
+        assert getattr(linalg, name) is getattr(np.linalg, name)
+    assert {*np.linalg.__all__} < {*linalg.__all__}

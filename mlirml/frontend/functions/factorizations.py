@@ -400,7 +400,8 @@ def lstsq(trace: Trace, a: Any, b: Any, rcond: Any = None) -> Any:
     real = _real_dtype(dtype)
     if not a.size or not columns.size:
         x = _zeros(trace, (size, columns.shape[1]), dtype)
-        s, rank = _zeros(trace, (min(rows, size),), real), trace.array(np.asarray(0, np.int32))
+        s = _zeros(trace, (min(rows, size),), real)
+        rank: Any = trace.array(np.asarray(0, np.int32))
         if a.size:
             s = svdvals(trace, a)
             rank = np.sum(s > limit * s[0], dtype=np.int32)

@@ -39,6 +39,12 @@ Our own loops go through the whole stack for each column, so that it should stay
 KiB of matrices of 8 rows of f64 take as long as with LAPACK, those of 2 MB two to four times as long.
 """
 
+LAPACK_GROUP = 16
+"""The number of real matrices, of up to as many rows, from which the runtime computes many of them at once.
+
+Those are kernels of its own, beside LAPACK (`runtime/native/small_matrices.inc`).
+"""
+
 _Slogdet: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
@@ -160,7 +166,10 @@ def _with_lapack(trace: Trace, name: str, arrays: tuple[Any, ...], own: Callable
     a, *others = arrays
     is_large = a.size * a.dtype.itemsize > LAPACK_STACK_BYTES
     row = a.shape[-1] * (2 if a.dtype.kind == "c" else 1)
-    if row < (LAPACK_STACK_FROM if is_large else LAPACK_FROM) or not all(x.size for x in others):
+    is_group = a.dtype.kind == "f" and a.shape[0] >= LAPACK_GROUP and 1 < a.shape[-1] <= LAPACK_GROUP
+    if not is_group and row < (LAPACK_STACK_FROM if is_large else LAPACK_FROM):
+        return own()
+    if not all(x.size for x in others):
         return own()
     with at_user_line():
         b = trace.builder

@@ -3,7 +3,9 @@
 // overwrites is copied. A Cholesky factor is the exception, see there.
 #include "lapack.h"
 
+#include "library_modes.h"
 #include "pool.h"
+#include "small_matrices.h"
 
 #include <dlfcn.h>
 
@@ -25,12 +27,6 @@ constexpr const char *kNames[2][kRoutines] = {
     {"potrf", "getrf", "getri", "getrs", "trsm", "geqrf", "orgqr", "gesdd", "syevd", "geev"},
     {"potrf", "getrf", "getri", "getrs", "trsm", "geqrf", "ungqr", "gesdd", "heevd", "geev"}};
 constexpr char kLetters[] = "sdcz";
-
-// The attribute `mode` of the operations, as `ir/library_calls.py` has it.
-enum QrMode { kQrReduced, kQrComplete, kQrR, kQrRaw };
-enum SvdMode { kSvdValues, kSvdReduced, kSvdFull };
-enum SpectrumBits { kVectors = 1, kUpper = 2 };
-enum TriangularBits { kLower = 1, kUnit = 2, kTransposed = 4, kConjugated = 8 };
 
 void *functions[4][kRoutines];
 bool found = false, wide = false;  // whether they are there, and have 64-bit integers
@@ -94,6 +90,31 @@ void each_part(int64_t count, int64_t size, Body body) {
                &body);
 }
 
+// Groups of small real matrices by the kernel that `pick` selects of them, and parts(lo, hi) for all others. `in`, `right`
+// and `out` have so many elements a matrix.
+template <class T, class Pick, class Parts>
+void each_group(Pick pick, const T *in, const T *right, T *out, int64_t count, int64_t rows, int64_t columns,
+                int64_t mode, int64_t in_size, int64_t right_size, int64_t out_size, Parts parts) {
+  const int64_t most = std::max(rows, columns);
+  if constexpr (kType<T> < 2) {
+    const SmallKernels<T> &kernels = small_kernels<T>();
+    if (most <= kSmall && count >= kernels.lanes) {
+      const int64_t lanes = kernels.lanes, groups = count / lanes;
+      const auto run = [=, &kernels](int64_t lo, int64_t hi) {
+        for (int64_t group = lo; group < hi; group++) {
+          const int64_t first = group * lanes;
+          if (!pick(kernels)(in + first * in_size, right ? right + first * right_size : nullptr,
+                             out + first * out_size, rows, columns, mode))
+            parts(first, first + lanes);
+        }
+      };
+      each_part(groups, most, run);
+      return parts(groups * lanes, count);
+    }
+  }
+  each_part(count, most, parts);
+}
+
 template <class T, class Int>
 struct Matrices {
   using Element = T;
@@ -103,9 +124,10 @@ struct Matrices {
 
   // The lower triangle is transposed in memory, and the factor back: OpenBLAS takes a third longer for an upper one.
   static void cholesky(const T *in, T *out, int64_t count, int64_t n) {
-    each_part(count, n, [=](int64_t lo, int64_t hi) {
+    const auto parts = [=](int64_t lo, int64_t hi) {
       for (int64_t i = lo; i < hi; i++) factor_definite(in + i * n * n, out + i * n * n, n);
-    });
+    };
+    each_group([](const auto &kernels) { return kernels.cholesky; }, in, static_cast<const T *>(nullptr), out, count, n, n, 0, n * n, 0, n * n, parts);
   }
 
   static void factor_definite(const T *in, T *out, int64_t n) {
@@ -144,7 +166,7 @@ struct Matrices {
   }
 
   static void inverse(const T *in, T *out, int64_t count, int64_t n) {
-    each_part(count, n, [=](int64_t lo, int64_t hi) {
+    const auto parts = [=](int64_t lo, int64_t hi) {
       const Int order = static_cast<Int>(n), size = static_cast<Int>(n * kBlock);
       const auto pivots = scratch<Int>(n);
       const auto work = scratch<T>(size);
@@ -153,9 +175,12 @@ struct Matrices {
         std::memmove(static_cast<void *>(to), in + i * n * n, sizeof(T) * static_cast<size_t>(n * n));
         Int info = factor(order, order, to, pivots.get());
         if (info == 0) call(kKind, kGetri, &order, to, &order, pivots.get(), work.get(), &size, &info);
-        if (info != 0) std::fill_n(to, n * n, not_a_number<T>());
+        // A NaN of the matrix does not reach all elements by itself, as by the order of NumPy's operations.
+        const bool spoilt = std::any_of(to, to + n * n, [](const T &x) { return x != x; });
+        if (info != 0 || spoilt) std::fill_n(to, n * n, not_a_number<T>());
       }
-    });
+    };
+    each_group([](const auto &kernels) { return kernels.inverse; }, in, static_cast<const T *>(nullptr), out, count, n, n, 0, n * n, 0, n * n, parts);
   }
 
   static Int factor(Int rows, Int columns, T *a, Int *pivots) {
@@ -165,7 +190,7 @@ struct Matrices {
   }
 
   static void lu_diagonal(const T *in, T *out, int64_t count, int64_t n) {
-    each_part(count, n, [=](int64_t lo, int64_t hi) {
+    const auto parts = [=](int64_t lo, int64_t hi) {
       const Int order = static_cast<Int>(n);
       const auto pivots = scratch<Int>(n);
       const auto factors = scratch<T>(n * n);
@@ -180,7 +205,8 @@ struct Matrices {
         }
         to[n] = sign;
       }
-    });
+    };
+    each_group([](const auto &kernels) { return kernels.lu_diagonal; }, in, static_cast<const T *>(nullptr), out, count, n, n, 0, n * n, 0, n + 1, parts);
   }
 
   // For each matrix the factors in one matrix, the row that row k is exchanged with, and the permutation.
@@ -204,7 +230,7 @@ struct Matrices {
   }
 
   static void solve(const T *in, const T *right, T *out, int64_t count, int64_t n, int64_t columns) {
-    each_part(count, n, [=](int64_t lo, int64_t hi) {
+    const auto parts = [=](int64_t lo, int64_t hi) {
       const auto pivots = scratch<Int>(n);
       const auto factors = scratch<T>(n * n);
       const auto transposed = scratch<T>(columns < kColumns ? n * columns : 0);
@@ -213,7 +239,8 @@ struct Matrices {
         solve_one(factors.get(), pivots.get(), transposed.get(), right + i * n * columns, out + i * n * columns, n,
                   columns);
       }
-    });
+    };
+    each_group([](const auto &kernels) { return kernels.solve; }, in, right, out, count, n, columns, 0, n * n, n * columns, n * columns, parts);
   }
 
   static void solve_one(T *factors, Int *pivots, T *transposed, const T *right, T *out, int64_t n, int64_t columns) {
@@ -260,7 +287,7 @@ struct Matrices {
   static void qr(const T *in, T *out, int64_t count, int64_t m, int64_t n, int64_t mode) {
     const int64_t least = std::min(m, n), wanted = mode == kQrComplete ? m : least;
     const int64_t size = mode == kQrRaw ? m * n + least : mode == kQrR ? least * n : wanted * (m + n);
-    each_part(count, std::max(m, n), [=](int64_t lo, int64_t hi) {
+    const auto parts = [=](int64_t lo, int64_t hi) {
       const Int rows = static_cast<Int>(m), columns = static_cast<Int>(n), kept = static_cast<Int>(wanted),
                 number = static_cast<Int>(least);
       const auto a = scratch<T>(m * std::max(n, wanted));
@@ -287,14 +314,16 @@ struct Matrices {
         call(kKind, kOrgqr, &rows, &kept, &number, a.get(), &rows, tau.get(), work.get(), &length, &info);
         transpose(a.get(), to, wanted, m, m);
       }
-    });
+    };
+    if (mode == kQrRaw) return each_part(count, std::max(m, n), parts);
+    each_group([](const auto &kernels) { return kernels.qr; }, in, static_cast<const T *>(nullptr), out, count, m, n, mode, m * n, 0, size, parts);
   }
 
   // The singular values, U and Vh, and zero where the iteration converged.
   static void svd(const T *in, T *out, int64_t count, int64_t m, int64_t n, int64_t mode) {
     const int64_t least = std::min(m, n), left = mode == kSvdFull ? m : least, right = mode == kSvdFull ? n : least;
     const int64_t vectors = mode == kSvdValues ? 0 : m * left + right * n, size = least + vectors + 1;
-    each_part(count, std::max(m, n), [=](int64_t lo, int64_t hi) {
+    const auto parts = [=](int64_t lo, int64_t hi) {
       const char *const wanted = mode == kSvdValues ? "N" : mode == kSvdFull ? "A" : "S";
       const Int rows = static_cast<Int>(m), columns = static_cast<Int>(n),
                 second = static_cast<Int>(std::max<int64_t>(right, 1));
@@ -329,13 +358,14 @@ struct Matrices {
         }
         out[(i + 1) * size - 1] = info != 0 ? T(1) : T(0);
       }
-    });
+    };
+    each_group([](const auto &kernels) { return kernels.svd; }, in, static_cast<const T *>(nullptr), out, count, m, n, mode, m * n, 0, size, parts);
   }
 
   // The eigenvalues, the eigenvectors as columns, and zero where the iteration converged.
   static void eigh(const T *in, T *out, int64_t count, int64_t n, int64_t mode) {
     const int64_t vectors = mode & kVectors ? n * n : 0, size = n + vectors + 1;
-    each_part(count, n, [=](int64_t lo, int64_t hi) {
+    const auto parts = [=](int64_t lo, int64_t hi) {
       const char *const wanted = vectors ? "V" : "N", *const triangle = mode & kUpper ? "U" : "L";
       const Int order = static_cast<Int>(n);
       const auto a = scratch<T>(n * n);
@@ -368,7 +398,8 @@ struct Matrices {
         }
         to[size - 1] = info != 0 ? T(1) : T(0);
       }
-    });
+    };
+    each_group([](const auto &kernels) { return kernels.eigh; }, in, static_cast<const T *>(nullptr), out, count, n, n, mode, n * n, 0, size, parts);
   }
 
   // The same for matrices without symmetry: complex numbers for real matrices, too.

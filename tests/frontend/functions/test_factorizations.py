@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -247,53 +243,9 @@ def test_the_remark_names_the_routines() -> None:
 
 
 @needs_lapack
-@pytest.mark.parametrize("size", [LAPACK_STACK_FROM - 1, LAPACK_STACK_FROM])
-def test_large_stacks_of_small_matrices(size: int) -> None:
-    a = matrices("float64", LAPACK_STACK_BYTES // (8 * size**2) + 1, size, size)
+@pytest.mark.parametrize("size", [LAPACK_STACK_FROM // 2 - 1, LAPACK_STACK_FROM // 2])
+def test_large_stacks_of_small_complex_matrices(size: int) -> None:
+    a = matrices("complex128", LAPACK_STACK_BYTES // (16 * size**2) + 1, size, size)
     compiled = ml.compile(np.linalg.inv)
-    assert_close([compiled(a)], [np.linalg.inv(a)], "float64")
-    assert ("LAPACK" in compiled.explain()) == (size >= LAPACK_STACK_FROM)
-
-
-@pytest.mark.usefixtures("without_lapack")
-def test_without_the_library_all_code_is_our_own() -> None:
-    compiled = ml.compile(everything)
-    a = matrices("float64", LAPACK_FROM, LAPACK_FROM)
-    args = a, a[:, :3].copy(), definite(a)
-    assert_close(compiled(*args), everything(*args), "float64")
-    assert "LAPACK" not in compiled.explain()
-
-
-def test_no_library_is_found_where_there_is_none(tmp_path: Path) -> None:
-    program = """if True:
-        import numpy as np
-        import mlirml as ml
-        from mlirml.runtime import _native
-        from mlirml.errors import LaunchError
-        compiled = ml.compile(np.linalg.inv)
-        assert not _native.find_lapack(_native.__file__) and not _native.find_lapack("nowhere.so")
-        try:
-            compiled(np.eye(40))
-        except LaunchError as error:
-            print(error)
-    """
-    environment = os.environ | {"MLIRML_CACHE_DIR": str(tmp_path)}
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment)
-    assert result.returncode == 0, result.stderr
-    if HAS_LAPACK:
-        assert "mlirml_inverse" in result.stdout
-
-
-@needs_lapack
-def test_a_new_process_loads_the_program_from_disk(tmp_path: Path) -> None:
-    script = tmp_path / "program.py"
-    script.write_text(
-        "import sys\nimport numpy as np\nimport mlirml as ml\n"
-        "compiled = ml.compile(np.linalg.inv)\na = np.arange(1600.0).reshape(40, 40) % 7 + 40 * np.eye(40)\n"
-        "np.testing.assert_allclose(compiled(a), np.linalg.inv(a), rtol=1e-9, atol=1e-12)\n"
-        "print('torch_mlir' in sys.modules, 'disk cache' in compiled.explain().partition('loops')[0])\n"
-    )
-    environment = os.environ | {"MLIRML_CACHE_DIR": str(tmp_path / "cache")}
-    runs = [subprocess.run([sys.executable, script], capture_output=True, text=True, env=environment) for _ in range(2)]
-    assert [run.returncode for run in runs] == [0, 0], runs[0].stderr + runs[1].stderr
-    assert [run.stdout.split() for run in runs] == [["True", "False"], ["False", "True"]]
+    assert_close([compiled(a)], [np.linalg.inv(a)], "complex128")
+    assert ("LAPACK" in compiled.explain()) == (2 * size >= LAPACK_STACK_FROM)
