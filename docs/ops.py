@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import mlirml.nn
 import mlirml.numpy
+from mlirml import linalg
+from mlirml.frontend.functions import factorizations
 from mlirml.frontend.functions.linear_algebra import FUNCTIONS as SOLVERS
+from mlirml.frontend.functions.other_functions import FACTORIZATIONS
 from mlirml.ops import OPS, OpDef
 from mlirml.ops.registry import BOOL, COMPLEX, NN, SIGNED, UNSIGNED
 
@@ -54,14 +59,20 @@ dynamic index is checked at run time; the `IndexError` names the line. `x.at[ind
 LINEAR_ALGEBRA = """\
 ## Linear algebra
 
-Of square matrices in f32, f64, c64 and c128 (integers become f64), single ones or any number of them, besides the
-products and norms above. Derivatives of all orders are formulae in terms of the inverse.
+Of matrices in f32, f64, c64 and c128 (integers become f64), single ones or any number of them, besides the products and
+norms above. Derivatives of all orders are formulae; they do not exist where eigenvalues or singular values that the
+formula divides by the difference of are equal, where Q or U is completed to a square matrix, and at a singular value of
+zero: NaN, infinite or an error. A singular matrix, one that is not positive definite, and an iteration that does not
+converge raise `ml.LinAlgError`, which is an `np.linalg.LinAlgError`, where NumPy raises one.
 
-The target `cpu` calls the LAPACK that NumPy is linked to for matrices of 32 rows or more, and for stacks of more than
-64 KiB of matrices of 8 rows or more, half as many if they are complex; `.explain()` then names its routines. LAPACK has
-threads of its own, which `OPENBLAS_NUM_THREADS` limits and `config.threads` does not. f32 is computed in f32, where
-NumPy computes in f64. Smaller matrices, other targets, and the CPU where no LAPACK is found in NumPy, have code of our
-own, which is made for matrices of up to some hundred rows: elimination goes column by column.
+The target `cpu` calls the LAPACK that NumPy is linked to for all factorizations into several arrays, and for the others
+for matrices of 32 rows or more (half as many if they are complex) and for large stacks; `.explain()` then names its
+routines. LAPACK has threads of its own, which `OPENBLAS_NUM_THREADS` limits and `config.threads` does not. f32 is
+computed in f32, where NumPy computes in f64; `eig` is the exception. Real matrices of up to 16 rows, 16 or more of them,
+are computed many at once by kernels of the runtime: vectors may have other signs than LAPACK's. Elsewhere `cholesky`,
+`det`, `inv`, `slogdet` and `solve` are loops over the columns, and all other functions call NumPy on the host.
+
+`mlirml.linalg` has the functions of `np.linalg` and those of SciPy in the second table, for stacks, too.
 
 | | |
 |---|---|
@@ -99,6 +110,11 @@ def row(record: OpDef) -> str:
     return f"| {names(record)} | {' | '.join(marks)} | {text} |"
 
 
+def summary(function: Callable[..., Any]) -> str:
+    """The first paragraph of the documentation of a function."""
+    return " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()).replace("|", "\\|")
+
+
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
@@ -108,8 +124,11 @@ def page() -> str:
             continue
         header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
         parts.append(f"## {title}\n\n{header}" + "\n".join(map(row, records)) + "\n")
-    lines = [f"| `np.linalg.{function.__name__}` | {inspect.getdoc(rule)} |" for function, rule in SOLVERS.items()]
-    parts.append(LINEAR_ALGEBRA + "\n".join(lines) + "\n")
+    solvers = {f"np.linalg.{function.__name__}": rule for function, rule in SOLVERS.items()}
+    solvers |= {f"np.linalg.{f.__name__}": getattr(factorizations, f.__name__) for f in FACTORIZATIONS}
+    own = {f"linalg.{name}": getattr(linalg, name) for name in linalg.__all__ if not hasattr(np.linalg, name)}
+    tables = ["\n".join(f"| `{name}` | {summary(f)} |" for name, f in sorted(table.items())) for table in (solvers, own)]
+    parts.append(LINEAR_ALGEBRA + tables[0] + "\n\n| | |\n|---|---|\n" + tables[1] + "\n")
     header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
     functions = "\n".join(row(NN[name]) for name in sorted(NN))
     parts.append(f"## Neural networks\n\n{NETWORKS}\n{header}{functions}\n")

@@ -347,25 +347,7 @@ def _cholesky(trace: Trace, a: Any) -> Any:
     return _with_lapack(trace, "cholesky", (a,), lambda: _factored(trace, a))
 
 
-def _on_demand(name: str) -> Callable[..., Any]:
-    """The handler of this name in `factorizations`, which is imported at the first call."""
-
-    def call(trace: Trace, *args: Any, **kwargs: Any) -> Any:
-        from mlirml.frontend.functions import factorizations
-
-        return getattr(factorizations, name)(trace, *args, **kwargs)
-
-    return call
-
-
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.linalg.cholesky: cholesky, np.linalg.det: det, np.linalg.inv: inv, np.linalg.slogdet: slogdet,
     np.linalg.solve: solve,
-    **{
-        function: _on_demand(function.__name__)
-        for function in (
-            np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.lstsq, np.linalg.pinv,
-            np.linalg.qr, np.linalg.svd, np.linalg.svdvals,
-        )
-    },
 }  # fmt: skip

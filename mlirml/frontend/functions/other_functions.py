@@ -123,6 +123,22 @@ def _apply_along_axis(trace: Trace, func1d: Callable[..., Any], axis: int, arr: 
     return trace.call_function(np.moveaxis, (whole, tuple(sources), tuple(targets)), {})
 
 
+FACTORIZATIONS = (
+    np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.lstsq, np.linalg.pinv,
+    np.linalg.qr, np.linalg.svd, np.linalg.svdvals,
+)  # fmt: skip
+"""NumPy's functions of `frontend/functions/factorizations.py`, which is imported at the first call."""
+
+
+def _factorization(name: str) -> Callable[..., Any]:
+    def call(trace: Trace, *args: Any, **kwargs: Any) -> Any:
+        from mlirml.frontend.functions import factorizations
+
+        return getattr(factorizations, name)(trace, *args, **kwargs)
+
+    return call
+
+
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.shape: lambda trace, a: a.shape,
     np.ndim: lambda trace, a: a.ndim,
@@ -131,6 +147,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.copyto: _copyto,
     **index_functions.FUNCTIONS,
     **linear_algebra.FUNCTIONS,
+    **{function: _factorization(function.__name__) for function in FACTORIZATIONS},
     np.piecewise: _piecewise,
     np.apply_along_axis: _apply_along_axis,
     np.real: lambda trace, val: val.real,
