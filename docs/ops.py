@@ -68,8 +68,8 @@ converge raise `ml.LinAlgError`, which is an `np.linalg.LinAlgError`, where NumP
 The target `cpu` calls the LAPACK that NumPy is linked to for all factorizations into several arrays, and for the others
 for matrices of 32 rows or more (half as many if they are complex) and for large stacks; `.explain()` then names its
 routines. LAPACK has threads of its own, which `OPENBLAS_NUM_THREADS` limits and `config.threads` does not. f32 is
-computed in f32, where NumPy computes in f64; `eig` is the exception. Real matrices of up to 16 rows, 16 or more of them,
-are computed many at once by kernels of the runtime: vectors may have other signs than LAPACK's. Elsewhere `cholesky`,
+computed in f32, where NumPy computes in f64; `eig` is the exception. Real matrices of up to 16 rows, 16 or more of
+them, are computed many at once by kernels of the runtime: vectors may have other signs than LAPACK's. Elsewhere `cholesky`,
 `det`, `inv`, `slogdet` and `solve` are loops over the columns, and all other functions call NumPy on the host.
 
 `mlirml.linalg` has the functions of `np.linalg` and those of SciPy in the second table, for stacks, too.
@@ -127,7 +127,7 @@ def page() -> str:
     solvers = {f"np.linalg.{function.__name__}": rule for function, rule in SOLVERS.items()}
     solvers |= {f"np.linalg.{f.__name__}": getattr(factorizations, f.__name__) for f in FACTORIZATIONS}
     own = {f"linalg.{name}": getattr(linalg, name) for name in linalg.__all__ if not hasattr(np.linalg, name)}
-    tables = ["\n".join(f"| `{name}` | {summary(f)} |" for name, f in sorted(table.items())) for table in (solvers, own)]
+    tables = ["\n".join(f"| `{name}` | {summary(f)} |" for name, f in sorted(x.items())) for x in (solvers, own)]
     parts.append(LINEAR_ALGEBRA + tables[0] + "\n\n| | |\n|---|---|\n" + tables[1] + "\n")
     header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
     functions = "\n".join(row(NN[name]) for name in sorted(NN))
