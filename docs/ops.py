@@ -69,8 +69,8 @@ The target `cpu` calls the LAPACK that NumPy is linked to for all factorizations
 for matrices of 32 rows or more (half as many if they are complex) and for large stacks; `.explain()` then names its
 routines. LAPACK has threads of its own, which `OPENBLAS_NUM_THREADS` limits and `config.threads` does not. f32 is
 computed in f32, where NumPy computes in f64; `eig` is the exception. Real matrices of up to 16 rows, 16 or more of
-them, are computed many at once by kernels of the runtime: vectors may have other signs than LAPACK's. Elsewhere `cholesky`,
-`det`, `inv`, `slogdet` and `solve` are loops over the columns, and all other functions call NumPy on the host.
+them, are computed many at once by kernels of the runtime: vectors may have other signs than LAPACK's. Elsewhere
+`cholesky`, `det`, `inv`, `slogdet` and `solve` are loops over the columns, and all others call NumPy on the host.
 
 `mlirml.linalg` has the functions of `np.linalg` and those of SciPy in the second table, for stacks, too.
 
