@@ -12,9 +12,10 @@ import numpy as np
 import mlirml.nn
 import mlirml.numpy
 from mlirml import linalg
-from mlirml.frontend.functions import factorizations
+from mlirml.frontend.functions import factorizations, fourier
 from mlirml.frontend.functions.linear_algebra import FUNCTIONS as SOLVERS
 from mlirml.frontend.functions.other_functions import FACTORIZATIONS
+from mlirml.frontend.functions.other_functions import TRANSFORMS as FOURIER
 from mlirml.ops import OPS, OpDef
 from mlirml.ops.registry import BOOL, COMPLEX, NN, SIGNED, UNSIGNED
 
@@ -78,6 +79,17 @@ them, are computed many at once by kernels of the runtime: vectors may have othe
 |---|---|
 """
 
+TRANSFORMS = """\
+## Fourier transforms
+
+All of `np.fft`, of f32, f64, c64 and c128 (f16 is computed in f32, integers in f64), any number of points, along any
+axes, with derivatives of all orders. The target `cpu` calls pocketfft, which is part of the package, on all threads;
+other targets compute transforms on the host.
+
+| | |
+|---|---|
+"""
+
 NETWORKS = """\
 `from mlirml.nn import functional as F`: the functions have the meaning and the argument names of
 `torch.nn.functional`. On real arrays NumPy computes them at once.
@@ -129,6 +141,8 @@ def page() -> str:
     own = {f"linalg.{name}": getattr(linalg, name) for name in linalg.__all__ if not hasattr(np.linalg, name)}
     tables = ["\n".join(f"| `{name}` | {summary(f)} |" for name, f in sorted(x.items())) for x in (solvers, own)]
     parts.append(LINEAR_ALGEBRA + tables[0] + "\n\n| | |\n|---|---|\n" + tables[1] + "\n")
+    transforms = [f"| `np.fft.{f.__name__}` | {summary(getattr(fourier, f.__name__))} |" for f in FOURIER]
+    parts.append(TRANSFORMS + "\n".join(sorted(transforms)) + "\n")
     header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
     functions = "\n".join(row(NN[name]) for name in sorted(NN))
     parts.append(f"## Neural networks\n\n{NETWORKS}\n{header}{functions}\n")

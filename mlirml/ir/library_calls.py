@@ -17,18 +17,24 @@ class LibraryCall:
     result. Dimension 0 of all of them is a batch. Complex arrays have a further dimension of 2.
 
     `result` returns the shape of the result, less this dimension, for the shapes of the inputs and the attribute
-    `mode`; it raises ValueError where they do not fit together.
+    `mode`; it raises ValueError where they do not fit together. `complex_result` is whether the result is complex,
+    depending on whether the inputs are and on the mode. A rank of 0 stands for any, up to `MOST_DIMENSIONS`.
     """
 
     routines: str  # the names of the functions in the library
     result: Callable[[Sequence[Shape], int], Shape]
     inputs: int = 1
     has_mode: bool = False
-    complex_result: bool = False  # for real inputs, too
+    complex_result: Callable[[bool, int], bool] = lambda inputs, mode: inputs
     rank: int = 3
 
     def sizes(self, shapes: Sequence[Shape]) -> list[int]:
-        """The sizes that the function takes: the batch, the rows, and the columns of the last input."""
+        """The sizes that the function takes: the batch, the rows, and the columns of the last input.
+
+        For a call without a fixed rank those of the input, with ones up to `MOST_DIMENSIONS`.
+        """
+        if not self.rank:
+            return [*shapes[0], *[1] * (MOST_DIMENSIONS - len(shapes[0]))]
         return [*shapes[0][:2], shapes[-1][2]]
 
 
@@ -82,6 +88,29 @@ def _svd(shapes: Sequence[Shape], mode: int) -> Shape:
     return count, least + sizes[mode] + 1
 
 
+def _transform(shapes: Sequence[Shape], mode: int) -> Shape:
+    (shape,) = shapes
+    axes, kind = axes_of(mode), mode & TRANSFORM
+    if not axes or axes[0] == 0 or axes[-1] >= len(shape) or len(shape) > MOST_DIMENSIONS or kind > C2R:
+        raise ValueError(f"mode {mode} transforms the axes {axes} of {len(shape)} dimensions")
+    if 0 in shape:
+        raise ValueError("the array is empty")
+    result = list(shape)
+    if kind == R2C:
+        result[axes[-1]] = shape[axes[-1]] // 2 + 1
+    elif kind == C2R:
+        result[axes[-1]] = 2 * (shape[axes[-1]] - 1) + bool(mode & ODD)
+        if not result[axes[-1]]:
+            raise ValueError("the result is empty")
+    return tuple(result)
+
+
+def axes_of(mode: int) -> list[int]:
+    """The axes that a mode of `mlirml.fft` transforms, in order."""
+    mask = mode >> AXES_SHIFT
+    return [axis for axis in range(mask.bit_length()) if mask >> axis & 1]
+
+
 def _square(shape: Shape) -> tuple[int, int]:
     count, rows, columns = shape
     if rows != columns:
@@ -99,9 +128,18 @@ LOWER, UNIT, TRANSPOSED, CONJUGATED = 1, 2, 4, 8
 """Bits of the mode of `mlirml.triangular_solve`: the triangle that is read, a diagonal of ones that is not read, and
 whether the transpose, or with both bits the adjoint, is solved with.
 """
+C2C, R2C, C2R = range(3)
+"""The transforms of `mlirml.fft`, in the bits `TRANSFORM` of the mode: of complex numbers; of real ones, with the bins
+that are no conjugates of others along the last axis; and of such bins.
+"""
+TRANSFORM, BACKWARD, BY_COUNT, BY_ROOT, ODD, AXES_SHIFT = 3, 4, 8, 16, 32, 6
+"""Bits of the mode of `mlirml.fft`: a positive exponent; division by the number of points, or by its root; an odd
+number of real numbers along the last axis. Bit `AXES_SHIFT + i` is set where axis i is transformed, which is never 0.
+"""
+MOST_DIMENSIONS = 8
 FACTORIZATIONS: dict[str, LibraryCall] = {
     "mlirml.cholesky": LibraryCall("potrf", _as_given),
-    "mlirml.eig": LibraryCall("geev", _spectrum, has_mode=True, complex_result=True),
+    "mlirml.eig": LibraryCall("geev", _spectrum, has_mode=True, complex_result=lambda inputs, mode: True),
     "mlirml.eigh": LibraryCall("syevd, heevd", _spectrum, has_mode=True),
     "mlirml.inverse": LibraryCall("getrf, getri", _as_given),
     "mlirml.lu": LibraryCall("getrf", _lu),
@@ -112,5 +150,10 @@ FACTORIZATIONS: dict[str, LibraryCall] = {
     "mlirml.triangular_solve": LibraryCall("trsm", _as_right_side, 2, has_mode=True),
 }
 """Factorizations of stacks of matrices by LAPACK."""
-LIBRARY_CALLS = {**FACTORIZATIONS}
+TRANSFORMS: dict[str, LibraryCall] = {
+    "mlirml.fft": LibraryCall(
+        "pocketfft", _transform, has_mode=True, complex_result=lambda inputs, mode: mode & TRANSFORM != C2R, rank=0
+    )
+}
+LIBRARY_CALLS = {**FACTORIZATIONS, **TRANSFORMS}
 """All operations that functions of libraries compute."""

@@ -103,7 +103,7 @@ def factorization(name: str, mode: int = 0) -> Callable[..., _Array]:
     call = LIBRARY_CALLS[f"mlirml.{name}"]
 
     def of_stacks(*stacks: _Array) -> _Array:
-        dtype = np.result_type(stacks[0].dtype, np.complex64) if call.complex_result else stacks[0].dtype
+        dtype = np.result_type(stacks[0].dtype, np.complex64) if name == "eig" else stacks[0].dtype
         result = np.empty(call.result([stack.shape for stack in stacks], mode), dtype)
         for number, matrices in enumerate(zip(*stacks)):
             try:

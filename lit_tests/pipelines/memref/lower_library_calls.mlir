@@ -45,3 +45,17 @@ func.func @modes(%a: memref<2x3x3xf32>, %w: memref<2x13x2xf32>) {
   "mlirml.eig"(%a, %w) {kind = "f32", mode = 1 : i64} : (memref<2x3x3xf32>, memref<2x13x2xf32>) -> ()
   return
 }
+
+// -----
+
+// A Fourier transform takes all sizes, with ones after them. Mode 129 is that of real numbers along axis 1.
+// CHECK: func.func private @mlirml_fft(i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64, i64)
+// CHECK-LABEL: func.func @transform
+// CHECK-DAG: %[[ROWS:.*]] = arith.constant 3 : i64
+// CHECK-DAG: %[[POINTS:.*]] = arith.constant 8 : i64
+// CHECK-DAG: %[[MODE:.*]] = arith.constant 129 : i64
+// CHECK: call @mlirml_fft(%{{.*}}, %{{.*}}, %[[ROWS]], %[[POINTS]], {{.*}}, %[[MODE]], %{{.*}})
+func.func @transform(%x: memref<3x8xf64>, %y: memref<3x5x2xf64>) {
+  "mlirml.fft"(%x, %y) {kind = "f64", mode = 129 : i64} : (memref<3x8xf64>, memref<3x5x2xf64>) -> ()
+  return
+}

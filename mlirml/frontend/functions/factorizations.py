@@ -38,7 +38,7 @@ _Eig: Any = type(np.linalg.eig(np.eye(1)))
 def _results(trace: Trace, name: str, mode: int, arrays: Sequence[Any], *shapes: _Shape) -> list[Any]:
     """`mlirml.<name>` of stacks of matrices, as arrays of these shapes for each matrix."""
     call = modes.LIBRARY_CALLS[f"mlirml.{name}"]
-    dtype = np.result_type(arrays[0].dtype, np.complex64) if call.complex_result else arrays[0].dtype
+    dtype = np.result_type(arrays[0].dtype, np.complex64) if name == "eig" else arrays[0].dtype
     packed = call.result([x.shape for x in arrays], mode)
     with at_user_line():
         b = trace.builder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -127,14 +128,17 @@ FACTORIZATIONS = (
     np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.lstsq, np.linalg.pinv,
     np.linalg.qr, np.linalg.svd, np.linalg.svdvals,
 )  # fmt: skip
-"""NumPy's functions of `frontend/functions/factorizations.py`, which is imported at the first call."""
+"""NumPy's functions in `frontend/functions/factorizations.py`."""
+TRANSFORMS = tuple(getattr(np.fft, name) for name in np.fft.__all__ if name not in ("fftfreq", "rfftfreq"))
+"""NumPy's functions in `frontend/functions/fourier.py`."""
 
 
-def _factorization(name: str) -> Callable[..., Any]:
+def _on_demand(module: str, name: str) -> Callable[..., Any]:
+    """A function of a module of this folder, which is imported at the first call."""
+
     def call(trace: Trace, *args: Any, **kwargs: Any) -> Any:
-        from mlirml.frontend.functions import factorizations
-
-        return getattr(factorizations, name)(trace, *args, **kwargs)
+        functions = importlib.import_module(f"mlirml.frontend.functions.{module}")
+        return getattr(functions, name)(trace, *args, **kwargs)
 
     return call
 
@@ -147,7 +151,8 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.copyto: _copyto,
     **index_functions.FUNCTIONS,
     **linear_algebra.FUNCTIONS,
-    **{function: _factorization(function.__name__) for function in FACTORIZATIONS},
+    **{function: _on_demand("factorizations", function.__name__) for function in FACTORIZATIONS},
+    **{function: _on_demand("fourier", function.__name__) for function in TRANSFORMS},
     np.piecewise: _piecewise,
     np.apply_along_axis: _apply_along_axis,
     np.real: lambda trace, val: val.real,

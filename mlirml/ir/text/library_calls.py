@@ -15,7 +15,9 @@ reflectors and their factors; `mlirml.svd` the singular values, U and Vh; `mlirm
 and the eigenvectors; these three have one more number, which is zero where the
 iteration has converged. `mlirml.triangular_solve` solves with a triangle of the first operand.
 
-Complex matrices have a further dimension of 2, and `kind` is then "c64" or "c128". A singular matrix has a result of
+`mlirml.fft` is a Fourier transform of some axes of an array of any rank. It has no branch without the library.
+
+Complex arrays have a further dimension of 2, and `kind` is then "c64" or "c128". A singular matrix has a result of
 NaN, or a zero on its diagonal, and so has one whose iteration does not converge. The attribute `mode` selects one of
 the forms (`ir/library_calls.py`).
 """
@@ -41,7 +43,7 @@ def library_call(b: ComplexBuilder, name: str, operands: Sequence[Value], mode: 
     """`mlirml.<name>` of stacks."""
     call, dtype = LIBRARY_CALLS[f"mlirml.{name}"], operands[0].dtype
     shape = call.result([value.shape for value in operands], mode)
-    pairs = is_complex(dtype) or call.complex_result
+    pairs = call.complex_result(is_complex(dtype), mode)
     memory = [b.at_boundary(value) for value in operands]
     memory.append(b.empty((*shape, 2) if pairs else shape, memory[0].dtype))
     names, types = ", ".join(value.name for value in memory), ", ".join(value.type for value in memory)

@@ -59,7 +59,8 @@ def numbers_of(op: mlir.Operation) -> list[int]:
         if any(str(x.type.element_type) != element for x in op.operands):
             raise ValueError(f"the arrays do not have the dtype {kind}")
         shapes = [tuple(x.type.shape) for x in op.operands]
-        pairs = [kind.startswith("c")] * call.inputs + [kind.startswith("c") or call.complex_result]
+        is_complex = kind.startswith("c")
+        pairs = [is_complex] * call.inputs + [call.complex_result(is_complex, mode)]
         if any(is_pair and shape[-1:] != (2,) for shape, is_pair in zip(shapes, pairs)):
             raise ValueError("an array has no last dimension of real and imaginary parts")
         *inputs, result = (shape[:-1] if is_pair else shape for shape, is_pair in zip(shapes, pairs))

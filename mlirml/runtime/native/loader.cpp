@@ -17,6 +17,7 @@
 #include "device.h"
 #include "host.h"
 #include "interrupts.h"
+#include "fft.h"
 #include "lapack.h"
 #include "pool.h"
 #include "sort.h"
@@ -461,6 +462,7 @@ uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_host_call") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_call);
   if (std::strcmp(name, "mlirml_sort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_sort);
   if (std::strcmp(name, "mlirml_argsort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_argsort);
+  if (std::strcmp(name, "mlirml_fft") == 0) return reinterpret_cast<uintptr_t>(&mlirml_fft);
   if (has_lapack()) {
     if (std::strcmp(name, "mlirml_cholesky") == 0) return reinterpret_cast<uintptr_t>(&mlirml_cholesky);
     if (std::strcmp(name, "mlirml_inverse") == 0) return reinterpret_cast<uintptr_t>(&mlirml_inverse);

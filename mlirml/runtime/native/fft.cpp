@@ -1,0 +1,181 @@
+// Axes are transformed one after the other: the first one from the operand to the result, the others in the result, each
+// in parallel over another dimension. Scaling is part of the first of them.
+#include "fft.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <complex>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+#include "library_modes.h"
+#include "pool.h"
+
+#define POCKETFFT_NO_MULTITHREADING
+#define POCKETFFT_CACHE_SIZE 64
+
+// pocketfft is included once for each instruction set, under another name.
+#define pocketfft pocketfft_baseline
+#include "pocketfft_hdronly.h"
+#undef pocketfft
+#undef POCKETFFT_HDRONLY_H
+#undef POCKETFFT_NO_VECTORS
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define MLIRML_VECTOR_CLONES 1
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define pocketfft pocketfft_avx2
+#include "pocketfft_hdronly.h"
+#undef pocketfft
+#undef POCKETFFT_HDRONLY_H
+#undef POCKETFFT_NO_VECTORS
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,fma,prefer-vector-width=512")
+#define pocketfft pocketfft_avx512
+#include "pocketfft_hdronly.h"
+#undef pocketfft
+#pragma GCC pop_options
+#endif
+
+namespace mlirml {
+namespace {
+
+using Sizes = std::vector<size_t>;
+using Strides = std::vector<ptrdiff_t>;
+
+// One transform of one axis of arrays of `sizes` (of the real array where there is one) with byte strides.
+struct Pass {
+  FourierTransform transform;
+  bool forward;
+  Sizes sizes;
+  Strides in_strides, out_strides;
+  size_t axis;
+};
+
+#define MLIRML_RUN(name, library)                                                                                   \
+  template <class T>                                                                                                \
+  void name(const Pass &pass, const void *in, void *out, T factor) {                                                \
+    using Complex = std::complex<T>;                                                                                \
+    if (pass.transform == kC2C)                                                                                     \
+      library::c2c(pass.sizes, pass.in_strides, pass.out_strides, {pass.axis}, pass.forward,                        \
+                   static_cast<const Complex *>(in), static_cast<Complex *>(out), factor);                          \
+    else if (pass.transform == kR2C)                                                                                \
+      library::r2c(pass.sizes, pass.in_strides, pass.out_strides, pass.axis, pass.forward,                          \
+                   static_cast<const T *>(in), static_cast<Complex *>(out), factor);                                \
+    else                                                                                                            \
+      library::c2r(pass.sizes, pass.in_strides, pass.out_strides, pass.axis, pass.forward,                          \
+                   static_cast<const Complex *>(in), static_cast<T *>(out), factor);                                \
+  }
+MLIRML_RUN(run_baseline, pocketfft_baseline)
+#ifdef MLIRML_VECTOR_CLONES
+MLIRML_RUN(run_avx2, pocketfft_avx2)
+MLIRML_RUN(run_avx512, pocketfft_avx512)
+#endif
+
+template <class T>
+void run(const Pass &pass, const void *in, void *out, T factor) try {
+#ifdef MLIRML_VECTOR_CLONES
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    return run_avx512<T>(pass, in, out, factor);
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return run_avx2<T>(pass, in, out, factor);
+#endif
+  run_baseline<T>(pass, in, out, factor);
+} catch (...) {
+  std::abort();  // memory is exhausted, and there is no way out of compiled code
+}
+
+Strides strides_of(const Sizes &sizes, size_t element) {
+  Strides strides(sizes.size());
+  size_t step = element;
+  for (size_t i = sizes.size(); i-- > 0; step *= sizes[i]) strides[i] = static_cast<ptrdiff_t>(step);
+  return strides;
+}
+
+// The pass on all threads, in parts of the longest of the other dimensions.
+template <class T>
+void run_parallel(const Pass &pass, const void *in, void *out, T factor) {
+  constexpr int64_t kWork = 1 << 14;  // elements that are worth a thread
+  size_t split = pass.axis, elements = 1;
+  for (size_t i = 0; i < pass.sizes.size(); i++) {
+    elements *= pass.sizes[i];
+    if (i != pass.axis && (split == pass.axis || pass.sizes[i] > pass.sizes[split])) split = i;
+  }
+  if (split == pass.axis || static_cast<int64_t>(elements) < 2 * kWork) return run(pass, in, out, factor);
+  const int64_t count = static_cast<int64_t>(pass.sizes[split]);
+  const int64_t grain = std::max<int64_t>(1, kWork * count / static_cast<int64_t>(elements));
+  const auto body = [&](int64_t lo, int64_t hi) {
+    Pass part = pass;
+    part.sizes[split] = static_cast<size_t>(hi - lo);
+    run(part, static_cast<const char *>(in) + lo * pass.in_strides[split],
+        static_cast<char *>(out) + lo * pass.out_strides[split], factor);
+  };
+  using Body = decltype(body);
+  parallel_for([](int64_t lo, int64_t hi, void *context) { (*static_cast<Body *>(context))(lo, hi); }, 0, count, grain,
+               const_cast<void *>(static_cast<const void *>(&body)));
+}
+
+template <class T>
+void transform(const void *in, void *out, Sizes sizes, int64_t mode) {
+  constexpr size_t kReal = sizeof(T), kComplex = 2 * sizeof(T);
+  const auto kind = static_cast<FourierTransform>(mode & kTransform);
+  const bool forward = !(mode & kBackward);
+  Sizes axes;
+  for (size_t i = 0; i < sizes.size(); i++)
+    if (mode >> kAxesShift & int64_t(1) << i) axes.push_back(i);
+  const size_t last = axes.back();
+  Sizes real_sizes = sizes;
+  if (kind == kC2R) real_sizes[last] = 2 * (sizes[last] - 1) + (mode & kOdd ? 1 : 0);
+  Sizes complex_sizes = kind == kR2C ? real_sizes : sizes;
+  if (kind == kR2C) complex_sizes[last] = sizes[last] / 2 + 1;
+  double count = 1;
+  for (size_t axis : axes) count *= static_cast<double>(real_sizes[axis]);
+  T factor = static_cast<T>(mode & kByCount ? 1 / count : mode & kByRoot ? 1 / std::sqrt(count) : 1);
+
+  const Strides complex_strides = strides_of(complex_sizes, kComplex);
+  if (kind == kR2C) {
+    run_parallel<T>({kR2C, forward, real_sizes, strides_of(real_sizes, kReal), complex_strides, last}, in, out, factor);
+    axes.pop_back();
+    in = out, factor = 1;
+  }
+  std::unique_ptr<char[]> kept;
+  void *to = out;
+  if (kind == kC2R) {
+    axes.pop_back();
+    if (!axes.empty()) {  // the other axes of the spectrum, apart from the operand
+      size_t size = kComplex;
+      for (size_t n : complex_sizes) size *= n;
+      kept.reset(new char[size]);
+      to = kept.get();
+    }
+  }
+  // The last axis first: its numbers lie beside each other.
+  for (size_t i = axes.size(); i-- > 0; in = to, factor = 1)
+    run_parallel<T>({kC2C, forward, complex_sizes, complex_strides, complex_strides, axes[i]}, in, to, factor);
+  if (kind == kC2R)
+    run_parallel<T>({kC2R, forward, real_sizes, complex_strides, strides_of(real_sizes, kReal), last}, in, out, factor);
+}
+
+}  // namespace
+}  // namespace mlirml
+
+extern "C" void mlirml_fft(const void *in, void *out, int64_t d0, int64_t d1, int64_t d2, int64_t d3, int64_t d4,
+                           int64_t d5, int64_t d6, int64_t d7, int64_t mode, int64_t kind) try {
+  mlirml::Sizes sizes;
+  for (int64_t size : {d0, d1, d2, d3, d4, d5, d6, d7}) sizes.push_back(static_cast<size_t>(size));
+  switch (kind) {
+    case 'f' | 4 << 8:
+    case 'c' | 8 << 8: return mlirml::transform<float>(in, out, std::move(sizes), mode);
+    case 'f' | 8 << 8:
+    case 'c' | 16 << 8: return mlirml::transform<double>(in, out, std::move(sizes), mode);
+    default: std::abort();  // the compiler writes no other
+  }
+} catch (const std::bad_alloc &) {
+  std::abort();
+}
