@@ -18,7 +18,7 @@ class LibraryCall:
 
     `result` returns the shape of the result, less this dimension, for the shapes of the inputs and the attribute
     `mode`; it raises ValueError where they do not fit together. `complex_result` is whether the result is complex,
-    depending on whether the inputs are and on the mode. A rank of 0 stands for any, up to `MOST_DIMENSIONS`.
+    depending on whether the inputs are and on the mode. A rank of 0 is any, up to `MOST_DIMENSIONS`.
     """
 
     routines: str  # the names of the functions in the library
