@@ -7,6 +7,7 @@ import importlib
 from mlirml import debug, errors
 from mlirml.api import compile, lower, trace
 from mlirml.core.config import config
+from mlirml.core.tree import static_field
 from mlirml.errors import (
     ArgumentError,
     CaptureError,
@@ -68,8 +69,8 @@ __all__ = [
     "TracedValueError", "TransformError", "UnassignedNameError", "UnboundedRecursionError",
     "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config", "custom_jvp", "custom_vjp", "debug",
     "device", "devices", "einop", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
-    "linearize", "loops", "lower", "parallel", "put", "scan", "stop_gradient", "switch", "trace", "value_and_grad",
-    "vjp", "vmap", "wait_all", "wait_any", "while_loop",
+    "linearize", "loops", "lower", "parallel", "put", "scan", "static_field", "stop_gradient", "switch", "trace",
+    "value_and_grad", "vjp", "vmap", "wait_all", "wait_any", "while_loop",
 ]  # fmt: skip
 
 
