@@ -226,6 +226,7 @@ def _embedding(draw: Draw) -> Iterator[Arguments]:
 @sampler("dropout")
 def _dropout(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 2),), {"training": False}
+    yield (draw.array(5, 4), 0.25), {"key": np.array([1, 2], np.uint32)}
 
 
 @sampler("mse_loss")
