@@ -11,6 +11,12 @@ statistics, caches and the states of recurrent layers are passed and returned, a
 from __future__ import annotations
 
 from mlirml.nn import functional, initializers
+from mlirml.nn.modules.attention import (
+    KVCache,
+    MultiHeadAttention,
+    TransformerDecoderBlock,
+    TransformerEncoderBlock,
+)
 from mlirml.nn.modules.convolutions import (
     Conv1d,
     Conv2d,
@@ -41,6 +47,7 @@ __all__ = [
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
     "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchStatistics", "Conv1d", "Conv2d",
     "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Dropout", "Embedding", "GroupNorm",
-    "InstanceNorm", "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Module", "RMSNorm", "Sequential",
+    "InstanceNorm", "KVCache", "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Module",
+    "MultiHeadAttention", "RMSNorm", "Sequential", "TransformerDecoderBlock", "TransformerEncoderBlock",
     "functional", "initializers",
 ]  # fmt: skip

@@ -36,7 +36,7 @@ from mlirml.nn.activations import (
     threshold,
 )
 from mlirml.nn.convolutions import conv1d, conv2d, conv3d, conv_transpose2d
-from mlirml.nn.layers import dropout, embedding, linear, one_hot, scaled_dot_product_attention
+from mlirml.nn.layers import dropout, embedding, linear, one_hot, rotary_embedding, scaled_dot_product_attention
 from mlirml.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -88,6 +88,6 @@ __all__ = [
     "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
     "linear", "log_sigmoid", "log_softmax", "logsumexp", "margin_ranking_loss", "max_pool1d", "max_pool2d",
     "max_pool3d", "mish", "mse_loss", "normalize", "one_hot", "prelu", "relu", "relu6", "rms_norm",
-    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
-    "softplus", "softshrink", "softsign", "threshold", "triplet_margin_loss",
+    "rotary_embedding", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softplus", "softshrink", "softsign", "threshold", "triplet_margin_loss",
 ]  # fmt: skip

@@ -64,6 +64,28 @@ def scaled_dot_product_attention(
     return rounded(power / np.sum(power, axis=-1, keepdims=True) @ v, dtype)
 
 
+@composite(tolerance=64)
+def rotary_embedding(input: Any, positions: Any, base: float = 10000.0, interleaved: bool = False) -> Any:
+    """`input` [..., L, E] with pairs of elements turned by angles: pair i at position p by p * base ** (-2 * i / E).
+
+    Pairs are elements i and i + E / 2, or, with `interleaved`, 2 * i and 2 * i + 1; `positions` are numbers [L], or of
+    a shape that broadcasts to [..., L] (Su et al., "RoFormer", equations 15 and 34).
+    """
+    (x,), dtype = floats("rotary_embedding", input)
+    at = as_array(positions)
+    if len(x.shape) < 2 or x.shape[-1] % 2:
+        raise ShapeError(f"rotary_embedding: the input must be [..., L, E] with an even E, got {shown(x)}")
+    half = x.shape[-1] // 2
+    rates = base ** (np.arange(half) * (-1.0 / max(half, 1)))
+    angles = at[..., None].astype(x.dtype) * known(rates.astype(x.dtype))
+    cos, sin = np.cos(angles), np.sin(angles)
+    first, second = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
+    turned = first * cos - second * sin, second * cos + first * sin
+    if interleaved:
+        return rounded(np.stack(turned, axis=-1).reshape(x.shape), dtype)
+    return rounded(np.concatenate(turned, axis=-1), dtype)
+
+
 @composite(dtypes=INTEGERS, domain=(0.0, 4.0))
 def one_hot(tensor: Any, num_classes: int) -> Any:
     """i64 [..., num_classes]: 1 at the class that each element of `tensor` names, 0 elsewhere."""

@@ -223,6 +223,13 @@ def _embedding(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(), table), {}
 
 
+@sampler("rotary_embedding")
+def _rotary(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 4, 6), np.arange(4)), {}
+    yield (draw.array(3, 4), np.array([0, 5, 9], np.int32)), {"interleaved": True, "base": 100.0}
+    yield (draw.array(2, 3, 8), np.array([[0.5, 1.0, 2.0], [3.0, 4.0, 5.0]])), {}
+
+
 @sampler("dropout")
 def _dropout(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 2),), {"training": False}
