@@ -42,12 +42,13 @@ from mlirml.nn.modules.pooling import (
     MaxPool2d,
     MaxPool3d,
 )
+from mlirml.nn.modules.recurrent import GRU, LSTM, RNN
 
 __all__ = [
-    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d", "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchStatistics", "Conv1d", "Conv2d",
-    "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Dropout", "Embedding", "GroupNorm",
-    "InstanceNorm", "KVCache", "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Module",
+    "GRU", "LSTM", "RNN", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchStatistics",
+    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Dropout", "Embedding",
+    "GroupNorm", "InstanceNorm", "KVCache", "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Module",
     "MultiHeadAttention", "RMSNorm", "Sequential", "TransformerDecoderBlock", "TransformerEncoderBlock",
     "functional", "initializers",
 ]  # fmt: skip
