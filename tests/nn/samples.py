@@ -102,6 +102,14 @@ def _transposed(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(1, 3, 4, 4), draw.array(3, 2, 1, 1)), {"padding": 1}
 
 
+@sampler("conv_transpose1d", "conv_transpose3d")
+def _transposed_others(draw: Draw) -> Iterator[Arguments]:
+    rank = int(draw.record.name[-2])
+    sizes, kernel = (4, 3, 3)[:rank], (3, 2, 3)[:rank]
+    yield (draw.array(2, 3, *sizes), draw.array(3, 2, *kernel), draw.array(2)), {}
+    yield (draw.array(4, *sizes), draw.array(4, 2, *kernel)), {"stride": 2, "padding": 1, "groups": 2}
+
+
 _POOLS: dict[int, list[tuple[tuple[int, ...], Any, dict[str, Any]]]] = {
     1: [
         ((2, 3, 9), 2, {}),
