@@ -13,6 +13,7 @@ from mlirml.errors import (
     CaptureError,
     DTypeError,
     FailedAssertionError,
+    FileFormatError,
     FloatOperationError,
     IndexOutOfBoundsError,
     IntegerRangeError,
@@ -62,11 +63,11 @@ from mlirml.transforms import (
 
 __version__ = "0.1.0"
 __all__ = [
-    "ArgumentError", "Array", "CaptureError", "DTypeError", "FailedAssertionError", "FloatOperationError",
-    "IndexOutOfBoundsError", "IntegerRangeError", "InternalError", "InvalidIndexError", "LaunchError",
-    "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError", "NoDerivativeError", "ParseError",
-    "PipelineError", "PreconditionError", "ShapeError", "TargetError", "TensorSpec", "TracedBoolError",
-    "TracedValueError", "TransformError", "UnassignedNameError", "UnboundedRecursionError",
+    "ArgumentError", "Array", "CaptureError", "DTypeError", "FailedAssertionError", "FileFormatError",
+    "FloatOperationError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError", "InvalidIndexError",
+    "LaunchError", "LeakedTracerError", "LoweringError", "MlirmlError", "NoBatchingError", "NoDerivativeError",
+    "ParseError", "PipelineError", "PreconditionError", "ShapeError", "TargetError", "TensorSpec",
+    "TracedBoolError", "TracedValueError", "TransformError", "UnassignedNameError", "UnboundedRecursionError",
     "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config", "custom_jvp", "custom_vjp", "debug",
     "device", "devices", "einop", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
     "linearize", "loops", "lower", "parallel", "put", "scan", "static_field", "stop_gradient", "switch", "trace",

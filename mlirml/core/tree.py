@@ -153,6 +153,12 @@ class TreeDef:
         steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
         return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]
 
+    def key_paths(self) -> list[tuple[Any, ...]]:
+        """The keys, indices and names of fields that lead to each leaf."""
+        if self.kind == _LEAF:
+            return [()]
+        return [(key, *rest) for key, child in zip(self.keys, self.children) for rest in child.key_paths()]
+
     def nested(self, numbers: Iterator[int]) -> Any:
         """The structure with leaf numbers for leaves; a ValueError for a container other than tuple, list and dict."""
         if self.kind == _LEAF:

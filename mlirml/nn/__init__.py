@@ -11,6 +11,7 @@ statistics, caches and the states of recurrent layers are passed and returned, a
 from __future__ import annotations
 
 from mlirml.nn import functional, initializers
+from mlirml.nn.files import load, save
 from mlirml.nn.modules.attention import (
     KVCache,
     MultiHeadAttention,
@@ -50,5 +51,5 @@ __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Dropout", "Embedding",
     "GroupNorm", "InstanceNorm", "KVCache", "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Module",
     "MultiHeadAttention", "RMSNorm", "Sequential", "TransformerDecoderBlock", "TransformerEncoderBlock",
-    "functional", "initializers",
+    "functional", "initializers", "load", "save",
 ]  # fmt: skip
