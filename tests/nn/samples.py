@@ -289,6 +289,47 @@ def _signed(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(*shape), draw.array(*shape), sign), {"margin": 0.2}
 
 
+@sampler("nll_loss", "multi_margin_loss")
+def _of_classes(draw: Draw) -> Iterator[Arguments]:
+    y = np.array([0, 3, 1], np.int32)
+    yield (draw.array(3, 4), y), {}
+    yield (draw.array(3, 4), y), {"weight": draw.array(4, domain=(0.5, 1.5)), "reduction": "sum"}
+    yield (draw.array(4), np.int64(2)), {"reduction": "none"}
+    if draw.record.name == "nll_loss":
+        yield (draw.array(2, 4, 3), np.array([[0, -100, 3], [1, 1, 2]])), {}
+    else:
+        yield (draw.array(3, 4), y), {"p": 2, "margin": 0.5}
+
+
+@sampler("multilabel_margin_loss")
+def _multilabel(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 4), np.array([[3, 0, -1, 1], [2, -1, -1, 0]])), {}
+    yield (draw.array(3), np.array([1, 0, 2])), {"reduction": "sum"}
+
+
+@sampler("gaussian_nll_loss")
+def _gaussian(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, 4, domain=(0.5, 2.0))), {"full": True}
+    yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, domain=(0.5, 2.0))), {"reduction": "none"}
+
+
+@sampler("poisson_nll_loss")
+def _poisson(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4)), {"full": True}
+    yield (draw.array(3, 4), draw.array(3, 4)), {"log_input": False, "reduction": "sum"}
+
+
+@sampler("ctc_loss")
+def _ctc(draw: Draw) -> Iterator[Arguments]:
+    labels, lengths = np.array([[1, 2, 2], [3, 1, 0]], np.int32), np.array([3, 2], np.int32)
+    yield (draw.array(6, 2, 4), labels, np.array([6, 5], np.int32), lengths), {}
+    yield (draw.array(6, 4), labels[0], np.int64(6), np.int64(2)), {"blank": 3, "reduction": "none"}
+    yield (
+        (draw.array(6, 2, 4), labels, np.array([3, 5], np.int32), lengths),
+        {"zero_infinity": True, "reduction": "sum"},
+    )
+
+
 @sampler("hinge_embedding_loss")
 def _hinge(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(2, 3), np.arange(6).reshape(2, 3) % 2 * 2 - 1), {"reduction": "sum"}
