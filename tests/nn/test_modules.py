@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import doctest
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -259,6 +261,21 @@ def test_parameters_of_another_dtype(dtype: str) -> None:
     layer = nn.Conv2d.init(KEY, 3, 4, 3, dtype=dtype)
     assert layer.weight.dtype == layer.bias.dtype == dtype
     assert layer(array(1, 3, 5, 5).astype(dtype)).dtype == dtype
+
+
+@pytest.mark.parametrize("name", [n for n in nn.__all__ if ">>>" in (inspect.getdoc(getattr(nn, n)) or "")])
+def test_examples_of_docstrings(name: str) -> None:
+    value = getattr(nn, name)
+    module = inspect.getmodule(value)
+    assert module is not None
+    for test in doctest.DocTestFinder(recurse=False).find(value, name, module, vars(module) | {"np": np}):
+        assert test.examples and doctest.DocTestRunner().run(test).failed == 0
+
+
+def test_public_names_have_docstrings() -> None:
+    assert [name for name in nn.__all__ if not inspect.getdoc(getattr(nn, name))] == []
+    functions = [getattr(nn.initializers, name) for name in nn.initializers.__all__]
+    assert all(inspect.getdoc(function) for function in functions)
 
 
 def test_an_option_in_a_list_is_kept_as_a_tuple() -> None:

@@ -144,7 +144,7 @@ def _extended(cache: KVCache, keys: Any, values: Any) -> KVCache:
         whole = old.copy()
         whole[..., at if count > 1 else cache.length, :] = (new if count > 1 else new[..., 0, :]).astype(old.dtype)
         stored.append(whole)
-    return KVCache(stored[0], stored[1], cache.length + np.int32(count))
+    return KVCache(stored[0], stored[1], as_array(cache.length + np.int32(count)))
 
 
 def _seen(first: Any, count: int, room: int) -> Any:
