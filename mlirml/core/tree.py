@@ -153,6 +153,17 @@ class TreeDef:
         steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
         return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]
 
+    def classes(self) -> set[type]:
+        """The classes of the dataclasses in it."""
+        own = {self.kind} if isinstance(self.kind, type) and dataclasses.is_dataclass(self.kind) else set()
+        return own.union(*(child.classes() for child in self.children))
+
+    def static_values(self) -> list[Any]:
+        """The values of the static fields in it, in order."""
+        if self.kind == _STATIC:
+            return [self.keys[0].value]
+        return [value for child in self.children for value in child.static_values()]
+
     def key_paths(self) -> list[tuple[Any, ...]]:
         """The keys, indices and names of fields that lead to each leaf."""
         if self.kind == _LEAF:
@@ -212,6 +223,21 @@ def _fields_of(class_: Any) -> tuple[list[str], frozenset[str]]:
     """The names of the fields of a dataclass, and those that are static."""
     fields = dataclasses.fields(class_)
     return [field.name for field in fields], frozenset(f.name for f in fields if f.metadata.get(_STATIC_FLAG) is True)
+
+
+def plain_fields(class_: Any) -> tuple[str, ...] | None:
+    """The names of the fields of a dataclass, if they are the items of its objects' `__dict__`; else None.
+
+    They are not where a property or a slot has one, where the class looks up attributes itself, and in subclasses of
+    other containers.
+    """
+    names = tuple(_fields_of(class_)[0])
+    is_plain = class_.__getattribute__ is object.__getattribute__ and class_.__dictoffset__ != 0
+    is_plain = is_plain and not issubclass(class_, (tuple, list, dict))
+    members = [
+        vars(c)[name] for c in class_.__mro__ if c is not object for name in (*names, "__class__") if name in vars(c)
+    ]
+    return names if is_plain and not any(hasattr(type(member), "__set__") for member in members) else None
 
 
 def _static_names(class_: Any) -> frozenset[str]:
