@@ -76,7 +76,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`mlirml.random`, which is imported when it is first used."""
-    if name == "random":
-        return importlib.import_module("mlirml.random")
+    """`mlirml.random`, `mlirml.nn` and `mlirml.optim`, which are imported when they are first used."""
+    if name in ("nn", "optim", "random"):
+        return importlib.import_module(f"mlirml.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
