@@ -16,7 +16,7 @@ import numpy as np
 from mlirml.core.config import config, float64_choice
 from mlirml.core.processes import COMPILER, sends_functions, uncollected
 from mlirml.core.tracebacks import without_own_frames
-from mlirml.core.tree import flatten, plain_fields
+from mlirml.core.tree import flatten
 from mlirml.driver.calls import (
     Build,
     Call,
@@ -26,6 +26,7 @@ from mlirml.driver.calls import (
     differs,
     flat_form,
     leaf_array,
+    leaf_numbers,
     needs_no_look,
     report,
     result_buffers,
@@ -66,7 +67,7 @@ from mlirml.frontend.source.choose import (
     turns_on_number,
     wants_loops,
 )
-from mlirml.runtime import Dispatcher, Program, declare_fields, number_leaves
+from mlirml.runtime import Dispatcher, Program
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
 from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
@@ -688,22 +689,10 @@ class Compiled(Dispatcher):
 
     def _remember(self, call: Call, build: Build) -> None:
         """Let the native dispatcher recognise such calls from now on."""
-        if not isinstance(build.program, Program) or not all(map(_declared, call.treedef.classes())):
+        numbers = leaf_numbers(call) if isinstance(build.program, Program) else None
+        if numbers is None:
             return
-        numbered = number_leaves(call.args, call.kwargs)
-        if numbered is None:
-            return
-        numbers_args, numbers_kwargs = numbered
-        static, passed = flatten([numbers_args[i] if isinstance(i, int) else numbers_kwargs[i] for i in call.statics])
-        if passed.classes():  # compared as a whole by Python: it may hold more than its fields
-            return
-        every, structure = flatten(without(numbers_args, numbers_kwargs, call.statics))
-        constants = call.treedef.constants()
-        if len(every) != len(constants) + len(call.leaves):  # an object is one leaf to one of the two
-            return
-        static += [every[i] for i in constants]
-        static += flatten(structure.static_values())[0]
-        order = [number for i, number in enumerate(every) if i not in constants]
+        order, static = numbers
         # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static
         # argument that is another object would be added at each call.
         form = len(call.args), *call.kwargs, *order
@@ -778,12 +767,6 @@ class Compiled(Dispatcher):
         builds = list(self._builds.values())[::-1]
         best = min((differences(call, build) for build in builds), key=len)
         return "; ".join(best)
-
-
-def _declared(class_: type) -> bool:
-    """True if the native dispatcher takes objects of a dataclass apart."""
-    names = plain_fields(class_)
-    return names is not None and declare_fields(class_, names)
 
 
 def _failure(captured: Captured, failed: CheckFailed) -> Exception:
