@@ -7,11 +7,13 @@ import importlib
 from mlirml import debug, errors
 from mlirml.api import compile, lower, trace
 from mlirml.core.config import config
+from mlirml.core.tree import static_field
 from mlirml.errors import (
     ArgumentError,
     CaptureError,
     DTypeError,
     FailedAssertionError,
+    FileFormatError,
     FloatOperationError,
     IndexOutOfBoundsError,
     IntegerRangeError,
@@ -62,20 +64,20 @@ from mlirml.transforms import (
 
 __version__ = "0.1.0"
 __all__ = [
-    "ArgumentError", "Array", "CaptureError", "DTypeError", "FailedAssertionError", "FloatOperationError",
-    "IndexOutOfBoundsError", "IntegerRangeError", "InternalError", "InvalidIndexError", "LaunchError",
-    "LeakedTracerError", "LinAlgError", "LoweringError", "MlirmlError", "NoBatchingError", "NoDerivativeError",
-    "ParseError", "PipelineError", "PreconditionError", "ShapeError", "TargetError", "TensorSpec",
-    "TracedBoolError", "TracedValueError", "TransformError", "UnassignedNameError", "UnboundedRecursionError",
-    "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config", "custom_jvp", "custom_vjp", "debug",
-    "device", "devices", "einop", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
-    "linearize", "loops", "lower", "parallel", "put", "scan", "stop_gradient", "switch", "trace", "value_and_grad",
-    "vjp", "vmap", "wait_all", "wait_any", "while_loop",
+    "ArgumentError", "Array", "CaptureError", "DTypeError", "FailedAssertionError", "FileFormatError",
+    "FloatOperationError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError", "InvalidIndexError",
+    "LaunchError", "LeakedTracerError", "LinAlgError", "LoweringError", "MlirmlError", "NoBatchingError",
+    "NoDerivativeError", "ParseError", "PipelineError", "PreconditionError", "ShapeError", "TargetError",
+    "TensorSpec", "TracedBoolError", "TracedValueError", "TransformError", "UnassignedNameError",
+    "UnboundedRecursionError", "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config", "custom_jvp",
+    "custom_vjp", "debug", "device", "devices", "einop", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
+    "jacrev", "jvp", "linearize", "loops", "lower", "parallel", "put", "scan", "static_field", "stop_gradient",
+    "switch", "trace", "value_and_grad", "vjp", "vmap", "wait_all", "wait_any", "while_loop",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    """`mlirml.linalg` and `mlirml.random`, which are imported when they are first used."""
-    if name in ("linalg", "random"):
+    """`mlirml.linalg`, `nn`, `optim` and `random`, which are imported when they are first used."""
+    if name in ("linalg", "nn", "optim", "random"):
         return importlib.import_module(f"mlirml.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

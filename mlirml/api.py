@@ -26,6 +26,7 @@ from mlirml.driver.calls import (
     differs,
     flat_form,
     leaf_array,
+    leaf_numbers,
     needs_no_look,
     report,
     result_buffers,
@@ -66,7 +67,7 @@ from mlirml.frontend.source.choose import (
     turns_on_number,
     wants_loops,
 )
-from mlirml.runtime import Dispatcher, Program, number_leaves
+from mlirml.runtime import Dispatcher, Program
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
 from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
@@ -688,17 +689,10 @@ class Compiled(Dispatcher):
 
     def _remember(self, call: Call, build: Build) -> None:
         """Let the native dispatcher recognise such calls from now on."""
-        numbered = number_leaves(call.args, call.kwargs)
-        if numbered is None or not isinstance(build.program, Program):
+        numbers = leaf_numbers(call) if isinstance(build.program, Program) else None
+        if numbers is None:
             return
-        numbers_args, numbers_kwargs = numbered
-        static = flatten([numbers_args[i] if isinstance(i, int) else numbers_kwargs[i] for i in call.statics])[0]
-        every = flatten(without(numbers_args, numbers_kwargs, call.statics))[0]
-        constants = call.treedef.constants()
-        if len(every) != len(constants) + len(call.leaves):  # to the dispatcher a dataclass is one leaf
-            return
-        static += [every[i] for i in constants]
-        order = [number for i, number in enumerate(every) if i not in constants]
+        order, static = numbers
         # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static
         # argument that is another object would be added at each call.
         form = len(call.args), *call.kwargs, *order

@@ -198,6 +198,10 @@ class ParseError(MlirmlError, ValueError):
     """MLIR text, as for `mlirml-opt`, is not valid."""
 
 
+class FileFormatError(MlirmlError, ValueError):
+    """A file of parameters is not of its format, or does not hold what it should."""
+
+
 class PipelineError(MlirmlError, ValueError):
     """Pipeline text, a pass or an option of a pass is wrong; the message shows where in the text.
 

@@ -26,16 +26,18 @@ else:
     _KIND = dataclasses.fields(_Example)[0]._field_type
     _PARAMETERS = _Example.__dataclass_params__
 
-    def dataclass(cls=None, /, *, frozen=False, eq=True):
+    def dataclass(cls=None, /, *, frozen=False, eq=True, repr=True):
         """`dataclasses.dataclass`, as far as its options are named here.
 
         The check that frozen classes derive from frozen ones only is left to mypy.
         """
         if cls is None:
-            return lambda cls: dataclass(cls, frozen=frozen, eq=eq)
+            return lambda cls: dataclass(cls, frozen=frozen, eq=eq, repr=repr)
         own = set(cls.__dict__)
         fields = _describe(cls)
-        methods = {"__init__": _init(cls, fields), "__repr__": _repr(fields)}
+        methods = {"__init__": _init(cls, fields)}
+        if repr:
+            methods["__repr__"] = _repr(fields)
         if frozen:
             methods |= _frozen({field.name for field in fields}, cls)
         if eq:

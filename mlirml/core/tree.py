@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -10,8 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
+from mlirml.errors import ArgumentError
 
-_NONE, _LEAF, _CONSTANT, _AGAIN = "none", "leaf", "constant", "again"
+_NONE, _LEAF, _CONSTANT, _STATIC, _AGAIN = "none", "leaf", "constant", "static", "again"
 
 
 def exact(value: Any) -> Any:
@@ -41,10 +43,10 @@ class TreeDef:
     """The structure of a pytree without its leaves; hashable, equal for equal structures.
 
     Containers are tuple, list, dict, OrderedDict, named tuples, dataclass instances and None, and for
-    `ObjectFlattener` other objects too, each of them once. Everything else is a leaf, but for what `with_constants` and
-    `ObjectFlattener` make a part of the structure. The leaves of a dict come in the order of its sorted keys, where
-    they sort, so that dicts with the same keys are of one structure; `inserted` is the order of the user's dict where
-    that is another one, in which it is built.
+    `ObjectFlattener` other objects too, each of them once. Everything else is a leaf, but for what `with_constants`
+    and `ObjectFlattener` make a part of the structure, and for static fields of dataclasses (`static_field`). The
+    leaves of a dict come in the order of its sorted keys, where they sort, so that dicts with the same keys are of
+    one structure; `inserted` is the order of the user's dict where that is another one, in which it is built.
     """
 
     kind: Any
@@ -116,7 +118,7 @@ class TreeDef:
             return next(leaves)
         if self.kind == _NONE:
             return None
-        if self.kind == _CONSTANT:
+        if self.kind in (_CONSTANT, _STATIC):
             return self.keys[0].value
         if self.kind == _AGAIN:
             return made[self.keys[0]]
@@ -143,13 +145,30 @@ class TreeDef:
         """A Python expression for each leaf, such as `params['w1'][0]`."""
         if self.kind == _LEAF:
             return [prefix]
-        if self.kind in (_CONSTANT, _AGAIN):
+        if self.kind in (_CONSTANT, _STATIC, _AGAIN):
             return []
         if not isinstance(self.kind, (type, _Class)):  # a list that is one array, or several
             return [prefix] if len(self.children) == 1 else [f"{prefix}[{key}]" for key in self.keys]
         named = self.kind not in (tuple, list, dict, OrderedDict)
         steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
         return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]
+
+    def classes(self) -> set[type]:
+        """The classes of the dataclasses in it."""
+        own = {self.kind} if isinstance(self.kind, type) and dataclasses.is_dataclass(self.kind) else set()
+        return own.union(*(child.classes() for child in self.children))
+
+    def static_values(self) -> list[Any]:
+        """The values of the static fields in it, in order."""
+        if self.kind == _STATIC:
+            return [self.keys[0].value]
+        return [value for child in self.children for value in child.static_values()]
+
+    def key_paths(self) -> list[tuple[Any, ...]]:
+        """The keys, indices and names of fields that lead to each leaf."""
+        if self.kind == _LEAF:
+            return [()]
+        return [(key, *rest) for key, child in zip(self.keys, self.children) for rest in child.key_paths()]
 
     def nested(self, numbers: Iterator[int]) -> Any:
         """The structure with leaf numbers for leaves; a ValueError for a container other than tuple, list and dict."""
@@ -177,6 +196,67 @@ class _Same(_Constant):
         self.value, self._exact = value, (object, id(value))
 
 
+_STATIC_FLAG = "static"
+
+
+def static_field(**options: Any) -> Any:
+    """A field of a dataclass that belongs to the structure of its objects, and is no leaf: an option of a model.
+
+    A number in such a field stays the Python number that it is in compiled functions, which are compiled anew for
+    each value, and gradients have it too. `options` are those of `dataclasses.field`, which is called with the
+    metadata `{"static": True}`, as JAX has it; values must be hashable.
+
+    >>> import dataclasses, mlirml as ml, numpy as np
+    >>> @dataclasses.dataclass
+    ... class Power:
+    ...     scale: np.ndarray
+    ...     exponent: int = ml.static_field(default=2)
+    >>> ml.grad(lambda power, x: power.scale * x**power.exponent)(Power(np.array(1.0), 3), 2.0)
+    Power(scale=array(8.), exponent=3)
+    """
+    metadata = {**(options.pop("metadata", None) or {}), _STATIC_FLAG: True}
+    return dataclasses.field(metadata=metadata, **options)
+
+
+@functools.lru_cache(maxsize=1024)
+def _fields_of(class_: Any) -> tuple[list[str], frozenset[str]]:
+    """The names of the fields of a dataclass, and those that are static."""
+    fields = dataclasses.fields(class_)
+    return [field.name for field in fields], frozenset(f.name for f in fields if f.metadata.get(_STATIC_FLAG) is True)
+
+
+def plain_fields(class_: Any) -> tuple[str, ...] | None:
+    """The names of the fields of a dataclass, if they are the items of its objects' `__dict__`; else None.
+
+    They are not where a property or a slot has one, where the class looks up attributes itself, and in subclasses of
+    other containers.
+    """
+    names = tuple(_fields_of(class_)[0])
+    is_plain = class_.__getattribute__ is object.__getattribute__ and class_.__dictoffset__ != 0
+    is_plain = is_plain and not issubclass(class_, (tuple, list, dict))
+    members = [
+        vars(c)[name] for c in class_.__mro__ if c is not object for name in (*names, "__class__") if name in vars(c)
+    ]
+    return names if is_plain and not any(hasattr(type(member), "__set__") for member in members) else None
+
+
+def _static_names(class_: Any) -> frozenset[str]:
+    return _fields_of(class_)[1] if isinstance(class_, type) and dataclasses.is_dataclass(class_) else frozenset()
+
+
+def _static(class_: type, name: str, value: Any) -> TreeDef:
+    """The structure of a static field."""
+    constant = _Constant(value)
+    try:
+        hash(constant)
+    except TypeError:
+        raise ArgumentError(
+            f"the static field `{name}` of a {class_.__name__} holds a {type(value).__name__}, which has no hash",
+            help="static fields hold numbers, strings, functions and tuples of them; use a tuple for a list",
+        ) from None
+    return TreeDef(_STATIC, (constant,))
+
+
 def _rebuild_dataclass(cls: Any, fields: dict[str, Any]) -> Any:
     # __init__ may compute or refuse; a copy of the fields is what flatten took apart.
     result: Any = object.__new__(cls)
@@ -197,7 +277,7 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
     if is_leaf is None or not is_leaf(tree):
         items = _items(tree)
         if items is not None:
-            return _container(tree, items, [_flatten(value, leaves, is_leaf) for value in items[2]])
+            return _container(tree, items, _children(items, lambda value: _flatten(value, leaves, is_leaf)))
     leaves.append(tree)
     return TreeDef(_LEAF)
 
@@ -206,6 +286,15 @@ def _container(tree: Any, items: tuple[Any, list[Any], list[Any]], children: Ite
     kind, keys, _ = items
     inserted = tuple(tree) if kind is dict and keys != list(tree) else ()
     return TreeDef(kind, tuple(keys), tuple(children), inserted)
+
+
+def _children(items: tuple[Any, list[Any], list[Any]], structure: Callable[[Any], TreeDef]) -> list[TreeDef]:
+    """The structures of the items of a container; those of static fields are their values."""
+    kind, keys, values = items
+    static = _static_names(kind)
+    if not static:
+        return [structure(value) for value in values]
+    return [_static(kind, k, value) if k in static else structure(value) for k, value in zip(keys, values)]
 
 
 def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
@@ -221,7 +310,7 @@ def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
         return kind, list(kind._fields), list(tree)
     if dataclasses.is_dataclass(kind):
-        keys = [field.name for field in dataclasses.fields(kind)]
+        keys = _fields_of(tree.__class__)[0]
         return kind, keys, [getattr(tree, key) for key in keys]
     return None
 
@@ -260,7 +349,7 @@ class ObjectFlattener:
                 return self._object(tree, fields)
             items = _items(tree)
             if items is not None:
-                return _container(tree, items, [self.flatten(value, in_object) for value in items[2]])
+                return _container(tree, items, _children(items, lambda value: self.flatten(value, in_object)))
             if in_object:
                 return TreeDef(_CONSTANT, (_Same(self.constant(tree)),))
         self.leaves.append(tree)
@@ -270,7 +359,8 @@ class ObjectFlattener:
         leaves, number = len(self.leaves), len(self._made)
         self._made.append(one)
         self._known[id(one)] = TreeDef(_AGAIN, (number,))
-        children = tuple(self.flatten(value, True) for value in fields.values())
+        items = type(one), list(fields), list(fields.values())
+        children = tuple(_children(items, lambda value: self.flatten(value, True)))
         if len(self.leaves) > leaves:
             return TreeDef(_Class(type(one)), tuple(fields), children)
         for other in self._made[number:]:
@@ -342,7 +432,10 @@ def _store(tree: Any, numbers: Iterator[int], values: Mapping[int, Any]) -> None
     items = _items(tree)
     if items is None:
         return
+    static = _static_names(items[0])
     for key, child in zip(*items[1:]):
+        if key in static:
+            continue
         if child is None or _items(child) is not None:
             _store(child, numbers, values)
             continue

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.tree import TreeDef, exact, flatten, store_leaves
+from mlirml.core.tree import TreeDef, exact, flatten, plain_fields, store_leaves
 from mlirml.errors import ArgumentError
+from mlirml.runtime import declare_fields, number_leaves
 from mlirml.runtime.array import Array
 
 if TYPE_CHECKING:
@@ -136,6 +137,34 @@ def without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | s
         tuple(a for i, a in enumerate(args) if i not in statics),
         {name: a for name, a in kwargs.items() if name not in statics},
     )
+
+
+def leaf_numbers(call: Call) -> tuple[list[int], list[int]] | None:
+    """The numbers that the native dispatcher gives the leaves of a call: of the inputs, in order, and of static ones.
+
+    None if it does not take the arguments apart as Python does.
+    """
+    if not all(map(_is_declared, call.treedef.classes())):
+        return None
+    numbered = number_leaves(call.args, call.kwargs)
+    if numbered is None:
+        return None
+    args, kwargs = numbered
+    static, passed = flatten([args[i] if isinstance(i, int) else kwargs[i] for i in call.statics])
+    if passed.classes():  # compared as a whole by Python: it may hold more than its fields
+        return None
+    every, structure = flatten(without(args, kwargs, call.statics))
+    constants = call.treedef.constants()
+    if len(every) != len(constants) + len(call.leaves):  # an object is one leaf to one of the two
+        return None
+    static += [every[i] for i in constants]
+    static += flatten(structure.static_values())[0]
+    return [number for i, number in enumerate(every) if i not in constants], static
+
+
+def _is_declared(class_: type) -> bool:
+    names = plain_fields(class_)
+    return names is not None and declare_fields(class_, names)
 
 
 def leaf_array(leaf: Any, spec: TensorSpec) -> Any:

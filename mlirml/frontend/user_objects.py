@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import types
 from collections.abc import Iterator
@@ -19,6 +20,16 @@ def is_library(module: object) -> bool:
     """True for a module that is not the user's: nothing in it is state of a program."""
     root = str(module).partition(".")[0]
     return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
+
+
+def is_library_class(class_: type) -> bool:
+    """True for a class that is not the user's; objects of the layers of `mlirml.nn` are, as their arrays are state."""
+    return is_library(class_.__module__) and not is_layer_class(class_)
+
+
+def is_layer_class(class_: type) -> bool:
+    """True for a dataclass of `mlirml.nn`: a layer, its state or a cache."""
+    return class_.__module__.startswith("mlirml.nn.") and dataclasses.is_dataclass(class_)
 
 
 def is_random(value: Any) -> bool:
@@ -39,7 +50,7 @@ def attributes_of(value: Any) -> dict[str, Any] | None:
     kind = type(value)
     if isinstance(value, (*_OTHERS, *_CONTAINERS)) or not kind.__flags__ & _HEAP_TYPE:
         return None
-    if is_library(kind.__module__) or is_random(value):
+    if is_library_class(kind) or is_random(value):
         return None
     slots = {name: getattr(value, name) for name, _ in slots_of(kind) if hasattr(value, name)}
     return slots | dict(getattr(value, "__dict__", {}))

@@ -35,8 +35,23 @@ from mlirml.nn.activations import (
     softsign,
     threshold,
 )
-from mlirml.nn.convolutions import conv1d, conv2d, conv3d, conv_transpose2d
-from mlirml.nn.layers import dropout, embedding, linear, one_hot, scaled_dot_product_attention
+from mlirml.nn.class_losses import (
+    ctc_loss,
+    gaussian_nll_loss,
+    multi_margin_loss,
+    multilabel_margin_loss,
+    nll_loss,
+    poisson_nll_loss,
+)
+from mlirml.nn.convolutions import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
+from mlirml.nn.layers import dropout, embedding, linear, one_hot, rotary_embedding, scaled_dot_product_attention
 from mlirml.nn.losses import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
@@ -83,11 +98,12 @@ __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
     "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm",
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d", "conv2d", "conv3d",
-    "conv_transpose2d", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "dropout", "elu",
-    "embedding", "gelu", "glu", "group_norm", "hardshrink", "hardsigmoid", "hardswish", "hardtanh",
-    "hinge_embedding_loss", "huber_loss", "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu",
-    "linear", "log_sigmoid", "log_softmax", "logsumexp", "margin_ranking_loss", "max_pool1d", "max_pool2d",
-    "max_pool3d", "mish", "mse_loss", "normalize", "one_hot", "prelu", "relu", "relu6", "rms_norm",
-    "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax",
-    "softplus", "softshrink", "softsign", "threshold", "triplet_margin_loss",
+    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity",
+    "cross_entropy", "ctc_loss", "dropout", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "group_norm",
+    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm",
+    "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_sigmoid", "log_softmax", "logsumexp",
+    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "multi_margin_loss",
+    "multilabel_margin_loss", "nll_loss", "normalize", "one_hot", "poisson_nll_loss", "prelu", "relu", "relu6",
+    "rms_norm", "rotary_embedding", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
+    "soft_margin_loss", "softmax", "softplus", "softshrink", "softsign", "threshold", "triplet_margin_loss",
 ]  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml import random
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.ir.text.dtypes import is_float
 from mlirml.nn.define import as_array, composite, floats, known, rounded, shown
@@ -63,6 +64,28 @@ def scaled_dot_product_attention(
     return rounded(power / np.sum(power, axis=-1, keepdims=True) @ v, dtype)
 
 
+@composite(tolerance=64)
+def rotary_embedding(input: Any, positions: Any, base: float = 10000.0, interleaved: bool = False) -> Any:
+    """`input` [..., L, E] with pairs of elements turned by angles: pair i at position p by p * base ** (-2 * i / E).
+
+    Pairs are elements i and i + E / 2, or, with `interleaved`, 2 * i and 2 * i + 1; `positions` are numbers [L], or of
+    a shape that broadcasts to [..., L] (Su et al., "RoFormer", equations 15 and 34).
+    """
+    (x,), dtype = floats("rotary_embedding", input)
+    at = as_array(positions)
+    if len(x.shape) < 2 or x.shape[-1] % 2:
+        raise ShapeError(f"rotary_embedding: the input must be [..., L, E] with an even E, got {shown(x)}")
+    half = x.shape[-1] // 2
+    rates = base ** (np.arange(half) * (-1.0 / max(half, 1)))
+    angles = at[..., None].astype(x.dtype) * known(rates.astype(x.dtype))
+    cos, sin = np.cos(angles), np.sin(angles)
+    first, second = (x[..., ::2], x[..., 1::2]) if interleaved else (x[..., :half], x[..., half:])
+    turned = first * cos - second * sin, second * cos + first * sin
+    if interleaved:
+        return rounded(np.stack(turned, axis=-1).reshape(x.shape), dtype)
+    return rounded(np.concatenate(turned, axis=-1), dtype)
+
+
 @composite(dtypes=INTEGERS, domain=(0.0, 4.0))
 def one_hot(tensor: Any, num_classes: int) -> Any:
     """i64 [..., num_classes]: 1 at the class that each element of `tensor` names, 0 elsewhere."""
@@ -89,18 +112,28 @@ def embedding(input: Any, weight: Any) -> Any:
 
 
 @composite()
-def dropout(input: Any, p: float = 0.5, training: bool = True) -> Any:
-    """The input itself, for `training=False` or `p=0`; anything else draws random numbers, which is refused."""
+def dropout(input: Any, p: float = 0.5, training: bool = True, key: Any = None) -> Any:
+    """The input with elements set to 0 with probability `p` and the others divided by 1 - p, drawn by a random `key`.
+
+    With `training=False` or `p=0` it is the input itself (Srivastava et al., "Dropout", section 4).
+    """
     x = as_array(input)
     if not is_float(x.dtype) and x.dtype.kind != "f":
         raise DTypeError(f"dropout: the input must be a float, not {shown(x)}")
-    if training and p:
-        _refuse_dropout("dropout", "training=False")
-    return x
+    if not 0 <= p <= 1:
+        raise ShapeError(f"dropout: p must be a probability, got {p!r}")
+    if not training or p == 0:
+        return x
+    if key is None:
+        _refuse_dropout("dropout", "training=False", "a `key` of `mlirml.random`")
+    if p == 1:
+        return x * 0
+    kept = random.bernoulli(key, np.float32(1 - p), tuple(x.shape))
+    wide = x if x.dtype.itemsize > 2 else x.astype(np.float32)
+    return rounded(np.where(kept, wide * (1 / (1 - p)), 0), x.dtype)
 
 
-def _refuse_dropout(name: str, instead: str) -> None:
+def _refuse_dropout(name: str, instead: str, other: str = "multiply by a mask that is an argument") -> None:
     raise UnsupportedSyntaxError(
-        f"{name}: random numbers are not drawn in compiled code",
-        help=f"pass `{instead}`, or multiply by a mask that is an argument",
+        f"{name}: random numbers are drawn by keys alone", help=f"pass `{instead}`, or {other}"
     )

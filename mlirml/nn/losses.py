@@ -11,7 +11,8 @@ from mlirml.nn.define import as_array, axis_of, composite, floats, known, rounde
 from mlirml.nn.normalizations import log_probabilities
 
 
-def _reduced(name: str, x: Any, reduction: str) -> Any:
+def reduced(name: str, x: Any, reduction: str) -> Any:
+    """The mean of x, its sum, or x itself, as `reduction` names it."""
     if reduction not in ("mean", "sum", "none"):
         raise ShapeError(f"{name}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
     return x if reduction == "none" else np.mean(x) if reduction == "mean" else np.sum(x)
@@ -23,7 +24,7 @@ def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     (x, y), dtype = floats("mse_loss", input, target)
     if tuple(x.shape) != tuple(y.shape):
         raise ShapeError(f"mse_loss: shapes differ, {shown(x)} and {shown(y)}")
-    return rounded(_reduced("mse_loss", np.square(x - y), reduction), dtype)
+    return rounded(reduced("mse_loss", np.square(x - y), reduction), dtype)
 
 
 @composite(tolerance=16)
@@ -56,7 +57,7 @@ def cross_entropy(input: Any, target: Any, reduction: str = "mean", label_smooth
     if label_smoothing:
         weights = weights * (1 - label_smoothing) + label_smoothing / classes
     loss = -np.sum(log_probabilities(x, axis) * weights, axis=axis)
-    return rounded(_reduced("cross_entropy", loss, reduction), dtype)
+    return rounded(reduced("cross_entropy", loss, reduction), dtype)
 
 
 def _pair(name: str, input: Any, target: Any) -> tuple[Any, Any, np.dtype]:
@@ -71,7 +72,7 @@ def _pair(name: str, input: Any, target: Any) -> tuple[Any, Any, np.dtype]:
 def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The mean of abs(input - target)."""
     x, y, dtype = _pair("l1_loss", input, target)
-    return rounded(_reduced("l1_loss", np.abs(x - y), reduction), dtype)
+    return rounded(reduced("l1_loss", np.abs(x - y), reduction), dtype)
 
 
 @composite(tolerance=16)
@@ -85,7 +86,7 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
         raise ShapeError(f"smooth_l1_loss: beta must not be negative, got {beta!r}")
     far = np.abs(x - y)
     loss = far if beta == 0 else np.where(far < beta, 0.5 * far * far / beta, far - 0.5 * beta)
-    return rounded(_reduced("smooth_l1_loss", loss, reduction), dtype)
+    return rounded(reduced("smooth_l1_loss", loss, reduction), dtype)
 
 
 @composite(tolerance=16)
@@ -96,7 +97,7 @@ def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 
         raise ShapeError(f"huber_loss: delta must be positive, got {delta!r}")
     far = np.abs(x - y)
     loss = np.where(far <= delta, 0.5 * far * far, delta * (far - 0.5 * delta))
-    return rounded(_reduced("huber_loss", loss, reduction), dtype)
+    return rounded(reduced("huber_loss", loss, reduction), dtype)
 
 
 @composite(tolerance=16)
@@ -110,7 +111,7 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     loss = entropy - (np.exp(y) if log_target else y) * x
     if reduction == "batchmean":
         return rounded(np.sum(loss) / x.shape[0], dtype)
-    return rounded(_reduced("kl_div", loss, reduction), dtype)
+    return rounded(reduced("kl_div", loss, reduction), dtype)
 
 
 @composite(tolerance=16)
@@ -127,7 +128,7 @@ def binary_cross_entropy_with_logits(
     factor = 1 if pos_weight is None else as_array(pos_weight).astype(x.dtype)
     loss = (1 - y) * x + (1 + (factor - 1) * y) * below
     loss = loss if weight is None else loss * as_array(weight).astype(x.dtype)
-    return rounded(_reduced("binary_cross_entropy_with_logits", loss, reduction), dtype)
+    return rounded(reduced("binary_cross_entropy_with_logits", loss, reduction), dtype)
 
 
 @composite(tolerance=16, domain=(0.05, 0.95))
@@ -137,7 +138,7 @@ def binary_cross_entropy(input: Any, target: Any, weight: Any = None, reduction:
     with np.errstate(divide="ignore"):
         loss = -y * np.maximum(np.log(x), -100) - (1 - y) * np.maximum(np.log1p(-x), -100)
     loss = loss if weight is None else loss * as_array(weight).astype(x.dtype)
-    return rounded(_reduced("binary_cross_entropy", loss, reduction), dtype)
+    return rounded(reduced("binary_cross_entropy", loss, reduction), dtype)
 
 
 @composite(tolerance=16)
@@ -146,7 +147,7 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     x, y, dtype = _pair("soft_margin_loss", input, target)
     z = -x * y
     loss = np.where(z >= 0, z, 0) + np.log1p(np.exp(np.where(z >= 0, -z, z)))
-    return rounded(_reduced("soft_margin_loss", loss, reduction), dtype)
+    return rounded(reduced("soft_margin_loss", loss, reduction), dtype)
 
 
 @composite(tolerance=32)
@@ -169,7 +170,7 @@ def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float =
         raise ShapeError(f"cosine_embedding_loss: the inputs must be [N, D] or [D], got {shown(x)}")
     cosine, sign = _cosine(x, y, len(x.shape) - 1, 1e-6), as_array(target)
     loss = np.where(sign > 0, 1 - cosine, np.maximum(cosine - margin, 0))
-    return rounded(_reduced("cosine_embedding_loss", loss, reduction), dtype)
+    return rounded(reduced("cosine_embedding_loss", loss, reduction), dtype)
 
 
 @composite(tolerance=32)
@@ -191,14 +192,14 @@ def triplet_margin_loss(
 
     other = np.minimum(distance(a, c), distance(b, c)) if swap else distance(a, c)
     loss = np.maximum(distance(a, b) - other + margin, 0)
-    return rounded(_reduced("triplet_margin_loss", loss, reduction), dtype)
+    return rounded(reduced("triplet_margin_loss", loss, reduction), dtype)
 
 
 @composite(tolerance=16)
 def margin_ranking_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
     """The mean of max(0, -target * (input1 - input2) + margin), for targets 1 and -1."""
     (x, y, sign), dtype = floats("margin_ranking_loss", input1, input2, target)
-    return rounded(_reduced("margin_ranking_loss", np.maximum(margin - sign * (x - y), 0), reduction), dtype)
+    return rounded(reduced("margin_ranking_loss", np.maximum(margin - sign * (x - y), 0), reduction), dtype)
 
 
 @composite(tolerance=16)
@@ -206,4 +207,4 @@ def hinge_embedding_loss(input: Any, target: Any, margin: float = 1.0, reduction
     """The mean of the input for targets 1, of max(0, margin - input) for targets -1."""
     (x,), dtype = floats("hinge_embedding_loss", input)
     loss = np.where(as_array(target) > 0, x, np.maximum(margin - x, 0))
-    return rounded(_reduced("hinge_embedding_loss", loss, reduction), dtype)
+    return rounded(reduced("hinge_embedding_loss", loss, reduction), dtype)

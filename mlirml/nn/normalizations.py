@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import ShapeError
+from mlirml.frontend.frames import at_user_line
 from mlirml.nn.define import axis_of, composite, floats, rounded, shown
 
 
@@ -121,32 +122,57 @@ def batch_norm(
     place to (1 - momentum) * old + momentum * new, with the unbiased variance. Ioffe and Szegedy, "Batch
     normalization", algorithms 1 and 2.
     """
-    (x, mean, variance, weight, bias), dtype = floats("batch_norm", input, running_mean, running_var, weight, bias)
+    if training:
+        result, mean, variance = normalized_batch(input, running_mean, running_var, weight, bias, momentum, eps)
+        for running, value in ((running_mean, mean), (running_var, variance)):
+            if running is not None:
+                running[...] = value
+        return result
+    (x, mean, variance, weight, bias), dtype = _channels(input, running_mean, running_var, weight, bias)
+    if mean is None or variance is None:
+        raise ShapeError("batch_norm: give running_mean and running_var, or training=True")
+    return rounded(_by_channel(x, mean, variance, weight, bias, eps), dtype)
+
+
+def _channels(input: Any, mean: Any, variance: Any, weight: Any, bias: Any) -> tuple[list[Any], np.dtype]:
+    """The checked operands of `batch_norm`, and the dtype of the result."""
+    operands, dtype = floats("batch_norm", input, mean, variance, weight, bias)
+    x = operands[0]
     if len(x.shape) < 2:
         raise ShapeError(f"batch_norm: the input must be [N, C, ...], got {shown(x)}")
-    named = {"running_mean": mean, "running_var": variance, "weight": weight, "bias": bias}
-    for what, array in named.items():
+    for what, array in zip(("running_mean", "running_var", "weight", "bias"), operands[1:]):
         _check_shape("batch_norm", what, array, (x.shape[1],))
+    return operands, dtype
+
+
+def _by_channel(x: Any, mean: Any, variance: Any, weight: Any, bias: Any, eps: float) -> Any:
     spread = (-1,) + (1,) * (len(x.shape) - 2)
-    if training:
-        axes = (0, *range(2, len(x.shape)))
-        many = math.prod(x.shape[axis] for axis in axes)
-        if many < 2:
-            raise ShapeError(f"batch_norm: there is more than one value a channel in training, not in {shown(x)}")
-        centred = x - np.mean(x, axis=axes, keepdims=True)
-        found = np.mean(centred * centred, axis=axes)
-        new = {"mean": (running_mean, np.mean(x, axis=axes)), "var": (running_var, found * (many / (many - 1)))}
-        for running, value in new.values():
-            if running is not None:
-                running[...] = ((1 - momentum) * running + momentum * value).astype(running.dtype)
-        x, mean, variance = centred, None, found
-    elif mean is None or variance is None:
-        raise ShapeError("batch_norm: give running_mean and running_var, or training=True")
     scale = 1 / np.sqrt(variance + eps)
     scale = scale if weight is None else scale * weight
     shift = bias if mean is None else -mean * scale if bias is None else bias - mean * scale
     result = x * scale.reshape(spread)
-    return rounded(result if shift is None else result + shift.reshape(spread), dtype)
+    return result if shift is None else result + shift.reshape(spread)
+
+
+def normalized_batch(
+    input: Any, running_mean: Any, running_var: Any, weight: Any, bias: Any, momentum: float, eps: float
+) -> tuple[Any, Any, Any]:
+    """The result of `batch_norm` in training, and the next running statistics, None where there are none."""
+    with at_user_line():
+        (x, before_mean, before_variance, weight, bias), dtype = _channels(
+            input, running_mean, running_var, weight, bias
+        )
+        axes = (0, *range(2, len(x.shape)))
+        many = math.prod(x.shape[axis] for axis in axes)
+        if many < 2:
+            raise ShapeError(f"batch_norm: there is more than one value a channel in training, not in {shown(x)}")
+        mean = np.mean(x, axis=axes, keepdims=True)
+        centred = x - mean
+        variance = np.mean(centred * centred, axis=axes)
+        found = ((before_mean, mean.reshape(-1)), (before_variance, variance * (many / (many - 1))))
+        after = [None if old is None else (1 - momentum) * old + momentum * new for old, new in found]
+        kept = [new if new is None else rounded(new, old.dtype) for new, old in zip(after, (running_mean, running_var))]
+        return rounded(_by_channel(centred, None, variance, weight, bias, eps), dtype), kept[0], kept[1]
 
 
 @composite(tolerance=64)

@@ -7,12 +7,14 @@ single point is written as the contraction that it is.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from mlirml.core.dataclass import dataclass
+from mlirml.core.dataclass import dataclass, replace
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.ir.text.builder import Body, Builder, Operand, Value
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name
@@ -34,6 +36,8 @@ from mlirml.ops.windows import (
 )
 
 _NAMED = {1: "linalg.conv_1d_ncw_fcw", 2: "linalg.conv_2d_nchw_fchw", 3: "linalg.conv_3d_ncdhw_fcdhw"}
+_MANY_PARTS = 16
+"""From more parts of a transposed convolution on, they are computed at once, as each takes time to compile."""
 _DEPTHWISE = {1: "linalg.depthwise_conv_1d_ncw_cw", 2: "linalg.depthwise_conv_2d_nchw_chw"}
 
 
@@ -313,59 +317,342 @@ def conv3d(
     return convolution(b, "conv3d", 3, (input, weight, bias), stride, padding, dilation, groups)
 
 
-def _transposed_arguments(
-    input: Any, weight: Any, stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any
-) -> tuple[tuple[int, ...], tuple[int, ...], list[tuple[int, int]]]:
-    """Stride, dilation, and the low and high padding of the input after it is dilated by the stride."""
-    name = "conv_transpose2d"
-    if len(input.shape) not in (3, 4):
-        raise ShapeError(f"{name}: the input must be [N, C, H, W], N may be missing, got {_describe(input)}")
-    if len(weight.shape) != 4:
-        raise ShapeError(f"{name}: the weight must have 4 dimensions [C, F / groups, KH, KW], got {_describe(weight)}")
-    if not isinstance(groups, (int, np.integer)) or groups < 1 or weight.shape[0] % groups:
-        raise ShapeError(f"{name}: the {weight.shape[0]} channels of the weight do not divide into {groups!r} groups")
-    if input.shape[-3] != weight.shape[0]:
+@dataclass(frozen=True)
+class TransposedWindow:
+    """A transposed convolution along one dimension: element i goes to outputs i * stride + tap * dilation - padding."""
+
+    size: int
+    kernel: int
+    stride: int
+    dilation: int
+    padding: int
+    count: int
+
+    @property
+    def reach(self) -> int:
+        """The extent of the outputs of one element."""
+        return (self.kernel - 1) * self.dilation + 1
+
+    def part(self, start: int) -> Part:
+        """The outputs from `start` on that are `stride` apart, as a convolution of the input.
+
+        Their taps are those of one residue of tap * dilation modulo the stride, every `step`-th of the kernel.
+        """
+        common = math.gcd(self.stride, self.dilation)
+        step, whole = self.stride // common, start + self.padding
+        base, residue = divmod(whole, self.stride)
+        taps = [k for k in range(self.kernel) if (k * self.dilation - residue) % self.stride == 0]
+        count = -(-(self.count - start) // self.stride)
+        if not taps:
+            return Part(start, count, 0, 1, Window(self.size, 0, 1, 1, 0, 0))
+        # The last tap meets the first of the input elements that an output is a sum of.
+        first = base - (taps[-1] * self.dilation - residue) // self.stride
+        spacing = self.dilation // common
+        window = Window(self.size, len(taps), 1, spacing, -first, 0)
+        step = step if len(taps) > 1 else 1
+        return Part(start, count, self.kernel - 1 - taps[-1], step, replace(window, high=count - window.count))
+
+    def parts(self) -> list[Part]:
+        """One part for each residue of the output's index modulo the stride, without empty ones."""
+        return [self.part(start) for start in range(min(self.stride, self.count))]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Outputs that are `stride` apart: `count` of them from `start` on.
+
+    The taps are every `step`-th of the kernel turned around, from `tap` on. The padding of the window may be negative.
+    """
+
+    start: int
+    count: int
+    tap: int
+    step: int
+    window: Window
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """A checked transposed convolution."""
+
+    batch: int
+    channels: int
+    filters: int
+    groups: int
+    windows: tuple[TransposedWindow, ...]
+    batched: bool
+
+    @property
+    def out(self) -> tuple[int, ...]:
+        """The shape of the result, batch included."""
+        return (self.batch, self.filters, *(w.count for w in self.windows))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the result as the user sees it."""
+        return self.out if self.batched else self.out[1:]
+
+
+def transposed_geometry(
+    name: str, rank: int, operands: Sequence[Any], stride: Any, padding: Any, output_padding: Any, groups: Any,
+    dilation: Any,
+) -> Transposed:  # fmt: skip
+    """Check the arguments of a transposed convolution, which need no more than `shape` and `dtype`."""
+    input, weight, bias = operands
+    x, w, letters = tuple(input.shape), tuple(weight.shape), list("DHW"[3 - rank :] if rank > 1 else "L")
+    kernel = [f"K{letter}" for letter in letters] if rank > 1 else ["K"]
+    for what, array in (("input", input), ("weight", weight), *([("bias", bias)] if bias is not None else [])):
+        if array.dtype.kind in "bc":
+            raise DTypeError(f"{name}: the {what} must hold real numbers, got {_describe(array)}")
+    if len(x) not in (rank + 1, rank + 2):
+        spatial = ", ".join(["N", "C", *letters])
+        raise ShapeError(f"{name}: the input must be [{spatial}], N may be missing, got {_describe(input)}")
+    layout = ", ".join(["C", "F / groups", *kernel])
+    if len(w) != rank + 2:
+        raise ShapeError(f"{name}: the weight must have {rank + 2} dimensions [{layout}], got {_describe(weight)}")
+    if isinstance(groups, bool) or not isinstance(groups, (int, np.integer)) or groups < 1 or w[0] % groups:
+        raise ShapeError(f"{name}: the {w[0]} channels of the weight do not divide into {groups!r} groups")
+    if x[-rank - 1] != w[0]:
         raise ShapeError(
-            f"{name}: the weight {_describe(weight)} has {weight.shape[0]} channels, "
-            f"the input {_describe(input)} has {input.shape[-3]}",
-            help="the weight is [C, F / groups, KH, KW]",
+            f"{name}: the weight {_describe(weight)} has {w[0]} channels, the input {_describe(input)} has "
+            f"{x[-rank - 1]}",
+            help=f"the weight is [{layout}]",
         )
-    strides, dilations = positive(name, "stride", stride, 2), positive(name, "dilation", dilation, 2)
-    given = per_dimension(name, "padding", padding, 2)
-    more = per_dimension(name, "output_padding", output_padding, 2)
+    if bias is not None and tuple(bias.shape) != (w[1] * groups,):
+        raise ShapeError(
+            f"{name}: the bias must have one element for each of the {w[1] * groups} filters, got {_describe(bias)}"
+        )
+    if 0 in w[2:]:
+        raise ShapeError(f"{name}: the kernel of the weight {_describe(weight)} is empty")
+    strides, dilations = positive(name, "stride", stride, rank), positive(name, "dilation", dilation, rank)
+    given = per_dimension(name, "padding", padding, rank)
+    more = per_dimension(name, "output_padding", output_padding, rank)
     if any(m < 0 or m >= max(s, d) for m, s, d in zip(more, strides, dilations)):
         raise ShapeError(f"{name}: output_padding must be smaller than stride or dilation, got {output_padding!r}")
-    full = [d * (k - 1) for k, d in zip(weight.shape[2:], dilations)]
-    return strides, dilations, [(f - p, f - p + m) for f, p, m in zip(full, given, more)]
+    sizes = zip(x[-rank:], w[2:], strides, dilations, given, more)
+    windows = tuple(
+        TransposedWindow(n, k, s, d, p, (n - 1) * s - 2 * p + d * (k - 1) + m + 1) for n, k, s, d, p, m in sizes
+    )
+    if 0 in x[-rank:] or min(window.count for window in windows) < 1:
+        raise ShapeError(f"{name}: the padding leaves nothing of the input {_describe(input)}")
+    batched = len(x) == rank + 2
+    return Transposed(x[0] if batched else 1, w[0], w[1] * int(groups), int(groups), windows, batched)
 
 
-def _convolve_transposed(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
+def convolution_transposed(
+    b: Builder, name: str, rank: int, operands: Sequence[Any], stride: Any, padding: Any, output_padding: Any,
+    groups: Any, dilation: Any,
+) -> Value:  # fmt: skip
+    """A transposed convolution of any rank; `operands` are input, weight and bias or None.
+
+    Outputs whose index has the same remainder by the stride are a convolution of the input with some taps of the
+    kernel; each is computed by itself, and stored `stride` apart, or all at once. So no zero is multiplied.
+    """
+    x, w, bias = operands
+    g = transposed_geometry(name, rank, operands, stride, padding, output_padding, groups, dilation)
+    result, accumulate = _dtypes(*(o for o in operands if o is not None))
+    x, w = b.cast(b.cast(x, result), accumulate), b.cast(b.cast(w, result), accumulate)
+    parts = [window.parts() for window in g.windows]
+    x = b.reshape(x, (g.batch, g.channels, *x.shape[-rank:]))
+    plain = Geometry(g.batch, g.channels, g.filters, g.groups, _plain_windows(g.out[2:]), True)
+    if 0 in (g.batch, g.filters, g.channels):
+        return b.reshape(b.cast(_start(b, plain, bias, accumulate, ()), result), g.shape)
+    if math.prod(map(len, parts)) > _MANY_PARTS and all(v.dilation == 1 for v in g.windows):
+        return b.reshape(b.cast(_at_once(b, g, x, w, bias, accumulate), result), g.shape)
+    kernel = _turned(b, w, g.groups, [v.kernel for v in g.windows])
+    whole = None
+    for chosen in itertools.product(*parts):
+        value = _part(b, g, x, kernel, bias, chosen, accumulate)
+        if value.shape == g.out:
+            return b.reshape(b.cast(value, result), g.shape)
+        whole = b.empty(g.out, accumulate) if whole is None else whole
+        offsets = [0, 0, *(part.start for part in chosen)]
+        strides = [1, 1, *(v.stride if part.count > 1 else 1 for v, part in zip(g.windows, chosen))]
+        whole = b.insert_slice(value, whole, offsets, value.shape, strides)
+    assert whole is not None
+    return b.reshape(b.cast(whole, result), g.shape)
+
+
+def _plain_windows(counts: Sequence[int]) -> tuple[Window, ...]:
+    return tuple(Window(count, 1, 1, 1, 0, 0) for count in counts)
+
+
+def _turned(b: Builder, w: Value, groups: int, kernel: Sequence[int]) -> Value:
+    """The weight [C, F / groups, kernel..., rest...] as [F, C / groups, kernel..., rest...], turned around."""
+    inner, after = w.shape[0] // groups, len(w.shape) + 1
+    w = b.reshape(w, (groups, inner, *w.shape[1:]))
+    w = b.transpose(w, (0, 2, 1, *range(3, after)))
+
+    def turn(block: Body, loops: list[str]) -> list[str]:
+        result = list(loops)
+        for axis, size in enumerate(kernel, 3):
+            last = block.op(f"arith.constant {size - 1}", "index")
+            result[axis] = block.op(f"arith.subi {last}, {loops[axis]}", "index")
+        return result
+
+    if max(kernel) > 1 and w.size:
+        w = b.gather(w, w.shape, turn)
+    return b.reshape(w, (groups * w.shape[1], *w.shape[2:]))
+
+
+def _at_once(b: Builder, g: Transposed, x: Value, w: Value, bias: Value | None, accumulate: np.dtype) -> Value:
+    """All parts as one convolution with filters for each, whose results are interleaved by a transpose.
+
+    The kernel is extended with zeros to a multiple of the stride: tap u * stride + r is tap u of the filters of part r.
+    Shi et al., "Is the deconvolution layer the same as a convolutional layer?", section 2.
+    """
+    rank, each = len(g.windows), g.filters // g.groups
+    strides = [v.stride for v in g.windows]
+    taps = [-(-v.kernel // v.stride) for v in g.windows]
+    more = [Window(v.kernel, 1, 1, 1, 0, u * v.stride - v.kernel) for u, v in zip(taps, g.windows)]
+    w = padded(b, w, more, 0)
+    w = b.reshape(w, (*w.shape[:2], *(n for pair in zip(taps, strides) for n in pair)))
+    taps_first = [*range(2, 2 + 2 * rank, 2), *range(3, 3 + 2 * rank, 2)]
+    w = _turned(b, b.transpose(w, (0, 1, *taps_first)), g.groups, taps)  # [F, C / groups, taps..., strides...]
+    w = b.reshape(w, (g.groups, each, *w.shape[1:]))
+    w = b.transpose(w, (0, *range(3 + rank, 3 + 2 * rank), 1, 2, *range(3, 3 + rank)))
+    filters = g.filters * math.prod(strides)
+    w = b.reshape(w, (filters, g.channels // g.groups, *taps))
+    if bias is not None:
+        spread = (g.groups, *strides, each)
+        shaped = b.reshape(b.cast(bias, accumulate), (g.groups, *[1] * rank, each))
+        bias = b.reshape(b.broadcast(shaped, spread, accumulate), (filters,))
+    first = [v.padding // v.stride for v in g.windows]
+    counts = [(v.padding + v.count - 1) // v.stride - q + 1 for v, q in zip(g.windows, first)]
+    windows = []
+    for v, u, q, count in zip(g.windows, taps, first, counts):
+        windows.append(Window(v.size, u, 1, 1, u - 1 - q, q + count - v.size))
+    every = Geometry(g.batch, g.channels, filters, g.groups, _plain_windows(counts), True)
+    value = _convolved(b, every, x, w, bias, windows, accumulate)
+    value = b.reshape(value, (g.batch, g.groups, *strides, each, *counts))
+    pairs = [axis for i in range(rank) for axis in (3 + rank + i, 2 + i)]
+    value = b.transpose(value, (0, 1, 2 + rank, *pairs))
+    value = b.reshape(value, (g.batch, g.filters, *(n * stride for n, stride in zip(counts, strides))))
+    if value.shape == g.out:
+        return value
+    offsets = [v.padding - q * v.stride for v, q in zip(g.windows, first)]
+    return b.extract_slice(value, [0, 0, *offsets], g.out, [1] * (2 + rank))
+
+
+def _convolved(
+    b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None, windows: Sequence[Window], accumulate: np.dtype
+) -> Value:
+    """A convolution with windows of stride 1 whose padding may be negative; `g` has the sizes of its result."""
+    cut = [replace(v, size=v.size + min(v.low, 0) + min(v.high, 0)) for v in windows]
+    if min(v.size for v in cut) < 1:
+        return _start(b, g, bias, accumulate, ())
+    if cut != windows:
+        offsets = [max(-v.low, 0) for v in windows]
+        x = b.extract_slice(x, [0, 0, *offsets], (*x.shape[:2], *(v.size for v in cut)), [1] * len(x.shape))
+    sliding = tuple(replace(v, low=max(v.low, 0), high=max(v.high, 0)) for v in cut)
+    if g.groups == 1 and all(v.kernel == 1 for v in windows):
+        return _pointwise(b, g, padded(b, x, sliding, 0), w, bias, accumulate)
+    g = replace(g, windows=sliding)
+    return b.reshape(_sliding(b, g, x, w, bias), g.out)
+
+
+def _part(
+    b: Builder, g: Transposed, x: Value, kernel: Value, bias: Value | None, chosen: Sequence[Part],
+    accumulate: np.dtype,
+) -> Value:  # fmt: skip
+    """The outputs of one part of each dimension, [N, F, counts...]."""
+    counts, windows = [part.count for part in chosen], [part.window for part in chosen]
+    taps = [window.kernel for window in windows]
+    if 0 in taps:
+        none = Geometry(g.batch, g.channels, g.filters, g.groups, _plain_windows(counts), True)
+        return _start(b, none, bias, accumulate, ())
+    if taps != list(kernel.shape[2:]):
+        offsets, steps = [part.tap for part in chosen], [part.step for part in chosen]
+        kernel = b.extract_slice(kernel, [0, 0, *offsets], (*kernel.shape[:2], *taps), [1, 1, *steps])
+    # Each part is padded by itself: so the derivative is a sum of parts too, without one that is stored into zeros.
+    plain = Geometry(g.batch, g.channels, g.filters, g.groups, _plain_windows(counts), True)
+    return _convolved(b, plain, x, kernel, bias, windows, accumulate)
+
+
+def convolve_transposed(
+    name: str, rank: int, operands: Sequence[Any], stride: Any, padding: Any, output_padding: Any, groups: Any,
+    dilation: Any,
+) -> np.ndarray:  # fmt: skip
+    """A transposed convolution of real arrays: each tap of the kernel times the input, added where it goes.
+
+    Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", section 4.
+    """
+    x, w, bias = (None if o is None else np.asarray(o) for o in operands)
+    assert x is not None and w is not None
+    g = transposed_geometry(name, rank, (x, w, bias), stride, padding, output_padding, groups, dilation)
+    result = np.result_type(*(o for o in (x, w, bias) if o is not None))
+    compute = np.dtype(np.float32) if is_float(result) and result.itemsize == 2 else result
+    inner, each = g.channels // g.groups, g.filters // g.groups
+    x = x.astype(compute).reshape(g.batch, g.groups, inner, -1)
+    w = w.astype(compute).reshape(g.groups, inner, each, *w.shape[2:])
+    sizes = [window.size for window in g.windows]
+    room = np.zeros((g.batch, g.groups, each, *((v.size - 1) * v.stride + v.reach for v in g.windows)), compute)
+    for tap in np.ndindex(*w.shape[3:]):
+        one: Any = (..., *tap)
+        product = np.swapaxes(w[one], 1, 2) @ x
+        starts = [k * v.dilation for k, v in zip(tap, g.windows)]
+        ends = [start + (v.size - 1) * v.stride + 1 for start, v in zip(starts, g.windows)]
+        at: Any = (..., *(slice(a, z, v.stride) for a, z, v in zip(starts, ends, g.windows)))
+        room[at] += product.reshape(*room.shape[:3], *sizes)
+    total = np.zeros((*room.shape[:3], *g.out[2:]), compute)
+    source: Any = [...]
+    target: Any = [...]
+    for window, extent in zip(g.windows, room.shape[3:]):
+        low, high = max(window.padding, 0), min(window.padding + window.count, extent)
+        source.append(slice(low, max(low, high)))
+        target.append(slice(low - window.padding, max(low, high) - window.padding))
+    total[tuple(target)] = room[tuple(source)]
+    total = total.reshape(g.out)
+    if bias is not None:
+        total = total + bias.astype(compute).reshape(-1, *[1] * rank)
+    return total.astype(result).reshape(g.shape)
+
+
+def _transposed1d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+    groups: int = 1, dilation: Any = 1,
+) -> np.ndarray:  # fmt: skip
+    options = stride, padding, output_padding, groups, dilation
+    return convolve_transposed("conv_transpose1d", 1, (input, weight, bias), *options)
+
+
+def _transposed2d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+    groups: int = 1, dilation: Any = 1,
+) -> np.ndarray:  # fmt: skip
+    options = stride, padding, output_padding, groups, dilation
+    return convolve_transposed("conv_transpose2d", 2, (input, weight, bias), *options)
+
+
+def _transposed3d(
+    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0,
+    groups: int = 1, dilation: Any = 1,
+) -> np.ndarray:  # fmt: skip
+    options = stride, padding, output_padding, groups, dilation
+    return convolve_transposed("conv_transpose3d", 3, (input, weight, bias), *options)
+
+
+@operation("nn", _transposed1d, dtypes=NUMBERS, arrays=3, tolerance=64)
+def conv_transpose1d(
+    b: Builder,
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
     stride: Any = 1,
     padding: Any = 0,
     output_padding: Any = 0,
     groups: int = 1,
     dilation: Any = 1,
-) -> np.ndarray:
-    x, w = np.asarray(input), np.asarray(weight)
-    strides, dilations, pads = _transposed_arguments(x, w, stride, padding, output_padding, groups, dilation)
-    spread = [(n - 1) * s + 1 for n, s in zip(x.shape[-2:], strides)]
-    sizes = [low + n + high for n, (low, high) in zip(spread, pads)]
-    whole = [max(low, 0) + n + max(high, 0) for n, (low, high) in zip(spread, pads)]
-    room = np.zeros((*x.shape[:-2], *whole), x.dtype)
-    tops = [max(low, 0) for low, _ in pads]
-    middle: Any = (..., *(slice(t, t + n, s) for t, n, s in zip(tops, spread, strides)))
-    room[middle] = x
-    kept: Any = (..., *(slice(max(-low, 0), max(-low, 0) + n) for (low, _), n in zip(pads, sizes)))
-    room = room[kept]
-    turned = w.reshape(groups, w.shape[0] // groups, *w.shape[1:]).swapaxes(1, 2)[..., ::-1, ::-1]
-    turned = turned.reshape(-1, *turned.shape[2:])
-    return convolve("conv_transpose2d", 2, (room, turned, bias), 1, 0, dilations, groups)
+) -> Value:
+    """The transpose of `conv1d` with the same arguments: `input` [N, C, L], `weight` [C, F / groups, K].
+
+    The result is [N, F, (L - 1) * stride - 2 * padding + dilation * (K - 1) + output_padding + 1]. Raises `ShapeError`.
+    """
+    options = stride, padding, output_padding, groups, dilation
+    return convolution_transposed(b, "conv_transpose1d", 1, (input, weight, bias), *options)
 
 
-@operation("nn", _convolve_transposed, dtypes=NUMBERS, arrays=3, tolerance=8)
+@operation("nn", _transposed2d, dtypes=NUMBERS, arrays=3, tolerance=64)
 def conv_transpose2d(
     b: Builder,
     input: Operand,
@@ -379,47 +666,29 @@ def conv_transpose2d(
 ) -> Value:
     """The transpose of `conv2d` with the same arguments: `input` [N, C, H, W], `weight` [C, F / groups, KH, KW].
 
-    The result is [N, F, (H - 1) * stride - 2 * padding + dilation * (KH - 1) + output_padding + 1, ...]. It is written
-    as a convolution of the input, spread by the stride, with the kernel turned around (Dumoulin and Visin, "A guide
-    to convolution arithmetic for deep learning", section 4). Raises `ShapeError`.
+    Sizes are as of `conv_transpose1d`. It is written as a convolution for each remainder of the output's indices by the
+    strides, and the results are interleaved (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning",
+    section 4.5, without the zeros). Raises `ShapeError`.
     """
-    x, w = input, weight
-    strides, dilations, pads = _transposed_arguments(x, w, stride, padding, output_padding, groups, dilation)
-    assert isinstance(x, Value) and isinstance(w, Value)
-    sizes = x.shape[-2:]
-    if 0 not in x.shape and (max(strides) > 1 or min(min(p) for p in pads) < 0 or max(max(p) for p in pads) > 0):
-        x = _spread(b, x, sizes, strides, pads)
-    inner = w.shape[0] // groups
-    w = b.reshape(w, (groups, inner, *w.shape[1:]))
-    w = b.transpose(w, (0, 2, 1, 3, 4))
-
-    def turn(block: Body, loops: list[str]) -> list[str]:
-        result = list(loops)
-        for axis in (3, 4):
-            last = block.op(f"arith.constant {w.shape[axis] - 1}", "index")
-            result[axis] = block.op(f"arith.subi {last}, {loops[axis]}", "index")
-        return result
-
-    if max(w.shape[3:]) > 1 and w.size:
-        w = b.gather(w, w.shape, turn)
-    w = b.reshape(w, (groups * w.shape[1], *w.shape[2:]))
-    return convolution(b, "conv_transpose2d", 2, (x, w, bias), 1, 0, dilations, groups)
+    options = stride, padding, output_padding, groups, dilation
+    return convolution_transposed(b, "conv_transpose2d", 2, (input, weight, bias), *options)
 
 
-def _spread(
-    b: Builder, x: Value, sizes: tuple[int, ...], strides: tuple[int, ...], pads: list[tuple[int, int]]
+@operation("nn", _transposed3d, dtypes=NUMBERS, arrays=3, tolerance=64)
+def conv_transpose3d(
+    b: Builder,
+    input: Operand,
+    weight: Operand,
+    bias: Operand | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Value:
-    """The input with `stride - 1` zeros between its pixels, padded, or cropped where the padding is negative."""
-    front = x.shape[:-2]
-    spread = [(n - 1) * s + 1 for n, s in zip(sizes, strides)]
-    whole = [max(low, 0) + n + max(high, 0) for n, (low, high) in zip(spread, pads)]
-    zeros = [0] * len(front)
-    room = b.filled((*front, *whole), x.dtype, 0)
-    room = b.insert_slice(x, room, [*zeros, *(max(low, 0) for low, _ in pads)], x.shape, [*[1] * len(front), *strides])
-    cut = [low + n + high for n, (low, high) in zip(spread, pads)]
-    if cut == whole:
-        return room
-    if min(cut) < 1:
-        raise ShapeError(f"conv_transpose2d: the padding leaves nothing of the input {x}")
-    starts = [*zeros, *(max(-low, 0) for low, _ in pads)]
-    return b.extract_slice(room, starts, (*front, *cut), [1] * len(room.shape))
+    """The transpose of `conv3d` with the same arguments: `input` [N, C, D, H, W], `weight` [C, F / groups, KD, KH, KW].
+
+    Sizes are as of `conv_transpose1d`. Raises `ShapeError`.
+    """
+    options = stride, padding, output_padding, groups, dilation
+    return convolution_transposed(b, "conv_transpose3d", 3, (input, weight, bias), *options)

@@ -6,7 +6,7 @@ import numpy as np
 
 from mlirml.core.config import config
 from mlirml.runtime import _native
-from mlirml.runtime._native import Code, Dispatcher, Program, load_object, number_leaves
+from mlirml.runtime._native import Code, Dispatcher, Program, declare_fields, load_object, number_leaves
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.runtime.executable import load_artifact
 
@@ -19,6 +19,6 @@ Its functions are looked up in NumPy's module for linear algebra and the librari
 """
 
 __all__ = [
-    "HAS_LAPACK", "Artifact", "Buffer", "Code", "Dispatcher", "Program", "load_artifact", "load_object",
-    "number_leaves",
+    "HAS_LAPACK", "Artifact", "Buffer", "Code", "Dispatcher", "Program", "declare_fields", "load_artifact",
+    "load_object", "number_leaves",
 ]  # fmt: skip

@@ -102,6 +102,14 @@ def _transposed(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(1, 3, 4, 4), draw.array(3, 2, 1, 1)), {"padding": 1}
 
 
+@sampler("conv_transpose1d", "conv_transpose3d")
+def _transposed_others(draw: Draw) -> Iterator[Arguments]:
+    rank = int(draw.record.name[-2])
+    sizes, kernel = (4, 3, 3)[:rank], (3, 2, 3)[:rank]
+    yield (draw.array(2, 3, *sizes), draw.array(3, 2, *kernel), draw.array(2)), {}
+    yield (draw.array(4, *sizes), draw.array(4, 2, *kernel)), {"stride": 2, "padding": 1, "groups": 2}
+
+
 _POOLS: dict[int, list[tuple[tuple[int, ...], Any, dict[str, Any]]]] = {
     1: [
         ((2, 3, 9), 2, {}),
@@ -223,9 +231,17 @@ def _embedding(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(), table), {}
 
 
+@sampler("rotary_embedding")
+def _rotary(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 4, 6), np.arange(4)), {}
+    yield (draw.array(3, 4), np.array([0, 5, 9], np.int32)), {"interleaved": True, "base": 100.0}
+    yield (draw.array(2, 3, 8), np.array([[0.5, 1.0, 2.0], [3.0, 4.0, 5.0]])), {}
+
+
 @sampler("dropout")
 def _dropout(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 2),), {"training": False}
+    yield (draw.array(5, 4), 0.25), {"key": np.array([1, 2], np.uint32)}
 
 
 @sampler("mse_loss")
@@ -271,6 +287,47 @@ def _signed(draw: Draw) -> Iterator[Arguments]:
     sign = (np.arange(3) % 2 * 2 - 1).astype(draw.dtype)
     shape = (3, 4) if draw.record.name == "cosine_embedding_loss" else (3,)
     yield (draw.array(*shape), draw.array(*shape), sign), {"margin": 0.2}
+
+
+@sampler("nll_loss", "multi_margin_loss")
+def _of_classes(draw: Draw) -> Iterator[Arguments]:
+    y = np.array([0, 3, 1], np.int32)
+    yield (draw.array(3, 4), y), {}
+    yield (draw.array(3, 4), y), {"weight": draw.array(4, domain=(0.5, 1.5)), "reduction": "sum"}
+    yield (draw.array(4), np.int64(2)), {"reduction": "none"}
+    if draw.record.name == "nll_loss":
+        yield (draw.array(2, 4, 3), np.array([[0, -100, 3], [1, 1, 2]])), {}
+    else:
+        yield (draw.array(3, 4), y), {"p": 2, "margin": 0.5}
+
+
+@sampler("multilabel_margin_loss")
+def _multilabel(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 4), np.array([[3, 0, -1, 1], [2, -1, -1, 0]])), {}
+    yield (draw.array(3), np.array([1, 0, 2])), {"reduction": "sum"}
+
+
+@sampler("gaussian_nll_loss")
+def _gaussian(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, 4, domain=(0.5, 2.0))), {"full": True}
+    yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, domain=(0.5, 2.0))), {"reduction": "none"}
+
+
+@sampler("poisson_nll_loss")
+def _poisson(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4)), {"full": True}
+    yield (draw.array(3, 4), draw.array(3, 4)), {"log_input": False, "reduction": "sum"}
+
+
+@sampler("ctc_loss")
+def _ctc(draw: Draw) -> Iterator[Arguments]:
+    labels, lengths = np.array([[1, 2, 2], [3, 1, 0]], np.int32), np.array([3, 2], np.int32)
+    yield (draw.array(6, 2, 4), labels, np.array([6, 5], np.int32), lengths), {}
+    yield (draw.array(6, 4), labels[0], np.int64(6), np.int64(2)), {"blank": 3, "reduction": "none"}
+    yield (
+        (draw.array(6, 2, 4), labels, np.array([3, 5], np.int32), lengths),
+        {"zero_infinity": True, "reduction": "sum"},
+    )
 
 
 @sampler("hinge_embedding_loss")

@@ -20,7 +20,7 @@ from typing import Any
 from mlirml.core.dataclass import dataclass
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.list_parts import Rows
-from mlirml.frontend.user_objects import is_library
+from mlirml.frontend.user_objects import is_library_class
 
 _MOST = 4096  # limit of inspected containers: a program with more refers to objects that are not part of its state
 _CONSTANTS = frozenset([bool, int, float, complex, str, bytes, type(None)])
@@ -334,7 +334,7 @@ def _made(value: Any, path: str) -> SavedContainer | None:
     if isinstance(value, (types.FunctionType, types.ModuleType, type, tuple, Mapping)):
         return None
     cls = type(value)
-    if is_library(cls.__module__) or not (hasattr(value, "__dict__") or _slots(cls)):
+    if is_library_class(cls) or not (hasattr(value, "__dict__") or _slots(cls)):
         return None
     return _Object(value, path)
 

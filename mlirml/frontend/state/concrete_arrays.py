@@ -64,6 +64,8 @@ class Watched(NDArrayOperatorsMixin):
         raise TypeError("the class of an array stays")
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("__array_interface__", "__array_struct__"):  # have no words for bf16; NumPy asks `__array__` next
+            raise AttributeError(name)
         if name not in _METADATA:
             return getattr(self.plain(), name)
         found = getattr(self._array, name)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.frontend.captured import Guard
-from mlirml.frontend.user_objects import is_library, is_random, slots_of
+from mlirml.frontend.user_objects import is_layer_class, is_library, is_library_class, is_random, slots_of
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.dtype, type(...), range, slice)
 _LOAD_GLOBAL, _LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
@@ -198,12 +198,14 @@ class Reached:
         if is_random(value) or (hasattr(class_, "__next__") and is_library(class_.__module__)):
             self.random.append(value)
             return
-        if is_library(class_.__module__) and class_ is not types.SimpleNamespace:
+        if is_library_class(class_) and class_ is not types.SimpleNamespace:
             inner = getattr(value, "__dict__", None)
             if class_.__module__.partition(".")[0] == "mlirml" and isinstance(inner, dict):  # `Compiled`, `custom_vjp`
                 self._more([inner.get(n) for n in ("fn", "rules", "rule", "_function") if n in inner], True)
             self._more((getattr(value, "__wrapped__", None),))  # `lru_cache`
             return
+        if is_layer_class(class_):  # whose code is not looked through for the names of attributes
+            self.names |= vars(value).keys()
         self._class(class_)
         held = getattr(value, "__dict__", None)
         if type(held) is dict:

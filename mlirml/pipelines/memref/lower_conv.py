@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 
 from mlirml.analysis.traits import PARALLEL_LOOPS
 from mlirml.codegen.cpu.conv.epilogue import Epilogue
@@ -157,8 +158,10 @@ def match_call(op: mlir.Operation, machine: Processor) -> CallMatch:
     filler = "0"
     dead: tuple[mlir.Operation, ...] = ()
     if padding is not None and problem.slides[2].x == 1:
-        problem = match_convolution(op, padding.source, padding.low)
-        x, filler, dead = padding.source, padding.filler, padding.ops
+        with suppress(NoMatch):  # rows of the source that do not lie in one piece do so in the padded copy
+            unpadded = match_convolution(op, padding.source, padding.low)
+            plan(unpadded, machine)
+            problem, x, filler, dead = unpadded, padding.source, padding.filler, padding.ops
     following = match_following(op, problem, (x, w, *([start.bias] if start.bias is not None else [])))
     if following is not None:
         out, dead = following.out, (*dead, following.op)

@@ -536,10 +536,27 @@ PyObject *number_items(PyObject *sequence, bool tuple, Py_ssize_t &next) {
   return result.release().ptr();
 }
 
+// An object of the same class with numbers in the place of its fields; no code of the class runs.
+PyObject *number_object(PyObject *object, PyObject *names, Py_ssize_t &next) {
+  nb::object nothing = nb::steal(PyTuple_New(0)), dict = nb::steal(PyObject_GenericGetDict(object, nullptr));
+  if (!nothing.is_valid() || !dict.is_valid()) return nullptr;
+  nb::object result = nb::steal(PyBaseObject_Type.tp_new(Py_TYPE(object), nothing.ptr(), nullptr));
+  for (Py_ssize_t i = 0; result.is_valid() && i < PyTuple_GET_SIZE(names); i++) {
+    PyObject *name = PyTuple_GET_ITEM(names, i);
+    PyObject *value = PyDict_GetItemWithError(dict.ptr(), name);
+    nb::object numbered = nb::steal(value ? number(value, next) : nullptr);
+    if (!numbered.is_valid() || PyObject_GenericSetAttr(result.ptr(), name, numbered.ptr()) < 0) return nullptr;
+  }
+  return result.release().ptr();
+}
+
 PyObject *number(PyObject *value, Py_ssize_t &next) {
   if (value == Py_None) return Py_NewRef(Py_None);
   if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) return number_items(value, PyTuple_CheckExact(value), next);
-  if (!PyDict_CheckExact(value)) return PyLong_FromSsize_t(next++);
+  if (!PyDict_CheckExact(value)) {
+    PyObject *names = fields_of(value);
+    return names ? number_object(value, names, next) : PyLong_FromSsize_t(next++);
+  }
   nb::object result = nb::steal(PyDict_New());
   PyObject *key, *item;
   for (Py_ssize_t position = 0; result.is_valid() && PyDict_Next(value, &position, &key, &item);) {

@@ -1,17 +1,26 @@
 // Exact types only: a subclass may mean something else, and asking it would run Python code.
 #include "leaves.h"
 
+#include <unordered_map>
+
 namespace mlirml {
 namespace {
 
 constexpr int kMaxDepth = 48;
+// Declared classes are never freed, so that no other class gets the address of one.
+constexpr size_t kMaxClasses = 1024;
 // Instead of a number of dimensions: programs that store into an array of none must not get a scalar.
 constexpr uint64_t kScalarRank = 255;
 
-enum Tag : uint64_t { kTuple = 16, kList, kDict, kNone, kStringKey, kIntKey, kCall, kKeywords };
+enum Tag : uint64_t { kTuple = 16, kList, kDict, kNone, kStringKey, kIntKey, kCall, kKeywords, kObject };
 
 PyTypeObject *scalar_types[NPY_CLONGDOUBLE + 1];
 PyTypeObject *half_type;
+
+std::unordered_map<PyTypeObject *, PyObject *> &declared() {
+  static auto *classes = new std::unordered_map<PyTypeObject *, PyObject *>;
+  return *classes;
+}
 
 uint64_t word(uint64_t tag, uint64_t value) { return tag << 56 | value; }
 
@@ -70,6 +79,22 @@ void init_leaves() {
   half_type = reinterpret_cast<PyTypeObject *>(PyArray_TypeObjectFromType(NPY_HALF));
 }
 
+bool declare_fields(PyTypeObject *type, PyObject *names) {
+  auto &classes = declared();
+  if (classes.count(type)) return true;
+  if (classes.size() >= kMaxClasses) return false;
+  Py_INCREF(type);
+  classes.emplace(type, Py_NewRef(names));
+  return true;
+}
+
+PyObject *fields_of(PyObject *object) {
+  PyTypeObject *type = Py_TYPE(object);
+  if (!PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE)) return nullptr;
+  const auto found = declared().find(type);
+  return found == declared().end() ? nullptr : found->second;
+}
+
 Leaf leaf_kind(PyObject *value) {
   if (PyArray_CheckExact(value)) return array_type(reinterpret_cast<PyArrayObject *>(value)) >= 0 ? Leaf::kArray : Leaf::kOther;
   if (PyFloat_CheckExact(value)) return Leaf::kWeakFloat;
@@ -124,6 +149,24 @@ bool Flat::add_dict(PyObject *dict, int depth) {
   return true;
 }
 
+bool Flat::add_object(PyObject *object, PyObject *names, int depth) {
+  if (depth >= kMaxDepth) return false;
+  PyObject *dict = PyObject_GenericGetDict(object, nullptr);
+  if (!dict) {
+    PyErr_Clear();
+    return false;
+  }
+  words.push(word(kObject, reinterpret_cast<uintptr_t>(Py_TYPE(object))));
+  bool whole = true;
+  for (Py_ssize_t i = 0; whole && i < PyTuple_GET_SIZE(names); i++) {
+    PyObject *value = PyDict_GetItemWithError(dict, PyTuple_GET_ITEM(names, i));
+    if (!value) PyErr_Clear();
+    whole = value && add(value, depth + 1);
+  }
+  Py_DECREF(dict);  // the object has it
+  return whole;
+}
+
 bool Flat::add(PyObject *value, int depth) {
   if (PyArray_CheckExact(value)) {
     add_leaf(value);
@@ -135,6 +178,7 @@ bool Flat::add(PyObject *value, int depth) {
   }
   const bool tuple = PyTuple_CheckExact(value);
   if (!tuple && !PyList_CheckExact(value) && !PyDict_CheckExact(value)) {
+    if (PyObject *names = fields_of(value)) return add_object(value, names, depth);
     add_leaf(value);
     return true;
   }

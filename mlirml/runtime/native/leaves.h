@@ -30,9 +30,17 @@ struct Flat {
  private:
   bool add(PyObject *value, int depth);
   bool add_dict(PyObject *dict, int depth);
+  bool add_object(PyObject *object, PyObject *names, int depth);
   bool add_key(PyObject *key);
   void add_leaf(PyObject *value);
 };
+
+// From now on objects of exactly this class are containers of the items of their `__dict__` that `names`, a tuple, has.
+// False if there are too many such classes.
+bool declare_fields(PyTypeObject *type, PyObject *names);
+
+// The names of the fields of an object, borrowed, or nullptr if its class is not declared.
+PyObject *fields_of(PyObject *object);
 
 // The kind of one leaf.
 Leaf leaf_kind(PyObject *value);

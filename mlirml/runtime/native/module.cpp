@@ -87,6 +87,13 @@ NB_MODULE(_native, m) {
       "number_leaves",
       [](nb::tuple args, nb::dict kwargs) { return nb::steal(mlirml::number_leaves(args.ptr(), kwargs.ptr())); },
       "args"_a, "kwargs"_a, "(args, kwargs) with each leaf replaced by the number a Dispatcher gives it, or None.");
+  m.def(
+      "declare_fields",
+      [](nb::type_object type, nb::tuple names) {
+        return mlirml::declare_fields(reinterpret_cast<PyTypeObject *>(type.ptr()), names.ptr());
+      },
+      "type"_a, "names"_a,
+      "Let Dispatchers take apart objects of a class into these items of their __dict__; False for too many classes.");
   m.attr("parallel_for_address") = reinterpret_cast<uintptr_t>(&mlirml_parallel_for);
   nb::module_::import_("atexit").attr("register")(nb::cpp_function(&stop_threads));
 }

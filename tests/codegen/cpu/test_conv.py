@@ -265,6 +265,14 @@ def test_an_out_whose_rows_are_not_in_one_piece() -> None:
     check(function, x, w, kernel="conv_filters")
 
 
+def test_a_padded_slice_whose_rows_are_not_in_one_piece() -> None:
+    def function(x: Any, w: Any) -> Any:
+        return F.conv2d(x[:, :, ::2, 1::2], w, padding=1)
+
+    x, w = random((2, 16, 14, 18), (16, 16, 2, 2))
+    check(function, x, w, kernel="conv_filters")
+
+
 def test_a_slice_at_a_dynamic_place() -> None:
     def function(x: Any, w: Any) -> Any:
         def step(i: Any, y: Any) -> Any:

@@ -7,11 +7,13 @@ import math
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 import scipy.linalg
 
 import mlirml as ml
+from mlirml.nn import functional as F
 
 MODEL = SimpleNamespace(w=np.arange(3.0))
 READS = {
@@ -114,3 +116,12 @@ def test_it_is_an_array() -> None:
     assert "1 signature(s) compiled" in compiled.explain()
     compiled(np.ones(3))
     assert "1 signature(s) compiled" in compiled.explain()
+
+
+def test_an_array_of_bf16_that_a_library_asks_for_keeps_its_dtype() -> None:
+    weight = np.array([0.5, 2.0], ml_dtypes.bfloat16)
+    x = np.array([[-1.0, -3.0]], ml_dtypes.bfloat16)
+    loss = ml.compile(lambda x: F.nll_loss(x, np.array([1]), weight, reduction="sum"))
+    assert loss(x) == 6
+    weight[1] = 4
+    assert loss(x) == 12

@@ -1,0 +1,127 @@
+"""Linear layers, embeddings, dropout, and layers in sequence."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mlirml import random
+from mlirml.core.dataclass import dataclass
+from mlirml.core.tree import static_field
+from mlirml.errors import ArgumentError
+from mlirml.frontend.frames import at_user_line
+from mlirml.nn import functional as F
+from mlirml.nn import initializers
+from mlirml.nn.modules.module import Module, keys_of, within
+
+
+@dataclass(eq=False, repr=False)
+class Linear(Module):
+    """`input` [..., I] times the transpose of `weight` [O, I], plus `bias` [O] or None.
+
+    >>> from mlirml import nn, random
+    >>> layer = nn.Linear.init(random.key(0), 4, 3)
+    >>> layer, layer(np.ones((2, 4), np.float32)).shape
+    (Linear(weight=f32[3,4], bias=f32[3]), (2, 3))
+    """
+
+    weight: Any
+    bias: Any = None
+
+    @classmethod
+    def init(cls, key: Any, inputs: int, outputs: int, bias: bool = True, dtype: Any = np.float32) -> Linear:
+        """A layer with weights and biases up to 1 / sqrt(inputs), as torch draws them."""
+        first, second = keys_of(key, 2)
+        weight = within(first, (outputs, inputs), inputs, dtype)
+        return cls(weight, within(second, (outputs,), inputs, dtype) if bias else None)
+
+    def __call__(self, input: Any) -> Any:
+        return F.linear(input, self.weight, self.bias)
+
+
+@dataclass(eq=False, repr=False)
+class Embedding(Module):
+    """The rows of `weight` [V, E] that integers name."""
+
+    weight: Any
+
+    @classmethod
+    def init(cls, key: Any, count: int, size: int, dtype: Any = np.float32) -> Embedding:
+        """`count` rows of `size` normal numbers."""
+        return cls(initializers.normal(key, (count, size), dtype))
+
+    def __call__(self, input: Any) -> Any:
+        return F.embedding(input, self.weight)
+
+
+@dataclass(eq=False, repr=False)
+class Dropout(Module):
+    """With a key, zeros with probability `p`, and the rest divided by 1 - p; without a key, the input itself."""
+
+    p: float = static_field(default=0.5)
+
+    def __call__(self, input: Any, key: Any = None) -> Any:
+        return F.dropout(input, self.p, training=key is not None, key=key)
+
+
+@dataclass(eq=False, repr=False)
+class Sequential(Module):
+    """Layers and functions, each called with the result of the one before it.
+
+    A key makes one of its own for each layer that takes one, such as `Dropout`. Layers with running statistics take
+    and return them: `init_state()` is a list of the statistics of all layers, None for those that have none, and with
+    `state` the result is the pair of the output and the new list.
+
+    >>> from mlirml import nn, random
+    >>> first, second = random.split(random.key(0))
+    >>> model = nn.Sequential([nn.Linear.init(first, 4, 8), nn.functional.relu, nn.Linear.init(second, 8, 1)])
+    >>> model(np.ones((2, 4), np.float32)).shape
+    (2, 1)
+    """
+
+    layers: Sequence[Any]
+
+    def init_state(self) -> list[Any]:
+        """The statistics of each layer before the first batch."""
+        return [layer.init_state() if hasattr(layer, "init_state") else None for layer in self.layers]
+
+    def __call__(self, input: Any, key: Any = None, state: Any = None, training: bool = False) -> Any:
+        states = [None] * len(self.layers) if state is None else list(state)
+        if len(states) != len(self.layers):
+            with at_user_line():
+                raise ArgumentError(
+                    f"Sequential: a state of {len(states)} items is no state of {len(self.layers)} layers",
+                    help="begin with `init_state()`",
+                )
+        for number, layer in enumerate(self.layers):
+            options = {}
+            if key is not None and takes_key(layer):
+                options["key"] = random.fold_in(key, number)
+            if not hasattr(layer, "init_state") or (states[number] is None and isinstance(layer, Sequential)):
+                input = layer(input, **options)
+            elif states[number] is None:
+                with at_user_line():
+                    raise ArgumentError(
+                        f"Sequential: layer {number}, a {type(layer).__name__}, needs its running statistics",
+                        help="pass `state=model.init_state()`, then the state that comes back",
+                    )
+            else:
+                input, states[number] = layer(input, state=states[number], training=training, **options)
+        return input if state is None else (input, states)
+
+
+def takes_key(layer: Any) -> bool:
+    """True for a layer that draws random numbers by an argument `key`."""
+    return _takes_key(layer if isinstance(layer, type(takes_key)) else type(layer).__call__)
+
+
+@functools.lru_cache(maxsize=1024)
+def _takes_key(function: Callable[..., Any]) -> bool:
+    try:
+        return "key" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,107 @@
+"""Poolings as layers."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.tree import static_field
+from mlirml.nn import functional as F
+from mlirml.nn.modules.module import Module
+
+
+@dataclass(repr=False)
+class MaxPool1d(Module):
+    """`max_pool1d` with its options."""
+
+    kernel_size: Any = static_field()
+    stride: Any = static_field(default=None)
+    padding: Any = static_field(default=0)
+    dilation: Any = static_field(default=1)
+    ceil_mode: bool = static_field(default=False)
+    _rank: ClassVar[int] = 1
+
+    def __call__(self, input: Any) -> Any:
+        pool = getattr(F, f"max_pool{self._rank}d")
+        return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
+
+
+class MaxPool2d(MaxPool1d):
+    """`max_pool2d` with its options."""
+
+    _rank = 2
+
+
+class MaxPool3d(MaxPool1d):
+    """`max_pool3d` with its options."""
+
+    _rank = 3
+
+
+@dataclass(repr=False)
+class AvgPool1d(Module):
+    """`avg_pool1d` with its options."""
+
+    kernel_size: Any = static_field()
+    stride: Any = static_field(default=None)
+    padding: Any = static_field(default=0)
+    ceil_mode: bool = static_field(default=False)
+    count_include_pad: bool = static_field(default=True)
+    _rank: ClassVar[int] = 1
+
+    def __call__(self, input: Any) -> Any:
+        pool = getattr(F, f"avg_pool{self._rank}d")
+        return pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
+
+
+class AvgPool2d(AvgPool1d):
+    """`avg_pool2d` with its options."""
+
+    _rank = 2
+
+
+class AvgPool3d(AvgPool1d):
+    """`avg_pool3d` with its options."""
+
+    _rank = 3
+
+
+@dataclass(repr=False)
+class AdaptiveAvgPool1d(Module):
+    """`adaptive_avg_pool1d` to `output_size`."""
+
+    output_size: Any = static_field()
+    _pool: ClassVar[str] = "adaptive_avg_pool1d"
+
+    def __call__(self, input: Any) -> Any:
+        return getattr(F, self._pool)(input, self.output_size)
+
+
+class AdaptiveAvgPool2d(AdaptiveAvgPool1d):
+    """`adaptive_avg_pool2d` to `output_size`."""
+
+    _pool = "adaptive_avg_pool2d"
+
+
+class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
+    """`adaptive_avg_pool3d` to `output_size`."""
+
+    _pool = "adaptive_avg_pool3d"
+
+
+class AdaptiveMaxPool1d(AdaptiveAvgPool1d):
+    """`adaptive_max_pool1d` to `output_size`."""
+
+    _pool = "adaptive_max_pool1d"
+
+
+class AdaptiveMaxPool2d(AdaptiveAvgPool1d):
+    """`adaptive_max_pool2d` to `output_size`."""
+
+    _pool = "adaptive_max_pool2d"
+
+
+class AdaptiveMaxPool3d(AdaptiveAvgPool1d):
+    """`adaptive_max_pool3d` to `output_size`."""
+
+    _pool = "adaptive_max_pool3d"
