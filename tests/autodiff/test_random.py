@@ -12,7 +12,8 @@ import pytest
 import mlirml as ml
 import tests.autodiff.random_arrays
 import tests.autodiff.random_control
-import tests.autodiff.random_kept  # noqa: F401  (all register their steps)
+import tests.autodiff.random_kept
+import tests.autodiff.random_linear_algebra  # noqa: F401  (all register their steps)
 from tests.autodiff.random_checks import CHECKS, wrong
 from tests.autodiff.random_programs import program, run
 from tests.fuzz.fuzzing import COUNT, first_seed
