@@ -36,7 +36,7 @@ from mlirml.ops.windows import (
 )
 
 _NAMED = {1: "linalg.conv_1d_ncw_fcw", 2: "linalg.conv_2d_nchw_fchw", 3: "linalg.conv_3d_ncdhw_fcdhw"}
-_MANY_PARTS = 16
+_MANY_PARTS, _MOST_PARTS = 4, 16
 """From more parts of a transposed convolution on, they are computed at once, as each takes time to compile."""
 _DEPTHWISE = {1: "linalg.depthwise_conv_1d_ncw_cw", 2: "linalg.depthwise_conv_2d_nchw_chw"}
 
@@ -457,7 +457,7 @@ def convolution_transposed(
     plain = Geometry(g.batch, g.channels, g.filters, g.groups, _plain_windows(g.out[2:]), True)
     if 0 in (g.batch, g.filters, g.channels):
         return b.reshape(b.cast(_start(b, plain, bias, accumulate, ()), result), g.shape)
-    if math.prod(map(len, parts)) > _MANY_PARTS and all(v.dilation == 1 for v in g.windows):
+    if _is_one_convolution(g.windows, math.prod(map(len, parts))):
         return b.reshape(b.cast(_at_once(b, g, x, w, bias, accumulate), result), g.shape)
     kernel = _turned(b, w, g.groups, [v.kernel for v in g.windows])
     whole = None
@@ -471,6 +471,20 @@ def convolution_transposed(
         whole = b.insert_slice(value, whole, offsets, value.shape, strides)
     assert whole is not None
     return b.reshape(b.cast(whole, result), g.shape)
+
+
+def _is_one_convolution(windows: Sequence[TransposedWindow], parts: int) -> bool:
+    """True if all parts are better computed at once: many take long to compile, and single points are one product.
+
+    That multiplies zeros where the stride does not divide the kernel, at most half as many as there are others unless
+    there are very many parts.
+    """
+    if any(v.dilation > 1 for v in windows):
+        return False
+    products = math.prod(-(-v.kernel // v.stride) * v.stride for v in windows)
+    few_zeros = products <= 1.5 * math.prod(v.kernel for v in windows)
+    points = all(v.kernel <= v.stride for v in windows) and parts > 1
+    return parts > _MOST_PARTS or (few_zeros and (points or parts > _MANY_PARTS))
 
 
 def _plain_windows(counts: Sequence[int]) -> tuple[Window, ...]:

@@ -13,7 +13,6 @@ import pytest
 from examples.digits_resnet import Block, ResNet, load, predicted
 from mlirml import nn, random
 
-pytest.importorskip("safetensors")
 ROOT = Path(__file__).parent.parent.parent
 
 

@@ -13,13 +13,13 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+import safetensors
 
 import mlirml as ml
 from mlirml import nn, optim, random
 from mlirml.core.tree import flatten
 from mlirml.nn import functional as F
 
-safetensors = pytest.importorskip("safetensors")
 KEY = random.key(2)
 
 
