@@ -263,3 +263,50 @@ def test_cotangents_may_be_views() -> None:
     of_a, of_b = ml.compile(ml.grad(loss, (0, 1)))(a, b)
     np.testing.assert_allclose(of_a, [2 * a[0] * b**2, 3 * a[1] ** 2])
     np.testing.assert_allclose(of_b, 2 * a[0] ** 2 * b)
+
+
+def quotient() -> Any:
+    """b / a by a rule that calls the function itself, with a constant."""
+
+    @ml.custom_jvp
+    def divided(a: Any, b: Any) -> Any:
+        return b / a
+
+    @divided.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        (a, b), (da, db) = primals, tangents
+        x = divided(a, b)
+        return x, divided(a, np.ones(3)) * (db - da * x)
+
+    return divided
+
+
+def test_constants_in_rules_of_rules_have_no_tangent() -> None:
+    divided, a, d = quotient(), np.array([2.0, 3.0, 4.0]), np.array([1.0, 0.5, 0.2])
+
+    def along(f: Any) -> Any:
+        return lambda x: ml.jvp(f, (x,), (d,))[1]
+
+    f, plain = (lambda a: np.sum(divided(a, np.full(3, 2.0)) ** 2)), (lambda a: np.sum((2 / a) ** 2))
+    for transform in (along, lambda f: along(along(f)), lambda f: along(along(along(f))), ml.grad):
+        found, expected = ml.compile(transform(f))(a), ml.compile(transform(plain))(a)
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_contractions_that_a_rule_has_are_not_kept() -> None:
+    a = np.random.default_rng(0).standard_normal((3, 3)) + 4 * np.eye(3)
+
+    @ml.custom_jvp
+    def cubed(a: Any) -> Any:
+        return a @ a @ a
+
+    @cubed.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        (a,), (d,) = primals, tangents
+        return cubed(a), d @ a @ a + a @ d @ a + a @ a @ d
+
+    for f in (cubed, np.linalg.inv, lambda a: np.linalg.solve(a, a[0]), lambda a: a @ np.tanh(a)):
+        expected = ml.compile(ml.grad(lambda a, f=f: np.sum(f(a) ** 2)))(a)
+        kept = ml.checkpoint(lambda a, f=f: np.sum(f(a) ** 2), "contractions")
+        np.testing.assert_allclose(ml.compile(ml.grad(kept))(a), expected, rtol=1e-9)
+        np.testing.assert_allclose(ml.compile(ml.vmap(ml.grad(kept)))(a[None])[0], expected, rtol=1e-9)

@@ -32,6 +32,8 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.ir.location import source_location
 
+_RULE_MARKERS = ("mlirml.custom_primal", "mlirml.custom_tangent", "mlirml.custom_result")
+_PLACEHOLDERS = ("mlirml.custom_tangent", "mlirml.custom_cotangent")
 _CONTRACTIONS = ("linalg.matmul", "linalg.batch_", "linalg.mat", "linalg.vec", "linalg.dot", "linalg.con")
 
 
@@ -97,13 +99,24 @@ def tangent_program(
 
 
 def _depending(ops: list[mlir.Operation], values: list[mlir.Value]) -> list[mlir.Operation]:
-    """The operations that depend on `values`."""
-    found, depending = set(values), []
-    for op in ops:
-        if op.results and op.results[0] not in found and any(x in found for x in used_by(op)):
-            depending.append(op)
-            found.update(op.results)
-    return depending
+    """The operations that depend on `values`.
+
+    With a marker of a custom function in it go all of that function's: the clone of its rule needs the placeholders of
+    all tangents, those of constants, too, which are zero.
+    """
+    groups: set[int] = set()
+    while True:
+        found, depending = set(values), []
+        for op in ops:
+            if not op.results or op.results[0] in found:
+                continue
+            if any(x in found for x in used_by(op)) or (op.name in _RULE_MARKERS and group_of(op) in groups):
+                depending.append(op)
+                found.update(op.results)
+        met = {group_of(op) for op in depending if op.name in _RULE_MARKERS}
+        if met <= groups:
+            return depending
+        groups |= met
 
 
 def _needed(ops: list[mlir.Operation], ends: list[mlir.Operation], begin: list[mlir.Value]) -> list[mlir.Operation]:
@@ -167,7 +180,11 @@ def again_output(sweep: Sweep, op: mlir.Operation) -> None:
     body = ops[ops.index(inputs[0]) : ops.index(outputs[0])] if inputs else []
     environment = {x.results[0]: emit.value("mlirml.barrier", [x.operands[0]], x.results[0].type) for x in inputs}
     keeps = mlir.StringAttr(op.attributes["policy"]).value == "contractions"
-    recomputed = [x for x in body if x not in inputs and not (keeps and x.name.startswith(_CONTRACTIONS))]
+    # Contractions of rules are part of the rules: they have no values before there are tangents or cotangents.
+    of_rules = _depending(body, [x.results[0] for x in body if x.name in _PLACEHOLDERS]) if keeps else []
+    recomputed = [
+        x for x in body if x not in inputs and not (keeps and x.name.startswith(_CONTRACTIONS) and x not in of_rules)
+    ]
     copies = copied_ops(recomputed, environment)
     roots = {environment[x.results[0]] for x in inputs if sweep.is_active(x.operands[0])}
     sweep.active |= active_values(copies, roots | sweep.active)
