@@ -75,7 +75,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`mlirml.linalg` and `mlirml.random`, which are imported when they are first used."""
-    if name in ("linalg", "random"):
+    """`mlirml.linalg`, `mlirml.random` and `mlirml.special`, which are imported when they are first used."""
+    if name in ("linalg", "random", "special"):
         return importlib.import_module(f"mlirml.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
