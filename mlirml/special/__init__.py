@@ -13,6 +13,7 @@ array(-0.57721566)
 
 from mlirml.special.bessel import i0, i0e, i1, i1e
 from mlirml.special.gamma_functions import beta, betaln, digamma, gamma, gammaln, polygamma, psi, zeta
+from mlirml.special.incomplete import betainc, gammainc, gammaincc
 from mlirml.special.logarithms import (
     entr,
     expit,
@@ -29,7 +30,7 @@ from mlirml.special.logarithms import (
 from mlirml.special.normal import erf, erfc, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
 
 __all__ = [
-    "beta", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma", "gammaln",
-    "i0", "i0e", "i1", "i1e", "kl_div", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri",
-    "polygamma", "psi", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
+    "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma",
+    "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "kl_div", "log_expit", "log_ndtr", "log_softmax",
+    "logit", "logsumexp", "ndtr", "ndtri", "polygamma", "psi", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip

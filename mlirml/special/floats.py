@@ -23,7 +23,7 @@ def as_array(x: Any) -> Any:
 
 
 def float_dtype(name: str, *args: Any) -> np.dtype:
-    """The dtype of the result: that of the floats among the arguments; f32 for integers of up to 16 bits, else f64."""
+    """The dtype of the result: that of the floats among the arguments, or f64."""
     numbers = [x if isinstance(x, Traced) or type(x) in (bool, int, float) else np.asarray(x) for x in args]
     dtype = np.dtype(np.result_type(*numbers))
     if is_float(dtype):
@@ -31,7 +31,7 @@ def float_dtype(name: str, *args: Any) -> np.dtype:
     if dtype.kind not in "biu":
         with at_user_line():
             raise DTypeError(f"special.{name}: a function of real numbers, not of {dtype}", help="give it floats")
-    return np.dtype(np.float32 if dtype.itemsize < 4 else np.float64)
+    return np.dtype(np.float64)
 
 
 def of_floats(function: Function) -> Function:
@@ -63,7 +63,7 @@ def differentiable(*rules: Function, fixed: int = 0) -> Callable[[Function], Fun
             every = (*first, *primals)
             result = made(*every)
             parts = [part(tangent, result, *every) for part, tangent in zip(rules, tangents)]
-            return result, sum(parts[1:], parts[0])
+            return result, sum(parts[1:], parts[0]) if parts else result * 0
 
         made.defjvp(rule)
         return of_floats(made)

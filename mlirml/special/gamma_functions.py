@@ -67,7 +67,7 @@ def _last(coefficients: tuple[float, ...], x: Any, single: int) -> tuple[float, 
     return coefficients if is_double(x) else coefficients[-single:]
 
 
-def _near_two(z: Any) -> Any:
+def gammaln_near_two(z: Any) -> Any:
     """log(gamma(2 + z)) for z of [-1/2, 1/2]."""
     return z * polynomial(z, _last(_NEAR_TWO, z, 12))
 
@@ -100,7 +100,7 @@ def _positive_gammaln(x: Any) -> Any:
     far = (large - 0.5) * (np.log(large) - 1) + (_HALF_LOG_TWO_PI - 0.5) + stirling_correction(large)
     z, product, divisor = _factors(np.minimum(x, _STIRLING_FROM))
     logarithm = np.log(np.where(divisor == 1, product, divisor))
-    near = _near_two(z) + np.where(divisor == 1, logarithm, -logarithm)
+    near = gammaln_near_two(z) + np.where(divisor == 1, logarithm, -logarithm)
     return np.where(x >= _STIRLING_FROM, far, near)
 
 
@@ -132,7 +132,7 @@ def gamma(x: Any) -> Any:
     far = half * np.exp(-large) * half * (math.sqrt(2 * math.pi) * np.exp(stirling_correction(large)))
     far = np.where(large > (172 if is_double(x) else 36), math.inf, far)
     z, product, divisor = _factors(np.minimum(size, _STIRLING_FROM))
-    positive = np.where(size >= _STIRLING_FROM, far, np.exp(_near_two(z)) * product / divisor)
+    positive = np.where(size >= _STIRLING_FROM, far, np.exp(gammaln_near_two(z)) * product / divisor)
     tiny = size < (1e-18 if is_double(x) else 1e-9)
     finite = np.where(tiny | ~np.isfinite(x), 0.5, size)
     reflected = -math.pi / (finite * _sine_of_pi(finite) * positive)
@@ -174,9 +174,34 @@ def psi(x: Any) -> Any:
     return digamma(x)
 
 
+def _euler_maclaurin(s: Any, q: Any) -> Any:
+    """The Hurwitz zeta function of positive q, by the Euler-Maclaurin formula (DLMF 25.11.28)."""
+    total = q**-s
+    for k in range(1, _FEWEST):
+        total = total + (q + k) ** -s
+    start = q + _FEWEST
+    power = start**-s
+    total = total + np.where(power == 0, 0, power * start / (s - 1)) + power / 2
+    factor = power * s / start
+    for k, coefficient in enumerate(_EULER_MACLAURIN if is_double(q) else _EULER_MACLAURIN[:5], 1):
+        total = total + coefficient * factor
+        factor = factor * ((s + (2 * k - 1)) / start) * ((s + 2 * k) / start)
+    return total
+
+
+@differentiable(fixed=1)
+def _riemann(s: Any) -> Any:
+    """By the Euler-Maclaurin formula, for negative s by reflection (DLMF 25.4.1)."""
+    positive = np.where(s < 0, 1 - s, np.where(np.isinf(s), 100, s))
+    value = _euler_maclaurin(positive, np.ones_like(s))
+    sine = _sine_of_pi(np.where(np.isinf(s), 0, s) / 2)
+    reflected = np.where(sine == 0, 0, 2 * (2 * math.pi) ** (s - 1) * sine * gamma(positive) * value)
+    return np.where(s == 1, math.inf, np.where(s == -math.inf, math.nan, np.where(s < 0, reflected, value)))
+
+
 @differentiable(lambda t, y, s, q: -s * _zeta(s + 1, q) * t, fixed=1)
 def _zeta(s: Any, q: Any) -> Any:
-    """By the Euler-Maclaurin formula (DLMF 25.11.28); terms of negative numbers are added one by one."""
+    """By the Euler-Maclaurin formula; terms of negative numbers are added one by one before."""
     s, q = s + np.zeros_like(q), q + np.zeros_like(s)
 
     def add(carry: tuple[Any, Any]) -> tuple[Any, Any]:
@@ -186,15 +211,7 @@ def _zeta(s: Any, q: Any) -> Any:
     defined = (q >= 0) | ((s == np.floor(s)) & (q > -_MOST_NEGATIVE) & (q != np.floor(q)))
     positive, total = np.where(defined, q, 1), np.zeros_like(q)
     positive, total = control.while_loop(lambda carry: np.any(carry[0] < 0), add, (positive, total))
-    for k in range(_FEWEST):
-        total = total + (positive + k) ** -s
-    start = positive + _FEWEST
-    power = start**-s
-    total = total + np.where(power == 0, 0, power * start / (s - 1)) + power / 2
-    factor = power * s / start
-    for k, coefficient in enumerate(_EULER_MACLAURIN if is_double(q) else _EULER_MACLAURIN[:5], 1):
-        total = total + coefficient * factor
-        factor = factor * ((s + (2 * k - 1)) / start) * ((s + 2 * k) / start)
+    total = total + _euler_maclaurin(s, positive)
     total = np.where(np.isinf(s), np.where(q == 1, q, np.where(np.abs(q) < 1, math.inf, 0 / q)), total)
     total = np.where(np.isinf(q), s - s, total)
     pole = (s == 1) | ((q <= 0) & (q == np.floor(q)))
@@ -202,11 +219,12 @@ def _zeta(s: Any, q: Any) -> Any:
 
 
 def zeta(x: Any, q: Any = None) -> Any:
-    """The Hurwitz zeta function: the sum over k >= 0 of (k + q)**-x, for x above 1; without `q` Riemann's, with q = 1.
+    """The Hurwitz zeta function: the sum over k >= 0 of (k + q)**-x, for x above 1.
 
-    NaN for x below 1, for negative q where x is no integer, and for q below -65536. Derivatives are those in `q`.
+    NaN for x below 1, for negative q where x is no integer, and for q below -65536. Without `q` Riemann's zeta function
+    of any real number. Derivatives are those in `q`.
     """
-    return _zeta(x, 1.0 if q is None else q)
+    return _riemann(x) if q is None else _zeta(x, q)
 
 
 def _cotangent_derivative(n: int) -> list[int]:
