@@ -222,6 +222,27 @@ FITS |= {
 }  # fmt: skip
 
 
+DIGAMMA_ROOT = mp.findroot(mp.digamma, 1.46)
+
+
+def scaled_bessel(order: int, t: mpf) -> mpf:
+    """sqrt(x) exp(-x) I(x) with t = 16/x - 1, at the limit 1/sqrt(2 pi) for t = -1."""
+    x = 16 / (1 + t)
+    return mp.sqrt(x) * mp.exp(-x) * mp.besseli(order, x)
+
+
+FITS |= {
+    # digamma(1.5 + t) = (1.5 + t - root) P(t)
+    "digamma": Fit(
+        lambda t: mp.digamma(t + mpf(3) / 2) / (t + mpf(3) / 2 - DIGAMMA_ROOT), "-0.5", "0.5", tuple(range(21)),
+        lambda t: mpf(1), "f64",
+    ),
+    # sqrt(x) exp(-x) I(x) = P(16/x - 1) for x >= 8
+    "i0_far": Fit(lambda t: scaled_bessel(0, t), "-1", "1", tuple(range(21)), lambda t: mpf(1), "f64"),
+    "i1_far": Fit(lambda t: scaled_bessel(1, t), "-1", "1", tuple(range(21)), lambda t: mpf(1), "f64"),
+}  # fmt: skip
+
+
 def main() -> None:
     for name in sys.argv[1:] or FITS:
         coefficients, error = run(FITS[name])

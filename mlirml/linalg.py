@@ -28,11 +28,12 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.ir import library_calls as modes
 from mlirml.ir.numpy_factorizations import factorization
 
-_OWN = (
+OF_SCIPY = (
     "block_diag", "cho_factor", "cho_solve", "expm", "lu", "lu_factor", "lu_solve", "solve_triangular", "sqrtm",
     "toeplitz",
 )  # fmt: skip
-__all__ = [*_NUMPY, *_OWN]  # noqa: PLE0604
+"""SciPy's functions that NumPy lacks."""
+__all__ = [*_NUMPY, *OF_SCIPY]  # noqa: PLE0604
 
 
 def _traced(name: str, arrays: tuple[Any, ...], *options: Any) -> Any:

@@ -42,6 +42,7 @@ TIERS = [
     {"nn", "optim"},
     {"driver"},
     {"api", "debug", "transforms"},
+    {"special"},
     {"cli"},
 ]
 """Parts of the package, lowest first: a part imports from its own tier and from those above it in this list.

@@ -21,7 +21,7 @@ _END_OF_TAIL = 28  # where erfc is 0
 
 # Rational approximations of erf and erfc (Cody, "Rational Chebyshev approximations for the error function",
 # Mathematics of Computation 23, 1969), highest power first.
-_SMALL = (
+ERF_SMALL = (
     (
         1.85777706184603153e-1,
         3.16112374387056560e0,
@@ -31,7 +31,7 @@ _SMALL = (
     ),
     (1.0, 2.36012909523441209e1, 2.44024637934444173e2, 1.28261652607737228e3, 2.84423683343917062e3),
 )
-_MIDDLE = (
+ERFC_MIDDLE = (
     (
         2.15311535474403846e-8, 5.64188496988670089e-1, 8.88314979438837594e0, 6.61191906371416295e1,
         2.98635138197400131e2, 8.81952221241769090e2, 1.71204761263407058e3, 2.05107837782607147e3,
@@ -42,7 +42,7 @@ _MIDDLE = (
         3.29079923573345963e3, 4.36261909014324716e3, 3.43936767414372164e3, 1.23033935480374942e3,
     ),
 )  # fmt: skip
-_LARGE = (
+ERFC_LARGE = (
     (
         1.63153871373020978e-2, 3.05326634961232344e-1, 3.60344899949804439e-1, 1.25781726111229246e-1,
         1.60837851487422766e-2, 6.58749161529837803e-4,
@@ -54,7 +54,7 @@ _LARGE = (
 )  # fmt: skip
 
 
-def _ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: np.ndarray) -> np.ndarray:
+def ratio(coefficients: tuple[tuple[float, ...], tuple[float, ...]], x: np.ndarray) -> np.ndarray:
     above, below = (np.polyval(np.array(c, x.dtype), x) for c in coefficients)
     return np.asarray(above / below)
 
@@ -75,10 +75,10 @@ def _error_function(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """erf(x) near 0, and erfc(|x|) further out."""
     size = np.abs(x)
     with np.errstate(all="ignore"):
-        small = x * _ratio(_SMALL, np.minimum(size, 0.5) ** 2)
-        middle = _ratio(_MIDDLE, np.clip(size, 0.46875, 4))
+        small = x * ratio(ERF_SMALL, np.minimum(size, 0.5) ** 2)
+        middle = ratio(ERFC_MIDDLE, np.clip(size, 0.46875, 4))
         inverse = 1 / np.maximum(size, 4) ** 2
-        large = (1 / math.sqrt(math.pi) - inverse * _ratio(_LARGE, inverse)) / np.maximum(size, 4)
+        large = (1 / math.sqrt(math.pi) - inverse * ratio(ERFC_LARGE, inverse)) / np.maximum(size, 4)
         # exp(-x^2) in two parts, as the rounding of a large square would show.
         coarse = np.trunc(np.minimum(size, 30) * 16) / 16
         power = np.exp(-coarse * coarse) * np.exp(-(np.minimum(size, 30) - coarse) * (np.minimum(size, 30) + coarse))

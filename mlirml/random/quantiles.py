@@ -55,7 +55,7 @@ def normal_quantile(u: Any) -> Any:
     return _single(u) if u.dtype.itemsize < 8 else _double(u)
 
 
-def _polynomial(x: Any, coefficients: Sequence[Any]) -> Any:
+def polynomial(x: Any, coefficients: Sequence[Any]) -> Any:
     """By Horner's rule; a coefficient is a number or an array."""
     result = coefficients[0]
     for c in coefficients[1:]:
@@ -68,17 +68,22 @@ def _single(u: Any) -> Any:
     near = w < 5
     x = np.where(near, w - np.float32(2.5), np.sqrt(w) - 3)
     rows = [np.where(near, np.float32(a), np.float32(b)) for a, b in zip(_NEAR, _FAR)]
-    return np.float32(np.sqrt(2)) * (_polynomial(x, rows) * u)
+    return np.float32(np.sqrt(2)) * (polynomial(x, rows) * u)
 
 
 def _double(u: Any) -> Any:
     q = 0.5 * u
-    middle = np.abs(q) <= 0.425
-    r = np.sqrt(-np.log(np.where(middle, 0.5, 0.5 - np.abs(q))))
+    return quantile(q, 0.5 - np.abs(q))
+
+
+def quantile(q: Any, tail: Any) -> Any:
+    """The quantile of the normal distribution of 1/2 + q, where `tail` is 1/2 - |q|, above 0 (algorithm AS 241)."""
+    number, middle = q.dtype.type, np.abs(q) <= 0.425
+    r = np.sqrt(-np.log(np.where(middle, 0.5, tail)))
     last = r > 5
     x = np.where(middle, 0.180625 - q * q, np.where(last, r - 5.0, r - 1.6))
     top, bottom = (
-        _polynomial(x, [np.where(middle, a, np.where(last, c, b)) for a, b, c in zip(*rows)])
+        polynomial(x, [np.where(middle, number(a), np.where(last, number(c), number(b))) for a, b, c in zip(*rows)])
         for rows in zip(_MIDDLE, _TAIL, _LAST)
     )
-    return np.where(middle, q, np.where(q < 0, -1.0, 1.0)) * (top / bottom)
+    return np.where(middle, q, np.where(q < 0, number(-1), number(1))) * (top / bottom)

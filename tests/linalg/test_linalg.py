@@ -126,3 +126,20 @@ def test_has_what_numpy_has() -> None:
     for name in np.linalg.__all__:
         assert getattr(linalg, name) is getattr(np.linalg, name)
     assert {*np.linalg.__all__} < {*linalg.__all__}
+
+
+def test_scipys_own_names_compile() -> None:
+    expm, a = scipy_linalg.expm, drawn("float64", 4, 4)
+
+    def program(a: Any) -> Any:
+        factor = scipy_linalg.cho_factor(a @ a.T + np.eye(4), overwrite_a=True)
+        right = scipy_linalg.solve_triangular(a, a[0], lower=True, check_finite=False)
+        return (
+            expm(a),
+            scipy_linalg.cho_solve(factor, right),
+            scipy_linalg.lu(a)[2],
+            scipy_linalg.block_diag(a, np.eye(2)),
+        )
+
+    for x, y in zip(ml.compile(program)(a), program(a), strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)

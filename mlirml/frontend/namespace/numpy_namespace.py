@@ -21,6 +21,7 @@ from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_trace
 from mlirml.frontend.frames import at_user_line, code_location
 from mlirml.frontend.namespace.grids import Grid
 from mlirml.frontend.namespace.lists import Submodule, taking_lists
+from mlirml.frontend.tracing import scipy_functions
 from mlirml.frontend.tracing.trace import LOOPS, Trace
 from mlirml.frontend.user_objects import is_library
 from mlirml.ops.shapes.views import integers
@@ -46,6 +47,7 @@ COMPUTED = (
 
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
+_OF_SCIPY = ("scipy", "scipy.fft", "scipy.linalg", "scipy.special")
 
 
 class Namespace:
@@ -283,6 +285,16 @@ class _Numbers:
         return self._trace.handlers.of_numbers(self._trace, value)
 
 
+class _SciPy:
+    """Replaces a module of SciPy of which some functions are compiled."""
+
+    def __init__(self, real: types.ModuleType, trace: Trace, memo: dict[Any, Any]) -> None:
+        self._real, self._trace, self._memo = real, trace, memo
+
+    def __getattr__(self, name: str) -> Any:
+        return _replaced(getattr(self._real, name), self._trace, self._memo)
+
+
 def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     made = of_numpy(value, trace, memo)
     if made is not None:
@@ -293,11 +305,15 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     if isinstance(value, types.ModuleType):
         if value.__name__ in _OF_NUMBERS:
             return _Numbers(value, trace)
+        if value.__name__ in _OF_SCIPY:
+            return _SciPy(value, trace, memo)
         return value if is_library(value.__name__) else _Module(value, trace, memo)
     if isinstance(value, types.BuiltinFunctionType) and value.__module__ in _OF_NUMBERS:
         return trace.handlers.of_numbers(trace, value)
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
+    if type(value).__module__ == "uarray":  # the functions of `scipy.fft`
+        return scipy_functions.compiled_form(value) or value
     trace.reached.add(value)
     return trace.watched(value) if type(value) is np.ndarray else value
 
@@ -343,7 +359,7 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
         return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
     if isinstance(function, types.FunctionType):
         if isinstance(function.__globals__, Overlay) or is_library(function.__globals__.get("__name__")):
-            return function  # the overlay: defined inside of a traced function
+            return scipy_functions.compiled_form(function) or function  # the overlay: defined in a traced function
         return _retarget_function(function, trace, memo)
     call = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)
     if isinstance(call, types.FunctionType):

@@ -1,27 +1,85 @@
-"""SciPy's ufuncs that equal ufuncs of NumPy: they are compiled as those."""
+"""SciPy's functions that are compiled: as those of NumPy, of `mlirml.special` and of `mlirml.linalg`."""
 
 from __future__ import annotations
 
+import functools
+import importlib
 import sys
-from collections.abc import Iterator
+import types
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from mlirml.frontend.arrays.array import Traced
 
 NUMPY: dict[str, np.ufunc] = {
     "cbrt": np.cbrt, "exp2": np.exp2, "expm1": np.expm1, "log1p": np.log1p, "round": np.rint
 }  # fmt: skip
 """NumPy's ufunc for each name in `scipy.special`; `sinc` is NumPy's own function there."""
 
+OPERATIONS = ("erf", "erfc")
+"""Functions that are operations of their own."""
+
+_NAMES = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
+"""The names of functions of which SciPy's ufuncs have others."""
+
 
 def is_special(ufunc: np.ufunc) -> bool:
     """True for a ufunc of `scipy.special`, without importing that."""
+    modules = (sys.modules.get("scipy.special"), sys.modules.get("scipy.special._ufuncs"))
+    return any(getattr(module, ufunc.__name__, None) is ufunc for module in modules)
+
+
+_IGNORED = frozenset(["overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "workers", "plan"])
+"""Options of SciPy's functions about how they are computed."""
+
+
+def compiled_form(function: Any) -> Callable[..., Any] | None:
+    """The traceable function for a function of `scipy.special`, `scipy.linalg` or `scipy.fft`; None without one."""
+    name = getattr(function, "__name__", "")
+    module = getattr(function, "__module__", None) or ""
+    if module.startswith("scipy.linalg.") and getattr(sys.modules["scipy.linalg"], name, None) is function:
+        linalg = importlib.import_module("mlirml.linalg")
+        return _without_options(getattr(linalg, name)) if name in linalg.OF_SCIPY else None
+    if module.startswith("scipy.fft.") and getattr(sys.modules["scipy.fft"], name, None) is function:
+        known = name in np.fft.__all__ and not name.endswith(("shift", "freq"))  # which SciPy has from NumPy
+        return _without_options(getattr(np.fft, name)) if known else None
+    name = _NAMES.get(name, name)
+    of_scipy = is_special(function) if isinstance(function, np.ufunc) else _is_function(function)
+    if not of_scipy or name in OPERATIONS:
+        return None
+    special = importlib.import_module("mlirml.special")  # which is written in traceable NumPy, above this module
+    return getattr(special, name) if name in special.__all__ else None
+
+
+def _without_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as SciPy's, whose options about the computation have no effect."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        options = {name: value for name, value in kwargs.items() if name not in _IGNORED}
+        if "x" in options and not args:
+            args = (options.pop("x"),)
+        return function(*args, **options)
+
+    return call
+
+
+def _is_function(function: Any) -> bool:
     module = sys.modules.get("scipy.special")
-    return module is not None and getattr(module, ufunc.__name__, None) is ufunc
+    if not isinstance(function, types.FunctionType) or function.__name__ in _NAMES.values():
+        return False  # the latter call ufuncs themselves
+    return getattr(module, function.__name__, None) is function
 
 
-def converted(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> Iterator[Any]:
-    """The inputs in the dtypes that SciPy computes in: it has no function of float16."""
-    for value in inputs:
-        known = hasattr(value, "dtype") and value.dtype.kind != "c"
-        yield value.astype(ufunc(np.zeros(0, value.dtype)).dtype) if known else value
+def converted(ufunc: np.ufunc, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The inputs in the dtype that SciPy computes in: it has no function of float16."""
+    if any(getattr(x, "dtype", np.dtype(float)).kind == "c" for x in inputs):
+        return inputs
+    samples = (
+        x if not hasattr(x, "dtype") else 1.0 if isinstance(x, Traced) and x._is_weak() else np.ones(0, x.dtype)
+        for x in inputs
+    )
+    dtype = ufunc(*samples).dtype
+    return tuple(x.astype(dtype) if hasattr(x, "dtype") else x for x in inputs)

@@ -58,7 +58,6 @@ LOOPS = "loops"
 _HARMLESS = {"casting": "same_kind", "order": "K", "subok": True, "like": None, "where": True, "optimize": None}
 
 # SciPy's ufuncs, identified by name as SciPy need not be installed.
-_OF_SCIPY = ("erf", "erfc")
 
 # Operators for which Python's bool is an int.
 _ARITHMETIC = {
@@ -254,9 +253,9 @@ class Trace:
             if scipy_functions.is_special(ufunc):
                 name = f"scipy.special.{ufunc.__name__}"
                 own = scipy_functions.NUMPY.get(ufunc.__name__)
-                if own is not None and method == "__call__":
-                    inputs = tuple(scipy_functions.converted(ufunc, inputs))
-                    ufunc = own
+                if method == "__call__" and (own is not None or ufunc.__name__ in scipy_functions.OPERATIONS):
+                    inputs = scipy_functions.converted(ufunc, inputs)
+                    ufunc = own or ufunc
             name += "" if method == "__call__" else f".{method}"
             out = kwargs.pop("out", None)
             if method == "reduce":
@@ -270,6 +269,10 @@ class Trace:
                 inputs, function = (x.reshape(x.shape + (1,) * y.ndim), y), ufunc
             elif method == "__call__" and kwargs.get("where", True) is not True:
                 return self._where_true(ufunc, inputs, kwargs, out)
+            elif method == "__call__" and (special := scipy_functions.compiled_form(ufunc)) is not None:
+                result = special(*scipy_functions.converted(ufunc, inputs))
+                target = out[0] if isinstance(out, tuple) else out
+                return result if target is None else self._store_out(target, result)
             elif method == "__call__":
                 function = ufunc
             elif method == "at" and ufunc.nin == 2:
@@ -327,7 +330,7 @@ class Trace:
             return self._apply(BY_METHOD[name], (array, *args), dict(kwargs))
 
     def _record(self, function: Any, name: str) -> OpDef:
-        if isinstance(function, np.ufunc) and function.__name__ in _OF_SCIPY:
+        if isinstance(function, np.ufunc) and function.__name__ in scipy_functions.OPERATIONS:
             return OPS[function.__name__]
         record = BY_FUNCTION.get(function)
         if record is None:

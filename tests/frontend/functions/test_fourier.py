@@ -198,3 +198,14 @@ def test_arrays_of_nothing() -> None:
     for function in (np.fft.fft, np.fft.rfft, np.fft.irfft):
         check(function, np.zeros((0, 4)))
         check(function, np.zeros((4, 0)))
+
+
+def test_scipys_own_names_compile() -> None:
+    scipy_fft: Any = pytest.importorskip("scipy.fft")
+    rfft, x = scipy_fft.rfft, drawn("float64", 6, 8)
+
+    def program(x: Any) -> Any:
+        return rfft(x, workers=2), scipy_fft.irfft2(scipy_fft.rfft2(x=x) * 2), scipy_fft.fftshift(scipy_fft.fft(x, 5))
+
+    for found, expected in zip(ml.compile(program)(x), program(x), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-12)

@@ -1,0 +1,76 @@
+"""The dtypes of special functions: those of floats, f16 and bf16 computed in f32."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import DTypeError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.frames import at_user_line
+from mlirml.ir.text.dtypes import is_float
+from mlirml.transforms import custom_jvp
+
+Function = Callable[..., Any]
+
+
+def as_array(x: Any) -> Any:
+    """An array, traced or real, of anything that NumPy takes for one."""
+    return x if isinstance(x, Traced) else np.asarray(x)
+
+
+def float_dtype(name: str, *args: Any) -> np.dtype:
+    """The dtype of the result: that of the floats among the arguments, or f64."""
+    numbers = [x if isinstance(x, Traced) or type(x) in (bool, int, float) else np.asarray(x) for x in args]
+    dtype = np.dtype(np.result_type(*numbers))
+    if is_float(dtype):
+        return dtype
+    if dtype.kind not in "biu":
+        with at_user_line():
+            raise DTypeError(f"special.{name}: a function of real numbers, not of {dtype}", help="give it floats")
+    return np.dtype(np.float64)
+
+
+def of_floats(function: Function) -> Function:
+    """The function of arguments of any real dtypes, for one of arrays of f32 or f64."""
+
+    @functools.wraps(function)
+    def converted(*args: Any) -> Any:
+        dtype = float_dtype(function.__name__, *args)
+        wide = np.dtype(np.float32) if dtype.itemsize < 4 else dtype
+        with np.errstate(all="ignore"):
+            result = function(*(as_array(x).astype(wide) for x in args))
+        result = as_array(result).astype(dtype)
+        return result if isinstance(result, Traced) else result[()]
+
+    return converted
+
+
+def differentiable(*rules: Function, fixed: int = 0) -> Callable[[Function], Function]:
+    """A decorator: the function of any real dtypes, with a derivative for each argument but the first `fixed` ones.
+
+    `rule(tangent, result, *args)` is the part of the tangent of the result that is due to the argument.
+    """
+
+    def decorated(function: Function) -> Function:
+        made = custom_jvp(function, tuple(range(fixed)))
+
+        def rule(*args: Any) -> tuple[Any, Any]:
+            *first, primals, tangents = args
+            every = (*first, *primals)
+            result = made(*every)
+            parts = [part(tangent, result, *every) for part, tangent in zip(rules, tangents)]
+            return result, sum(parts[1:], parts[0]) if parts else result * 0
+
+        made.defjvp(rule)
+        return of_floats(made)
+
+    return decorated
+
+
+def is_double(x: Any) -> bool:
+    """True for f64, which needs more terms of a series than f32."""
+    return bool(x.dtype.itemsize > 4)
