@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
-from mlirml.ir.library_calls import LIBRARY_CALLS
+from mlirml.ir.library_calls import FACTORIZATIONS
 from mlirml.ir.text.library_calls import LIBRARY
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
@@ -33,13 +33,13 @@ class ChooseLibraryPass(Pass):
     lapack: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        for op in named_operations(module, LIBRARY_CALLS):
+        for op in named_operations(module, FACTORIZATIONS):
             branch = op.parent
             condition = library_condition(branch)
+            if self.lapack or condition is None:
+                remark(op, f"LAPACK's {FACTORIZATIONS[op.name].routines}", "recognised")
             if condition is None:
                 continue
-            if self.lapack:
-                remark(op, f"LAPACK's {LIBRARY_CALLS[op.name].routines}", "recognised")
             inline_branch(branch, 0 if self.lapack else 1)
             condition.erase()
 

@@ -18,6 +18,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "svdvals": lambda a: np.sum(np.linalg.svdvals(a) ** 2),
     "solve": lambda a: np.linalg.solve(a @ a.T + 9 * np.eye(9, dtype=np.float32), a),
     "gradient": lambda a: ml.grad(lambda a: np.sum(np.linalg.svdvals(a)))(a),
+    "batched": lambda a: ml.vmap(np.linalg.eigvalsh)(a.reshape(1, 9, 9) + a.T),
     "transform": lambda a: np.fft.irfft(np.fft.rfft(a + 1) * np.float32(0.5), 9) + a,
     "spectrum": lambda a: np.abs(np.fft.fft2(a)) ** 2,
 }

@@ -1,11 +1,11 @@
 """`np.linalg`: QR, singular values, eigenvalues, pseudoinverses and least squares; LU and triangular systems.
 
-The target `cpu` calls LAPACK where NumPy is linked to it, as NumPy does; all others call NumPy on the host. Several
-results of a factorization are in one array (`ir/library_calls.py`), of which they are slices here. Derivatives are
-formulae (Giles, An extended collection of matrix derivative results, 2008; Golub and Pereyra, The differentiation of
-pseudo-inverses, 1973; Walter and Lehmann, Algorithmic differentiation of linear algebra functions, 2012; for complex
-matrices as JAX has them). They do not exist where they divide by differences of equal eigenvalues or equal singular
-values, or by a singular value of zero: the result is NaN or infinite there.
+The host calls LAPACK where NumPy is linked to it, as NumPy does, and else NumPy itself. Several results of a
+factorization are in one array (`ir/library_calls.py`), of which they are slices here. Derivatives are formulae (Giles,
+An extended collection of matrix derivative results, 2008; Golub and Pereyra, The differentiation of pseudo-inverses,
+1973; Walter and Lehmann, Algorithmic differentiation of linear algebra functions, 2012; for complex matrices as JAX has
+them). They do not exist where they divide by differences of equal eigenvalues or equal singular values, or by
+a singular value of zero: the result is NaN or infinite there.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from mlirml.frontend.tracing import host_calls
 from mlirml.frontend.tracing.trace import Trace, value_of
 from mlirml.ir import library_calls as modes
 from mlirml.ir.numpy_factorizations import factorization
-from mlirml.ir.text.library_calls import LAPACK, library_call, with_library
+from mlirml.ir.text.library_calls import library_call
+from mlirml.runtime import HAS_LAPACK
 
 _Shape = tuple[int, ...]
 _Qr: Any = type(np.linalg.qr(np.eye(1)))
@@ -42,14 +43,11 @@ def _results(trace: Trace, name: str, mode: int, arrays: Sequence[Any], *shapes:
     packed = call.result([x.shape for x in arrays], mode)
     with at_user_line():
         b = trace.builder
-        values = [value_of(trace, x, name) for x in arrays]
-
-        def on_host() -> list[Any]:
-            (found,) = host_calls.call(trace, factorization(name, mode), tuple(arrays), {}, [(dtype, packed)], name)
-            return [value_of(trace, found, name)]
-
-        (value,) = with_library(b, LAPACK, lambda: [library_call(b, name, values, mode)], on_host)
-    whole: Any = Traced(trace, Cell(value, owned=True))
+        if HAS_LAPACK:
+            value = library_call(b, name, [value_of(trace, x, name) for x in arrays], mode)
+            whole: Any = Traced(trace, Cell(value, owned=True))
+        else:
+            (whole,) = host_calls.call(trace, factorization(name, mode), tuple(arrays), {}, [(dtype, packed)], name)
     if len(shapes) == 1:
         return [whole.reshape((packed[0], *shapes[0]))]
     found, start = [], 0

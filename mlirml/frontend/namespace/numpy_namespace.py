@@ -312,7 +312,7 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
         return trace.handlers.of_numbers(trace, value)
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
-    if type(value).__module__ == "uarray":  # the functions of `scipy.fft`
+    if _is_of_uarray(value):
         return scipy_functions.compiled_form(value) or value
     trace.reached.add(value)
     return trace.watched(value) if type(value) is np.ndarray else value
@@ -402,7 +402,12 @@ def _is_replaced(cell: types.CellType) -> bool:
     except ValueError:  # not filled yet
         return False
     kinds = (types.FunctionType, types.MethodType, types.ModuleType, functools.partial)
-    return isinstance(value, kinds) or _random_name(value) is not None
+    return isinstance(value, kinds) or _random_name(value) is not None or _is_of_uarray(value)
+
+
+def _is_of_uarray(value: Any) -> bool:
+    """True for the functions of `scipy.fft`, which are objects of another package."""
+    return type(value).__module__ == "uarray"
 
 
 def _guard_cell(cell: types.CellType, trace: Trace) -> None:

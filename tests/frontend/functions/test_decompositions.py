@@ -10,7 +10,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.errors import LinAlgError, NoDerivativeError, ShapeError
-from mlirml.targets import cpu
+from mlirml.frontend.functions import factorizations
 
 Function = Callable[..., Any]
 
@@ -139,8 +139,9 @@ def test_matrices_of_nothing(shape: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("target", ["reference", "cpu"])
-def test_without_the_library_numpy_is_called(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu, "HAS_LAPACK", False)
+@pytest.mark.parametrize("has_lapack", [False, True])
+def test_with_and_without_the_library(target: str, has_lapack: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(factorizations, "HAS_LAPACK", has_lapack and factorizations.HAS_LAPACK)
     a = drawn("float64", 2, 4, 4)
     for function in (*RECTANGULAR.values(), *SQUARE.values()):
         assert_equal(ml.compile(function, target=target)(a), function(a), "float64")
@@ -246,10 +247,11 @@ def test_what_is_not_unique_has_no_derivative() -> None:
 
 
 @pytest.mark.parametrize("name", ["qr", "svd", "pinv", "svdvals"])
-def test_batches(name: str) -> None:
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_batches(name: str, target: str) -> None:
     function, a = RECTANGULAR[name], drawn("float64", 6, 4, 3)
     expected = tuple(np.stack(x) for x in zip(*(parts(function(x)) for x in a)))
-    assert_equal(parts(ml.compile(ml.vmap(function))(a)), expected, "float64")
+    assert_equal(parts(ml.compile(ml.vmap(function), target)(a)), expected, "float64")
     gradient = ml.grad(lambda a: sum(np.sum(np.abs(x)) for x in parts(np.linalg.svdvals(a))))
     assert_equal(ml.compile(ml.vmap(gradient))(a), np.stack([ml.compile(gradient)(x) for x in a]), "float64")
 
