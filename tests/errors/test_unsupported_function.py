@@ -10,16 +10,16 @@ import mlirml as ml
 from tests.errors.shown import check_error
 
 
-def spectrum(x: Any) -> Any:
-    return np.fft.fft(x)
+def zeros(x: Any) -> Any:
+    return np.roots(x)
 
 
-def singular_values(x: Any) -> Any:
-    return np.linalg.svd(x)
+def slopes(x: Any) -> Any:
+    return np.polyder(x)
 
 
-def length(x: Any) -> Any:
-    return np.linalg.norm(x, 2)
+def product(x: Any) -> Any:
+    return np.polymul(x, x)
 
 
 def lower_places(x: Any) -> Any:
@@ -39,44 +39,44 @@ def added_at(x: Any) -> Any:
     return x
 
 
-def test_fft() -> None:
+def test_zeros_of_a_polynomial() -> None:
     check_error(
-        lambda: ml.compile(spectrum)(np.ones((3, 3))),
+        lambda: ml.compile(zeros)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `np.fft.fft` is not compiled
-          --> test_unsupported_function.py:14:12 (spectrum)
+        mlirml.UnsupportedSyntaxError: `np.roots` is not compiled
+          --> test_unsupported_function.py:14:12 (zeros)
             |
-         14 |     return np.fft.fft(x)
+         14 |     return np.roots(x)
+            |            ^^^^^^^^^^^
+           = help: call it outside, and pass its result as an argument
+        """,
+    )
+
+
+def test_a_derivative_of_a_polynomial() -> None:
+    check_error(
+        lambda: ml.compile(slopes)(np.ones(3)),
+        """
+        mlirml.UnsupportedSyntaxError: `np.polyder` is not compiled
+          --> test_unsupported_function.py:18:12 (slopes)
+            |
+         18 |     return np.polyder(x)
             |            ^^^^^^^^^^^^^
            = help: call it outside, and pass its result as an argument
         """,
     )
 
 
-def test_svd() -> None:
+def test_a_product_of_polynomials() -> None:
     check_error(
-        lambda: ml.compile(singular_values)(np.ones((3, 3))),
+        lambda: ml.compile(product)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `np.linalg.svd` is not compiled
-          --> test_unsupported_function.py:18:12 (singular_values)
+        mlirml.UnsupportedSyntaxError: `np.polymul` is not compiled
+          --> test_unsupported_function.py:22:12 (product)
             |
-         18 |     return np.linalg.svd(x)
+         22 |     return np.polymul(x, x)
             |            ^^^^^^^^^^^^^^^^
            = help: call it outside, and pass its result as an argument
-        """,
-    )
-
-
-def test_norm() -> None:
-    check_error(
-        lambda: ml.compile(length)(np.ones((3, 3))),
-        """
-        mlirml.UnsupportedSyntaxError: norm: ord=2 of a matrix is not compiled
-          --> test_unsupported_function.py:22:12 (length)
-            |
-         22 |     return np.linalg.norm(x, 2)
-            |            ^^^^^^^^^^^^^^^^^^^^
-           = help: the singular values of a matrix are not compiled; use ord='fro', 1 or np.inf
         """,
     )
 

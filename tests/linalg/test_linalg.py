@@ -62,7 +62,8 @@ def test_triangular_systems(dtype: str, trans: Any, lower: bool, unit: bool) -> 
     a, b = drawn(dtype, 5, 5), drawn(dtype, 5, 2)
     for right in (b, b[:, 0]):
         check(ours, lambda a, b: scipy_linalg.solve_triangular(a, b, trans, lower, unit), a, right)
-    check_derivatives(ours, a, b)
+    if lower != unit:  # each of the triangles, and of the diagonals
+        check_derivatives(ours, a, b)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

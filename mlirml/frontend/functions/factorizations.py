@@ -162,10 +162,12 @@ def _move_qr(trace: Trace, primals: Any, tangents: Any) -> Any:
 def svd(trace: Trace, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """U, the singular values in descending order, and Vh with (U * s) @ Vh = a; only s without `compute_uv`.
 
-    There are derivatives of the singular values, and of U and Vh where they are not completed to square matrices.
+    There are derivatives of the singular values, and of U and Vh where they are not completed to square matrices. With
+    `hermitian` the lower triangle of the matrix is read, as by `eigh`.
+
     Raises LinAlgError where the iteration does not converge.
     """
-    a = _matrices(trace, "svd", a)
+    a = _matrices(trace, "svd", a, square=bool(hermitian))
     rows, columns = a.shape[-2:]
     least = min(rows, columns)
     real = _real_dtype(a.dtype)
@@ -177,6 +179,9 @@ def svd(trace: Trace, a: Any, full_matrices: bool = True, compute_uv: bool = Tru
             return values
         u, vh = (_eye(trace, batch, m, n, a.dtype) for m, n in ((rows, kept[0]), (kept[1], columns)))
         return _Svd(u, values, vh)
+    if hermitian:
+        u, values, vh = _hermitian_svd(trace, a)
+        return _Svd(u, values, vh) if compute_uv else values
     if not compute_uv and not trace.derivatives:
         values, status = stacked(lambda a: tuple(_results(trace, "svd", modes.SVD_VALUES, [a], (least,), ())), a)
         check(trace, status == 0, "SVD did not converge")
@@ -185,6 +190,14 @@ def svd(trace: Trace, a: Any, full_matrices: bool = True, compute_uv: bool = Tru
     u, values, vh, status = stacked(functools.partial(_singular, trace, form), a)
     check(trace, status == 0, "SVD did not converge")
     return _Svd(u, values, vh) if compute_uv else values
+
+
+def _hermitian_svd(trace: Trace, a: Any) -> tuple[Any, Any, Any]:
+    """U, the singular values and Vh of Hermitian matrices, from their eigenvalues and eigenvectors."""
+    values, vectors = _hermitian_spectrum(trace, "svd", a, "L", modes.VECTORS)
+    order = np.argsort(np.abs(values), axis=-1)[..., ::-1]
+    values, u = np.take_along_axis(values, order, -1), np.take_along_axis(vectors, order[..., None, :], -1)
+    return u, np.abs(values), adjoint(u * np.sign(values)[..., None, :])
 
 
 def svdvals(trace: Trace, x: Any, /) -> Any:
@@ -343,12 +356,17 @@ def _move_eig(trace: Trace, mode: int, primals: Any, tangents: Any) -> Any:
 
 def pinv(trace: Trace, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     """The Moore-Penrose pseudoinverse; singular values below `rcond` times the greatest one count as zero."""
-    a = _matrices(trace, "pinv", a)
+    a = _matrices(trace, "pinv", a, square=bool(hermitian))
     if rcond is None:
         least = max(a.shape[-2:]) * np.finfo(a.dtype).eps
         rcond = 1e-15 if rtol is np._NoValue else least if rtol is None else rtol
     if not a.size:
         return _zeros(trace, (*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    if hermitian:
+        u, s, vh = _hermitian_svd(trace, a)
+        limit = np.max(s, axis=-1, keepdims=True) * (rcond[..., None] if np.ndim(rcond) else rcond)
+        reciprocals = np.where(s > limit, 1 / np.where(s > limit, s, 1), 0)
+        return adjoint(vh) @ (reciprocals[..., :, None] * adjoint(u))
     cutoff = np.asarray(rcond) if not isinstance(rcond, Traced) else rcond
     limits = np.broadcast_to(cutoff, a.shape[:-2]).reshape(-1, 1)
     inverse, status = stacked(functools.partial(_pseudoinverse, trace, limits), a)

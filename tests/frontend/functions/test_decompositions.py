@@ -66,6 +66,9 @@ SQUARE: dict[str, Function] = {
     "eigh of the upper triangle": lambda a: np.linalg.eigh(a, "U"),
     "eigvalsh": np.linalg.eigvalsh,
     "cond": np.linalg.cond,
+    "svd of Hermitian matrices": lambda a: np.linalg.svd(hermitian(a), hermitian=True),
+    "pinv of Hermitian matrices": lambda a: np.linalg.pinv(hermitian(a), hermitian=True),
+    "svd of the lower triangle": lambda a: np.linalg.svd(a, compute_uv=False, hermitian=True),
 }
 
 
@@ -191,8 +194,10 @@ def in_singular_values(a: Any) -> Any:
     return (u * (s**2)[..., None, :]) @ vh, s
 
 
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
-@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 3)])
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("float64", (4, 4)), ("float64", (3, 5)), ("float64", (2, 4, 3)), ("complex128", (5, 3)), ("complex128", (3, 5))],
+)
 def test_derivatives(dtype: str, shape: tuple[int, ...]) -> None:
     a = drawn(dtype, *shape)
     for function in (np.linalg.qr, np.linalg.svdvals, in_singular_values, np.linalg.pinv):
@@ -203,8 +208,7 @@ def test_derivatives(dtype: str, shape: tuple[int, ...]) -> None:
         check_derivatives(lambda a, b: np.linalg.lstsq(a, b)[:2], a, drawn(dtype, shape[0], 2))
 
 
-@pytest.mark.parametrize("dtype", ["float64", "complex128"])
-@pytest.mark.parametrize("shape", [(4, 4), (2, 3, 3)])
+@pytest.mark.parametrize(("dtype", "shape"), [("float64", (4, 4)), ("complex128", (2, 3, 3))])
 def test_derivatives_of_eigenvalues(dtype: str, shape: tuple[int, ...]) -> None:
     a = drawn(dtype, *shape)
     for function in (in_spectrum, lambda a: np.linalg.eigvalsh(a, "U"), np.linalg.eigvals, np.linalg.eig):
