@@ -78,8 +78,9 @@ def test_functions_of_matrices(dtype: str) -> None:
     check(linalg.sqrtm, scipy_linalg.sqrtm, definite, tolerance=1e-9)
     regular = a + 5 * np.eye(5)
     check(linalg.sqrtm, scipy_linalg.sqrtm, regular, tolerance=1e-9)
+    if dtype == "float64":
+        check_derivatives(linalg.sqrtm, regular)
     check_derivatives(linalg.expm, a * 2)
-    check_derivatives(linalg.sqrtm, regular)
     check_derivatives(lambda a, b: linalg.cho_solve(linalg.cho_factor(a + a.T.conj()), b), definite, b)
 
 
