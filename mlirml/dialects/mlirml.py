@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.ir.bindings import mlir
+from mlirml.ir.library_calls import TRANSFORMS
 
 SORTS = ("mlirml.sort", "mlirml.argsort")
+OF_DEVICES = (*SORTS, *TRANSFORMS)
+"""Operations that libraries compute for the CPU, and kernels on devices."""
 HOST_CALLS = ("mlirml.host_value", "mlirml.host_call", "mlirml.host_result")
 """Operations that call a Python function, in program order: pass an operand, call the function, take one result."""
 PARALLEL_FOR = "mlirml.parallel_for"

@@ -23,14 +23,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.device_transforms import reason_not_to_transform
 from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import is_within
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import DISPATCH, SORTS, WHY
+from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, SORTS, WHY
 from mlirml.errors import TargetError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.ir.library_calls import TRANSFORMS
 from mlirml.ir.location import source_location
 from mlirml.offload.grouping import groups_of, is_work, source_of_reshapes
 from mlirml.offload.scalars import is_number, pass_by_value
@@ -75,7 +77,7 @@ class FormDispatchesPass(Pass):
                 split_wide(block, self.device.kernel_buffers)
                 keep_in_known_sizes(block)
                 for op in block_ops(block):
-                    if is_work(op) and op.name not in SORTS and not self.is_tiny(op):
+                    if is_work(op) and op.name not in OF_DEVICES and not self.is_tiny(op):
                         self.check(op)
                 work = []
                 for op in [op for op in block_ops(block) if is_work(op)]:
@@ -104,6 +106,8 @@ class FormDispatchesPass(Pass):
         """The reason why an operation is computed on the host; empty if the device computes it."""
         if op.name in SORTS and (reason := self.reason_not_to_sort(op)):
             return reason
+        if op.name in TRANSFORMS and (reason := self.reason_not_to_transform(op)):
+            return reason
         if self.is_tiny(op):
             return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
         for inner in operations(op):
@@ -122,6 +126,12 @@ class FormDispatchesPass(Pass):
         if order not in _SORTED:
             return f"there is no kernel that sorts {order}"
         return "" if op.operands[0].type.has_static_shape else "the length of what is sorted changes"
+
+    def reason_not_to_transform(self, op: mlir.Operation) -> str:
+        """The reason why the device cannot compute a Fourier transform; empty if it can."""
+        if self.lacking(op):
+            return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
+        return reason_not_to_transform(op, self.device)
 
     def is_tiny(self, op: mlir.Operation) -> bool:
         """True if an operation computes only scalars, of a type that the device lacks."""

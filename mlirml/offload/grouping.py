@@ -19,7 +19,7 @@ from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.structured import indexing_maps, is_contraction, is_parallel, reductions_of, sizes_of
 from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import captured_values, has_one_use, outer_values
-from mlirml.dialects.mlirml import SORTS
+from mlirml.dialects.mlirml import OF_DEVICES
 from mlirml.ir.bindings import defining_op, mlir, seen_through
 from mlirml.passes import NoMatch
 
@@ -33,7 +33,7 @@ def is_work(op: mlir.Operation) -> bool:
             for use in op.results[0].uses
         )
     return (
-        op.name in ("tensor.insert_slice", *SORTS)
+        op.name in ("tensor.insert_slice", *OF_DEVICES)
         or is_ordered(op)
         or (op.name.startswith("linalg.") and bool(op.results))
     )

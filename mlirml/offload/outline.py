@@ -28,7 +28,7 @@ from __future__ import annotations
 import itertools
 
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import DISPATCH, KERNEL, SORTS
+from mlirml.dialects.mlirml import DISPATCH, KERNEL, OF_DEVICES
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, callee_of, clone_with, defining_op, main_function, mlir, operations
@@ -174,7 +174,7 @@ def destination(result: mlir.Value, body: mlir.Block) -> mlir.Value:
                 value.replace_all_uses_with(new)
                 owner.erase()
             return new
-        if owner.name in ("tensor.insert_slice", "tensor.insert", *SORTS):
+        if owner.name in ("tensor.insert_slice", "tensor.insert", *OF_DEVICES):
             value = owner.operands[1]
         elif owner.name.startswith("linalg."):
             accumulates = True

@@ -1,4 +1,4 @@
-"""Factorizations and Fourier transforms in programs for devices: they run on the host, between kernels."""
+"""Factorizations, and Fourier transforms of other lengths than powers of two, in programs for devices."""
 
 from __future__ import annotations
 

@@ -40,10 +40,11 @@ from mlirml.codegen.gpu.rows import lower_rows, match_rows
 from mlirml.codegen.gpu.sizes import each_element, extents, flat_index, has_dynamic_sizes, temporary
 from mlirml.codegen.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
 from mlirml.codegen.gpu.sorts import lower_sort
+from mlirml.codegen.gpu.transforms import lower_transform
 from mlirml.codegen.gpu.transpose import lower_transposition, match_transposition
 from mlirml.codegen.tile.attention import lower_tile_attention
 from mlirml.codegen.tile.contract import lower_tile_contract
-from mlirml.dialects.mlirml import SORTS
+from mlirml.dialects.mlirml import OF_DEVICES, SORTS
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 
@@ -68,10 +69,10 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
         if is_ordered(op):
             lower_ordered(host, op, destinations)
             continue
-        if op.name in SORTS:
+        if op.name in OF_DEVICES:
             assign(host, op.results[0], destinations)
             with op.location:
-                lower_sort(host, op)
+                (lower_sort if op.name in SORTS else lower_transform)(host, op)
             continue
         carried = carried_outs(op)
         stored = [
