@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 _LIBRARIES = ("mlirml", "numpy", "scipy", "ml_dtypes", "_pytest")  # the last one: pytest rewrites `assert` with it
+_PACKAGES = ("cupy", "jax", "jaxlib", "matplotlib", "numba", "pandas", "sklearn", "sympy", "torch", "tqdm")
 _CONTAINERS = (list, tuple, dict, set, frozenset)
 _OTHERS = (type, types.ModuleType, types.FunctionType, types.MethodType, BaseException, np.ndarray, np.generic)
 _HEAP_TYPE = 1 << 9  # of classes that Python code defines
@@ -20,6 +21,14 @@ def is_library(module: object) -> bool:
     """True for a module that is not the user's: nothing in it is state of a program."""
     root = str(module).partition(".")[0]
     return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
+
+
+def is_package(module: object) -> bool:
+    """True for a module of a library, or of a large package whose functions and modules keep no state of programs.
+
+    Objects of its classes may be state: the coefficients of a regression of scikit-learn, for example.
+    """
+    return is_library(module) or str(module).partition(".")[0] in _PACKAGES
 
 
 def is_library_class(class_: type) -> bool:

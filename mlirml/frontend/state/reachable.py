@@ -18,7 +18,14 @@ from typing import Any
 import numpy as np
 
 from mlirml.frontend.captured import Guard
-from mlirml.frontend.user_objects import is_layer_class, is_library, is_library_class, is_random, slots_of
+from mlirml.frontend.user_objects import (  # fmt: skip
+    is_layer_class,
+    is_library,
+    is_library_class,
+    is_package,
+    is_random,
+    slots_of,
+)
 
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), np.dtype, type(...), range, slice)
 _LOAD_GLOBAL, _LOAD_NAME = dis.opmap["LOAD_GLOBAL"], dis.opmap["LOAD_NAME"]
@@ -162,7 +169,7 @@ class Reached:
             self._more((value,), live)
         self._more((*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()), live)
         self._more(vars(function).values() if "__wrapped__" in vars(function) else (), live)
-        if is_library(function.__globals__.get("__name__")):
+        if is_package(function.__globals__.get("__name__")):
             return
         every, globals_ = names_of(function.__code__)
         self.names |= every
@@ -176,7 +183,7 @@ class Reached:
             self._more((value,), live)
 
     def _module(self, module: types.ModuleType, live: bool) -> None:
-        if not is_library(module.__name__):
+        if not is_package(module.__name__):
             self.objects.append(_Attributes(module, vars(module), live))
             self._checked = -1
 
@@ -214,9 +221,9 @@ class Reached:
         self._checked = -1
 
     def _class(self, class_: type) -> None:
-        if class_ in self._classes or is_library(class_.__module__):
+        if class_ in self._classes or is_package(class_.__module__):
             return
-        self._classes[class_] = classes = tuple(c for c in class_.__mro__ if not is_library(c.__module__))
+        self._classes[class_] = classes = tuple(c for c in class_.__mro__ if not is_package(c.__module__))
         for one in classes:
             special = [f for n, f in vars(one).items() if n[:2] == "__" and n not in _UNCALLED]
             self._more(f for f in special if isinstance(f, types.FunctionType))

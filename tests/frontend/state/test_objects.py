@@ -301,3 +301,20 @@ def test_vjp_by_an_object() -> None:
     model = Slots()
     _, gradient = pulled(model, X)
     np.testing.assert_allclose(gradient.w, difference(lambda: np.sum(model(X)), model.w), rtol=1e-6)
+
+
+def test_objects_of_packages_are_state_and_their_modules_are_not() -> None:
+    """A fitted model may be fitted again; the names of a large package are not looked through at each call."""
+    sklearn = pytest.importorskip("sklearn.linear_model")
+    model = sklearn.LinearRegression()
+    x = np.arange(6.0).reshape(6, 1)
+    model.fit(x, x[:, 0])
+
+    def predict(x: Any) -> Any:
+        return x @ model.coef_ + model.intercept_ if isinstance(model, sklearn.LinearRegression) else x
+
+    compiled = ml.compile(predict)
+    np.testing.assert_allclose(compiled(x), x[:, 0], atol=1e-12)
+    model.fit(x, 3 * x[:, 0] + 1)
+    np.testing.assert_allclose(compiled(x), 3 * x[:, 0] + 1)
+    assert len(ml.trace(predict, x).guards) < 100
