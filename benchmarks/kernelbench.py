@@ -26,10 +26,10 @@ from benchmarks.linear_algebra import milliseconds
 from benchmarks.torch_programs import compiled_module
 from mlirml import config
 
-REDUCED = [
+REDUCED = [  # the first one that fits
     (r"batch\w*", 16), (r"(height|width|[hw])(_in)?|[HW]", 64), (r"depth|d|D", 16), (r"length|sequence_length|\w*_length", 2048),
-    (r"in_features|out_features|hidden_size|input_size|input_features|output_features|num_classes|embedding_dim\w*", 1024),
-    (r"dim|input_shape", 8192), (r"dim\d|[MNKLijklbm]", 512),
+    (r"in_features|out_features|hidden_size|input_size|input_features|output_features|num_classes", 1024),
+    (r"features|embedding_dimension", 64), (r"num_heads", 8), (r"dim|input_shape", 8192), (r"dim\d", 128), (r"[MNKL]", 512), (r"[ijklbm]", 64),
 ]  # fmt: skip
 """The most that a number of a name may be; the sizes of channels and kernels stay."""
 _VOLUME = 32
@@ -60,7 +60,7 @@ def problem(path: Path) -> dict[str, Any]:
     names = {x.id for node in tree.body for x in ast.walk(node) if isinstance(x, ast.Name)}
     most = {name: limit for name in names for form, limit in reversed(REDUCED) if re.fullmatch(form, name)}
     if {"depth", "D", "dim3"} & names:
-        most |= {name: _VOLUME for name in ("height", "width", "H", "W", "dim1", "dim2", "dim3")}
+        most |= dict.fromkeys(("height", "width", "H", "W", "dim1", "dim2", "dim3"), _VOLUME)
     namespace: dict[str, Any] = {"_reduced": lambda name, value: reduced(name, value, most), "__name__": path.stem}
     code = compile(ast.fix_missing_locations(ast.Module(body, [])), str(path), "exec")
     exec(code, namespace)
@@ -75,9 +75,9 @@ def measured(path: Path, inductor: bool) -> list[float]:
     for layer in model.modules():
         if isinstance(layer, torch.nn.Dropout):
             layer.eval()
-    inputs = [x.float() if x.dtype == torch.bool else x for x in names["get_inputs"]() if isinstance(x, torch.Tensor)]
+    inputs = [x.float() if getattr(x, "dtype", None) == torch.bool else x for x in names["get_inputs"]()]
     compiled, arguments = compiled_module(model)
-    arrays = [x.numpy() for x in inputs]
+    arrays = [x.numpy() if isinstance(x, torch.Tensor) else x for x in inputs]
     found, _ = compiled(*arguments, *arrays)
     with torch.no_grad():
         expected = model(*inputs)

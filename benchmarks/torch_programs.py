@@ -63,7 +63,7 @@ class Operand:
         )
 
     @property
-    def T(self) -> Any:  # noqa: N802
+    def T(self) -> Any:
         return Operand(self.array.T, self.arrays)
 
 
@@ -146,8 +146,7 @@ FUNCTIONS.update({
     "batch_norm": lambda x, mean, variance, weight, bias, training, momentum, eps: F.batch_norm(
         x, mean, variance, weight, bias, training, momentum, eps
     ),
-    "instance_norm": lambda x, mean=None, variance=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
-    eps=1e-5: F.instance_norm(x, weight, bias, eps),
+    "instance_norm": lambda x, weight=None, bias=None, eps=1e-5, **running: F.instance_norm(x, weight, bias, eps),
 })  # fmt: skip
 
 
@@ -167,7 +166,7 @@ def flatten(x: Any, start_dim: int = 0) -> Any:
 
 
 @_named
-def norm(x: Any, p: Any = 2, dim: Any = None, keepdim: bool = False) -> Any:
+def norm(x: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
     return np.linalg.norm(x.reshape(-1) if dim is None else x, axis=dim, keepdims=keepdim)
 
 
@@ -182,7 +181,7 @@ def compiled_module(model: torch.nn.Module) -> tuple[Any, tuple[Any, ...]]:
 
     def program(parameters: dict[str, Any], buffers: dict[str, Any], *inputs: Any) -> Any:
         arrays = {id(named[name]): x for group in (parameters, buffers) for name, x in group.items()}
-        found = model(*(Operand(x, arrays) for x in inputs))
+        found = model(*(Operand(x, arrays) if hasattr(x, "shape") else x for x in inputs))
         results = tuple(x.array for x in found) if isinstance(found, tuple) else found.array
         return results, buffers
 

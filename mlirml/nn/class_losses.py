@@ -11,6 +11,7 @@ from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.control import scan
 from mlirml.nn.define import as_array, composite, floats, known, rounded, shown
 from mlirml.nn.losses import reduced
+from mlirml.nn.normalizations import log_probabilities
 
 
 def _classes(name: str, target: Any, shape: tuple[int, ...]) -> Any:
@@ -36,6 +37,59 @@ def _weights(name: str, weight: Any, classes: int, dtype: np.dtype) -> Any:
     if tuple(w.shape) != (classes,):
         raise ShapeError(f"{name}: the weight must have one element for each of the {classes} classes, got {shown(w)}")
     return w.astype(dtype)
+
+
+@composite(tolerance=16)
+def cross_entropy(
+    input: Any,
+    target: Any,
+    weight: Any = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Any:
+    """-log(softmax(input)) of the target's class, over [N, C, ...]; `target` holds classes [N, ...] or probabilities.
+
+    With a `weight` of each class, the mean over classes is a weighted one. The class `ignore_index`, and those out of
+    range, count as no class: their loss is 0, and the mean leaves them out.
+    """
+    (x,), dtype = floats("cross_entropy", input)
+    y = as_array(target)
+    if not x.shape:
+        raise ShapeError(f"cross_entropy: the input must be [N, C, ...] or [C], got {shown(x)}")
+    axis = 1 if len(x.shape) > 1 else 0
+    classes, behind = x.shape[axis], len(x.shape) - axis - 1
+    rest = tuple(x.shape[:axis]) + tuple(x.shape[axis + 1 :])
+    count = None
+    if tuple(y.shape) == tuple(x.shape) and y.dtype.kind not in "iub":
+        wanted = rounded(y, x.dtype)
+        if label_smoothing:
+            wanted = wanted * (1 - label_smoothing) + label_smoothing / classes
+    elif tuple(y.shape) == rest and y.dtype.kind in "iu":
+        counted = (y >= 0) & (y < classes) & (y != ignore_index)
+        wanted = _chosen(y, classes, axis, x.dtype)
+        if label_smoothing:
+            wanted = wanted * (1 - label_smoothing) + label_smoothing / classes
+        if label_smoothing or 0 <= ignore_index < classes:
+            wanted = wanted * counted.reshape(*rest[:axis], 1, *rest[axis:]).astype(x.dtype)
+        count = counted.astype(x.dtype)
+    elif y.dtype.kind == "b":
+        raise DTypeError(f"cross_entropy: the target must hold classes or probabilities, got {shown(y)}")
+    else:
+        raise ShapeError(
+            f"cross_entropy: the target must be integers of shape {list(rest)} or probabilities of shape "
+            f"{list(x.shape)}, got {shown(y)}"
+        )
+    if weight is not None:
+        weights = _weights("cross_entropy", weight, classes, x.dtype)
+        wanted = wanted * weights.reshape(-1, *[1] * behind)
+        if count is not None:
+            count = count * np.take(weights, np.clip(y, 0, classes - 1))
+    loss = -np.sum(log_probabilities(x, axis) * wanted, axis=axis)
+    if reduction == "mean" and count is not None:
+        with np.errstate(invalid="ignore"):
+            return rounded(np.sum(loss) / np.sum(count), dtype)
+    return rounded(reduced("cross_entropy", loss, reduction), dtype)
 
 
 @composite(tolerance=16)

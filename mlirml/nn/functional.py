@@ -36,6 +36,7 @@ from mlirml.nn.activations import (
     threshold,
 )
 from mlirml.nn.class_losses import (
+    cross_entropy,
     ctc_loss,
     gaussian_nll_loss,
     multi_margin_loss,
@@ -57,7 +58,6 @@ from mlirml.nn.losses import (
     binary_cross_entropy_with_logits,
     cosine_embedding_loss,
     cosine_similarity,
-    cross_entropy,
     hinge_embedding_loss,
     huber_loss,
     kl_div,

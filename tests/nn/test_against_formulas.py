@@ -175,7 +175,7 @@ def test_losses() -> None:
     log = F.log_softmax(x)
     np.testing.assert_allclose(F.cross_entropy(x, target), -log[np.arange(4), target].mean())
     np.testing.assert_allclose(F.cross_entropy(x, F.one_hot(target, 3).astype(float)), F.cross_entropy(x, target))
-    smooth = F.cross_entropy(x, target, "none", 0.3)
+    smooth = F.cross_entropy(x, target, reduction="none", label_smoothing=0.3)
     np.testing.assert_allclose(smooth, -0.7 * log[np.arange(4), target] - 0.1 * log.sum(1))
     np.testing.assert_allclose(F.mse_loss(x, np.zeros((4, 3))), (x**2).mean())
 

@@ -180,3 +180,18 @@ def test_errors() -> None:
         F.multi_margin_loss(X, CLASSES, p=3)
     with pytest.raises(ml.ShapeError, match=r"ctc_loss: target_lengths must have shape \[2\], got i64\[3\]"):
         F.ctc_loss(np.zeros((4, 2, 3)), np.ones((2, 2), int), np.ones(2, int), np.ones(3, int))
+
+
+def test_cross_entropy_with_weights_and_ignored_classes() -> None:
+    """As torch computes it: the mean is that over the weights of the classes that count."""
+    x, y = RNG.standard_normal((5, 3)), np.array([2, 0, -100, 1, 2])
+    w = np.array([0.5, 1.0, 2.0])
+    log = x - np.log(np.sum(np.exp(x), axis=1, keepdims=True))
+    kept = [0, 1, 3, 4]
+    each = -w[y[kept]] * log[kept, y[kept]]
+    for run in (F.cross_entropy, ml.compile(lambda x, y, w: F.cross_entropy(x, y, w))):
+        np.testing.assert_allclose(run(x, y, w), each.sum() / w[y[kept]].sum(), rtol=1e-12)
+    np.testing.assert_allclose(F.cross_entropy(x, y, ignore_index=2), -(log[1, 0] + log[3, 1]) / 2, rtol=1e-12)
+    smooth = 0.7 * each - 0.3 / 3 * np.sum(w * log[kept], axis=1)
+    found = F.cross_entropy(x, y, w, label_smoothing=0.3)
+    np.testing.assert_allclose(found, smooth.sum() / w[y[kept]].sum(), rtol=1e-12)
