@@ -27,10 +27,18 @@ from benchmarks.torch_programs import compiled_module
 from mlirml import config
 
 REDUCED = [  # the first one that fits
-    (r"batch\w*", 16), (r"(height|width|[hw])(_in)?|[HW]", 64), (r"depth|d|D", 16), (r"length|sequence_length|\w*_length", 2048),
+    (r"batch\w*", 16),
+    (r"(height|width|[hw])(_in)?|[HW]", 64),
+    (r"depth|d|D", 16),
+    (r"length|sequence_length|\w*_length", 2048),
     (r"in_features|out_features|hidden_size|input_size|input_features|output_features|num_classes", 1024),
-    (r"features|embedding_dimension", 64), (r"num_heads", 8), (r"dim|input_shape", 8192), (r"dim\d", 128), (r"[MNKL]", 512), (r"[ijklbm]", 64),
-]  # fmt: skip
+    (r"features|embedding_dimension", 64),
+    (r"num_heads", 8),
+    (r"dim|input_shape", 8192),
+    (r"dim\d", 128),
+    (r"[MNKL]", 512),
+    (r"[ijklbm]", 64),
+]
 """The most that a number of a name may be; the sizes of channels and kernels stay."""
 _VOLUME = 32
 """The most points along each of three axes."""
