@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,7 +32,16 @@ _NAMES = {
     "hinge_embedding": "hinge_embedding_loss", "clip": "clamp", "mul": "multiply", "multiply": "multiply",
     "pow": "power", "linalg_norm": "norm", "__rsub__": "rsub", "sub": "subtract", "div": "divide",
 }  # fmt: skip
-_IGNORED = frozenset(["inplace", "_stacklevel", "return_indices", "size_average", "reduce", "eps_", "enable_gqa"])
+_IGNORED = frozenset(
+    ["inplace", "_stacklevel", "return_indices", "size_average", "reduce", "eps_", "enable_gqa", "dtype"]
+)
+
+
+class Extremes(NamedTuple):
+    """What `torch.max` returns along a dimension."""
+
+    values: Any
+    indices: Any
 
 
 class Operand:
@@ -93,6 +102,8 @@ def _array(value: Any, arrays: dict[int, Any]) -> Any:
 
 
 def _operand(value: Any, arrays: dict[int, Any]) -> Any:
+    if isinstance(value, Extremes):
+        return Extremes(*(_operand(x, arrays) for x in value))
     if isinstance(value, tuple):
         return tuple(_operand(x, arrays) for x in value)
     return Operand(value, arrays) if hasattr(value, "dtype") and hasattr(value, "shape") else value
@@ -124,7 +135,7 @@ def _extreme(reduce: Callable[..., Any], position: Callable[..., Any], both: Cal
             return reduce(x)
         if not isinstance(dim, int):
             return both(x, dim)
-        return reduce(x, axis=dim, keepdims=keepdim), position(x, axis=dim, keepdims=keepdim)
+        return Extremes(reduce(x, axis=dim, keepdims=keepdim), position(x, axis=dim, keepdims=keepdim))
 
     return function
 

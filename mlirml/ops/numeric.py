@@ -164,6 +164,48 @@ def polyfit(
     return (found, residuals, rank, values, rcond) if full else found
 
 
+_NOT_HALF = tuple(d for d in ALL if d not in ("bf16", "f16"))
+
+
+@composed("numeric", np.roots, dtypes=_NOT_HALF, arrays=1, tolerance=1e4)
+def roots(xp: Any, p: Any) -> Any:
+    """The roots of the polynomial with coefficients p, the highest first, as eigenvalues of its companion matrix.
+
+    They are complex, also where all of them are real. The first coefficient must not be 0: NumPy leaves zeros at the
+    beginning away, here the roots are NaN or infinite then.
+    """
+    p = xp.asarray(p)
+    p = p if p.dtype.kind in "fc" else p.astype(np.float64)
+    if p.ndim != 1:
+        raise ShapeError(f"roots: the coefficients must have 1 dimension, not {p.ndim}")
+    size = p.shape[0] - 1
+    if size < 1:
+        return xp.zeros(0)
+    first = (-p[1:] / p[0])[None, :]
+    below = xp.broadcast_to(xp.asarray(np.eye(size, dtype=p.dtype)[:-1]), (size - 1, size))
+    return xp.linalg.eigvals(xp.concatenate([first, below], axis=0))
+
+
+@composed("numeric", np.poly, dtypes=_NOT_HALF, arrays=1, tolerance=1e4)
+def poly(xp: Any, seq_of_zeros: Any) -> Any:
+    """The coefficients, the highest first, of the polynomial with given roots, or of a square matrix's.
+
+    Those of a real matrix are real, and those of complex roots complex, also where these are conjugates of each other.
+    """
+    roots = xp.asarray(seq_of_zeros)
+    roots = roots if roots.dtype.kind in "fc" and roots.dtype.itemsize > 2 else roots.astype(np.float64)
+    is_real = roots.dtype.kind == "f"
+    if roots.ndim == 2 and roots.shape[0] == roots.shape[1] and roots.shape[0]:
+        roots = xp.linalg.eigvals(roots)
+    elif roots.ndim != 1:
+        raise ShapeError(f"poly: needs roots of 1 dimension or a square matrix, not shape {list(roots.shape)}")
+    count = roots.shape[0]
+    result = xp.asarray(np.eye(1, count + 1, dtype=roots.dtype)[0])
+    for i in range(count):
+        result = result - roots[i] * xp.concatenate([xp.zeros(1, dtype=roots.dtype), result[:-1]])
+    return result.real if is_real else result
+
+
 @composed("numeric", np.vander, dtypes=tuple(d for d in ALL if d != "bf16"), tolerance=8)
 def vander(xp: Any, x: Any, N: int | None = None, increasing: bool = False) -> Any:
     """The powers of the elements of x, one row for each element."""

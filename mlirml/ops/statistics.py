@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -487,14 +488,8 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
     _refuse_bfloat16("histogram", a)
     shape, a = a.shape, a.reshape(-1)
     a = a.astype(np.uint8) if a.dtype == np.bool_ else a
-    edges = _edges(xp, a, bins, range)
+    edges, bin_ = _binned(xp, a, bins, range)
     last = edges.size - 1
-    if np.ndim(bins):
-        bin_ = xp.searchsorted(edges, a, side="right") - 1
-        bin_ = xp.where(a == edges[-1], last - 1, bin_)  # the last bin has both its edges
-        bin_ = xp.where(bin_ < 0, last, bin_)  # what lies outside is counted after the others
-    else:
-        bin_ = _equal_bins(xp, a, edges)
     if weights is None:
         counts = xp.zeros(last + 1, dtype=np.int64).at[bin_].add(1)[:last]
     else:
@@ -506,6 +501,85 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
     if density:
         return counts / xp.diff(edges).astype(np.float64) / xp.sum(counts), edges
     return counts, edges
+
+
+def _binned(xp: Any, a: Any, bins: Any, limits: Any, edges: Any = None) -> tuple[Any, Any]:
+    """The edges of the bins of `a`, and the bin of each element: the index after the last bin for one in none."""
+    edges = _edges(xp, a, bins, limits) if edges is None else edges
+    last = edges.size - 1
+    if not np.ndim(bins):
+        return edges, _equal_bins(xp, a, edges)
+    bin_ = xp.searchsorted(edges, a, side="right") - 1
+    bin_ = xp.where(a == edges[-1], last - 1, bin_)  # the last bin has both its edges
+    return edges, xp.where(bin_ < 0, last, bin_)
+
+
+@composed("statistics", np.histogramdd, dtypes=_BUT_BF16, gaps=NO_ORDER)
+def histogramdd(
+    xp: Any, sample: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """The counts of points [N, D], or D arrays of coordinates, in boxes, in f64, and the edges along each dimension.
+
+    `bins` is the number of bins, or a number or edges for each dimension.
+    """
+    return _counts_in_boxes(xp, sample, bins, range, density, weights)
+
+
+def _counts_in_boxes(xp: Any, sample: Any, bins: Any, ranges: Any, density: Any, weights: Any) -> Any:
+    if isinstance(sample, (list, tuple)):
+        columns = [xp.asarray(x).reshape(-1) for x in sample]
+    else:
+        sample = xp.asarray(sample)
+        sample = sample[:, None] if sample.ndim == 1 else sample
+        columns = [sample[:, i] for i in range(sample.shape[1])]
+    each = list(bins) if isinstance(bins, (list, tuple)) or np.ndim(bins) else [bins] * len(columns)
+    limits = [None] * len(columns) if ranges is None else list(ranges)
+    if len(each) != len(columns) or len(limits) != len(columns):
+        raise ShapeError(
+            f"histogramdd: {len(columns)} dimensions have {len(each)} entries of `bins` and {len(limits)} of `range`"
+        )
+    if len({x.shape[0] for x in columns}) > 1:
+        raise ShapeError(f"histogramdd: coordinates of different lengths {[x.shape[0] for x in columns]}")
+    found = []
+    for x, count, limit in zip(columns, each, limits):
+        given = limit is not None and not np.ndim(count)
+        edges = np.histogram_bin_edges(np.zeros(1), count, limit) if given else None  # of f64, whatever x has
+        found.append(_binned(xp, x, count, limit, None if edges is None else xp.asarray(edges)))
+    shape = tuple(int(edges.size) - 1 for edges, _ in found)
+    total, flat, lost = math.prod(shape), 0, False
+    for (_, bin_), size in zip(found, shape):
+        flat, lost = flat * size + bin_, lost | (bin_ >= size)
+    flat = xp.where(lost, total, flat)
+    amounts: Any = 1.0
+    if weights is not None:
+        amounts = xp.asarray(weights).astype(np.float64)
+        if tuple(amounts.shape) != tuple(columns[0].shape):
+            raise ShapeError(f"histogramdd: weights of shape {list(amounts.shape)} for {columns[0].shape[0]} points")
+    counts = xp.zeros(total + 1, dtype=np.float64).at[flat].add(amounts)[:total].reshape(shape)
+    if density:
+        sizes = [xp.diff(edges).astype(np.float64) for edges, _ in found]
+        total_count = xp.sum(counts)
+        for i, size in enumerate(sizes):
+            counts = counts / size.reshape((-1,) + (1,) * (len(shape) - i - 1))
+        counts = counts / total_count
+    return counts, [edges for edges, _ in found]
+
+
+@composed("statistics", np.histogram2d, dtypes=_BUT_BF16, gaps=NO_ORDER)
+def histogram2d(
+    xp: Any, x: Any, y: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None
+) -> Any:
+    """The counts of points in rectangles, in f64, and the edges along both dimensions.
+
+    `bins` is a number, edges for both, or one of these for each.
+    """
+    is_list = isinstance(bins, (list, tuple))
+    if is_list or np.ndim(bins):
+        count = len(bins) if is_list else np.shape(bins)[0]
+        if count != 2:
+            bins = [bins[0] if count == 1 else xp.asarray(bins)] * 2
+    counts, (first, second) = _counts_in_boxes(xp, [x, y], bins, range, density, weights)
+    return counts, first, second
 
 
 def _equal_bins(xp: Any, a: Any, edges: Any) -> Any:

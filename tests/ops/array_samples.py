@@ -227,6 +227,21 @@ def _polyfit(draw: Draw) -> Iterator[Arguments]:
         yield (x, draw.array(8), 3), {"w": np.arange(1, 9).astype(draw.dtype)}
 
 
+@sampler("roots")
+def _roots(draw: Draw) -> Iterator[Arguments]:
+    yield (np.array([1, -1, 4, 7]).astype(draw.dtype),), {}
+    if draw.thorough:
+        yield (np.array([2]).astype(draw.dtype),), {}
+
+
+@sampler("poly")
+def _poly(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(4),), {}
+    if draw.thorough:
+        yield (draw.array(0),), {}
+        yield (draw.array(3, 3),), {}
+
+
 @sampler("vecdot")
 def _vecdot(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4), draw.array(3, 4)), {}

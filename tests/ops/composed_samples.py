@@ -118,6 +118,22 @@ def _histogram(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(50),), {"range": (0, 3), "density": True}
 
 
+@sampler("histogram2d")
+def _histogram2d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(20), draw.array(20), [[0, 1, 2, 4], [0, 2, 3]]), {}
+    if draw.thorough:
+        yield (draw.array(50), draw.array(50), (3, 4), ((-3, 3), (0, 2))), {"density": True}
+        yield (draw.array(50), draw.array(50), np.array([-1.0, 0.0, 2.0, 3.0])), {"weights": draw.array(50)}
+
+
+@sampler("histogramdd")
+def _histogramdd(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(20, 3), [[0, 1, 2, 4], [0, 2, 3], 2]), {"range": [None, None, (-3, 3)]}
+    if draw.thorough:
+        yield (draw.array(50, 2), 3, ((-3, 3), (0, 2))), {"density": True}
+        yield ([draw.array(50)] * 3, 4), {"range": [(-3, 3)] * 3}
+
+
 @sampler("trapezoid")
 def _trapezoid(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 5),), {}

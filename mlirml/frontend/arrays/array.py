@@ -20,6 +20,7 @@ from mlirml.errors import (
 )
 from mlirml.frontend import advice
 from mlirml.frontend.arrays import printing, scattering, unreachable_indices
+from mlirml.frontend.arrays.flat import Flat, repeated
 from mlirml.frontend.arrays.indexing import DYNAMIC, Index, UnknownLengthError, is_dynamic, known_truth, parse_index
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.tracer import Cell, Tracer
@@ -54,6 +55,17 @@ class Traced(Tracer):
     def nbytes(self) -> int:
         """Bytes of all elements."""
         return self.size * self.itemsize
+
+    @property
+    def flat(self) -> Flat:
+        """The elements in C order, to read and store."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        with at_user_line():
+            values = repeated(value, self.size)
+            self[...] = values.reshape(self.shape) if np.ndim(values) else values
 
     @property
     def T(self) -> Traced:
@@ -434,7 +446,6 @@ _REAL_PART = "store its real part, or make the array complex: `x.astype(complex)
 _LAYOUT = "compiled code chooses the memory layout itself; use `shape` and `dtype`"
 _ATTRIBUTE_HELP = {
     **dict.fromkeys(("strides", "flags", "ctypes", "data", "base", "__array_interface__"), _LAYOUT),
-    "flat": "use `x.reshape(-1)`",
     "view": "convert with `x.astype(...)`; the bytes of an array cannot be read as another dtype",
     "resize": "use `x.reshape(...)`, which returns the array",
 }

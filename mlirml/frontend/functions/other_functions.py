@@ -182,6 +182,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
         np.trace, (x, offset, -2, -1, dtype), {}
     ),
     np.array_equiv: lambda trace, a1, a2: _array_equiv(trace, a1, a2),
+    np.i0: lambda trace, x: importlib.import_module("mlirml.special").i0(x),
     np.iscomplexobj: lambda trace, x: is_complex_object(x),
     np.isrealobj: lambda trace, x: not is_complex_object(x),
     np.result_type: lambda trace, *a: np.result_type(*(x.dtype if isinstance(x, Traced) else x for x in a)),

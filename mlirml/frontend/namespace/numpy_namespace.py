@@ -40,8 +40,10 @@ COMPUTED = (
     "tri",
     "indices",
     "bartlett",
+    "blackman",
     "hanning",
     "hamming",
+    "kaiser",
 )
 
 
