@@ -95,6 +95,9 @@ def _array(value: Any, arrays: dict[int, Any]) -> Any:
     if isinstance(value, Operand):
         return value.array
     if isinstance(value, torch.Tensor):
+        base = value._base
+        if id(base) in arrays and value.shape == base.shape[::-1]:  # `weight.T`
+            return arrays[id(base)].T
         return arrays[id(value)] if id(value) in arrays else value.detach().numpy()
     if isinstance(value, (tuple, list)) and not isinstance(value, torch.Size):
         return type(value)(_array(x, arrays) for x in value)

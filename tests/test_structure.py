@@ -42,7 +42,7 @@ TIERS = [
     {"nn", "optim"},
     {"driver"},
     {"api", "debug", "transforms"},
-    {"special"},
+    {"ndimage", "special"},
     {"cli"},
 ]
 """Parts of the package, lowest first: a part imports from its own tier and from those above it in this list.

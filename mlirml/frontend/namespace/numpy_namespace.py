@@ -49,7 +49,7 @@ COMPUTED = (
 
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
-_OF_SCIPY = ("scipy", "scipy.fft", "scipy.linalg", "scipy.special")
+_OF_SCIPY = ("scipy", "scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.special")
 
 
 class Namespace:

@@ -18,6 +18,9 @@ NUMPY: dict[str, np.ufunc] = {
 }  # fmt: skip
 """NumPy's ufunc for each name in `scipy.special`; `sinc` is NumPy's own function there."""
 
+_PACKAGES = ("ndimage",)
+"""The packages whose functions have packages of the same names here."""
+
 OPERATIONS = ("erf", "erfc")
 """Functions that are operations of their own."""
 
@@ -36,7 +39,7 @@ _IGNORED = frozenset(["overwrite_a", "overwrite_b", "overwrite_x", "check_finite
 
 
 def compiled_form(function: Any) -> Callable[..., Any] | None:
-    """The traceable function for a function of `scipy.special`, `scipy.linalg` or `scipy.fft`; None without one."""
+    """The traceable function for one of SciPy's; None without one."""
     name = getattr(function, "__name__", "")
     module = getattr(function, "__module__", None) or ""
     if module.startswith("scipy.linalg.") and getattr(sys.modules["scipy.linalg"], name, None) is function:
@@ -45,6 +48,10 @@ def compiled_form(function: Any) -> Callable[..., Any] | None:
     if module.startswith("scipy.fft.") and getattr(sys.modules["scipy.fft"], name, None) is function:
         known = name in np.fft.__all__ and not name.endswith(("shift", "freq"))  # which SciPy has from NumPy
         return _without_options(getattr(np.fft, name)) if known else None
+    for package in _PACKAGES:
+        if module.startswith(f"scipy.{package}.") and getattr(sys.modules[f"scipy.{package}"], name, None) is function:
+            own = importlib.import_module(f"mlirml.{package}")
+            return getattr(own, name) if name in own.__all__ else None
     name = _NAMES.get(name, name)
     of_scipy = is_special(function) if isinstance(function, np.ufunc) else _is_function(function)
     if not of_scipy or name in OPERATIONS:
