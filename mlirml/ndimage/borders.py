@@ -78,7 +78,7 @@ def axes_of(name: str, x: Any, axes: Any) -> list[int]:
 
 
 def reach(name: str, size: int, origin: int) -> tuple[int, int]:
-    """How many elements before and behind its own a window of `size` elements reads."""
+    """The numbers of elements before and after its own that a window of `size` elements reads."""
     before = size // 2 + origin
     if size < 1 or not 0 <= before < size:
         with at_user_line():

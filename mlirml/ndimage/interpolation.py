@@ -43,7 +43,7 @@ def _at(name: str, x: Any, coordinates: list[Any], order: int, mode: str, cval: 
             )
     dtype = computed_in(x)
     wide = among(x.astype(dtype), coordinates)
-    points = [_inside(c.astype(np.float64), n, mode) for c, n in zip(coordinates, x.shape)]
+    points = [_reflected(c.astype(np.float64), n, mode) for c, n in zip(coordinates, x.shape)]
     shape = coordinates[0].shape if coordinates else ()
     outside: Any = np.zeros(shape, bool)
     if mode == "constant":
@@ -74,7 +74,7 @@ def _at(name: str, x: Any, coordinates: list[Any], order: int, mode: str, cval: 
     return np.where(outside, np.asarray(cval, dtype), total) if mode == "constant" else total
 
 
-def _inside(c: Any, n: int, mode: str) -> Any:
+def _reflected(c: Any, n: int, mode: str) -> Any:
     """Coordinates within the array, of those beyond it by the rule of the mode."""
     last = n - 1
     if mode == "nearest":

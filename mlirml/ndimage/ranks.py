@@ -99,10 +99,10 @@ def _ranked(
     if not 0 <= rank < count:
         with at_user_line():
             raise ArgumentError(f"ndimage.{name}: rank {rank} of {count} elements")
-    return stored_as(x, selected(_parts(name, x, window, modes, cval, origins), rank), output)
+    return stored_as(x, element_of_rank(_parts(name, x, window, modes, cval, origins), rank), output)
 
 
-def selected(parts: list[Any], rank: int) -> Any:
+def element_of_rank(parts: list[Any], rank: int) -> Any:
     """The element of a rank at each position, by a network of comparisons of which the others are left out.
 
     Batcher's odd-even merge sort (Knuth, "The art of computer programming", volume 3, 5.2.2, algorithm M). Windows of
