@@ -38,14 +38,16 @@ def scaled_dot_product_attention(
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
+    dropout_key: Any = None,
 ) -> Any:
     """softmax(query @ key.T * scale + attn_mask) @ value, over [..., L, E], [..., S, E] and [..., S, V].
 
     `scale` is 1 / sqrt(E) by default. A mask of bools keeps what is True; `is_causal` keeps key i for queries from i on
-    (Vaswani et al., "Attention is all you need", equation 1).
+    (Vaswani et al., "Attention is all you need", equation 1). `dropout` with probability `dropout_p`, drawn by a random
+    `dropout_key`, is that of the softmax.
     """
-    if dropout_p:
-        _refuse_dropout("scaled_dot_product_attention", "dropout_p=0")
+    if dropout_p and dropout_key is None:
+        _refuse_dropout("scaled_dot_product_attention", "dropout_p=0", "`dropout_key`, a key of `mlirml.random`")
     (q, k, v), dtype = floats("scaled_dot_product_attention", query, key, value)
     if min(len(q.shape), len(k.shape), len(v.shape)) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
@@ -61,7 +63,10 @@ def scaled_dot_product_attention(
         mask = as_array(attn_mask)
         scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + rounded(mask, scores.dtype)
     power = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
-    return rounded(power / np.sum(power, axis=-1, keepdims=True) @ v, dtype)
+    weights = power / np.sum(power, axis=-1, keepdims=True)
+    if dropout_p:
+        weights = dropout(weights, dropout_p, key=dropout_key)
+    return rounded(weights @ v, dtype)
 
 
 @composite(tolerance=64)
@@ -133,7 +138,7 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, key: Any = None) 
     return rounded(np.where(kept, wide * (1 / (1 - p)), 0), x.dtype)
 
 
-def _refuse_dropout(name: str, instead: str, other: str = "multiply by a mask that is an argument") -> None:
+def _refuse_dropout(name: str, instead: str, other: str) -> None:
     raise UnsupportedSyntaxError(
         f"{name}: random numbers are drawn by keys alone", help=f"pass `{instead}`, or {other}"
     )

@@ -135,6 +135,57 @@ def test_a_batch_of_caches_with_lengths_of_their_own() -> None:
     assert after.length.tolist() == [3, 5]
 
 
+def test_dropout_of_the_weights_is_that_of_the_formula() -> None:
+    """Weights are dropped after the softmax, as torch's `MultiheadAttention(dropout=p)` does it in training."""
+    layer = nn.MultiHeadAttention.init(KEY, 16, 4, dropout=0.5)
+    x = array(3, 6, 16)
+    whole = layer(x, is_causal=True)
+    close(layer(x), nn.MultiHeadAttention.init(KEY, 16, 4)(x, key=KEY))  # drops with a rate and a key only
+    assert layer(x, key=KEY).tolist() == layer(x, key=KEY).tolist()
+
+    q, k, v = (np.moveaxis(p(x).reshape(3, 6, 4, 4), 1, 2) for p in (layer.query, layer.key, layer.value))
+    scores = np.where(np.tri(6, dtype=bool), q @ np.swapaxes(k, -1, -2) / 2, -np.inf)
+    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    kept = random.bernoulli(KEY, np.float32(0.5), (3, 4, 6, 6))
+    assert 0.4 < kept.mean() < 0.6
+    expected = layer.output(np.moveaxis(np.where(kept, weights * 2, 0) @ v, 1, 2).reshape(3, 6, 16))
+
+    def call(layer: Any, x: Any, key: Any) -> Any:
+        return layer(x, is_causal=True, key=key)
+
+    compiled = ml.compile(call)
+    close(call(layer, x, KEY), expected)
+    close(compiled(layer, x, KEY), expected)
+    close(ml.compile(call, target="reference")(layer, x, KEY), expected)
+    mean = np.mean([compiled(layer, x, key) for key in random.split(KEY, 2000)], axis=0)
+    np.testing.assert_allclose(mean, whole, atol=0.1)
+
+    direction = array(*whole.shape)
+    gradient = ml.compile(ml.grad(lambda layer, x, key: np.sum(layer(x, is_causal=True, key=key) * direction)))
+    found = gradient(layer, x, KEY).value.weight
+    moved, h = array(16, 16), 1e-2
+    above, below = (
+        layer.__class__(layer.query, layer.key, nn.Linear(layer.value.weight + d * moved, layer.value.bias),
+                        layer.output, 4, 4, dropout=0.5)
+        for d in (h, -h)
+    )  # fmt: skip
+    difference = np.sum((call(above, x, KEY) - call(below, x, KEY)) * direction) / (2 * h)
+    assert np.sum(found * moved) == pytest.approx(difference, rel=2e-3)
+
+
+def test_dropout_of_the_weights_of_groups_and_decoders() -> None:
+    layer = nn.MultiHeadAttention.init(KEY, 16, 4, 2, 100.0, dropout=1.0)
+    x = array(5, 16)
+    close(layer(x, key=KEY), np.broadcast_to(layer.output.bias, (5, 16)))
+    found, cache = layer(x, cache=layer.init_cache(6), key=KEY)
+    close(found, layer(x, key=KEY))
+    assert cache.length == 5
+    with pytest.raises(ml.ShapeError, match="p must be a probability, got 2"):
+        nn.MultiHeadAttention.init(KEY, 16, 4, dropout=2)(x, key=KEY)
+    with pytest.raises(ml.UnsupportedSyntaxError, match="drawn by keys alone"):
+        F.scaled_dot_product_attention(x, x, x, dropout_p=0.5)
+
+
 def test_errors() -> None:
     layer = nn.MultiHeadAttention.init(KEY, 16, 2)
     with pytest.raises(ml.ShapeError, match="10 elements do not divide into 3 heads"):

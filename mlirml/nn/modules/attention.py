@@ -35,6 +35,8 @@ class MultiHeadAttention(Module):
     bools, [L, S] or with dimensions N and heads before these, keeps what is True; one of floats is added to the scores.
     With `rotary`, the base of the angles, queries and keys are turned by their positions (`F.rotary_embedding`).
 
+    A random `key` drops weights of the attention with probability `dropout` (`F.dropout`), as torch does in training.
+
     With a `cache`, x are the positions after those that it has, each of which attends to itself and all before it, and
     the result is the pair of the output and the next cache. Vaswani et al., "Attention is all you need", section 3.2;
     Ainslie et al., "GQA: training generalized multi-query transformer models", section 2.2.
@@ -54,11 +56,12 @@ class MultiHeadAttention(Module):
     heads: int = static_field()
     kv_heads: int = static_field()
     rotary: float | None = static_field(default=None)
+    dropout: float = static_field(default=0.0)
 
     @classmethod
     def init(
         cls, key: Any, size: int, heads: int, kv_heads: int | None = None, rotary: float | None = None,
-        bias: bool = True, dtype: Any = np.float32,
+        dropout: float = 0.0, bias: bool = True, dtype: Any = np.float32,
     ) -> MultiHeadAttention:  # fmt: skip
         """A layer for vectors of `size` elements, with weights as `xavier_uniform` draws them, and biases 0."""
         groups = heads if kv_heads is None else kv_heads
@@ -72,7 +75,7 @@ class MultiHeadAttention(Module):
             Linear(initializers.xavier_uniform(one, shape, dtype), known(np.zeros(shape[0], dtype)) if bias else None)
             for one, shape in zip(keys_of(key, 4), shapes)
         )
-        return cls(query, keys, values, output, heads, groups, rotary)
+        return cls(query, keys, values, output, heads, groups, rotary, dropout)
 
     def init_cache(self, length: int, batch: int | None = None, dtype: Any = np.float32) -> KVCache:
         """An empty cache for `length` positions."""
@@ -81,8 +84,9 @@ class MultiHeadAttention(Module):
         return KVCache(known(np.zeros(shape, dtype)), known(np.zeros(shape, dtype)), known(np.zeros((), np.int32)))
 
     def __call__(
-        self, input: Any, memory: Any = None, mask: Any = None, is_causal: bool = False, cache: KVCache | None = None
-    ) -> Any:
+        self, input: Any, memory: Any = None, mask: Any = None, is_causal: bool = False, cache: KVCache | None = None,
+        key: Any = None,
+    ) -> Any:  # fmt: skip
         source = input if memory is None else memory
         if cache is not None and (memory is not None or mask is not None):
             with at_user_line():
@@ -99,14 +103,15 @@ class MultiHeadAttention(Module):
             cache = _extended(cache, keys, values)
             keys, values, mask = cache.key, cache.value, _seen(first, queries.shape[-2], cache.key.shape[-2])
             is_causal = False
-        found = self._attend(queries, keys, values, mask, is_causal)
+        found = self._attend(queries, keys, values, mask, is_causal, key)
         output = self.output(_merged(found))
         return output if cache is None else (output, cache)
 
-    def _attend(self, queries: Any, keys: Any, values: Any, mask: Any, is_causal: bool) -> Any:
+    def _attend(self, queries: Any, keys: Any, values: Any, mask: Any, is_causal: bool, key: Any) -> Any:
         share = self.heads // self.kv_heads
+        options = {"is_causal": is_causal, "dropout_p": 0.0 if key is None else self.dropout, "dropout_key": key}
         if share == 1:
-            return F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal)
+            return F.scaled_dot_product_attention(queries, keys, values, mask, **options)
         *batch, length, width = queries.shape
         queries = queries.reshape(*batch[:-1], self.kv_heads, share, length, width)
         keys, values = (x[..., None, :, :] for x in (keys, values))
@@ -115,7 +120,7 @@ class MultiHeadAttention(Module):
             heads = mask.shape[-3]
             groups = (1, 1) if heads == 1 else (self.kv_heads, share)
             mask = mask.reshape(*mask.shape[:-3], *groups, *mask.shape[-2:])
-        found = F.scaled_dot_product_attention(queries, keys, values, mask, is_causal=is_causal)
+        found = F.scaled_dot_product_attention(queries, keys, values, mask, **options)
         return found.reshape(*batch, length, found.shape[-1])
 
 
@@ -166,8 +171,8 @@ class TransformerEncoderBlock(Module):
     """Attention and two linear layers, each added to its input and normalized: a `TransformerEncoderLayer` of torch.
 
     With `norm_first` what is normalized is the input of each part instead of its result. A `key` draws the dropout of
-    the results of both parts and of the hidden layer, with probability `dropout`; a `cache` is that of the attention,
-    and makes the result a pair. Vaswani et al., section 3.1; Xiong et al., "On layer normalization in the transformer
+    the weights of the attention, of the results of both parts and of the hidden layer, with probability `dropout`; a
+    `cache` is that of the attention, and makes the result a pair. Vaswani et al., section 3.1; Xiong et al., "On layer normalization in the transformer
     architecture", table 1.
     """
 
@@ -189,7 +194,7 @@ class TransformerEncoderBlock(Module):
         """A block for vectors of `size` elements with a hidden layer of `hidden` elements."""
         first, second, third = keys_of(key, 3)
         return cls(
-            MultiHeadAttention.init(first, size, heads, kv_heads, rotary, bias, dtype),
+            MultiHeadAttention.init(first, size, heads, kv_heads, rotary, dropout, bias, dtype),
             Linear.init(second, size, hidden, bias, dtype), Linear.init(third, hidden, size, bias, dtype),
             LayerNorm.init(size, bias=bias, dtype=dtype), LayerNorm.init(size, bias=bias, dtype=dtype),
             activation, dropout, norm_first,
@@ -198,9 +203,9 @@ class TransformerEncoderBlock(Module):
     def __call__(
         self, input: Any, mask: Any = None, is_causal: bool = False, key: Any = None, cache: KVCache | None = None
     ) -> Any:
-        keys = _keys(key, 3)
+        keys = _keys(key, 4)
         x = self.norm1(input) if self.norm_first else input
-        found = self.attention(x, mask=mask, is_causal=is_causal, cache=cache)
+        found = self.attention(x, mask=mask, is_causal=is_causal, cache=cache, key=keys[3])
         found, cache = found if cache is not None else (found, None)
         x = input + _dropped(found, self.dropout, keys[0])
         x = x if self.norm_first else self.norm1(x)
@@ -241,8 +246,8 @@ class TransformerDecoderBlock(Module):
         first, second, third, fourth = keys_of(key, 4)
         norm1, norm2, norm3 = (LayerNorm.init(size, bias=bias, dtype=dtype) for _ in range(3))
         return cls(
-            MultiHeadAttention.init(first, size, heads, kv_heads, rotary, bias, dtype),
-            MultiHeadAttention.init(second, size, heads, kv_heads, None, bias, dtype),
+            MultiHeadAttention.init(first, size, heads, kv_heads, rotary, dropout, bias, dtype),
+            MultiHeadAttention.init(second, size, heads, kv_heads, None, dropout, bias, dtype),
             Linear.init(third, size, hidden, bias, dtype), Linear.init(fourth, hidden, size, bias, dtype),
             norm1, norm2, norm3, activation, dropout, norm_first,
         )  # fmt: skip
@@ -251,14 +256,14 @@ class TransformerDecoderBlock(Module):
         self, input: Any, memory: Any, mask: Any = None, memory_mask: Any = None, is_causal: bool = True,
         key: Any = None, cache: KVCache | None = None,
     ) -> Any:  # fmt: skip
-        keys = _keys(key, 4)
+        keys = _keys(key, 6)
         causal = is_causal and mask is None
         x = self.norm1(input) if self.norm_first else input
-        found = self.attention(x, mask=mask, is_causal=causal, cache=cache)
+        found = self.attention(x, mask=mask, is_causal=causal, cache=cache, key=keys[4])
         found, cache = found if cache is not None else (found, None)
         x = input + _dropped(found, self.dropout, keys[0])
         x = x if self.norm_first else self.norm1(x)
-        found = self.cross_attention(self.norm2(x) if self.norm_first else x, memory, memory_mask)
+        found = self.cross_attention(self.norm2(x) if self.norm_first else x, memory, memory_mask, key=keys[5])
         x = x + _dropped(found, self.dropout, keys[1])
         x = x if self.norm_first else self.norm2(x)
         hidden = self.activation(self.linear1(self.norm3(x) if self.norm_first else x))
