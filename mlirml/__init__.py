@@ -77,7 +77,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`linalg`, `nn`, `optim`, `random` and `special`, which are imported when they are first used."""
-    if name in ("linalg", "nn", "optim", "random", "special"):
+    """The packages that are imported when they are first used."""
+    if name in ("linalg", "ndimage", "nn", "optim", "random", "signal", "special", "stats"):
         return importlib.import_module(f"mlirml.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

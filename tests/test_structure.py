@@ -43,6 +43,7 @@ TIERS = [
     {"driver"},
     {"api", "debug", "transforms"},
     {"ndimage", "special"},
+    {"signal", "stats"},
     {"cli"},
 ]
 """Parts of the package, lowest first: a part imports from its own tier and from those above it in this list.

@@ -37,11 +37,11 @@ _ALIASES = {
     "atanh": "arctanh", "pow": "power", "concat": "concatenate", "permute_dims": "transpose", "abs": "absolute",
     "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "bitwise_invert": "invert",
 }  # fmt: skip
-_CREATION = ("zeros", "ones", "empty", "full", "array", "asarray", *COMPUTED)
+_CREATION = ("zeros", "ones", "empty", "full", "array", "asarray", "from_dlpack", *COMPUTED)
 _OTHER = (
     "zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size", "copy", "atleast_1d", "atleast_2d",
     "select", "choose", "put", "put_along_axis", "putmask", "fill_diagonal", "ix_",
-    "array_equal", "allclose", "result_type", "can_cast", "broadcast_shapes", "from_dlpack", "isdtype",
+    "array_equal", "allclose", "result_type", "can_cast", "broadcast_shapes", "isdtype",
     "nonzero",
     "real", "imag", "conj", "iscomplexobj", "isrealobj",
     "unique_all", "unique_counts", "unique_inverse", "unique_values",

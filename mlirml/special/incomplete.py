@@ -60,7 +60,7 @@ def _until_settled(improve: Callable[[Any, Any], Any], state: tuple[Any, ...], m
     return tuple(found)
 
 
-def _density(a: Any, x: Any) -> Any:
+def poisson_mass(a: Any, x: Any) -> Any:
     """x**a exp(-x) / gamma(a + 1)."""
     small = np.minimum(a, _UNIFORM_FROM)
     moderate = np.minimum(x, 2000)  # exp(-x) is 0 above
@@ -95,7 +95,7 @@ def _incomplete_gamma(a: Any, x: Any) -> tuple[Any, Any]:
     """
     uniform = (a >= _UNIFORM_FROM) & (np.abs(x - a) < _UNIFORM_WIDTH * a)
     by_series, by_fraction = ~uniform & (x < np.maximum(a, 1.1)), ~uniform & (x >= np.maximum(a, 1.1))
-    density = _density(a, x)
+    density = poisson_mass(a, x)
     # P = density (1 + x/(a + 1) + x**2/((a + 1)(a + 2)) + ...)
     a_, x_ = np.where(by_series, a, 1), np.where(by_series, x, 0)
 
@@ -157,27 +157,27 @@ def _at_limits(a: Any, x: Any, upper: bool) -> Any:
     return np.where(undefined, math.nan, result)
 
 
-def _gamma_density(a: Any, x: Any) -> Any:
+def gamma_density(a: Any, x: Any) -> Any:
     """The derivative of P: x**(a - 1) exp(-x) / gamma(a)."""
     inner = (a > 0) & (x > 0)
     a_, x_ = np.where(inner, a, 1), np.where(inner, x, 1)
     at_zero = np.where(x == 0, np.where(a == 1, 1, np.where(a < 1, math.inf, np.zeros_like(x))), 0)
-    return np.where(inner, _density(a_, x_) * (a_ / x_), at_zero)
+    return np.where(inner, poisson_mass(a_, x_) * (a_ / x_), at_zero)
 
 
-@differentiable(lambda t, y, a, x: _gamma_density(a, x) * t, fixed=1)
+@differentiable(lambda t, y, a, x: gamma_density(a, x) * t, fixed=1)
 def gammainc(a: Any, x: Any) -> Any:
     """The regularised lower incomplete gamma function P(a, x); its derivatives are those in `x`."""
     return _at_limits(a, x, False)
 
 
-@differentiable(lambda t, y, a, x: -_gamma_density(a, x) * t, fixed=1)
+@differentiable(lambda t, y, a, x: -gamma_density(a, x) * t, fixed=1)
 def gammaincc(a: Any, x: Any) -> Any:
     """The regularised upper incomplete gamma function, 1 - P(a, x); its derivatives are those in `x`."""
     return _at_limits(a, x, True)
 
 
-def _beta_prefix(a: Any, b: Any, x: Any, y: Any) -> Any:
+def beta_prefix(a: Any, b: Any, x: Any, y: Any) -> Any:
     """x**a y**b / beta(a, b) with y = 1 - x.
 
     For large a and b relative to the largest value, which is at x = a / (a + b), so that no large logarithms are
@@ -227,18 +227,23 @@ _MOST_OF_BETA = 100_000
 """Iterations, of which about the root of the larger parameter are needed."""
 
 
-@differentiable(lambda t, r, a, b, x: _beta_density(a, b, x) * t, fixed=2)
+def incomplete_beta(a: Any, b: Any, x: Any, y: Any) -> Any:
+    """I(a, b, x) inside of its domain, with y = 1 - x."""
+    swapped = x > (a + 1) / (a + b + 2)
+    p, q = np.where(swapped, b, a), np.where(swapped, a, b)
+    u, v = np.where(swapped, y, x), np.where(swapped, x, y)
+    tail = beta_prefix(p, q, u, v) / p * _beta_fraction(p, q, u, v)
+    return np.where(swapped, 1 - tail, tail)
+
+
+@differentiable(lambda t, r, a, b, x: beta_density(a, b, x) * t, fixed=2)
 def betainc(a: Any, b: Any, x: Any) -> Any:
     """The regularised incomplete beta function I(a, b, x); its derivatives are those in `x`."""
     shape = np.zeros_like(a + b + x)
     a, b, x = a + shape, b + shape, x + shape
     ordinary = (a > 0) & (b > 0) & (x > 0) & (x < 1) & np.isfinite(a) & np.isfinite(b)
     a_, b_, x_ = np.where(ordinary, a, 1), np.where(ordinary, b, 1), np.where(ordinary, x, 0.5)
-    swapped = x_ > (a_ + 1) / (a_ + b_ + 2)
-    p, q = np.where(swapped, b_, a_), np.where(swapped, a_, b_)
-    u, v = np.where(swapped, 1 - x_, x_), np.where(swapped, x_, 1 - x_)
-    tail = _beta_prefix(p, q, u, v) / p * _beta_fraction(p, q, u, v)
-    result = np.where(swapped, 1 - tail, tail)
+    result = incomplete_beta(a_, b_, x_, 1 - x_)
     whole = (x == 1) | ((x != 0) & ((a == 0) | (b == math.inf)))
     limits = np.where(whole, 1, np.zeros_like(x))
     undefined = ~((a >= 0) & (b >= 0) & (x >= 0) & (x <= 1)) | ((a == 0) & (b == 0))
@@ -246,10 +251,10 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
     return np.where(undefined, math.nan, np.where(ordinary, result, limits))
 
 
-def _beta_density(a: Any, b: Any, x: Any) -> Any:
+def beta_density(a: Any, b: Any, x: Any) -> Any:
     """The derivative of I: x**(a - 1) (1 - x)**(b - 1) / beta(a, b)."""
     inner = (x > 0) & (x < 1)
     x_ = np.where(inner, x, 0.5)
     power = np.where(x <= 0, a, b)
     at_end = np.where(power == 1, np.where(x <= 0, b, a), np.where(power < 1, math.inf, np.zeros_like(x)))
-    return np.where(inner, _beta_prefix(a, b, x_, 1 - x_) / (x_ * (1 - x_)), at_end)
+    return np.where(inner, beta_prefix(a, b, x_, 1 - x_) / (x_ * (1 - x_)), at_end)

@@ -24,7 +24,7 @@ import mlirml.numpy as mnp
 TARGET = os.environ.get("MLIRML_ARRAY_API_TARGET", "cpu")
 HOST_ONLY = (
     "__array_namespace_info__", "asarray", "astype", "can_cast", "finfo", "from_dlpack", "iinfo", "isdtype",
-    "result_type", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero",
+    "repeat", "result_type", "unique_all", "unique_counts", "unique_inverse", "unique_values", "nonzero",
 )  # fmt: skip
 """Functions of dtypes and of containers, and those whose results have a shape that depends on data."""
 

@@ -12,7 +12,16 @@ import pytest
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
-COMPLETE = ("coming-from.md", "models.md", "ndimage.md", "questions.md", "random.md", "settings.md", "special.md")
+COMPLETE = (
+    "coming-from.md",
+    "models.md",
+    "ndimage.md",
+    "questions.md",
+    "random.md",
+    "settings.md",
+    "signal-and-stats.md",
+    "special.md",
+)
 """Pages of which each program has its output behind it; in others there are fragments too, which import nothing."""
 PEERS = ("jax", "numba", "torch")
 PROGRAM = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -146,6 +147,32 @@ class Traced(Tracer):
     def __repr__(self) -> str:
         known = self._known()
         return f"Traced({self._describe()}{'' if known is None or known.size > 16 else f' = {known.tolist()}'})"
+
+    # The array API standard: https://data-apis.org/array-api/2024.12.
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The module `mlirml.numpy`, of which every function is compiled; ValueError for a later standard."""
+        if api_version not in (None, *STANDARDS):
+            with at_user_line():
+                raise ShapeError(f"the array API standard {api_version!r} is none of {', '.join(STANDARDS)}")
+        return importlib.import_module("mlirml.numpy")
+
+    @property
+    def device(self) -> str:
+        """The device of NumPy's arrays, "cpu", on every target: the program is the same on all of them."""
+        return "cpu"
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Traced:
+        """The array itself: there is no other device than its own."""
+        check_device(device)
+        return self
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0  # kDLCPU
+
+    def __dlpack__(self, **options: Any) -> Any:
+        found = self._convert("exchange through DLPack", help="return the array, and exchange the result")
+        return found.__dlpack__(**options)
 
     # Indexing.
 
@@ -308,6 +335,9 @@ class Traced(Tracer):
         """The same elements in another shape; a view where NumPy gives one."""
         new = shape[0] if len(shape) == 1 else shape
         result: Traced = self._trace.call_method("reshape", self, (new,), {"order": order})
+        if copy is False and result._cell is not self._cell:
+            with at_user_line():
+                raise ShapeError("reshape: this shape needs a copy, and `copy=False` forbids it", help=_COPIES)
         return result._copy() if copy else result
 
     def transpose(self, *axes: Any) -> Traced:
@@ -442,6 +472,26 @@ class Traced(Tracer):
         return self._trace.call_function(function, args, kwargs)
 
 
+def check_device(device: Any) -> None:
+    """Raise `ShapeError`, which is a ValueError, for another device than that of NumPy's arrays."""
+    if device not in (None, "cpu"):
+        with at_user_line():
+            raise ShapeError(
+                f'the device of an array of the program is "cpu", got {device!r}',
+                help="choose the device of the whole program: `ml.compile(f, target)`",
+            )
+
+
+def check_uncopied(given: Any, result: Traced) -> None:
+    """Raise `ShapeError`, which is a ValueError, where `copy=False` forbids the copy that a conversion needs."""
+    scalar = isinstance(given, Traced) and given._scalar
+    if scalar or not isinstance(given, (Traced, np.ndarray)) or given.dtype != result.dtype:
+        raise ShapeError("this conversion needs a copy, and `copy=False` forbids it", help=_COPIES)
+
+
+STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
+"""Versions of the array API standard."""
+_COPIES = "leave `copy` out: a copy is made only where it is needed"
 _REAL_PART = "store its real part, or make the array complex: `x.astype(complex)`"
 _LAYOUT = "compiled code chooses the memory layout itself; use `shape` and `dtype`"
 _ATTRIBUTE_HELP = {

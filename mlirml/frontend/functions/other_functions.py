@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
-from mlirml.frontend.arrays.array import Traced, is_complex_object
+from mlirml.frontend.arrays.array import Traced, check_device, is_complex_object
 from mlirml.frontend.functions import index_functions, linear_algebra
 from mlirml.frontend.tracing.trace import Trace, keeps_c_order
 
@@ -172,7 +172,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.allclose: _allclose,
     np.matrix_transpose: lambda trace, x: x.mT,
     np.linalg.matrix_transpose: lambda trace, x: x.mT,
-    np.astype: lambda trace, x, dtype, copy=True, device=None: x.astype(dtype, copy=copy),
+    np.astype: lambda trace, x, dtype, copy=True, device=None: x.to_device(device).astype(dtype, copy=copy),
     np.linalg.matmul: lambda trace, x1, x2: trace.call_ufunc(np.matmul, "__call__", (x1, x2), {}),
     np.linalg.outer: lambda trace, x1, x2: trace.call_function(np.outer, (x1, x2), {}),
     np.linalg.cross: lambda trace, x1, x2, axis=-1: trace.call_function(np.cross, (x1, x2), {"axis": axis}),
@@ -185,11 +185,20 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.i0: lambda trace, x: importlib.import_module("mlirml.special").i0(x),
     np.iscomplexobj: lambda trace, x: is_complex_object(x),
     np.isrealobj: lambda trace, x: not is_complex_object(x),
-    np.result_type: lambda trace, *a: np.result_type(*(x.dtype if isinstance(x, Traced) else x for x in a)),
+    np.result_type: lambda trace, *a: np.result_type(*map(_dtype_of, a)),
+    np.can_cast: lambda trace, from_, to, casting="safe": np.can_cast(_dtype_of(from_), _dtype_of(to), casting),
+    np.reshape: lambda trace, a, /, shape, order="C", copy=None: trace.array(a, copy=False).reshape(
+        shape, order=order, copy=copy
+    ),
     np.may_share_memory: lambda trace, a, b, max_work=None: getattr(a, "_cell", a) is getattr(b, "_cell", b),
 }
 
 
+def _dtype_of(x: Any) -> Any:
+    return x.dtype if isinstance(x, Traced) else x
+
+
 def _creation(options: dict[str, Any]) -> dict[str, Any]:
     """Drop the arguments of creation functions that choose a memory layout or device."""
+    check_device(options.get("device"))
     return {k: v for k, v in options.items() if k not in ("order", "subok", "device", "like")}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
-from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.array import Traced, check_device, check_uncopied
 from mlirml.frontend.arrays.array_class import Constructor
 from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_traced
 from mlirml.frontend.frames import at_user_line, code_location
@@ -49,7 +49,9 @@ COMPUTED = (
 
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
-_OF_SCIPY = ("scipy", "scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.special")
+_OF_SCIPY = (
+    "scipy", "scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.special", "scipy.stats",
+)  # fmt: skip
 
 
 class Namespace:
@@ -80,6 +82,7 @@ class Namespace:
         return taking_lists(self._trace, value) if _is_function(value) else value
 
     def _computed(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Traced:
+        check_device(kwargs.pop("device", None))
         with at_user_line():
             result = function(*args, **kwargs)
             return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
@@ -102,22 +105,26 @@ class Namespace:
         self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Traced:
         """`np.zeros`."""
+        check_device(device)
         return self._filled(shape, 0, dtype, order)
 
     def ones(self, shape: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None) -> Traced:
         """`np.ones`."""
+        check_device(device)
         return self._filled(shape, 1, dtype, order)
 
     def empty(
         self, shape: Any, dtype: Any = float, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Traced:
         """`np.empty`; filled with zeros, so that programs stay deterministic."""
+        check_device(device)
         return self._filled(shape, 0, dtype, order)
 
     def full(
         self, shape: Any, fill_value: Any, dtype: Any = None, order: str = "C", *, device: Any = None, like: Any = None
     ) -> Traced:
         """`np.full`."""
+        check_device(device)
         with at_user_line():
             return self._ordered(self._trace.filled(_sizes(shape), fill_value, dtype), order)
 
@@ -141,17 +148,28 @@ class Namespace:
     ) -> Traced:
         """`np.array`."""
         with at_user_line():
-            result = self._trace.array(object, dtype, copy=bool(copy))
+            result = self._array(object, dtype, copy)
             return result if result.ndim >= ndmin else result.reshape((1,) * (ndmin - result.ndim) + result.shape)
 
     def asarray(
         self, a: Any, dtype: Any = None, order: Any = None, *, device: Any = None, copy: Any = None, like: Any = None
     ) -> Traced:
         """`np.asarray`."""
+        check_device(device)
         with at_user_line():
-            return self._trace.array(a, dtype, copy=bool(copy))
+            return self._array(a, dtype, copy)
 
     asanyarray = asarray
+
+    def _array(self, data: Any, dtype: Any, copy: Any) -> Traced:
+        result = self._trace.array(data, dtype, copy=bool(copy))
+        if copy is False:
+            check_uncopied(data, result)
+        return result
+
+    def from_dlpack(self, x: Any, /, *, device: Any = None, copy: Any = None) -> Traced:
+        """`np.from_dlpack`; an array of the program is itself."""
+        return self.asarray(x if isinstance(x, Traced) else np.from_dlpack(x), device=device, copy=copy)
 
     def ascontiguousarray(self, a: Any, dtype: Any = None, *, like: Any = None) -> Traced:
         """`np.ascontiguousarray`; a copy of the argument, or the argument itself, as its strides are."""
@@ -316,6 +334,9 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
         return retarget(value, trace, memo)
     if _is_of_uarray(value):
         return scipy_functions.compiled_form(value) or value
+    distribution = scipy_functions.compiled_distribution(value)
+    if distribution is not None:
+        return distribution
     trace.reached.add(value)
     return trace.watched(value) if type(value) is np.ndarray else value
 
@@ -358,6 +379,9 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
         return functools.partial(retarget(function.func, trace, memo), *function.args, **function.keywords)
     if isinstance(function, types.MethodType):
         trace.reached.add(function)
+        compiled = scipy_functions.compiled_form(function)
+        if compiled is not None:
+            return compiled
         return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
     if isinstance(function, types.FunctionType):
         if isinstance(function.__globals__, Overlay) or is_library(function.__globals__.get("__name__")):
@@ -404,7 +428,12 @@ def _is_replaced(cell: types.CellType) -> bool:
     except ValueError:  # not filled yet
         return False
     kinds = (types.FunctionType, types.MethodType, types.ModuleType, functools.partial)
-    return isinstance(value, kinds) or _random_name(value) is not None or _is_of_uarray(value)
+    return (
+        isinstance(value, kinds)
+        or _random_name(value) is not None
+        or _is_of_uarray(value)
+        or scipy_functions.compiled_distribution(value) is not None
+    )
 
 
 def _is_of_uarray(value: Any) -> bool:

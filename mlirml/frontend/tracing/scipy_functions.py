@@ -1,4 +1,4 @@
-"""SciPy's functions that are compiled: as those of NumPy, of `mlirml.special` and of `mlirml.linalg`."""
+"""SciPy's functions that are compiled: as those of NumPy, and of packages of `mlirml` with the same names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NUMPY: dict[str, np.ufunc] = {
 }  # fmt: skip
 """NumPy's ufunc for each name in `scipy.special`; `sinc` is NumPy's own function there."""
 
-_PACKAGES = ("ndimage",)
+_PACKAGES = ("ndimage", "signal")
 """The packages whose functions have packages of the same names here."""
 
 OPERATIONS = ("erf", "erfc")
@@ -40,6 +40,9 @@ _IGNORED = frozenset(["overwrite_a", "overwrite_b", "overwrite_x", "check_finite
 
 def compiled_form(function: Any) -> Callable[..., Any] | None:
     """The traceable function for one of SciPy's; None without one."""
+    owner = compiled_distribution(getattr(function, "__self__", None))
+    if owner is not None:
+        return getattr(owner, function.__name__, None)
     name = getattr(function, "__name__", "")
     module = getattr(function, "__module__", None) or ""
     if module.startswith("scipy.linalg.") and getattr(sys.modules["scipy.linalg"], name, None) is function:
@@ -51,13 +54,48 @@ def compiled_form(function: Any) -> Callable[..., Any] | None:
     for package in _PACKAGES:
         if module.startswith(f"scipy.{package}.") and getattr(sys.modules[f"scipy.{package}"], name, None) is function:
             own = importlib.import_module(f"mlirml.{package}")
-            return getattr(own, name) if name in own.__all__ else None
+            return _without_options(getattr(own, name)) if name in own.__all__ else None
     name = _NAMES.get(name, name)
     of_scipy = is_special(function) if isinstance(function, np.ufunc) else _is_function(function)
     if not of_scipy or name in OPERATIONS:
         return None
     special = importlib.import_module("mlirml.special")  # which is written in traceable NumPy, above this module
     return getattr(special, name) if name in special.__all__ else None
+
+
+def compiled_distribution(value: Any) -> Any:
+    """The traceable distribution for one of `scipy.stats`, or one with its parameters fixed; None without one."""
+    if not type(value).__module__.startswith("scipy.stats."):
+        return None
+    if hasattr(value, "dist") and hasattr(value, "args") and hasattr(value, "kwds"):
+        found = compiled_distribution(value.dist)
+        return None if found is None else found(*value.args, **value.kwds)
+    name = _distributions().get(type(value))
+    if name is None:
+        return None
+    own = getattr(importlib.import_module("mlirml.stats"), name)
+    return OfSciPy(type(own)(wide=True), value)
+
+
+def _distributions() -> dict[type, str]:
+    """The names of the distributions that are compiled, by the classes of SciPy's."""
+    module, names = sys.modules["scipy.stats"], importlib.import_module("mlirml.stats").__all__
+    return {type(getattr(module, name)): name for name in names if hasattr(module, name)}
+
+
+class OfSciPy:
+    """Replaces a distribution of SciPy's in a traced function; its other functions are those of SciPy."""
+
+    def __init__(self, own: Any, real: Any) -> None:
+        self._own, self._real = own, real
+
+    def __call__(self, *args: Any, **kwds: Any) -> Any:
+        """The distribution with its parameters fixed."""
+        return self._own(*args, **kwds)
+
+    def __getattr__(self, name: str) -> Any:
+        own = None if name.startswith("_") else getattr(self._own, name, None)
+        return getattr(self._real, name) if own is None else own
 
 
 def _without_options(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,6 +18,7 @@ _DATA_DEPENDENT: dict[Callable[..., Any], str] = {
     **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), _MASK),
     **dict.fromkeys((np.extract,), "keep the shape: `np.where(condition, x, 0)`"),
     **dict.fromkeys((np.unique, np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.trim_zeros), _OUTSIDE),
+    **dict.fromkeys((np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values), _OUTSIDE),
 }
 _INSTEAD: dict[Callable[..., Any], str] = {
     np.copyto: "write `x[...] = y`",

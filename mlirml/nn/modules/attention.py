@@ -172,8 +172,8 @@ class TransformerEncoderBlock(Module):
 
     With `norm_first` what is normalized is the input of each part instead of its result. A `key` draws the dropout of
     the weights of the attention, of the results of both parts and of the hidden layer, with probability `dropout`; a
-    `cache` is that of the attention, and makes the result a pair. Vaswani et al., section 3.1; Xiong et al., "On layer normalization in the transformer
-    architecture", table 1.
+    `cache` is that of the attention, and makes the result a pair. Vaswani et al., section 3.1; Xiong et al., "On layer
+    normalization in the transformer architecture", table 1.
     """
 
     attention: MultiHeadAttention

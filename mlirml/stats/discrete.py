@@ -1,0 +1,187 @@
+"""Distributions of integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlirml import special
+from mlirml.special.floats import differentiable
+from mlirml.special.incomplete import beta_prefix, poisson_mass
+from mlirml.stats.distribution import INFINITE, Discrete
+
+
+def _probability(p: Any) -> Any:
+    return (p >= 0) & (p <= 1)
+
+
+@differentiable(
+    lambda t, y, k, mu: 0 * t, lambda t, y, k, mu: (np.where(k == 0, 0, poisson_mass(np.maximum(k - 1, 0), mu)) - y) * t
+)
+def _poisson_pmf(k: Any, mu: Any) -> Any:
+    zero = mu == 0
+    return np.where(zero, np.where(k == 0, 1, np.zeros_like(k)), poisson_mass(k, np.where(zero, 1, mu)))
+
+
+class _Poisson(Discrete):
+    name, shapes = "poisson", ("mu",)
+
+    @staticmethod
+    def _allowed(*shapes: Any) -> Any:
+        return (shapes[0] >= 0) & (shapes[0] < INFINITE)
+
+    def _logarithm(self, k: Any, mu: Any) -> Any:
+        return special.xlogy(k, mu) - special.gammaln(k + 1) - mu
+
+    def _density(self, k: Any, mu: Any) -> Any:
+        return _poisson_pmf(k, mu)
+
+    def _cdf(self, k: Any, mu: Any) -> Any:
+        return special.gammaincc(k + 1, mu)
+
+    def _sf(self, k: Any, mu: Any) -> Any:
+        return special.gammainc(k + 1, mu)
+
+
+@differentiable(
+    lambda t, y, k, n, p: 0 * t,
+    lambda t, y, k, n, p: 0 * t,
+    lambda t, y, k, n, p: n * (_mass(k - 1, n - 1, p) - _mass(k, n - 1, p)) * t,
+)
+def _binomial_pmf(k: Any, n: Any, p: Any) -> Any:
+    return _mass(k, n, p)
+
+
+def _mass(k: Any, n: Any, p: Any) -> Any:
+    """The probability of k of n, 0 for others."""
+    inside = (k >= 0) & (k <= n)
+    k_, n_ = np.where(inside, k, 0), np.where(inside, n, 1)
+    inner = (p > 0) & (p < 1)
+    p_ = np.where(inner, p, 0.5)
+    found = beta_prefix(k_ + 1, n_ - k_ + 1, p_, 1 - p_) / (p_ * (1 - p_) * (n_ + 1))
+    at_end = np.where(k_ == np.where(p <= 0, 0, n_), 1, np.zeros_like(p_))
+    return np.where(inside, np.where(inner, found, at_end), 0)
+
+
+class _Binomial(Discrete):
+    name, shapes = "binom", ("n", "p")
+
+    @staticmethod
+    def _allowed(*shapes: Any) -> Any:
+        n, p = shapes
+        return (n >= 0) & (n == np.floor(n)) & (n < INFINITE) & _probability(p)
+
+    @staticmethod
+    def _support(*shapes: Any) -> tuple[Any, Any]:
+        return 0, shapes[0]
+
+    @staticmethod
+    def _inner(*shapes: Any) -> Any:
+        return 0.0
+
+    def _logarithm(self, k: Any, n: Any, p: Any) -> Any:
+        ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
+        return ways + special.xlogy(k, p) + special.xlog1py(n - k, -p)
+
+    def _density(self, k: Any, n: Any, p: Any) -> Any:
+        return _binomial_pmf(k, n, p)
+
+    def _cdf(self, k: Any, n: Any, p: Any) -> Any:
+        return special.betainc(n - k, k + 1, 1 - p)
+
+    def _sf(self, k: Any, n: Any, p: Any) -> Any:
+        return special.betainc(k + 1, n - k, p)
+
+
+class _Bernoulli(Discrete):
+    name, shapes = "bernoulli", ("p",)
+
+    @staticmethod
+    def _allowed(*shapes: Any) -> Any:
+        return _probability(shapes[0])
+
+    @staticmethod
+    def _support(*shapes: Any) -> tuple[Any, Any]:
+        return 0, 1
+
+    def _logarithm(self, k: Any, p: Any) -> Any:
+        return special.xlogy(k, p) + special.xlog1py(1 - k, -p)
+
+    def _density(self, k: Any, p: Any) -> Any:
+        return np.where(k == 1, p, 1 - p)
+
+    def _cdf(self, k: Any, p: Any) -> Any:
+        return 1 - p
+
+    def _sf(self, k: Any, p: Any) -> Any:
+        return p
+
+    def _ppf(self, q: Any, p: Any) -> Any:
+        return (q > 1 - p).astype(q.dtype)
+
+
+class _Geometric(Discrete):
+    name, shapes = "geom", ("p",)
+
+    @staticmethod
+    def _allowed(*shapes: Any) -> Any:
+        return (shapes[0] > 0) & (shapes[0] <= 1)
+
+    @staticmethod
+    def _support(*shapes: Any) -> tuple[Any, Any]:
+        return 1, INFINITE
+
+    def _logarithm(self, k: Any, p: Any) -> Any:
+        return special.xlog1py(k - 1, -p) + np.log(p)
+
+    def _cdf(self, k: Any, p: Any) -> Any:
+        return -np.expm1(np.log1p(-p) * k)
+
+    def _sf(self, k: Any, p: Any) -> Any:
+        return np.exp(np.log1p(-p) * k)
+
+    def _logsf(self, k: Any, p: Any) -> Any:
+        return k * np.log1p(-p)
+
+    def _ppf(self, q: Any, p: Any) -> Any:
+        found = np.maximum(np.ceil(np.log1p(-q) / np.log1p(-p)), 1)
+        before = np.maximum(found - 1, 1)
+        return np.where(self._cdf(before, p) >= q, before, found)
+
+
+@differentiable(
+    lambda t, y, k, n, p: 0 * t,
+    lambda t, y, k, n, p: y * (special.digamma(k + n) - special.digamma(n) + np.log(p)) * t,
+    lambda t, y, k, n, p: y * (n / p - np.where(k == 0, 0, k / np.where(k == 0, 1, 1 - p))) * t,
+)
+def _negative_binomial_pmf(k: Any, n: Any, p: Any) -> Any:
+    certain = p == 1
+    p_ = np.where(certain, 0.5, p)
+    found = beta_prefix(n, k + 1, p_, 1 - p_) / ((1 - p_) * (n + k))
+    return np.where(certain, np.where(k == 0, 1, np.zeros_like(p_)), found)
+
+
+class _NegativeBinomial(Discrete):
+    name, shapes = "nbinom", ("n", "p")
+
+    @staticmethod
+    def _allowed(*shapes: Any) -> Any:
+        n, p = shapes
+        return (n > 0) & (n < INFINITE) & (p > 0) & (p <= 1)
+
+    def _logarithm(self, k: Any, n: Any, p: Any) -> Any:
+        ways = special.gammaln(n + k) - special.gammaln(k + 1) - special.gammaln(n)
+        return ways + n * np.log(p) + special.xlog1py(k, -p)
+
+    def _density(self, k: Any, n: Any, p: Any) -> Any:
+        return _negative_binomial_pmf(k, n, p)
+
+    def _cdf(self, k: Any, n: Any, p: Any) -> Any:
+        return special.betainc(n, k + 1, p)
+
+    def _sf(self, k: Any, n: Any, p: Any) -> Any:
+        return special.betainc(k + 1, n, 1 - p)
+
+
+poisson, binom, bernoulli, geom, nbinom = _Poisson(), _Binomial(), _Bernoulli(), _Geometric(), _NegativeBinomial()
