@@ -8,7 +8,7 @@ NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h)
 
 .DEFAULT_GOAL := test
 .PHONY: demo test driver lint machines other-machine bench accuracy fuzz record replay rehearse-cuda gpu gpu-bundle rehearse-gpu \
-  develop constraints clean
+  array-api develop constraints clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
@@ -62,6 +62,13 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/raising/test_counting_loops.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/autodiff/test_random.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/fuzz/test_mutated_modules.py
+
+# The public suite of the array API standard, a checkout of github.com/data-apis/array-api-tests with its submodule.
+array-api: $(VENV)/installed
+	@test -d "$(ARRAY_API_TESTS)" || { echo "ARRAY_API_TESTS=FOLDER names a checkout of array-api-tests"; exit 1; }
+	$(PIP) install --quiet ndindex
+	cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=mlirml.numpy ARRAY_API_TESTS_VERSION=2024.12 \
+	  $(abspath $(BIN))/python -m pytest array_api_tests -q --max-examples 20 --derandomize -p no:cacheprovider
 
 # What every stage makes of some 360 programs: `make record` before a change, `make replay` after it.
 RECORD ?= build/replay.zip
