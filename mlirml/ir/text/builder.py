@@ -214,6 +214,7 @@ class Builder:
         self.arguments: list[Value] = []
         self.constants: list[np.ndarray] = []
         self._constant_values: dict[int, Value] = {}
+        self._transposed_constants: dict[tuple[int, tuple[int, ...], str], np.ndarray] = {}
         self._known_constants: dict[tuple[str, tuple[int, ...], bytes], np.ndarray] = {}
         self.int_ranges: list[tuple[int, int, int, str]] = []
         self.narrowed_at: list[SourceLocation | None] = []  # the source location of each of `int_ranges`
@@ -384,10 +385,24 @@ class Builder:
             elif (triangle := match_triangle(array)) is not None:
                 value = self.elementwise([], [], array.dtype, array.shape, lambda block, _: triangle.body(block))
             else:
-                value = self.hidden_argument(self._shared(array), array.shape, array.dtype)
+                value = self._in_memory_order(self._shared(array))
             self._contents[value.name] = array
             return value
-        return self.hidden_argument(array, array.shape, array.dtype)
+        return self._in_memory_order(array)
+
+    def _in_memory_order(self, array: np.ndarray) -> Value:
+        """A hidden argument, transposed in the program if the array is so in memory: no call has to copy it."""
+        order = [int(axis) for axis in np.argsort([-stride for stride in array.strides], kind="stable")]
+        view = array.transpose(order)
+        if array.flags.c_contiguous or not view.flags.c_contiguous:
+            return self.hidden_argument(array, array.shape, array.dtype)
+        base = array.base
+        if isinstance(base, np.ndarray) and (base.shape, base.ctypes.data) == (view.shape, view.ctypes.data):
+            view = base if base.dtype == view.dtype and base.flags.c_contiguous else view
+        key = view.ctypes.data, view.shape, view.dtype.str
+        view = self._transposed_constants.setdefault(key, view)
+        value = self.hidden_argument(view, view.shape, view.dtype)
+        return self.transpose(value, [order.index(axis) for axis in range(array.ndim)])
 
     def hidden_argument(self, array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> Value:
         """The argument that shares an array's buffer, with the shape and dtype that the program sees of it."""

@@ -125,3 +125,20 @@ def test_an_array_of_bf16_that_a_library_asks_for_keeps_its_dtype() -> None:
     assert loss(x) == 6
     weight[1] = 4
     assert loss(x) == 12
+
+
+def test_a_transposed_array_is_read_as_it_lies_in_memory() -> None:
+    """Stores into the array are seen, and no call copies it."""
+    w = np.arange(1200.0).reshape(30, 40)
+    cube = np.arange(7200.0).reshape(20, 30, 12)
+    x = np.ones((2, 40))
+    compiled = ml.compile(lambda x: (x @ w.T, w.T.sum(axis=1) + x[0, 0], cube.transpose(2, 0, 1)[3] * x[1, 0], w @ x.T))
+    for factor in (1, 3):
+        w[:] *= factor
+        cube[:] += factor
+        expected = x @ w.T, w.T.sum(axis=1) + 1, cube.transpose(2, 0, 1)[3], w @ x.T
+        for found, other in zip(compiled(x), expected, strict=True):
+            np.testing.assert_allclose(found, other)
+    captured = ml.trace(lambda x: x @ w.T + (w.T * 2)[0, 0], x)
+    assert [c.flags.c_contiguous for c in captured.constants] == [True]
+    assert np.shares_memory(captured.constants[0], w)
