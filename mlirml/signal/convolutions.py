@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -214,11 +215,13 @@ def direct(in1: Any, in2: Any, mode: str, kernel_is_second: bool = False) -> Any
 def _by_transforms(in1: Any, in2: Any, axes: list[int], counts: list[int]) -> Any:
     """The full convolution along axes on which it has `counts` elements."""
     dtype = np.result_type(in1.dtype, in2.dtype)
+    transformed: Any
     single = dtype in (np.float32, np.complex64, np.float16)
     points = [_fast_length(count) for count in counts]
+    result: Any
     if dtype.kind == "c":
-        transformed: Any = np.fft.fftn(in1, points, axes) * np.fft.fftn(in2, points, axes)
-        result: Any = np.fft.ifftn(transformed, points, axes)
+        transformed = np.fft.fftn(in1, points, axes) * np.fft.fftn(in2, points, axes)
+        result = np.fft.ifftn(transformed, points, axes)
     else:
         wide = np.float32 if single else np.float64
         transformed = np.fft.rfftn(in1.astype(wide), points, axes) * np.fft.rfftn(in2.astype(wide), points, axes)
@@ -239,14 +242,11 @@ def _fast_length(count: int) -> int:
     return best
 
 
-_PRODUCTS = [
-    3**i * 5**j * 7**k * 11**last
-    for i in range(9)
-    for j in range(6)
-    for k in range(3)
-    for last in range(2)
-    if 3**i * 5**j * 7**k * 11**last < 100_000
-]
+_PRODUCTS = sorted(
+    product
+    for powers in itertools.product(range(9), range(6), range(3), range(2))
+    if (product := math.prod(base**power for base, power in zip((3, 5, 7, 11), powers))) < 100_000
+)
 
 
 def _part(result: Any, mode: str, one: Any, other: Any, full: Any) -> Any:

@@ -51,12 +51,12 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
         count = x.shape[place] if N is None else operator.index(N)
         if count < 1:
             raise ShapeError(f"hilbert: the number of points is positive, not {count}")
-    factors = np.zeros(count, x.dtype)
+    factors = np.full(count // 2 + 1, 2, x.dtype)
     factors[0] = 1
-    factors[1 : (count + 1) // 2] = 2
     if count % 2 == 0:
-        factors[count // 2] = 1
-    bins = np.moveaxis(np.fft.fft(x, count, axis=place), place, -1) * factors
+        factors[-1] = 1
+    bins = np.moveaxis(np.fft.rfft(x, count, axis=place), place, -1) * factors
+    bins = np.pad(bins, [(0, 0)] * (bins.ndim - 1) + [(0, count - bins.shape[-1])])
     return np.moveaxis(np.fft.ifft(bins, axis=-1), -1, place)
 
 
@@ -77,7 +77,7 @@ def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None,
             raise ShapeError(f"resample: {count} elements cannot become {num}")
     x = np.moveaxis(x, place, -1)
     real = x.dtype.kind != "c"
-    bins = x if domain == "freq" else np.fft.rfft(x, axis=-1) if real else np.fft.fft(x, axis=-1)
+    bins: Any = x if domain == "freq" else np.fft.rfft(x, axis=-1) if real else np.fft.fft(x, axis=-1)
     if domain == "freq":
         real = False
     if window is not None:
@@ -119,7 +119,7 @@ def _of_frequencies(window: Any, count: int) -> Any:
     if callable(window):
         return np.asarray(window(np.fft.fftfreq(count)))
     if isinstance(window, (str, tuple, int, float)):
-        return np.fft.ifftshift(get_window(window, count))
+        return np.fft.fftshift(get_window(window, count))
     window = np.asarray(window)
     if window.shape != (count,):
         with at_user_line():
@@ -167,10 +167,10 @@ def _segments(x: Any, size: int, step: int) -> Any:
     return np.take(x, np.arange(count)[:, None] * step + np.arange(size), axis=-1)
 
 
-def _detrended(segments: Any, how: Any) -> Any:
-    if not how:
+def _detrended(segments: Any, form: Any) -> Any:
+    if not form:
         return segments
-    return how(segments) if callable(how) else detrend(segments, type=how)
+    return form(segments) if callable(form) else detrend(segments, type=form)
 
 
 def _scale(name: str, window: Any, fs: Any, scaling: str, amplitude: bool) -> Any:
@@ -277,7 +277,7 @@ def istft(
     if boundary:
         x = x[..., size // 2 : x.shape[-1] - size // 2]
     time = np.arange(x.shape[-1]) / fs
-    return time, np.moveaxis(x, -1, min(times, frequencies))
+    return time, np.moveaxis(x, -1, times - (frequencies < times))
 
 
 def _spectral(
@@ -329,9 +329,9 @@ def spectrogram(
     _, size = _window_of("spectrogram", window, nperseg, length)
     shared = size // 8 if noverlap is None else noverlap
     if mode != "psd":
-        kind = "spectrum" if scaling == "spectrum" else "psd"
+        scaling = "spectrum" if scaling == "spectrum" else "psd"
         frequencies, times, bins = stft(
-            x, fs, window, size, shared, nfft, detrend, return_onesided, None, False, axis, kind
+            x, fs, window, size, shared, nfft, detrend, return_onesided, None, False, axis, scaling
         )
         return frequencies, times, np.abs(bins) if mode == "magnitude" else bins
     frequencies, times, power, place = _spectral(

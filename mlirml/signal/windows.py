@@ -28,19 +28,20 @@ def _sum_of_cosines(count: int, coefficients: Sequence[float]) -> np.ndarray:
 
 def _triangle(count: int) -> np.ndarray:
     n = np.minimum(np.arange(count), np.arange(count)[::-1])
-    return (2 * n + 1) / count if count % 2 == 0 else 2 * (n + 1) / (count + 1)
+    return np.asarray((2 * n + 1) / count if count % 2 == 0 else 2 * (n + 1) / (count + 1))
 
 
 def _tukey(count: int, alpha: float = 0.5) -> np.ndarray:
     if alpha <= 0:
         return np.ones(count)
     edge = np.minimum(np.arange(count), np.arange(count)[::-1]) * 2 / (min(alpha, 1) * (count - 1))
-    return 0.5 * (1 - np.cos(math.pi * np.minimum(edge, 1)))
+    return np.asarray(0.5 * (1 - np.cos(math.pi * np.minimum(edge, 1))))
 
 
 def _parzen(count: int) -> np.ndarray:
     n = np.abs(np.arange(count) - (count - 1) / 2) / (count / 2)
-    return np.asarray(np.where(n <= (count - 1) / 4 / (count / 2), 1 - 6 * n**2 + 6 * n**3, 2 * (1 - n) ** 3))
+    near = n <= (count - 1) / 4 / (count / 2)
+    return np.asarray(np.where(near, 1 - 6 * n**2 + 6 * n**3, 2 * (1 - n) ** 3))
 
 
 def _bohman(count: int) -> np.ndarray:
@@ -71,7 +72,7 @@ _WINDOWS: dict[str, Callable[..., np.ndarray]] = {
     ),
 }
 _OTHER_NAMES = {
-    "hanning": "hann", "han": "hann", "hamm": "hamming", "ham": "hamming", "black": "blackman", "blk": "blackman",
+    "han": "hann", "hamm": "hamming", "ham": "hamming", "black": "blackman", "blk": "blackman",
     "box": "boxcar", "ones": "boxcar", "rect": "boxcar", "rectangular": "boxcar", "triangle": "triang",
     "tri": "triang", "bart": "bartlett", "brt": "bartlett", "halfcosine": "cosine", "blackharr": "blackmanharris",
     "bkh": "blackmanharris", "nutl": "nuttall", "nut": "nuttall", "flat": "flattop", "flt": "flattop",

@@ -499,10 +499,16 @@ class _TruncatedNormal(Continuous):
         return -0.5 * x * x - _HALF_LOG_TWO_PI - _log_mass(a, b)
 
     def _logcdf(self, x: Any, a: Any, b: Any) -> Any:
-        return np.minimum(_log_mass(a, x) - _log_mass(a, b), 0)
+        return self._nearer(_log_mass(a, x) - _log_mass(a, b), _log_mass(x, b) - _log_mass(a, b))
 
     def _logsf(self, x: Any, a: Any, b: Any) -> Any:
-        return np.minimum(_log_mass(x, b) - _log_mass(a, b), 0)
+        return self._nearer(_log_mass(x, b) - _log_mass(a, b), _log_mass(a, x) - _log_mass(a, b))
+
+    @staticmethod
+    def _nearer(found: Any, other: Any) -> Any:
+        """The logarithm of a share, by that of the rest where this is the smaller one."""
+        large = found > -0.5
+        return np.where(large, np.log1p(-np.exp(np.where(large, other, -1))), np.where(large, -1, found))
 
     def _cdf(self, x: Any, a: Any, b: Any) -> Any:
         return np.exp(self._logcdf(x, a, b))

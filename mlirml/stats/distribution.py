@@ -17,13 +17,13 @@ INFINITE = math.inf
 
 
 class Distribution:
-    """The base of continuous and discrete distributions: parameters, masks, tails.
+    """A distribution, continuous or discrete: its parameters, masks and tails.
 
     A subclass has static methods of a standard variable and the shape parameters, which are named as SciPy's:
     `_allowed(*shapes)`, where the parameters are valid; `_support(*shapes)`, the least and the greatest value;
-    `_inner(*shapes)`, a value between them; `_logarithm(x, *shapes)`, the logarithm of the density covered of the
+    `_inner(*shapes)`, a value between them; `_logarithm(x, *shapes)`, the logarithm of the density inside of the
     support, and where there are better or further formulas `_density`, `_cdf`, `_sf`, `_logcdf`, `_logsf`, `_ppf`,
-    `_isf`. They are called with values covered of the support only, so that derivatives outside of it are zeros.
+    `_isf`. They are called with values inside of the support only, so that derivatives outside of it are zeros.
     """
 
     name = ""
@@ -87,7 +87,7 @@ class Distribution:
         safe = np.where(scale > 0, scale, 1)
         return (x - values["loc"]) / safe, shapes, safe, valid
 
-    def _masked(self, y: Any, shapes: list[Any], mask: Any) -> tuple[Any, list[Any]]:
+    def _safe(self, y: Any, shapes: list[Any], mask: Any) -> tuple[Any, list[Any]]:
         """The variable and the shapes where a mask is true, and elsewhere ordinary ones."""
         allowed = self._allowed(*shapes)
         shapes = [np.where(allowed, s, _as(d, s)) for s, d in zip(shapes, self._defaults())]
@@ -105,9 +105,9 @@ class Distribution:
             y, shapes, _, valid = self._standard(x, values)
             low, high = self._support(*shapes)
             y = self._whole(y)
-            covered = (y >= low if self._is_discrete() else y > low) & (y < high)
-            z, safe = self._masked(y, shapes, covered & valid)
-            result = np.where(covered, formula(z, *safe), np.where(y >= high, _as(ends[1], y), _as(ends[0], y)))
+            inside = (y >= low if self._is_discrete() else y > low) & (y < high)
+            z, safe = self._safe(y, shapes, inside & valid)
+            result = np.where(inside, formula(z, *safe), np.where(y >= high, _as(ends[1], y), _as(ends[0], y)))
             return _result(np.where(valid, result, math.nan), dtype)
 
     def _whole(self, y: Any) -> Any:
@@ -159,7 +159,7 @@ class Distribution:
             low, high = self._support(*shapes)
             low = low - 1 if self._is_discrete() else low
             first, last = (high, low) if upper else (low, high)
-            z, safe = self._masked(q, shapes, (q > 0) & (q < 1) & valid)
+            z, safe = self._safe(q, shapes, (q > 0) & (q < 1) & valid)
             z = np.where((q > 0) & (q < 1), q, 0.5)
             found = np.where(q == 0, _as(first, q), np.where(q == 1, _as(last, q), formula(z, *safe)))
             found = found * scale + values["loc"]
@@ -186,12 +186,12 @@ class Continuous(Distribution):
         with np.errstate(all="ignore"):
             y, shapes, scale, valid = self._standard(x, values)
             low, high = self._support(*shapes)
-            covered = (y >= low) & (y <= high) & np.isfinite(y)
-            z, safe = self._masked(y, shapes, covered & valid)
+            inside = (y >= low) & (y <= high) & np.isfinite(y)
+            z, safe = self._safe(y, shapes, inside & valid)
             if logarithmic:
-                found = np.where(covered, self._logarithm(z, *safe) - np.log(scale), -INFINITE)
+                found = np.where(inside, self._logarithm(z, *safe) - np.log(scale), -INFINITE)
             else:
-                found = np.where(covered, self._density(z, *safe) / scale, 0)
+                found = np.where(inside, self._density(z, *safe) / scale, 0)
             return _result(np.where(valid, found, math.nan), dtype)
 
     def _logarithm(self, x: Any, *shapes: Any) -> Any:
@@ -234,10 +234,10 @@ class Discrete(Distribution):
         with np.errstate(all="ignore"):
             y, shapes, _, valid = self._standard(k, values)
             low, high = self._support(*shapes)
-            covered = (y >= low) & (y <= high) & np.isfinite(y) & (y == np.floor(y))
-            z, safe = self._masked(y, shapes, covered & valid)
+            inside = (y >= low) & (y <= high) & np.isfinite(y) & (y == np.floor(y))
+            z, safe = self._safe(y, shapes, inside & valid)
             formula = self._logarithm if logarithmic else self._density
-            found = np.where(covered, formula(z, *safe), -INFINITE if logarithmic else 0)
+            found = np.where(inside, formula(z, *safe), -INFINITE if logarithmic else 0)
             return _result(np.where(valid, found, math.nan), dtype)
 
     def _logarithm(self, k: Any, *shapes: Any) -> Any:

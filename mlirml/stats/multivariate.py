@@ -85,6 +85,7 @@ class _Dirichlet:
 
     def logpdf(self, x: Any, alpha: Any) -> Any:
         """The logarithm of the density, minus infinity where an element is negative or the sum is not 1."""
+        rounding = _floats("dirichlet.logpdf", False, x)[0].dtype
         x, alpha = _floats("dirichlet.logpdf", self._wide, x, alpha)
         with at_user_line():
             if alpha.ndim != 1 or not x.ndim or x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
@@ -93,7 +94,7 @@ class _Dirichlet:
                 )
         if x.shape[0] < alpha.shape[0]:
             x = np.concatenate((x, 1 - np.sum(x, axis=0, keepdims=True)))
-        close = np.abs(np.sum(x, axis=0) - 1) <= max(1e-9, 8 * float(np.finfo(x.dtype).eps))
+        close = np.abs(np.sum(x, axis=0) - 1) <= max(1e-9, 8 * float(np.finfo(rounding).eps))
         inside = np.all(x >= 0, axis=0) & close
         powers = (alpha - 1).reshape((-1, *(1,) * (x.ndim - 1)))
         with np.errstate(all="ignore"):

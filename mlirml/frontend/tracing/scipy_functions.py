@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.frames import at_user_line
 
 NUMPY: dict[str, np.ufunc] = {
     "cbrt": np.cbrt, "exp2": np.exp2, "expm1": np.expm1, "log1p": np.log1p, "round": np.rint
@@ -64,23 +66,21 @@ def compiled_form(function: Any) -> Callable[..., Any] | None:
 
 
 def compiled_distribution(value: Any) -> Any:
-    """The traceable distribution for one of `scipy.stats`, or one with its parameters fixed; None without one."""
-    if not type(value).__module__.startswith("scipy.stats."):
+    """The traceable form of a distribution of `scipy.stats`, or of one with its parameters fixed; None of all else.
+
+    A distribution that is not compiled keeps SciPy's functions, but for those that draw.
+    """
+    if not str(type(value).__module__).startswith("scipy.stats.") or not hasattr(value, "rvs"):
         return None
     if hasattr(value, "dist") and hasattr(value, "args") and hasattr(value, "kwds"):
         found = compiled_distribution(value.dist)
-        return None if found is None else found(*value.args, **value.kwds)
-    name = _distributions().get(type(value))
-    if name is None:
-        return None
-    own = getattr(importlib.import_module("mlirml.stats"), name)
-    return OfSciPy(type(own)(wide=True), value)
-
-
-def _distributions() -> dict[type, str]:
-    """The names of the distributions that are compiled, by the classes of SciPy's."""
-    module, names = sys.modules["scipy.stats"], importlib.import_module("mlirml.stats").__all__
-    return {type(getattr(module, name)): name for name in names if hasattr(module, name)}
+        return OfSciPy(None if found._own is None else found._own(*value.args, **value.kwds), value)
+    module, stats = sys.modules["scipy.stats"], importlib.import_module("mlirml.stats")
+    for name in stats.__all__:
+        real = getattr(module, name, None)
+        if type(real) is type(value) and all(getattr(real, end, 0) == getattr(value, end, 0) for end in "ab"):
+            return OfSciPy(type(getattr(stats, name))(wide=True), value)
+    return OfSciPy(None, value)
 
 
 class OfSciPy:
@@ -91,9 +91,17 @@ class OfSciPy:
 
     def __call__(self, *args: Any, **kwds: Any) -> Any:
         """The distribution with its parameters fixed."""
-        return self._own(*args, **kwds)
+        if self._own is None:
+            return OfSciPy(None, self._real(*args, **kwds))
+        return OfSciPy(self._own(*args, **kwds), None)
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("rvs", "random_state"):  # which would draw once, while the program is traced
+            with at_user_line():
+                raise UnsupportedSyntaxError(
+                    f"`scipy.stats` draws no random numbers in compiled code (`.{name}`)",
+                    help="draw with `mlirml.random` by a key, or with `np.random.default_rng(seed)`",
+                )
         own = None if name.startswith("_") else getattr(self._own, name, None)
         return getattr(self._real, name) if own is None else own
 
