@@ -17,6 +17,7 @@ import mlirml as ml
 import tests.ops.array_samples
 import tests.ops.composed_samples
 import tests.ops.index_samples  # noqa: F401  (all register their samplers)
+from mlirml.core.tree import flatten
 from mlirml.errors import TargetError
 from mlirml.ir.text.dtypes import short_name
 from mlirml.ops import OPS, OpDef
@@ -67,7 +68,7 @@ def has_wide(call: Call, target: str) -> bool:
     """Whether arguments or results are of types that the device lacks."""
     leaves = call.leaves()
     result = call.apply(leaves)
-    results = result if isinstance(result, (list, tuple)) else [result]
+    results = flatten(result)[0]
     arrays = [x for x in leaves if isinstance(x, np.ndarray)]
     return any(np.asarray(x).dtype in lacks(target) for x in [*arrays, *results])
 
