@@ -1,16 +1,30 @@
-"""Filters and interpolation of images of any number of dimensions: functions of `scipy.ndimage` under their names.
+"""Filters, morphology and interpolation of images under SciPy's names, compiled or not, of arrays of any rank.
 
-They run compiled and not, and have derivatives; compiled functions may call SciPy's own, too.
+Compiled functions may call those of `scipy.ndimage` themselves.
 
 >>> import numpy as np, mlirml as ml
 >>> from mlirml import ndimage
->>> ml.compile(lambda x: ndimage.gaussian_filter(x, 1.0))(np.eye(3)).round(3).tolist()
-[[0.509, 0.297, 0.194], [0.297, 0.406, 0.297], [0.194, 0.297, 0.509]]
+>>> image = np.zeros((3, 3))
+>>> image[1, 1] = 1
+>>> ml.compile(lambda x: ndimage.uniform_filter(x, (1, 3)))(image)[1].round(3)
+array([0.333, 0.333, 0.333])
+>>> ml.compile(lambda x: ndimage.shift(x, 0.5, order=1))(image)
+array([[0.  , 0.  , 0.  ],
+       [0.  , 0.25, 0.25],
+       [0.  , 0.25, 0.25]])
 """
 
-from __future__ import annotations
-
-from mlirml.ndimage.filters import (
+from mlirml.ndimage.binary import (
+    binary_closing,
+    binary_dilation,
+    binary_erosion,
+    binary_fill_holes,
+    binary_opening,
+    binary_propagation,
+    generate_binary_structure,
+)
+from mlirml.ndimage.interpolation import affine_transform, map_coordinates, rotate, shift, zoom
+from mlirml.ndimage.linear_filters import (
     convolve,
     convolve1d,
     correlate,
@@ -25,22 +39,28 @@ from mlirml.ndimage.filters import (
     uniform_filter,
     uniform_filter1d,
 )
-from mlirml.ndimage.interpolation import affine_transform, map_coordinates, rotate, shift, zoom
-from mlirml.ndimage.ranks import (
+from mlirml.ndimage.rank_filters import (
     grey_closing,
     grey_dilation,
     grey_erosion,
     grey_opening,
     maximum_filter,
+    maximum_filter1d,
     median_filter,
     minimum_filter,
+    minimum_filter1d,
+    morphological_gradient,
     percentile_filter,
     rank_filter,
 )
+from mlirml.ndimage.splines import spline_filter, spline_filter1d
 
 __all__ = [
-    "affine_transform", "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
-    "gaussian_gradient_magnitude", "gaussian_laplace", "grey_closing", "grey_dilation", "grey_erosion", "grey_opening",
-    "laplace", "map_coordinates", "maximum_filter", "median_filter", "minimum_filter", "percentile_filter", "prewitt",
-    "rank_filter", "rotate", "shift", "sobel", "uniform_filter", "uniform_filter1d", "zoom",
+    "affine_transform", "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_opening",
+    "binary_propagation", "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
+    "gaussian_gradient_magnitude", "gaussian_laplace", "generate_binary_structure", "grey_closing", "grey_dilation",
+    "grey_erosion", "grey_opening", "laplace", "map_coordinates", "maximum_filter", "maximum_filter1d",
+    "median_filter", "minimum_filter", "minimum_filter1d", "morphological_gradient", "percentile_filter", "prewitt",
+    "rank_filter", "rotate", "shift", "sobel", "spline_filter", "spline_filter1d", "uniform_filter",
+    "uniform_filter1d", "zoom",
 ]  # fmt: skip
