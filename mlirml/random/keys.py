@@ -155,8 +155,10 @@ def fold_in(key: Any, data: Any) -> Any:
         raise DTypeError(f"fold_in: data must be one integer, got {data!r}")
     if isinstance(data, int) and not 0 <= data < _MOST:
         raise DTypeError(f"fold_in: data must be at least 0 and below 2**32, got {data}")
-    word = as_array(data).astype(WORD)
-    trace = current_trace()
+    data, trace = as_array(data), current_trace()
+    if trace is not None and trace.lift(data) not in trace.builder.arguments:
+        data = trace.array(data)  # the number of an iteration, which is no literal that has to fit
+    word = data.astype(WORD)
     if trace is None:
         return np.concatenate(enciphered(key[:1], key[1:], np.zeros(1, WORD), word.reshape(1)))
     operands = [trace.lift(key[0]), trace.lift(key[1]), _ZERO, trace.lift(word)]

@@ -82,6 +82,12 @@ def test_keys_are_mapped_and_carried_through_loops() -> None:
 
     assert np.array_equal(walk(keys[0]), walk.fn(keys[0]))
 
+    def folded(key: Any, n: Any) -> Any:
+        return ml.fori_loop(0, n, lambda i, x: x ^ random.bits(random.fold_in(key, i), (3,)), np.zeros(3, np.uint32))
+
+    loop = ml.compile(lambda keys, n: ml.vmap(folded, in_axes=(0, None))(keys, n))
+    assert np.array_equal(loop(keys, 4), [folded(key, 4) for key in keys])
+
 
 WRONG = {
     "an int": (lambda: random.bits(0), r"the key is a int, not an array u32\[2\]"),
