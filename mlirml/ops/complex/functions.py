@@ -326,7 +326,7 @@ def square(z: Complex) -> Complex:
 
 
 def sign(z: Complex) -> Complex:
-    """z / |z|; 0 for 0."""
+    """z / |z|; 0 for 0, whatever the signs of its parts."""
     size = magnitude(z)
     zero = size.same(0.0)
     safe = zero.choose(size.like(1.0), size)
@@ -335,7 +335,8 @@ def sign(z: Complex) -> Complex:
     unit = z.re.like(1.0)
     re = single.choose(z.re.is_infinite().choose(unit.with_sign(z.re), 0.0), z.re / safe)
     im = single.choose(z.im.is_infinite().choose(unit.with_sign(z.im), 0.0), z.im / safe)
-    return Complex(re, im)
+    nothing = size.like(0.0)
+    return zero.pick(Complex(nothing, nothing), Complex(re, im))
 
 
 def power(a: Complex, b: Complex) -> Complex:
