@@ -14,6 +14,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.ops.reductions import normalized_axes
+from mlirml.special.floats import as_array
 
 PADDINGS = {
     "reflect": "symmetric", "grid-mirror": "symmetric", "constant": "constant", "grid-constant": "constant",
@@ -85,11 +86,6 @@ def prepared(name: str, input: Any, output: Any = None, *, is_complex: bool = Fa
     if output is None and is_complex and dtype.kind != "c":
         dtype = np.promote_types(dtype, np.complex64)
     return x, Output(name, dtype, None)
-
-
-def as_array(x: Any) -> Any:
-    """A traced array as it is, and anything else as a real one."""
-    return x if isinstance(x, Traced) else np.asarray(x)
 
 
 def working_dtype(*dtypes: Any) -> Any:

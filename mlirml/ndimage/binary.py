@@ -11,7 +11,6 @@ from mlirml.frontend import control
 from mlirml.frontend.arrays.array import Traced
 from mlirml.ndimage.arguments import (
     Output,
-    as_array,
     checked_axes,
     extended,
     for_each,
@@ -21,6 +20,7 @@ from mlirml.ndimage.arguments import (
     public,
     window,
 )
+from mlirml.special.floats import as_array
 
 _FEW = 3
 """The greatest number of iterations that are written out."""

@@ -17,7 +17,6 @@ from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.ndimage.arguments import (
     Output,
-    as_array,
     checked_axis,
     checked_mode,
     extended,
@@ -29,6 +28,7 @@ from mlirml.ndimage.arguments import (
     working_dtype,
 )
 from mlirml.ndimage.splines import checked_order, continued, filtered, mapped, weights
+from mlirml.special.floats import as_array
 
 _MOST_TAPS = 16
 """The greatest number of elements that each are a term of a sum that is written out."""

@@ -16,7 +16,6 @@ from mlirml.errors import ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.ndimage.arguments import (
     Output,
-    as_array,
     checked_axes,
     checked_axis,
     checked_mode,
@@ -30,6 +29,7 @@ from mlirml.ndimage.arguments import (
     window,
 )
 from mlirml.ndimage.windows import combined
+from mlirml.special.floats import as_array
 
 _FEW = 21
 """The greatest number of weights of which each is a slice of its own."""

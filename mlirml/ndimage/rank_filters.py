@@ -17,7 +17,6 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.ndimage.arguments import (
     PADDINGS,
     Output,
-    as_array,
     checked_axes,
     checked_axis,
     checked_mode,
@@ -31,6 +30,7 @@ from mlirml.ndimage.arguments import (
     working_dtype,
 )
 from mlirml.ndimage.windows import combined
+from mlirml.special.floats import as_array
 
 _MOST_IN_NETWORKS = 49
 

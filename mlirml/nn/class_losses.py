@@ -58,7 +58,7 @@ def cross_entropy(
     if not x.shape:
         raise ShapeError(f"cross_entropy: the input must be [N, C, ...] or [C], got {shown(x)}")
     axis = 1 if len(x.shape) > 1 else 0
-    classes, behind = x.shape[axis], len(x.shape) - axis - 1
+    classes, trailing = x.shape[axis], len(x.shape) - axis - 1
     rest = tuple(x.shape[:axis]) + tuple(x.shape[axis + 1 :])
     count = None
     if tuple(y.shape) == tuple(x.shape) and y.dtype.kind not in "iub":
@@ -82,7 +82,7 @@ def cross_entropy(
         )
     if weight is not None:
         weights = _weights("cross_entropy", weight, classes, x.dtype)
-        wanted = wanted * weights.reshape(-1, *[1] * behind)
+        wanted = wanted * weights.reshape(-1, *[1] * trailing)
         if count is not None:
             count = count * np.take(weights, np.clip(y, 0, classes - 1))
     loss = -np.sum(log_probabilities(x, axis) * wanted, axis=axis)

@@ -28,7 +28,7 @@ from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import is_within
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, SORTS, WHY
+from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, WHY
 from mlirml.errors import TargetError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations
@@ -104,9 +104,7 @@ class FormDispatchesPass(Pass):
 
     def reason_to_stay(self, op: mlir.Operation) -> str:
         """The reason why an operation is computed on the host; empty if the device computes it."""
-        if op.name in SORTS and (reason := self.reason_not_to_sort(op)):
-            return reason
-        if op.name in TRANSFORMS and (reason := self.reason_not_to_transform(op)):
+        if op.name in OF_DEVICES and (reason := self.reason_not_to_call(op)):
             return reason
         if self.is_tiny(op):
             return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
@@ -118,20 +116,16 @@ class FormDispatchesPass(Pass):
                 return f"the device has nothing for `{inner.name}` of {_NAMES.get(dtype, dtype)}"
         return ""
 
-    def reason_not_to_sort(self, op: mlir.Operation) -> str:
-        """The reason why the device cannot run a sort; empty if it can."""
-        order = op.attributes["kind"].value
+    def reason_not_to_call(self, op: mlir.Operation) -> str:
+        """The reason why the device has no kernel for a sort or a Fourier transform; empty if it has one."""
         if self.lacking(op):
             return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
+        if op.name in TRANSFORMS:
+            return reason_not_to_transform(op, self.device)
+        order = op.attributes["kind"].value
         if order not in _SORTED:
             return f"there is no kernel that sorts {order}"
         return "" if op.operands[0].type.has_static_shape else "the length of what is sorted changes"
-
-    def reason_not_to_transform(self, op: mlir.Operation) -> str:
-        """The reason why the device cannot compute a Fourier transform; empty if it can."""
-        if self.lacking(op):
-            return f"the device has no {_NAMES.get(self.lacking(op)[0], self.lacking(op)[0])}"
-        return reason_not_to_transform(op, self.device)
 
     def is_tiny(self, op: mlir.Operation) -> bool:
         """True if an operation computes only scalars, of a type that the device lacks."""

@@ -10,7 +10,7 @@ import numpy as np
 from mlirml import special
 from mlirml.special.floats import differentiable
 from mlirml.special.incomplete import beta_density, gamma_density, incomplete_beta
-from mlirml.stats.distribution import INFINITE, Continuous
+from mlirml.stats.distribution import INFINITE, Continuous, FromZero
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
@@ -57,16 +57,8 @@ class _Normal(Continuous):
         return -special.ndtri(q)
 
 
-class _OfPositive(Continuous):
+class _OfPositive(FromZero, Continuous):
     """A distribution of positive numbers."""
-
-    @staticmethod
-    def _support(*shapes: Any) -> tuple[Any, Any]:
-        return 0, INFINITE
-
-    @staticmethod
-    def _inner(*shapes: Any) -> Any:
-        return 1.0
 
 
 class _Exponential(_OfPositive):

@@ -209,7 +209,19 @@ class Continuous(Distribution):
         return self._logpdf_of("pdf", x, args, kwds, False)
 
 
-class Discrete(Distribution):
+class FromZero:
+    """The support of a distribution on numbers from 0 on."""
+
+    @staticmethod
+    def _support(*shapes: Any) -> tuple[Any, Any]:
+        return 0, INFINITE
+
+    @staticmethod
+    def _inner(*shapes: Any) -> Any:
+        return 1.0
+
+
+class Discrete(FromZero, Distribution):
     """A distribution of integers."""
 
     places = ("loc",)
@@ -220,14 +232,6 @@ class Discrete(Distribution):
     @classmethod
     def _is_discrete(cls) -> bool:
         return True
-
-    @staticmethod
-    def _support(*shapes: Any) -> tuple[Any, Any]:
-        return 0, INFINITE
-
-    @staticmethod
-    def _inner(*shapes: Any) -> Any:
-        return 1.0
 
     def _mass_of(self, method: str, k: Any, args: Any, kwds: Any, logarithmic: bool) -> Any:
         k, values, dtype = self._arguments(method, k, args, kwds)

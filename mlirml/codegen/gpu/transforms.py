@@ -76,8 +76,11 @@ class Layout:
 
     def at(self, point: Point) -> Form:
         """The position of an element in memory."""
-        index = flat(point, [self.around[0], self.size, self.around[1]])
-        return index if self.real else index * 2
+        return self.number(point) if self.real else self.number(point) * 2
+
+    def number(self, point: Point) -> Form:
+        """The row-major index of an element."""
+        return flat(point, [self.around[0], self.size, self.around[1]])
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ class Lines:
         zero = kernel.constant(0.0, self.element)
         if layout.half:
             index, is_mirrored = self.mirrored(kernel, index)
-        at = flat((before, index, after), [layout.around[0], layout.size, layout.around[1]])
+        at = layout.number((before, index, after))
         if isinstance(source.type, mlir.RankedTensorType):
             shape = list(source.type.shape if layout.real else source.type.shape[:-1])
             position = tuple(cut_up(at, shape))

@@ -395,14 +395,16 @@ class Builder:
         order = [int(axis) for axis in np.argsort([-stride for stride in array.strides], kind="stable")]
         view = array.transpose(order)
         if array.flags.c_contiguous or not view.flags.c_contiguous:
-            return self.hidden_argument(array, array.shape, array.dtype)
+            return self._as_argument(array)
         base = array.base
         if isinstance(base, np.ndarray) and (base.shape, base.ctypes.data) == (view.shape, view.ctypes.data):
             view = base if base.dtype == view.dtype and base.flags.c_contiguous else view
         key = view.ctypes.data, view.shape, view.dtype.str
         view = self._transposed_constants.setdefault(key, view)
-        value = self.hidden_argument(view, view.shape, view.dtype)
-        return self.transpose(value, [order.index(axis) for axis in range(array.ndim)])
+        return self.transpose(self._as_argument(view), [order.index(axis) for axis in range(array.ndim)])
+
+    def _as_argument(self, array: np.ndarray) -> Value:
+        return self.hidden_argument(array, array.shape, array.dtype)
 
     def hidden_argument(self, array: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> Value:
         """The argument that shares an array's buffer, with the shape and dtype that the program sees of it."""

@@ -77,6 +77,11 @@ class ComplexBuilder(ElementBuilder):
             if array.nbytes <= SMALL_CONSTANT_BYTES or all(map(is_uniform, parts)):
                 re, im = (super(ComplexBuilder, self).constant(part.reshape(array.shape)) for part in parts)
                 return ComplexValue.of(re, im)
+        return self._in_memory_order(array)
+
+    def _as_argument(self, array: np.ndarray) -> Value:
+        if not is_complex(array.dtype):
+            return super()._as_argument(array)
         return self.from_boundary(self.hidden_argument(array, (*array.shape, 2), part_dtype(array.dtype)))
 
     def from_boundary(self, memory: Value) -> ComplexValue:
