@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 import mlirml.nn
 import mlirml.numpy
-from mlirml import linalg
-from mlirml.frontend.functions import factorizations, fourier
-from mlirml.frontend.functions.linear_algebra import FUNCTIONS as SOLVERS
-from mlirml.frontend.functions.other_functions import FACTORIZATIONS
-from mlirml.frontend.functions.other_functions import TRANSFORMS as FOURIER
 from mlirml.ops import OPS, OpDef
+from mlirml.ops.functions import FunctionRecord, records_of
 from mlirml.ops.registry import BOOL, COMPLEX, NN, SIGNED, UNSIGNED
 
 PAGE = Path(__file__).with_name("ops.md")
@@ -73,10 +66,7 @@ computed in f32, where NumPy computes in f64; `eig` is the exception. Real matri
 them, are computed many at once by kernels of the runtime: vectors may have other signs than LAPACK's. Elsewhere
 `cholesky`, `det`, `inv`, `slogdet` and `solve` are loops over the columns, and all others call NumPy on the host.
 
-`mlirml.linalg` has the functions of `np.linalg` and those of SciPy in the second table, for stacks, too.
-
-| | |
-|---|---|
+`mlirml.linalg` has the functions of `np.linalg` and SciPy's, which are listed as `linalg.`, for stacks, too.
 """
 
 TRANSFORMS = """\
@@ -84,11 +74,41 @@ TRANSFORMS = """\
 
 All of `np.fft`, of f32, f64, c64 and c128 (f16 is computed in f32, integers in f64), any number of points, along any
 axes, with derivatives of all orders. The target `cpu` calls pocketfft, which is part of the package, on all threads;
-other targets compute transforms on the host.
-
-| | |
-|---|---|
+other targets have kernels for lengths that are powers of two, and compute all others on the host.
 """
+
+SPECIAL = """\
+## Special functions
+
+`mlirml.special`, and those of `scipy.special` itself in compiled functions; [their accuracy](special.md).
+"""
+
+SIGNALS = """\
+## Signals
+
+`mlirml.signal`, and those of `scipy.signal` itself in compiled functions; [what differs](signal-and-stats.md).
+"""
+
+IMAGES = """\
+## Images
+
+`mlirml.ndimage`, and those of `scipy.ndimage` itself in compiled functions; [what differs](ndimage.md).
+"""
+
+DISTRIBUTIONS = """\
+## Distributions
+
+`mlirml.stats`, and those of `scipy.stats` itself in compiled functions; [their functions](signal-and-stats.md).
+"""
+LIBRARIES = {
+    LINEAR_ALGEBRA: ("numpy.linalg", "mlirml.linalg"),
+    TRANSFORMS: ("numpy.fft",),
+    SPECIAL: ("mlirml.special",),
+    SIGNALS: ("mlirml.signal",),
+    IMAGES: ("mlirml.ndimage",),
+    DISTRIBUTIONS: ("mlirml.stats",),
+}
+"""The sections of functions under the names of another library, and the packages with their records."""
 
 NETWORKS = """\
 `from mlirml.nn import functional as F`: the functions have the meaning and the argument names of
@@ -112,19 +132,28 @@ def names(record: OpDef) -> str:
     return ", ".join(dict.fromkeys([*functions, *(f"`x.{method}()`" for method in record.methods)]))
 
 
-def row(record: OpDef) -> str:
-    """The line of a record."""
-    marks = []
+def marks(taken: tuple[str, ...]) -> list[str]:
+    """The cells of the dtypes that an operation takes."""
+    cells = []
     for dtypes in COLUMNS.values():
-        supported = [d for d in dtypes if d in record.takes]
-        marks.append("yes" if len(supported) == len(dtypes) else " ".join(supported))
+        supported = [d for d in dtypes if d in taken]
+        cells.append("yes" if len(supported) == len(dtypes) else " ".join(supported))
+    return cells
+
+
+def row(record: OpDef) -> str:
+    """The line of an operation."""
     text = " ".join(record.doc.split("\n\n")[0].split()).replace("|", "\\|").replace("**", "\\*\\*")
-    return f"| {names(record)} | {' | '.join(marks)} | {text} |"
+    return f"| {names(record)} | {' | '.join(marks(record.takes))} | {text} |"
 
 
-def summary(function: Callable[..., Any]) -> str:
-    """The first paragraph of the documentation of a function."""
-    return " ".join((inspect.getdoc(function) or "").split("\n\n")[0].split()).replace("|", "\\|")
+def function_row(record: FunctionRecord) -> str:
+    """The line of a function under the name of another library."""
+    owner = record.package.replace("numpy", "np").removeprefix("mlirml.")
+    doc = record.doc or f"Parameters: {', '.join((*record.function.shapes, *record.function.places))}."
+    text = doc.replace("|", "\\|").replace("**", "\\*\\*")
+    cells = [f"`{owner}.{record.name}`", *marks(record.dtypes), " ".join(f"`{x}`" for x in record.derivatives), text]
+    return f"| {' | '.join(cells)} |"
 
 
 def page() -> str:
@@ -136,13 +165,11 @@ def page() -> str:
             continue
         header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
         parts.append(f"## {title}\n\n{header}" + "\n".join(map(row, records)) + "\n")
-    solvers = {f"np.linalg.{function.__name__}": rule for function, rule in SOLVERS.items()}
-    solvers |= {f"np.linalg.{f.__name__}": getattr(factorizations, f.__name__) for f in FACTORIZATIONS}
-    own = {f"linalg.{name}": getattr(linalg, name) for name in linalg.__all__ if not hasattr(np.linalg, name)}
-    tables = ["\n".join(f"| `{name}` | {summary(f)} |" for name, f in sorted(x.items())) for x in (solvers, own)]
-    parts.append(LINEAR_ALGEBRA + tables[0] + "\n\n| | |\n|---|---|\n" + tables[1] + "\n")
-    transforms = [f"| `np.fft.{f.__name__}` | {summary(getattr(fourier, f.__name__))} |" for f in FOURIER]
-    parts.append(TRANSFORMS + "\n".join(sorted(transforms)) + "\n")
+    columns = [*COLUMNS, "derivatives in"]
+    header = f"| | {' | '.join(columns)} | |\n|---|{':-:|' * len(columns)}---|\n"
+    for text, packages in LIBRARIES.items():
+        rows = [function_row(record) for package in packages for record in records_of(package).values()]
+        parts.append(f"{text}\n{header}" + "\n".join(rows) + "\n")
     header = f"| | {' | '.join(COLUMNS)} | |\n|---|{':-:|' * len(COLUMNS)}---|\n"
     functions = "\n".join(row(NN[name]) for name in sorted(NN))
     parts.append(f"## Neural networks\n\n{NETWORKS}\n{header}{functions}\n")

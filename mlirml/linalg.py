@@ -27,6 +27,7 @@ from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.ir import library_calls as modes
 from mlirml.ir.numpy_factorizations import factorization
+from mlirml.ops.functions import library
 
 OF_SCIPY = (
     "block_diag", "cho_factor", "cho_solve", "expm", "lu", "lu_factor", "lu_solve", "solve_triangular", "sqrtm",
@@ -62,6 +63,7 @@ def _computed(name: str, mode: int, *stacks: Any) -> Any:
     return found.reshape((*stacks[0].shape[:-2], *found.shape[1:]))
 
 
+@library("mlirml.linalg", "a")
 def lu_factor(a: Any) -> tuple[Any, Any]:
     """The LU decomposition of matrices [..., M, N], as `lu_solve` takes it.
 
@@ -78,6 +80,7 @@ def lu_factor(a: Any) -> tuple[Any, Any]:
     return packed[..., : rows * columns].reshape(a.shape), changes.real.astype(np.int32)
 
 
+@library("mlirml.linalg", "a")
 def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Any, ...]:
     """P, L and U with P @ L @ U = a, for matrices [..., M, N].
 
@@ -101,6 +104,7 @@ def lu(a: Any, permute_l: bool = False, p_indices: bool = False) -> tuple[Any, .
     return (positions[..., None] == np.arange(rows)).astype(a.real.dtype), lower, upper
 
 
+@library("mlirml.linalg", "lu_and_piv", "b")
 def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0) -> Any:
     """x with op(a) @ x = b, for the result of `lu_factor(a)`; op is the identity, transpose (1) or adjoint (2)."""
     factors, changes = lu_and_piv
@@ -130,6 +134,7 @@ def lu_solve(lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0) -> Any:
     return columns[..., 0] if b.ndim == 1 else columns
 
 
+@library("mlirml.linalg", "a", "b")
 def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_diagonal: bool = False) -> Any:
     """x with op(a) @ x = b for the upper or lower triangle of matrices [..., N, N] and `b` of [N] or [..., N, K].
 
@@ -156,6 +161,7 @@ def solve_triangular(a: Any, b: Any, trans: Any = 0, lower: bool = False, unit_d
     return found[..., 0] if b.ndim == 1 else found
 
 
+@library("mlirml.linalg", "a")
 def cho_factor(a: Any, lower: bool = False) -> tuple[Any, bool]:
     """The Cholesky factor of positive definite matrices, upper or lower, and `lower`, as `cho_solve` takes them.
 
@@ -164,6 +170,7 @@ def cho_factor(a: Any, lower: bool = False) -> tuple[Any, bool]:
     return np.linalg.cholesky(a, upper=not lower), lower
 
 
+@library("mlirml.linalg", "c_and_lower", "b")
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any) -> Any:
     """x with a @ x = b, for the result of `cho_factor(a)`."""
     factor, lower = c_and_lower
@@ -189,6 +196,7 @@ Higham, The scaling and squaring method for the matrix exponential revisited (20
 """
 
 
+@library("mlirml.linalg", "a")
 def expm(a: Any) -> Any:
     """The exponential of square matrices [..., N, N].
 
@@ -228,6 +236,7 @@ def expm(a: Any) -> Any:
 _ITERATIONS = 40
 
 
+@library("mlirml.linalg", "a")
 def sqrtm(a: Any) -> Any:
     """The principal square root of square matrices [..., N, N] without eigenvalues on the negative real axis.
 
@@ -264,6 +273,7 @@ def sqrtm(a: Any) -> Any:
     return np.where(converged, root, np.nan).astype(a.dtype)
 
 
+@library("mlirml.linalg", "arrays")
 def block_diag(*arrays: Any) -> Any:
     """The matrices [M, N] along the diagonal of one matrix, with zeros elsewhere; vectors count as rows."""
     blocks = [np.atleast_2d(x) for x in arrays] or [np.zeros((1, 0))]
@@ -283,6 +293,7 @@ def block_diag(*arrays: Any) -> Any:
     return result
 
 
+@library("mlirml.linalg", "c", "r")
 def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix [..., M, N] with the first column `c` [..., M] and the first row `r` [..., N], equal along diagonals.
 

@@ -42,3 +42,20 @@ func.func @main(%a: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
   } -> (tensor<8xf32>, tensor<8xf32>)
   return %r#0, %r#1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// Numbers from outside take a buffer each, where a device binds a few: two results, two numbers for each kernel.
+// CHECK-LABEL: func.func @main
+// CHECK-COUNT-2: linalg.generic {{.*}} outs(%{{.*}}, %{{.*}} : tensor<f32>, tensor<f32>)
+// CHECK-NOT:   linalg.generic
+// CHECK:       return
+#n = affine_map<() -> ()>
+func.func @main(%a: f32, %b: f32, %c: f32, %d: f32) -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) {
+  %e = tensor.empty() : tensor<f32>
+  %r:4 = linalg.generic {indexing_maps = [#n, #n, #n, #n], iterator_types = []} outs(%e, %e, %e, %e : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) {
+  ^bb0(%p: f32, %q: f32, %r: f32, %s: f32):
+    linalg.yield %a, %b, %c, %d : f32, f32, f32, f32
+  } -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>)
+  return %r#0, %r#1, %r#2, %r#3 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>
+}

@@ -81,3 +81,21 @@ module attributes {gpu.container_module} {
     return %v : f32
   }
 }
+
+// -----
+
+// A call of a library reads its first operands and overwrites the last one, which is the one that moves back.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:  (%[[A:.*]]: memref<1x3x3xf32>, %[[B:.*]]: memref<1x3x2xf32>, %[[X:.*]]: memref<1x3x2xf32>)
+// CHECK:       %[[HA:.*]] = memref.alloc() {{.*mlirml.host.*}} : memref<1x3x3xf32>
+// CHECK:       gpu.memcpy %[[HA]], %[[A]]
+// CHECK:       %[[HB:.*]] = memref.alloc() {{.*mlirml.host.*}} : memref<1x3x2xf32>
+// CHECK:       gpu.memcpy %[[HB]], %[[B]]
+// CHECK:       %[[HX:.*]] = memref.alloc() {{.*mlirml.host.*}} : memref<1x3x2xf32>
+// CHECK-NEXT:  "mlirml.triangular_solve"(%[[HA]], %[[HB]], %[[HX]])
+// CHECK-NEXT:  gpu.memcpy %[[X]], %[[HX]]
+// CHECK-NEXT:  return
+func.func @main(%a: memref<1x3x3xf32>, %b: memref<1x3x2xf32>, %x: memref<1x3x2xf32>) {
+  "mlirml.triangular_solve"(%a, %b, %x) {kind = "f32", mode = 0 : i64} : (memref<1x3x3xf32>, memref<1x3x2xf32>, memref<1x3x2xf32>) -> ()
+  return
+}

@@ -20,12 +20,15 @@ from mlirml.ndimage.arguments import (
     public,
     window,
 )
+from mlirml.ops.functions import library
+from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
 
 _FEW = 3
 """The greatest number of iterations that are written out."""
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 def generate_binary_structure(rank: int, connectivity: int) -> np.ndarray:
     """The structure of neighbours that differ in at most `connectivity` indices, of 3 elements along each axis."""
     if rank < 1:
@@ -36,7 +39,7 @@ def generate_binary_structure(rank: int, connectivity: int) -> np.ndarray:
 
 def _structure(name: str, structure: Any, axes: tuple[int, ...]) -> np.ndarray:
     if structure is None:
-        return generate_binary_structure(len(axes), 1)
+        structure = generate_binary_structure(len(axes), 1)
     if isinstance(structure, Traced) and structure._known() is None:
         raise ShapeError(f"{name}: the structure must be known when the function is traced")
     found = np.asarray(structure, dtype=np.bool_)
@@ -106,6 +109,7 @@ def _step(x: Any, structure: np.ndarray, margins: dict[int, tuple[int, int]], bo
     return result if len(margins) and padded is not x else result.copy()
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 @public
 def binary_erosion(
     input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
@@ -118,6 +122,7 @@ def binary_erosion(
     return _changed("binary_erosion", input, structure, iterations, mask, output, border_value, origin, axes, False)
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 @public
 def binary_dilation(
     input: Any, structure: Any = None, iterations: int = 1, mask: Any = None, output: Any = None,
@@ -127,6 +132,7 @@ def binary_dilation(
     return _changed("binary_dilation", input, structure, iterations, mask, output, border_value, origin, axes, True)
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 def binary_opening(
     input: Any, structure: Any = None, iterations: int = 1, output: Any = None, origin: Any = 0, mask: Any = None,
     border_value: int = 0, brute_force: bool = False, *, axes: Any = None,
@@ -136,6 +142,7 @@ def binary_opening(
     return binary_dilation(eroded, structure, iterations, mask, output, border_value, origin, axes=axes)
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 def binary_closing(
     input: Any, structure: Any = None, iterations: int = 1, output: Any = None, origin: Any = 0, mask: Any = None,
     border_value: int = 0, brute_force: bool = False, *, axes: Any = None,
@@ -145,6 +152,7 @@ def binary_closing(
     return binary_erosion(dilated, structure, iterations, mask, output, border_value, origin, axes=axes)
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 def binary_propagation(
     input: Any, structure: Any = None, mask: Any = None, output: Any = None, border_value: int = 0, origin: Any = 0, *,
     axes: Any = None,
@@ -153,6 +161,7 @@ def binary_propagation(
     return binary_dilation(input, structure, -1, mask, output, border_value, origin, axes=axes)
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 @public
 def binary_fill_holes(
     input: Any, structure: Any = None, output: Any = None, origin: Any = 0, *, axes: Any = None

@@ -30,6 +30,7 @@ from mlirml.ndimage.arguments import (
     working_dtype,
 )
 from mlirml.ndimage.windows import combined
+from mlirml.ops.functions import library
 from mlirml.special.floats import as_array
 
 _MOST_IN_NETWORKS = 49
@@ -64,6 +65,7 @@ def _extremum1d(
     return out.store(_extremum(x, size, checked_axis(name, x, axis), mode, cval, origin, out, largest))
 
 
+@library("mlirml.ndimage", "input")
 @public
 def maximum_filter1d(
     input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
@@ -73,6 +75,7 @@ def maximum_filter1d(
     return _extremum1d("maximum_filter1d", input, size, axis, output, mode, cval, origin, True)
 
 
+@library("mlirml.ndimage", "input")
 @public
 def minimum_filter1d(
     input: Any, size: int, axis: int = -1, output: Any = None, mode: str = "reflect", cval: Any = 0.0,
@@ -157,6 +160,7 @@ def _extremum_of_window(
     return out.cast(result)
 
 
+@library("mlirml.ndimage", "input")
 @public
 def maximum_filter(
     input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
@@ -167,6 +171,7 @@ def maximum_filter(
     return out.store(_extremum_of_window(x, size, footprint, None, mode, cval, origin, axes, out, True))
 
 
+@library("mlirml.ndimage", "input")
 @public
 def minimum_filter(
     input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
@@ -177,6 +182,7 @@ def minimum_filter(
     return out.store(_extremum_of_window(x, size, footprint, None, mode, cval, origin, axes, out, False))
 
 
+@library("mlirml.ndimage", "input")
 @public
 def grey_erosion(
     input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
@@ -187,6 +193,7 @@ def grey_erosion(
     return out.store(_extremum_of_window(x, size, footprint, structure, mode, cval, origin, axes, out, False))
 
 
+@library("mlirml.ndimage", "input")
 @public
 def grey_dilation(
     input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
@@ -206,6 +213,7 @@ def grey_dilation(
     return out.store(_extremum_of_window(x, size, footprint, structure, mode, cval, origins, axes, out, True))
 
 
+@library("mlirml.ndimage", "input")
 def grey_opening(
     input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
     mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
@@ -215,6 +223,7 @@ def grey_opening(
     return grey_dilation(eroded, size, footprint, structure, output, mode, cval, origin, axes=axes)
 
 
+@library("mlirml.ndimage", "input")
 def grey_closing(
     input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
     mode: Any = "reflect", cval: Any = 0.0, origin: Any = 0, *, axes: Any = None,
@@ -224,6 +233,7 @@ def grey_closing(
     return grey_erosion(dilated, size, footprint, structure, output, mode, cval, origin, axes=axes)
 
 
+@library("mlirml.ndimage", "input")
 @public
 def morphological_gradient(
     input: Any, size: Any = None, footprint: Any = None, structure: Any = None, output: Any = None,
@@ -300,6 +310,7 @@ def _ranked(
     return out.store(_element_of_rank(taps, found))
 
 
+@library("mlirml.ndimage", "input")
 @public
 def rank_filter(
     input: Any, rank: int, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",
@@ -314,6 +325,7 @@ def rank_filter(
     return _ranked(input, position, size, footprint, output, mode, cval, origin, axes, "rank_filter")
 
 
+@library("mlirml.ndimage", "input")
 @public
 def median_filter(
     input: Any, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect", cval: Any = 0.0,
@@ -327,6 +339,7 @@ def median_filter(
     return _ranked(input, position, size, footprint, output, mode, cval, origin, axes, "median_filter")
 
 
+@library("mlirml.ndimage", "input")
 @public
 def percentile_filter(
     input: Any, percentile: float, size: Any = None, footprint: Any = None, output: Any = None, mode: Any = "reflect",

@@ -74,7 +74,7 @@ class FormDispatchesPass(Pass):
             self.mark_host_scalars(main)
             for block in tensor_blocks(main):
                 store_numbers(block)
-                split_wide(block, self.device.kernel_buffers)
+                split_wide(block, self.device.kernel_buffers, numbers=bool(self.device.buffers))
                 keep_in_known_sizes(block)
                 for op in block_ops(block):
                     if is_work(op) and op.name not in OF_DEVICES and not self.is_tiny(op):
@@ -85,7 +85,13 @@ class FormDispatchesPass(Pass):
                         op.attributes[WHY] = mlir.StringAttr.get(reason)
                     else:
                         work.append(op)
-                for group in groups_of(work, self.device.kernel_buffers, tiles=bool(self.device.tile)):
+                groups = groups_of(
+                    work,
+                    self.device.kernel_buffers,
+                    tiles=bool(self.device.tile),
+                    numbers=bool(self.device.buffers),
+                )
+                for group in groups:
                     wrap(group)
             erase_unread(main)
             for op in operations(main):

@@ -21,6 +21,7 @@ from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import captured_values, has_one_use, outer_values
 from mlirml.dialects.mlirml import OF_DEVICES
 from mlirml.ir.bindings import defining_op, mlir, seen_through
+from mlirml.offload.wide import is_bound
 from mlirml.passes import NoMatch
 
 
@@ -39,17 +40,19 @@ def is_work(op: mlir.Operation) -> bool:
     )
 
 
-def groups_of(work: Sequence[mlir.Operation], most: int, *, tiles: bool = False) -> list[list[mlir.Operation]]:
+def groups_of(
+    work: Sequence[mlir.Operation], most: int, *, tiles: bool = False, numbers: bool = False
+) -> list[list[mlir.Operation]]:
     """Partition operations of one block, in program order, into groups that access at most `most` buffers each.
 
-    With `tiles` attention is one group.
+    With `tiles` attention is one group; with `numbers` a number from outside takes a buffer, too.
     """
     groups: list[list[mlir.Operation]] = []
     home: dict[mlir.Operation, list[mlir.Operation]] = {}
     for op in work:
         for producer in producers_of(op):
             group = home.get(producer)
-            if group is not None and joins(op, group, most) and is_free_until(group, op):
+            if group is not None and joins(op, group, most, numbers) and is_free_until(group, op):
                 group.append(op)
                 break
         else:
@@ -88,10 +91,10 @@ def source_of_reshapes(value: mlir.Value) -> mlir.Value:
     return seen_through(value, RESHAPES)
 
 
-def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> bool:
+def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int, numbers: bool = False) -> bool:
     """True if an operation may be added to the kernel of a group."""
-    buffers = {v for member in (*group, op) for v in (*outer_values(member), *member.results) if not is_scalar(v)}
-    if len(buffers) > most:
+    values = {v for member in (*group, op) for v in (*outer_values(member), *member.results)}
+    if sum(is_bound(value, numbers) for value in values) > most:
         return False
     computed = {result for member in group for result in member.results}
     if any(source_of_reshapes(value) in computed for value in captured_values(op)):
@@ -107,11 +110,6 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int) -> boo
         return is_parallel(op) and sizes_of(op) == list(group[0].results[0].type.shape) and reads_as_is(op, group)
     sizes = next((sizes_of(member) for member in (*group, op) if is_reduction(member)), [])
     return bool(sizes) and -1 not in sizes and all(fits_rows(member, sizes, group) for member in (*group, op))
-
-
-def is_scalar(value: mlir.Value) -> bool:
-    """True if a value is not a tensor, so it needs no buffer."""
-    return not isinstance(value.type, mlir.RankedTensorType)
 
 
 def reads_as_is(op: mlir.Operation, group: Sequence[mlir.Operation]) -> bool:

@@ -29,13 +29,14 @@ import math
 
 import numpy as np
 
-from mlirml.analysis.memory import VIEWS, written_by
+from mlirml.analysis.memory import VIEWS, buffer_of, effects
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.values import captured_values, outer_values
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_CALLS, HOST_INPUTS, HOST_WORK, WHY
+from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_CALLS, HOST_INPUTS, HOST_WORK, SORTS, WHY
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations, set_function_type
+from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
@@ -324,7 +325,9 @@ def overwrites(op: mlir.Operation, position: int) -> bool:
     """True if an operation overwrites an operand without reading it."""
     if op.name == "mlirml.host_result":
         return True
-    return position == 1 and op.name in ("linalg.fill", "memref.copy", "mlirml.sort", "mlirml.argsort")
+    if op.name in LIBRARY_CALLS:
+        return position == LIBRARY_CALLS[op.name].inputs
+    return position == 1 and op.name in ("linalg.fill", "memref.copy", *SORTS)
 
 
 def mirrored(value: mlir.Value, mirrors: dict[mlir.Value, mlir.Value], fresh: bool = False) -> mlir.Value:
@@ -343,23 +346,10 @@ def mirrored(value: mlir.Value, mirrors: dict[mlir.Value, mlir.Value], fresh: bo
 
 def writes(op: mlir.Operation, here: mlir.Value) -> bool:
     """True if an operation may write to a buffer or to a view of it."""
-    if op.name.startswith("linalg."):
-        written = written_by(op)
-    elif op.name in HOST_CALLS:
-        written = list(op.operands) if op.name == "mlirml.host_result" else []
-    elif op.name in ("memref.store", "memref.copy") or op.name.startswith("mlirml."):
-        written = [op.operands[1]]
-    else:
-        written = list(op.operands)
-    for value in written:
-        while value != here:
-            owner = defining_op(value)
-            if owner is None or owner.name not in VIEWS:
-                break
-            value = owner.operands[0]
-        if value == here:
-            return True
-    return False
+    if op.name in HOST_CALLS:
+        return op.name == "mlirml.host_result" and here in map(buffer_of, op.operands)
+    found = effects(op)
+    return found.unknown or buffer_of(here) in found.writes
 
 
 def load_element(op: mlir.Operation) -> None:

@@ -6,32 +6,36 @@ After:
     %r0 = linalg.generic {...} ins(%a, %b) outs(%e) { yield %a + %b }
     %r1 = linalg.generic {...} ins(%b, %c) outs(%e) { yield %b + %c }
 
-Fusion counts the operands that an operation reads, but not the results that are stored later.
+Fusion counts the operands that an operation reads, but not the results that are stored later, nor the numbers that its
+body takes from outside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.constants import is_constant
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.values import captured_values
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 
-def split_wide(block: mlir.Block, most: int) -> None:
-    """Split the elementwise operations of a block that access more than `most` buffers, as far as they have results."""
+def split_wide(block: mlir.Block, most: int, *, numbers: bool = False) -> None:
+    """Split the elementwise operations of a block that access more than `most` buffers, as far as they have results.
+
+    With `numbers` a number from outside takes a buffer, too.
+    """
     for op in block_ops(block):
-        wide = op.name == "linalg.generic" and len(op.results) > 1 and len(op.operands) > most
-        if wide and is_parallel(op):
-            split(op, most)
+        if op.name == "linalg.generic" and len(op.results) > 1 and is_parallel(op):
+            split(op, most, numbers)
 
 
-def split(op: mlir.Operation, most: int) -> None:
+def split(op: mlir.Operation, most: int, numbers: bool) -> None:
     """Partition the results of an operation into runs whose computation accesses at most `most` buffers each."""
     groups: list[list[int]] = []
     for number in range(len(op.results)):
-        if groups and touched(op, [*groups[-1], number]) <= most:
+        if groups and touched(op, [*groups[-1], number], numbers) <= most:
             groups[-1].append(number)
         else:
             groups.append([number])
@@ -43,10 +47,18 @@ def split(op: mlir.Operation, most: int) -> None:
     op.erase()
 
 
-def touched(op: mlir.Operation, results: Sequence[int]) -> int:
+def touched(op: mlir.Operation, results: Sequence[int], numbers: bool) -> int:
     """The number of buffers that computing these results accesses."""
-    captured = sum(1 for value in captured_values(op) if isinstance(value.type, mlir.RankedTensorType))
+    seen = values_of(op, results)
+    captured = sum(1 for value in captured_values(op) if value in seen and is_bound(value, numbers))
     return len(inputs_of(op, results)) + captured + len(results)
+
+
+def is_bound(value: mlir.Value, numbers: bool) -> bool:
+    """True if a value from outside of a kernel takes a buffer: a tensor, and with `numbers` one that is no constant."""
+    if isinstance(value.type, mlir.RankedTensorType):
+        return True
+    return numbers and not is_constant(value)
 
 
 def values_of(op: mlir.Operation, results: Sequence[int]) -> set[mlir.Value]:

@@ -98,6 +98,7 @@ def stages(
             ],
             "schedule": [
                 step("mlirml-schedule-kernels", device=device, **choices),
+                "mlirml-align-while",
                 "mlirml-bufferize",
                 "mlirml-link-kernels",
                 "mlirml-defer-checks",

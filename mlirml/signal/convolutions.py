@@ -11,6 +11,7 @@ import numpy as np
 from mlirml.errors import ArgumentError, DTypeError, ShapeError
 from mlirml.frontend.frames import at_user_line
 from mlirml.nn import functional
+from mlirml.ops.functions import library
 from mlirml.special.floats import as_array
 
 _MODES = ("full", "same", "valid")
@@ -18,6 +19,7 @@ _DIRECT_COST = 12
 """Products per point and bit of the length of a transform below which a direct convolution is the faster one."""
 
 
+@library("mlirml.signal", "in1", "in2")
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The convolution of two arrays with the same number of dimensions.
 
@@ -43,6 +45,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
     return direct(in1, in2, mode)
 
 
+@library("mlirml.signal")
 def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
     """The method, "direct" or "fft", that `convolve` takes: the one of fewer operations, for integers the first."""
     dtype = np.result_type(in1.dtype, in2.dtype)
@@ -56,12 +59,14 @@ def choose_conv_method(in1: Any, in2: Any, mode: str = "full") -> str:
     return "fft" if products > _DIRECT_COST * points * max(math.log2(points), 1) or len(sizes) > 3 else "direct"
 
 
+@library("mlirml.signal", "in1", "in2")
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The cross-correlation, the sum of in1[n + k] conj(in2[n]) over n, with the modes and methods of `convolve`."""
     in1, in2 = _pair("correlate", in1, in2, mode)
     return convolve(in1, _reversed(in2), mode, method)
 
 
+@library("mlirml.signal")
 def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> np.ndarray:
     """The lag of each element of the correlation of two vectors of these lengths."""
     lags = np.arange(-in2_len + 1, in1_len)
@@ -74,6 +79,7 @@ def correlation_lags(in1_len: int, in2_len: int, mode: str = "full") -> np.ndarr
     return lags
 
 
+@library("mlirml.signal", "in1", "in2")
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     """The convolution of two arrays along axes, all by default, by Fourier transforms; other axes broadcast.
 
@@ -91,6 +97,7 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     return _part(result, mode, one, other, shape)
 
 
+@library("mlirml.signal", "in1", "in2")
 def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     """`fftconvolve`, along one axis in blocks of the longer array, the results of which overlap and are added."""
     in1, in2, chosen = _of_transforms("oaconvolve", in1, in2, mode, axes)
@@ -113,6 +120,7 @@ def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     return _part(np.moveaxis(whole, -1, axis), mode, in1.shape, in2.shape, shape)
 
 
+@library("mlirml.signal", "in1", "in2")
 def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
     """The convolution of two matrices.
 
@@ -122,6 +130,7 @@ def convolve2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", f
     return _convolved_2d("convolve2d", in1, in2, mode, boundary, fillvalue)
 
 
+@library("mlirml.signal", "in1", "in2")
 def correlate2d(in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0) -> Any:
     """The cross-correlation of two matrices, with the modes and boundaries of `convolve2d`."""
     in1, in2 = _pair("correlate2d", in1, in2, mode)

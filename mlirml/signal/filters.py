@@ -10,6 +10,7 @@ from mlirml.errors import ArgumentError, ShapeError
 from mlirml.frontend import control
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import at_user_line
+from mlirml.ops.functions import library
 from mlirml.signal.convolutions import direct
 from mlirml.special.floats import as_array
 
@@ -45,6 +46,7 @@ def _coefficients(name: str, b: Any, a: Any) -> tuple[Any, Any]:
     return np.pad(b, (0, size - b.size)) / a[0], np.pad(a, (0, size - a.size)) / a[0]
 
 
+@library("mlirml.signal", "b", "a", "x", "zi")
 def lfilter(b: Any, a: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """The filter b(z) / a(z) along an axis of `x`, in the transposed direct form II, as one loop over time.
 
@@ -123,6 +125,7 @@ def _by_convolution(b: Any, x: Any, state: Any) -> tuple[Any, Any]:
     return full[:count], full[count:]
 
 
+@library("mlirml.signal", "b", "a")
 def lfilter_zi(b: Any, a: Any) -> Any:
     """The state of `lfilter` in which a constant input of 1 has a constant output."""
     b, a = _coefficients("lfilter_zi", *floats(b, a))
@@ -133,6 +136,7 @@ def lfilter_zi(b: Any, a: Any) -> Any:
     return np.cumsum(a)[:-1] * first - np.concatenate((np.zeros(1, b.dtype), np.cumsum(driven)[:-1]))
 
 
+@library("mlirml.signal", "b", "a", "x")
 def filtfilt(b: Any, a: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None) -> Any:
     """`lfilter` forwards and then backwards, which leaves the phase as it is.
 
@@ -183,6 +187,7 @@ def _sections(name: str, sos: Any) -> Any:
     return sos
 
 
+@library("mlirml.signal", "sos", "x", "zi")
 def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     """A filter of second-order sections, rows of `sos` with three numbers of b and three of a, as one loop over time.
 
@@ -219,6 +224,7 @@ def sosfilt(sos: Any, x: Any, axis: int = -1, zi: Any = None) -> Any:
     return y, np.moveaxis(np.stack([np.stack(pair) for pair in states]), 1, place + 1)
 
 
+@library("mlirml.signal", "sos")
 def sosfilt_zi(sos: Any) -> Any:
     """The state [sections, 2] of `sosfilt` in which a constant input of 1 has a constant output."""
     (sos,) = floats(sos)
@@ -232,6 +238,7 @@ def sosfilt_zi(sos: Any) -> Any:
     return np.stack(states)
 
 
+@library("mlirml.signal", "sos", "x")
 def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", padlen: int | None = None) -> Any:
     """`sosfilt` forwards and then backwards; `x` is extended as by `filtfilt`."""
     sos, x = floats(sos, x)
@@ -248,6 +255,7 @@ def sosfiltfilt(sos: Any, x: Any, axis: int = -1, padtype: str | None = "odd", p
     return _both_ways("sosfiltfilt", run, x, axis, padtype, padlen, 3 * order)
 
 
+@library("mlirml.signal")
 def savgol_coeffs(
     window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, pos: int | None = None, use: str = "conv"
 ) -> np.ndarray:
@@ -273,6 +281,7 @@ def savgol_coeffs(
     return np.asarray(weights[::-1] if use == "conv" else weights)
 
 
+@library("mlirml.signal", "x")
 def savgol_filter(
     x: Any, window_length: int, polyorder: int, deriv: int = 0, delta: float = 1.0, axis: int = -1,
     mode: str = "interp", cval: float = 0.0,

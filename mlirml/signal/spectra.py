@@ -11,11 +11,13 @@ import numpy as np
 from mlirml.errors import ArgumentError, DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import at_user_line
+from mlirml.ops.functions import library
 from mlirml.signal.convolutions import overlap_added
 from mlirml.signal.filters import axis_of, floats
 from mlirml.signal.windows import get_window
 
 
+@library("mlirml.signal", "data")
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any:
     """`data` less its mean ("constant") or the line that fits best ("linear"), in pieces that end at `bp`."""
     (x,) = floats(data)
@@ -41,6 +43,7 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0) -> Any
     return np.moveaxis(np.concatenate(pieces, axis=-1) if pieces else x, -1, place)
 
 
+@library("mlirml.signal", "x")
 def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
     """The analytic signal of real `x` along an axis: x + i times its Hilbert transform."""
     (x,) = floats(x)
@@ -60,6 +63,7 @@ def hilbert(x: Any, N: int | None = None, axis: int = -1) -> Any:
     return np.moveaxis(np.fft.ifft(bins, axis=-1), -1, place)
 
 
+@library("mlirml.signal", "x")
 def resample(x: Any, num: int, t: Any = None, axis: int = 0, window: Any = None, domain: str = "time") -> Any:
     """`x` with `num` elements along an axis instead of its own, by a Fourier transform; it counts as periodic.
 
@@ -199,6 +203,7 @@ def _frequencies(points: int, fs: Any, onesided: bool) -> Any:
     return np.fft.rfftfreq(points, 1 / fs) if onesided else np.fft.fftfreq(points, 1 / fs)
 
 
+@library("mlirml.signal", "x")
 def stft(
     x: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = 256, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = False, return_onesided: bool = True, boundary: str | None = "zeros",
@@ -243,6 +248,7 @@ def stft(
     return _frequencies(points, fs, onesided), times, np.moveaxis(bins, -2, place)
 
 
+@library("mlirml.signal", "Zxx")
 def istft(
     Zxx: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, input_onesided: bool = True, boundary: bool = True, time_axis: int = -1,
@@ -312,6 +318,7 @@ def _spectral(
     return _frequencies(points, fs, onesided), (np.arange(power.shape[-2]) * step + size / 2) / fs, power, place
 
 
+@library("mlirml.signal", "x")
 def spectrogram(
     x: Any, fs: float = 1.0, window: Any = ("tukey", 0.25), nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
@@ -340,6 +347,7 @@ def spectrogram(
     return frequencies, times, np.moveaxis(np.swapaxes(power, -1, -2), -2, place)
 
 
+@library("mlirml.signal", "x", "y")
 def csd(
     x: Any, y: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
@@ -365,15 +373,19 @@ def csd(
     return frequencies, np.moveaxis(found, -1, place)
 
 
+@library("mlirml.signal", "x")
 def welch(
     x: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", return_onesided: bool = True, scaling: str = "density",
     axis: int = -1, average: str = "mean",
 ) -> tuple[Any, Any]:  # fmt: skip
     """Frequencies, and the power spectral density as the average over segments (Welch, IEEE AU 15, 1967)."""
-    return csd(x, x, fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+    options = (fs, window, nperseg, noverlap, nfft, detrend, return_onesided, scaling, axis, average)
+    frequencies, density = csd(x, x, *options)
+    return frequencies, density
 
 
+@library("mlirml.signal", "x")
 def periodogram(
     x: Any, fs: float = 1.0, window: Any = "boxcar", nfft: int | None = None, detrend: Any = "constant",
     return_onesided: bool = True, scaling: str = "density", axis: int = -1,
@@ -385,9 +397,12 @@ def periodogram(
     if nfft is not None and nfft < count:
         x = x[(slice(None),) * place + (slice(nfft),)]
         count = nfft
-    return welch(x, fs, "boxcar" if window is None else window, count, 0, nfft, detrend, return_onesided, scaling, axis)
+    window = "boxcar" if window is None else window
+    frequencies, density = welch(x, fs, window, count, 0, nfft, detrend, return_onesided, scaling, axis)
+    return frequencies, density
 
 
+@library("mlirml.signal", "x", "y")
 def coherence(
     x: Any, y: Any, fs: float = 1.0, window: Any = "hann", nperseg: int | None = None, noverlap: int | None = None,
     nfft: int | None = None, detrend: Any = "constant", axis: int = -1,

@@ -11,6 +11,7 @@ import numpy as np
 
 from mlirml.errors import ArgumentError
 from mlirml.frontend.frames import at_user_line
+from mlirml.ops.functions import library
 
 _COSINES: dict[str, tuple[float, ...]] = {
     "hann": (0.5, 0.5), "hamming": (0.54, 0.46), "blackman": (0.42, 0.5, 0.08),
@@ -81,6 +82,7 @@ _OTHER_NAMES = {
 }  # fmt: skip
 
 
+@library("mlirml.signal")
 def get_window(window: Any, Nx: int, fftbins: bool = True) -> np.ndarray:
     """The window of `Nx` numbers with a name, `(name, *parameters)`, or `beta` of a Kaiser window; f64[Nx].
 

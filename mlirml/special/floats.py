@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from mlirml.errors import DTypeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text.dtypes import is_float
+from mlirml.ops.functions import library
 from mlirml.transforms import custom_jvp
 
 Function = Callable[..., Any]
@@ -52,10 +54,14 @@ def of_floats(function: Function) -> Function:
 def differentiable(*rules: Function, fixed: int = 0) -> Callable[[Function], Function]:
     """A decorator: the function of any real dtypes, with a derivative for each argument but the first `fixed` ones.
 
-    `rule(tangent, result, *args)` is the part of the tangent of the result that is due to the argument.
+    `rule(tangent, result, *args)` is the part of the tangent of the result that is due to the argument. A public
+    function of this package enters the records.
     """
 
     def decorated(function: Function) -> Function:
+        name, module = function.__qualname__, function.__module__
+        if module.startswith(f"{__package__}.") and name == function.__name__ and not name.startswith("_"):
+            library("mlirml.special", *[*inspect.signature(function).parameters][fixed:])(function)
         made = custom_jvp(function, tuple(range(fixed)))
 
         def rule(*args: Any) -> tuple[Any, Any]:

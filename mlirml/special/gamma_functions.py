@@ -11,6 +11,7 @@ import numpy as np
 from mlirml.errors import DTypeError
 from mlirml.frontend import control
 from mlirml.frontend.frames import at_user_line
+from mlirml.ops.functions import library
 from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import as_array, differentiable, float_dtype, is_double
 
@@ -169,6 +170,7 @@ def digamma(x: Any) -> Any:
     return np.where(x == 0, -np.copysign(math.inf, x), result)
 
 
+@library("mlirml.special", "x")
 def psi(x: Any) -> Any:
     """`digamma` under SciPy's other name."""
     return digamma(x)
@@ -218,6 +220,7 @@ def _zeta(s: Any, q: Any) -> Any:
     return np.where(s < 1, math.nan, np.where(pole, math.inf, np.where(defined, total, math.nan)))
 
 
+@library("mlirml.special", "q")
 def zeta(x: Any, q: Any = None) -> Any:
     """The Hurwitz zeta function: the sum over k >= 0 of (k + q)**-x, for x above 1.
 
@@ -242,6 +245,7 @@ def _polygamma_of_array(n: Any, x: Any) -> Any:
     return np.where(n == 0, digamma(x), (2 * odd - 1) * gamma(n + 1) * _zeta(n + 1, x))
 
 
+@library("mlirml.special", "x")
 def polygamma(n: Any, x: Any) -> Any:
     """The n-th derivative of `digamma`, for integers n: (-1)**(n + 1) n! zeta(n + 1, x) (DLMF 25.11.12).
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.frontend.arrays.array import Traced
+from mlirml.ops.functions import library
 from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import as_array, differentiable, float_dtype, is_double
 from mlirml.transforms import stop_gradient
@@ -112,6 +113,7 @@ def _largest(x: Any, axis: Any) -> Any:
     return np.where(np.isfinite(largest), largest, 0)
 
 
+@library("mlirml.special", "a", "b")
 def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False) -> Any:
     """The logarithm of the sum of `b * exp(a)` along axes, all by default; `b` is 1.
 
@@ -142,6 +144,7 @@ def _number(x: Any, dtype: np.dtype) -> Any:
     return x if isinstance(x, Traced) else x[()]
 
 
+@library("mlirml.special", "x")
 def softmax(x: Any, axis: Any = None) -> Any:
     """exp(x) over its sum along axes, all by default."""
     x, dtype = _floats("softmax", x)
@@ -150,6 +153,7 @@ def softmax(x: Any, axis: Any = None) -> Any:
         return _number(powers / np.sum(powers, axis=axis, keepdims=True), dtype)
 
 
+@library("mlirml.special", "x")
 def log_softmax(x: Any, axis: Any = None) -> Any:
     """The logarithm of `softmax`."""
     x, dtype = _floats("log_softmax", x)

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlirml.ops import error_functions
 from mlirml.ops.activations import ERFC_LARGE, ERFC_MIDDLE
+from mlirml.ops.functions import library
 from mlirml.random.quantiles import polynomial, quantile
 from mlirml.special.floats import differentiable, of_floats
 
@@ -17,12 +18,14 @@ _ROOT_HALF = math.sqrt(0.5)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
+@library("mlirml.special", "x")
 @of_floats
 def erf(x: Any) -> Any:
     """The error function, 2/sqrt(pi) times the integral of exp(-t**2) from 0 to x."""
     return error_functions.erf.reference(x)
 
 
+@library("mlirml.special", "x")
 @of_floats
 def erfc(x: Any) -> Any:
     """1 - erf(x), exact where it is small."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml import special
+from mlirml.ops.functions import library
 from mlirml.special.floats import differentiable
 from mlirml.special.incomplete import beta_density, gamma_density, incomplete_beta
 from mlirml.stats.distribution import INFINITE, Continuous, FromZero
@@ -29,6 +30,7 @@ def _positive(*shapes: Any) -> Any:
     return valid
 
 
+@library("mlirml.stats", "x", "loc", "scale")
 class _Normal(Continuous):
     name = "norm"
 
@@ -61,6 +63,7 @@ class _OfPositive(FromZero, Continuous):
     """A distribution of positive numbers."""
 
 
+@library("mlirml.stats", "x", "loc", "scale")
 class _Exponential(_OfPositive):
     name = "expon"
 
@@ -99,6 +102,7 @@ def _gamma_pdf(x: Any, a: Any) -> Any:
     return gamma_density(a, x)
 
 
+@library("mlirml.stats", "x", "a", "loc", "scale")
 class _Gamma(_OfPositive):
     name, shapes = "gamma", ("a",)
     _allowed = staticmethod(_positive)
@@ -116,6 +120,7 @@ class _Gamma(_OfPositive):
         return special.gammaincc(a, x)
 
 
+@library("mlirml.stats", "x", "df", "loc", "scale")
 class _ChiSquared(_OfPositive):
     name, shapes = "chi2", ("df",)
     _allowed = staticmethod(_positive)
@@ -143,6 +148,7 @@ def _beta_pdf(x: Any, a: Any, b: Any) -> Any:
     return beta_density(a, b, x)
 
 
+@library("mlirml.stats", "x", "a", "b", "loc", "scale")
 class _Beta(Continuous):
     name, shapes = "beta", ("a", "b")
     _allowed = staticmethod(_positive)
@@ -180,6 +186,7 @@ def _t_tail(df: Any, x: Any) -> Any:
     return np.where(inner, 0.5 * tail, 0.5)
 
 
+@library("mlirml.stats", "x", "df", "loc", "scale")
 class _StudentT(Continuous):
     name, shapes = "t", ("df",)
 
@@ -201,6 +208,7 @@ class _StudentT(Continuous):
         return self._cdf(-x, df)
 
 
+@library("mlirml.stats", "x", "loc", "scale")
 class _Laplace(Continuous):
     name = "laplace"
 
@@ -230,6 +238,7 @@ class _Laplace(Continuous):
         return -self._ppf(q)
 
 
+@library("mlirml.stats", "x", "loc", "scale")
 class _Logistic(Continuous):
     name = "logistic"
 
@@ -258,6 +267,7 @@ class _Logistic(Continuous):
         return -special.logit(q)
 
 
+@library("mlirml.stats", "x", "loc", "scale")
 class _Cauchy(Continuous):
     name = "cauchy"
 
@@ -282,6 +292,7 @@ class _Cauchy(Continuous):
         return -self._ppf(q)
 
 
+@library("mlirml.stats", "x", "s", "loc", "scale")
 class _LogNormal(_OfPositive):
     name, shapes = "lognorm", ("s",)
     _allowed = staticmethod(_positive)
@@ -311,6 +322,7 @@ class _LogNormal(_OfPositive):
         return np.exp(-s * special.ndtri(q))
 
 
+@library("mlirml.stats", "x", "loc", "scale")
 class _Uniform(Continuous):
     name = "uniform"
 
@@ -334,6 +346,7 @@ class _Uniform(Continuous):
         return q
 
 
+@library("mlirml.stats", "x", "b", "loc", "scale")
 class _Pareto(Continuous):
     name, shapes = "pareto", ("b",)
     _allowed = staticmethod(_positive)
@@ -368,6 +381,7 @@ class _Pareto(Continuous):
         return q ** (-1 / b)
 
 
+@library("mlirml.stats", "x", "c", "loc", "scale")
 class _Weibull(_OfPositive):
     name, shapes = "weibull_min", ("c",)
     _allowed = staticmethod(_positive)
@@ -403,6 +417,7 @@ def special_power(x: Any, c: Any) -> Any:
     return x**c
 
 
+@library("mlirml.stats", "x", "loc", "scale")
 class _Gumbel(Continuous):
     name = "gumbel_r"
 
@@ -429,6 +444,7 @@ class _Gumbel(Continuous):
         return -np.log(-np.log1p(-q))
 
 
+@library("mlirml.stats", "x", "loc", "scale")
 class _HalfNormal(_OfPositive):
     name = "halfnorm"
 
@@ -467,6 +483,7 @@ def _log_mass(a: Any, b: Any) -> Any:
     return np.where(across, apart, near)
 
 
+@library("mlirml.stats", "x", "a", "b", "loc", "scale")
 class _TruncatedNormal(Continuous):
     name, shapes = "truncnorm", ("a", "b")
 

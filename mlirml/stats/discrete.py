@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlirml import special
+from mlirml.ops.functions import library
 from mlirml.special.floats import differentiable
 from mlirml.special.incomplete import beta_prefix, poisson_mass
 from mlirml.stats.distribution import INFINITE, Discrete
@@ -24,6 +25,7 @@ def _poisson_pmf(k: Any, mu: Any) -> Any:
     return np.where(zero, np.where(k == 0, 1, np.zeros_like(k)), poisson_mass(k, np.where(zero, 1, mu)))
 
 
+@library("mlirml.stats", "mu")
 class _Poisson(Discrete):
     name, shapes = "poisson", ("mu",)
 
@@ -64,6 +66,7 @@ def _mass(k: Any, n: Any, p: Any) -> Any:
     return np.where(inside, np.where(inner, found, at_end), 0)
 
 
+@library("mlirml.stats", "p")
 class _Binomial(Discrete):
     name, shapes = "binom", ("n", "p")
 
@@ -94,6 +97,7 @@ class _Binomial(Discrete):
         return special.betainc(k + 1, n - k, p)
 
 
+@library("mlirml.stats", "p")
 class _Bernoulli(Discrete):
     name, shapes = "bernoulli", ("p",)
 
@@ -121,6 +125,7 @@ class _Bernoulli(Discrete):
         return (q > 1 - p).astype(q.dtype)
 
 
+@library("mlirml.stats", "p")
 class _Geometric(Discrete):
     name, shapes = "geom", ("p",)
 
@@ -162,6 +167,7 @@ def _negative_binomial_pmf(k: Any, n: Any, p: Any) -> Any:
     return np.where(certain, np.where(k == 0, 1, np.zeros_like(p_)), found)
 
 
+@library("mlirml.stats", "n", "p")
 class _NegativeBinomial(Discrete):
     name, shapes = "nbinom", ("n", "p")
 

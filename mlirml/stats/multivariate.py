@@ -11,6 +11,7 @@ from mlirml import linalg, special
 from mlirml.errors import ArgumentError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import at_user_line
+from mlirml.ops.functions import library
 from mlirml.special.floats import as_array, float_dtype
 from mlirml.stats.distribution import Frozen
 
@@ -26,6 +27,7 @@ def _number(x: Any) -> Any:
     return x if isinstance(x, Traced) else np.asarray(x)[()]
 
 
+@library("mlirml.stats", "x", "mean", "cov")
 class _MultivariateNormal:
     """The normal distribution of vectors, the last dimension of `x`; `cov` is a matrix, its diagonal or a number."""
 
@@ -71,6 +73,7 @@ class _MultivariateNormal:
         return np.exp(self.logpdf(x, mean, cov, allow_singular))
 
 
+@library("mlirml.stats", "x", "alpha")
 class _Dirichlet:
     """The Dirichlet distribution of probabilities, the first dimension of `x`; the last of them may be missing."""
 

@@ -259,20 +259,6 @@ def test_derivatives() -> None:
         assert float(np.sum(part * direction)) == pytest.approx(float(difference), rel=1e-6)
 
 
-def test_batches() -> None:
-    def every(x: Any) -> Any:
-        return (
-            signal.lfilter([0.2, 0.1], [1.0, -0.5], x),
-            signal.sosfilt(SOS, x),
-            signal.convolve(x, x[:5]),
-            signal.stft(x, nperseg=8)[2],
-        )
-
-    x = drawn("f8", 3, 30)
-    for found, expected in zip(ml.vmap(every)(x), zip(*map(every, x)), strict=True):
-        np.testing.assert_allclose(found, np.stack(expected), rtol=1e-11, atol=1e-12)
-
-
 TWOS = np.full((1, 6), 2.0)
 BAD: list[tuple[Callable[[np.ndarray], Any], type[Exception], str]] = [
     (lambda x: signal.convolve(x, x, "middle"), ml.ShapeError, "the mode is"),

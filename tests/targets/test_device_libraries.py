@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml import linalg
 from mlirml.errors import LinAlgError
 from tests.targets.drivers import on_devices
 
@@ -17,6 +18,7 @@ PROGRAMS: dict[str, Callable[..., Any]] = {
     "eigvalsh": lambda a: np.linalg.eigvalsh(a @ a.T),
     "svdvals": lambda a: np.sum(np.linalg.svdvals(a) ** 2),
     "solve": lambda a: np.linalg.solve(a @ a.T + 9 * np.eye(9, dtype=np.float32), a),
+    "triangular": lambda a: linalg.solve_triangular(a + 9 * np.eye(9, dtype=np.float32), a, lower=True),
     "gradient": lambda a: ml.grad(lambda a: np.sum(np.linalg.svdvals(a)))(a),
     "batched": lambda a: ml.vmap(np.linalg.eigvalsh)(a.reshape(1, 9, 9) + a.T),
     "transform": lambda a: np.fft.irfft(np.fft.rfft(a + 1) * np.float32(0.5), 9) + a,

@@ -26,6 +26,7 @@ from mlirml.frontend.tracing.trace import Trace, value_of
 from mlirml.ir import library_calls as modes
 from mlirml.ir.numpy_factorizations import factorization
 from mlirml.ir.text.library_calls import library_call
+from mlirml.ops.functions import library
 from mlirml.runtime import HAS_LAPACK
 
 _Shape = tuple[int, ...]
@@ -82,6 +83,7 @@ def _triangular_inverse(trace: Trace, a: Any, mode: int) -> Any:
 # QR.
 
 
+@library("numpy.linalg", "a")
 def qr(trace: Trace, a: Any, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and the upper triangular R of Q @ R = a, in each of NumPy's modes.
 
@@ -159,6 +161,7 @@ def _move_qr(trace: Trace, primals: Any, tangents: Any) -> Any:
 # Singular values.
 
 
+@library("numpy.linalg", "a")
 def svd(trace: Trace, a: Any, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """U, the singular values in descending order, and Vh with (U * s) @ Vh = a; only s without `compute_uv`.
 
@@ -200,6 +203,7 @@ def _hermitian_svd(trace: Trace, a: Any) -> tuple[Any, Any, Any]:
     return u, np.abs(values), adjoint(u * np.sign(values)[..., None, :])
 
 
+@library("numpy.linalg", "x")
 def svdvals(trace: Trace, x: Any, /) -> Any:
     """The singular values of matrices, in descending order."""
     return svd(trace, x, compute_uv=False)
@@ -255,6 +259,7 @@ def _move_svd(trace: Trace, mode: int, primals: Any, tangents: Any) -> Any:
 # Eigenvalues.
 
 
+@library("numpy.linalg", "a")
 def eigh(trace: Trace, a: Any, UPLO: str = "L") -> Any:
     """The eigenvalues in ascending order and the eigenvectors, as columns, of Hermitian matrices.
 
@@ -264,6 +269,7 @@ def eigh(trace: Trace, a: Any, UPLO: str = "L") -> Any:
     return _Eigh(values, vectors)
 
 
+@library("numpy.linalg", "a")
 def eigvalsh(trace: Trace, a: Any, UPLO: str = "L") -> Any:
     """The eigenvalues of Hermitian matrices in ascending order."""
     return _hermitian_spectrum(trace, "eigvalsh", a, UPLO, modes.VECTORS if trace.derivatives else 0)[0]
@@ -309,6 +315,7 @@ def _gaps(values: Any) -> Any:
     return 1 / (values[:, None, :] - values[:, :, None] + identity) - identity
 
 
+@library("numpy.linalg", "a")
 def eig(trace: Trace, a: Any) -> Any:
     """The eigenvalues and the eigenvectors, as columns, of square matrices.
 
@@ -319,6 +326,7 @@ def eig(trace: Trace, a: Any) -> Any:
     return _Eig(values, vectors)
 
 
+@library("numpy.linalg", "a")
 def eigvals(trace: Trace, a: Any) -> Any:
     """The eigenvalues of square matrices, as complex numbers."""
     return _general_spectrum(trace, "eigvals", a, modes.VECTORS if trace.derivatives else 0)[0]
@@ -354,6 +362,7 @@ def _move_eig(trace: Trace, mode: int, primals: Any, tangents: Any) -> Any:
 # Pseudoinverses and least squares.
 
 
+@library("numpy.linalg", "a")
 def pinv(trace: Trace, a: Any, rcond: Any = None, hermitian: bool = False, *, rtol: Any = np._NoValue) -> Any:
     """The Moore-Penrose pseudoinverse; singular values below `rcond` times the greatest one count as zero."""
     a = _matrices(trace, "pinv", a, square=bool(hermitian))
@@ -397,12 +406,13 @@ def _reciprocals(s: Any, limits: Any) -> Any:
     return np.where(large, 1 / np.where(large, s, 1), 0)
 
 
+@library("numpy.linalg", "a", "b")
 def lstsq(trace: Trace, a: Any, b: Any, rcond: Any = None) -> Any:
     """The x of least norm that minimizes the norm of b - a @ x; the squared residuals, the rank of a, and its singular
     values.
 
     With more rows than columns there are residuals, whatever the rank is: NumPy returns none for a matrix of lower
-    rank, which is not known when the function is compiled. The rank and the singular values have no derivatives.
+    rank, which is not known when the function is compiled.
     """
     a, b = _matrices(trace, "lstsq", a), trace.array(b, copy=False)
     if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
@@ -446,7 +456,9 @@ def _least_squares(trace: Trace, limits: Any, a: Any, b: Any) -> Any:
         off, moved = b - a @ x, adjoint(d_a)
         change = p @ (d_b - d_a @ x) + p @ (adjoint(p) @ (moved @ off))
         outside = moved @ (adjoint(p) @ x)
-        return (x, s, status), (change + outside - p @ (a @ outside), s * 0, status * 0)
+        u, _, vh, _ = _singular(trace, modes.SVD_REDUCED, a)
+        d_s = np.sum((u.conj() * (d_a @ adjoint(vh))).real, axis=-2)
+        return (x, s, status), (change + outside - p @ (a @ outside), d_s, status * 0)
 
     return ruled(trace, value, rule, "lstsq", a, b)
 

@@ -19,85 +19,102 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.trace import Trace, value_of
 from mlirml.ir import library_calls as modes
 from mlirml.ir.text.library_calls import library_call
+from mlirml.ops.functions import library
 
 _NORMS = ("backward", "ortho", "forward")
 
 
+@library("numpy.fft", "a")
 def fft(trace: Trace, a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
     """The transform of complex or real numbers along one axis."""
     return _complex(trace, "fft", a, n, axis, norm, out, forward=True)
 
 
+@library("numpy.fft", "a")
 def ifft(trace: Trace, a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
     """The inverse of `fft`."""
     return _complex(trace, "ifft", a, n, axis, norm, out, forward=False)
 
 
+@library("numpy.fft", "a")
 def rfft(trace: Trace, a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
     """The first n // 2 + 1 bins of the transform of n real numbers along one axis."""
     return _to_bins(trace, "rfft", a, n, axis, norm, out, forward=True)
 
 
+@library("numpy.fft", "a")
 def irfft(trace: Trace, a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
     """The inverse of `rfft`: n real numbers, 2 * (m - 1) for m bins by default."""
     return _from_bins(trace, "irfft", a, n, axis, norm, out, forward=False)
 
 
+@library("numpy.fft", "a")
 def hfft(trace: Trace, a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
     """The transform, n real numbers, of numbers that are conjugates of each other, of which the first half is given."""
     return _from_bins(trace, "hfft", a, n, axis, norm, out, forward=True)
 
 
+@library("numpy.fft", "a")
 def ihfft(trace: Trace, a: Any, n: Any = None, axis: int = -1, norm: Any = None, out: Any = None) -> Any:
     """The inverse of `hfft`: n // 2 + 1 bins."""
     return _to_bins(trace, "ihfft", a, n, axis, norm, out, forward=False)
 
 
+@library("numpy.fft", "a")
 def fftn(trace: Trace, a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
     """The transform along several axes, all of them by default."""
     return _complex(trace, "fftn", a, s, axes, norm, out, forward=True)
 
 
+@library("numpy.fft", "a")
 def ifftn(trace: Trace, a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
     """The inverse of `fftn`."""
     return _complex(trace, "ifftn", a, s, axes, norm, out, forward=False)
 
 
+@library("numpy.fft", "a")
 def rfftn(trace: Trace, a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
     """The transform of real numbers along several axes, with the first n // 2 + 1 bins along the last one."""
     return _to_bins(trace, "rfftn", a, s, axes, norm, out, forward=True)
 
 
+@library("numpy.fft", "a")
 def irfftn(trace: Trace, a: Any, s: Any = None, axes: Any = None, norm: Any = None, out: Any = None) -> Any:
     """The inverse of `rfftn`."""
     return _from_bins(trace, "irfftn", a, s, axes, norm, out, forward=False)
 
 
+@library("numpy.fft", "a")
 def fft2(trace: Trace, a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
     """The transform along two axes."""
     return _complex(trace, "fft2", a, s, axes, norm, out, forward=True)
 
 
+@library("numpy.fft", "a")
 def ifft2(trace: Trace, a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
     """The inverse of `fft2`."""
     return _complex(trace, "ifft2", a, s, axes, norm, out, forward=False)
 
 
+@library("numpy.fft", "a")
 def rfft2(trace: Trace, a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
     """The transform of real numbers along two axes, with the first n // 2 + 1 bins along the second one."""
     return _to_bins(trace, "rfft2", a, s, axes, norm, out, forward=True)
 
 
+@library("numpy.fft", "a")
 def irfft2(trace: Trace, a: Any, s: Any = None, axes: Any = (-2, -1), norm: Any = None, out: Any = None) -> Any:
     """The inverse of `rfft2`."""
     return _from_bins(trace, "irfft2", a, s, axes, norm, out, forward=False)
 
 
+@library("numpy.fft", "x")
 def fftshift(trace: Trace, x: Any, axes: Any = None) -> Any:
     """The bins along axes with that of frequency zero in the middle."""
     return _shifted(trace, "fftshift", x, axes, lambda n: n // 2)
 
 
+@library("numpy.fft", "x")
 def ifftshift(trace: Trace, x: Any, axes: Any = None) -> Any:
     """The inverse of `fftshift`."""
     return _shifted(trace, "ifftshift", x, axes, lambda n: -(n // 2))

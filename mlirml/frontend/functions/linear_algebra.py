@@ -24,6 +24,7 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.trace import Trace, value_of
 from mlirml.ir.text.builder import Check
 from mlirml.ir.text.library_calls import LAPACK, library_call, with_library
+from mlirml.ops.functions import library
 
 LAPACK_FROM = 32
 """The row length in real numbers from which the target `cpu` calls LAPACK: 16 rows of complex matrices are enough.
@@ -48,6 +49,7 @@ Those are kernels of its own, beside LAPACK (`runtime/native/small_matrices.inc`
 _Slogdet: Any = type(np.linalg.slogdet(np.eye(1)))
 
 
+@library("numpy.linalg", "a", "b")
 def solve(trace: Trace, a: Any, b: Any) -> Any:
     """x with a @ x = b; `b` is a vector, or matrices. Raises LinAlgError where a matrix is singular."""
     a, b = _matrices(trace, "solve", a), trace.array(b, copy=False)
@@ -67,6 +69,7 @@ def solve(trace: Trace, a: Any, b: Any) -> Any:
     return result[..., 0] if is_vector else result
 
 
+@library("numpy.linalg", "a")
 def inv(trace: Trace, a: Any) -> Any:
     """The inverse of square matrices. Raises LinAlgError where one is singular."""
     a = _matrices(trace, "inv", a)
@@ -75,12 +78,14 @@ def inv(trace: Trace, a: Any) -> Any:
     return _check_result(trace, stacked(lambda a: inverse_of(trace, a), a), 0, "Singular matrix", a)
 
 
+@library("numpy.linalg", "a")
 def det(trace: Trace, a: Any) -> Any:
     """The determinant of square matrices; the derivative at a singular matrix is NaN."""
     a = _matrices(trace, "det", a)
     return stacked(lambda a: _determinant(trace, a), a) if a.size else np.ones(a.shape[:-2], a.dtype)
 
 
+@library("numpy.linalg", "a")
 def slogdet(trace: Trace, a: Any) -> Any:
     """The sign of the determinant of square matrices, and the logarithm of its magnitude."""
     a = _matrices(trace, "slogdet", a)
@@ -89,6 +94,7 @@ def slogdet(trace: Trace, a: Any) -> Any:
     return _Slogdet(*stacked(lambda a: _sign_and_logarithm(trace, a), a))
 
 
+@library("numpy.linalg", "a")
 def cholesky(trace: Trace, a: Any, /, *, upper: bool = False) -> Any:
     """The triangular L with L @ L.T = a, of the lower (or upper) triangle of `a`.
 
