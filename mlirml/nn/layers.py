@@ -44,7 +44,7 @@ def scaled_dot_product_attention(
 
     `scale` is 1 / sqrt(E) by default. A mask of bools keeps what is True; `is_causal` keeps key i for queries from i on
     (Vaswani et al., "Attention is all you need", equation 1). `dropout` with probability `dropout_p`, drawn by a random
-    `dropout_key`, is that of the softmax.
+    `dropout_key`, is that of the softmax. Without keys the result is zero.
     """
     if dropout_p and dropout_key is None:
         _refuse_dropout("scaled_dot_product_attention", "dropout_p=0", "`dropout_key`, a key of `mlirml.random`")
@@ -62,6 +62,8 @@ def scaled_dot_product_attention(
     elif attn_mask is not None:
         mask = as_array(attn_mask)
         scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + rounded(mask, scores.dtype)
+    if not scores.shape[-1]:  # no keys: sums of nothing
+        return rounded(scores @ v, dtype)
     power = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
     weights = power / np.sum(power, axis=-1, keepdims=True)
     if dropout_p:

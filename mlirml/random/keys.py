@@ -66,7 +66,7 @@ def as_array(x: Any) -> Any:
 def checked_key(name: str, key: Any) -> Any:
     """The key as an array; an error unless it is u32 [2]."""
     if not hasattr(key, "dtype") and not isinstance(key, (list, tuple)):
-        raise DTypeError(f"{name}: the key is a {type(key).__name__}, not an array u32[2]", help=_HELP)
+        raise DTypeError(f"{name}: a key is an array u32[2], not of type {type(key).__name__}", help=_HELP)
     key = as_array(key)
     if key.dtype == WORD and key.shape[-1:] == (2,) and len(key.shape) > 1:
         raise ShapeError(

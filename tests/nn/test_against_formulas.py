@@ -161,6 +161,13 @@ def test_normalizations() -> None:
     np.testing.assert_allclose(F.batch_norm(x, mean, variance), expected)
 
 
+def test_attention_without_keys_or_queries() -> None:
+    some, none = np.ones((1, 3, 4), np.float32), np.ones((1, 0, 4), np.float32)
+    for run in (F.scaled_dot_product_attention, ml.compile(lambda *a: F.scaled_dot_product_attention(*a))):
+        np.testing.assert_array_equal(run(some, none, none), np.zeros((1, 3, 4)))
+        assert run(none, some, some).shape == run(none, none, none).shape == (1, 0, 4)
+
+
 def test_attention() -> None:
     q, k, v = (RNG.standard_normal((3, 4)) for _ in range(3))
     scores = q @ k.T / 2

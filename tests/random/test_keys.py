@@ -90,7 +90,7 @@ def test_keys_are_mapped_and_carried_through_loops() -> None:
 
 
 WRONG = {
-    "an int": (lambda: random.bits(0), r"the key is a int, not an array u32\[2\]"),
+    "an int": (lambda: random.bits(0), r"a key is an array u32\[2\], not of type int"),
     "floats": (lambda: random.bits(np.zeros(2)), r"a key is u32\[2\], got f64\[2\]"),
     "several": (lambda: random.split(random.split(random.key(0))), r"takes one key, u32\[2\], got u32\[2,2\]"),
     "a long one": (lambda: random.bits(np.zeros(3, np.uint32)), r"a key is u32\[2\], got u32\[3\]"),
