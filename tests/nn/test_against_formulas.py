@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlirml as ml
 from mlirml.nn import functional as F
 
 RNG = np.random.default_rng(7)
