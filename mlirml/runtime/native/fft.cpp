@@ -15,6 +15,7 @@
 
 #include "library_modes.h"
 #include "pool.h"
+#include "small_transforms.h"
 
 #define POCKETFFT_NO_MULTITHREADING
 #define POCKETFFT_CACHE_SIZE 64
@@ -98,9 +99,46 @@ Strides strides_of(const Sizes &sizes, size_t element) {
   return strides;
 }
 
+template <class Body>
+void in_parallel(int64_t count, int64_t grain, const Body &body) {
+  parallel_for([](int64_t lo, int64_t hi, void *context) { (*static_cast<const Body *>(context))(lo, hi); }, 0, count,
+               grain, const_cast<void *>(static_cast<const void *>(&body)));
+}
+
+// A pass over many short rows that lie one after the other, on all threads; false, and nothing is done, for any other.
+template <class T>
+bool run_rows(const Pass &pass, const void *in, void *out, T factor) {
+  const auto n = static_cast<int64_t>(pass.sizes[pass.axis]);
+  int64_t rows = 1;
+  for (size_t i = 0; i < pass.axis; i++) rows *= static_cast<int64_t>(pass.sizes[i]);
+  for (size_t i = pass.axis + 1; i < pass.sizes.size(); i++)
+    if (pass.sizes[i] != 1) return false;
+  const RowTransform<T> row = row_transform<T>(pass.transform, n, pass.forward);
+  if (!row.kernel || rows < row.lanes) return false;
+  constexpr int64_t kWork = 1 << 12;  // numbers that are worth a thread
+  in_parallel((rows + row.lanes - 1) / row.lanes, std::max<int64_t>(1, kWork / (n * row.lanes)), [&](int64_t lo, int64_t hi) {
+    for (int64_t group = lo; group < hi; group++) {
+      const T *from = static_cast<const T *>(in) + group * row.lanes * row.in;
+      T *to = static_cast<T *>(out) + group * row.lanes * row.out;
+      const int64_t count = std::min(row.lanes, rows - group * row.lanes);
+      if (count == row.lanes) {
+        row.kernel(from, to, factor);
+        continue;
+      }
+      constexpr int64_t kMost = 64 / sizeof(T) * (2 * kLongest);
+      alignas(64) T first[kMost] = {}, last[kMost];
+      std::copy_n(from, count * row.in, first);
+      row.kernel(first, last, factor);
+      std::copy_n(last, count * row.out, to);
+    }
+  });
+  return true;
+}
+
 // The pass on all threads, in parts of the longest of the other dimensions.
 template <class T>
 void run_parallel(const Pass &pass, const void *in, void *out, T factor) {
+  if (run_rows(pass, in, out, factor)) return;
   constexpr int64_t kWork = 1 << 14;  // elements that are worth a thread
   size_t split = pass.axis, elements = 1;
   for (size_t i = 0; i < pass.sizes.size(); i++) {
@@ -116,9 +154,7 @@ void run_parallel(const Pass &pass, const void *in, void *out, T factor) {
     run(part, static_cast<const char *>(in) + lo * pass.in_strides[split],
         static_cast<char *>(out) + lo * pass.out_strides[split], factor);
   };
-  using Body = decltype(body);
-  parallel_for([](int64_t lo, int64_t hi, void *context) { (*static_cast<Body *>(context))(lo, hi); }, 0, count, grain,
-               const_cast<void *>(static_cast<const void *>(&body)));
+  in_parallel(count, grain, body);
 }
 
 template <class T>
