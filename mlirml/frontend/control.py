@@ -74,6 +74,8 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 
     The carry is a pytree of arrays and numbers that keeps its structure, shapes and dtypes. A Python number in `init`
     takes the dtype that the body returns: `0` meets f32 and is f32, as in NumPy. Stores into the carry are local.
+    Functions, strings and dtypes in the carry, such as the activation of a model, are static: the body returns the
+    same ones.
 
     Raises `ShapeError` or `DTypeError` at the `return` of the body where a leaf of the carry changes its type.
 
@@ -142,11 +144,12 @@ def scan(
     """
     _check_functions("scan", f=f)
     trace = current_trace()
+    from mlirml.frontend.arrays.carry import flatten_values
     from mlirml.frontend.tracing import regions
 
     if trace is not None:
         return regions.trace_scan(trace, f, init, xs, length, reverse)
-    leaves, tree = flatten(xs)
+    leaves, tree = flatten_values(xs)
     leaves = [np.asarray(leaf) for leaf in leaves]
     with at_user_line():
         count = regions.scan_length(tree.paths("xs"), [leaf.shape for leaf in leaves], length)
@@ -159,7 +162,7 @@ def scan(
         result = f(carry.tree, tree.unflatten([_own(leaf[i]) for leaf in leaves]))
         regions.check_pair(f, result)
         carry.replace(result[0])
-        ys, found = flatten(result[1])
+        ys, found = flatten_values(result[1])
         structure = found if structure is None else structure
         regions.check_ys(f, found, structure)
         rows[i] = [_own(y) for y in ys]
@@ -190,33 +193,36 @@ def _is_true(x: Any, name: str, what: str) -> bool:
 
 def _no_iterations(f: Callable[..., Any], init: Any, xs: Any) -> tuple[Any, Any]:
     """A scan of length 0: the shapes of the collected arrays are those of the compiled program."""
+    from mlirml.frontend.arrays.carry import flatten_values
     from mlirml.frontend.capture import capture
     from mlirml.frontend.spec import spec_of
     from mlirml.frontend.tracing.regions import trace_scan
 
-    leaves, tree = flatten((init, xs))
+    leaves, tree = flatten_values((init, xs))
     specs = [spec_of(leaf, path) for leaf, path in zip(leaves, tree.paths())]
-    _, arguments = flatten(((init, xs), {}))
+    _, arguments = flatten_values(((init, xs), {}))
+    structures: list[TreeDef] = []
 
     def empty_scan(init: Any, xs: Any) -> Any:
         state = current_trace()
         assert state is not None
-        return trace_scan(state, f, init, xs, 0, False)
+        arrays, structure = flatten_values(trace_scan(state, f, init, xs, 0, False)[1])
+        structures.append(structure)
+        return arrays
 
     captured = capture(empty_scan, arguments, specs, "scan", {})
     empty = [np.zeros(spec.shape, spec.dtype) for spec in captured.outputs[: captured.out_tree.leaf_count()]]
-    ys = captured.out_tree.unflatten(empty)[1]
-    return _Carry("scan", init, f).tree, ys
+    return _Carry("scan", init, f).tree, structures[-1].unflatten(empty)
 
 
 class _Carry:
     """The loop-carried pytree of an uncompiled loop. It never shares memory with arrays of the caller."""
 
     def __init__(self, name: str, init: Any, body: Callable[..., Any]) -> None:
-        from mlirml.frontend.arrays.carry import leaf_type_of
+        from mlirml.frontend.arrays.carry import flatten_values, leaf_type_of
 
         self._name, self._body = name, body
-        leaves, self._treedef = flatten(init)
+        leaves, self._treedef = flatten_values(init)
         self._paths = self._treedef.paths("carry")
         self._kinds: list[LeafType] = [leaf_type_of(leaf, path) for leaf, path in zip(leaves, self._paths)]
         self._leaves = [_own(leaf) for leaf in leaves]
@@ -228,7 +234,9 @@ class _Carry:
 
     def replace(self, new: Any) -> None:
         """Replace the carry by the body's result; its types are checked as in compiled code."""
-        leaves, tree = flatten(new)
+        from mlirml.frontend.arrays.carry import flatten_values
+
+        leaves, tree = flatten_values(new)
         if tree != self._treedef or not all(map(_has_type, leaves, self._kinds)):
             self._check(leaves, tree)
         self._leaves = [

@@ -357,3 +357,69 @@ def test_python_control_flow_in_a_body() -> None:
            = help: select with `np.where(condition, a, b)` or `ml.cond`
         """,
     )
+
+
+def another_function(x: Any) -> Any:
+    def body(i: Any, carry: Any) -> Any:
+        return carry[0] * 2, np.cos
+
+    return ml.fori_loop(0, 3, body, (x, np.sin))[0]
+
+
+def another_name(x: Any) -> Any:
+    return ml.cond(np.all(x > 0), lambda: {"x": x, "mode": "mean"}, lambda: {"x": x, "mode": x})["x"]
+
+
+class Counter:
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, x: Any) -> Any:
+        self.count += 1
+        return x
+
+
+def an_object(x: Any) -> Any:
+    return ml.fori_loop(0, 3, lambda i, carry: carry, (x, Counter()))[0]
+
+
+def test_a_function_in_the_carry_that_changes() -> None:
+    check(
+        another_function,
+        """
+        mlirml.CaptureError: fori_loop: carry[1] is static and differs: `sin`, then `cos`
+          --> test_control_flow.py:364:16 (body)
+             |
+         364 |         return carry[0] * 2, np.cos
+             |                ^^^^^^^^^^^^^^^^^^^^
+           = help: functions and strings belong to the program; choose between functions with `ml.cond` or `ml.switch`
+        """,
+        eager=True,
+    )
+
+
+def test_a_name_that_differs_between_branches() -> None:
+    check(
+        another_name,
+        """
+        mlirml.CaptureError: cond: result['mode'] is static and differs: 'mean', then a value
+          --> test_control_flow.py:370:77 (<lambda>)
+             |
+         370 |     return ml.cond(np.all(x > 0), lambda: {"x": x, "mode": "mean"}, lambda: {"x": x, "mode": x})["x"]
+             |                                                                             ^^^^^^^^^^^^^^^^^^^
+           = help: functions and strings belong to the program; choose between functions with `ml.cond` or `ml.switch`
+        """,
+    )
+
+
+def test_an_object_with_attributes_in_the_carry() -> None:
+    check(
+        an_object,
+        """
+        mlirml.DTypeError: carry[1] is a Counter: only arrays, numbers and containers of them can be passed on
+          --> test_control_flow.py:383:12 (an_object)
+             |
+         383 |     return ml.fori_loop(0, 3, lambda i, carry: carry, (x, Counter()))[0]
+             |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+        """,
+    )

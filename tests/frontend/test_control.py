@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.nn import functional as F
 
 X = np.arange(3.0)
 
@@ -194,3 +196,81 @@ def test_a_store_into_a_view_of_what_may_be_an_array_or_a_number_is_refused() ->
     with pytest.raises(ml.errors.CaptureError, match="NumPy may or may not have made a copy"):
         ml.compile(store)(np.float64(2))
     both(read, np.float64(2))
+
+
+@dataclasses.dataclass
+class Layer:
+    weights: Any
+    activation: Any
+    name: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        return self.activation(x @ self.weights)
+
+
+def doubled(layer: Layer) -> Layer:
+    return dataclasses.replace(layer, weights=layer.weights * 2)
+
+
+def carried_through(layer: Layer, x: Any) -> Any:
+    layer = ml.fori_loop(0, 2, lambda i, one: doubled(one), layer)
+    layer = ml.while_loop(lambda one: np.sum(one.weights) < 20, doubled, layer)
+    layer = ml.cond(x[0] > 0, doubled, lambda one: one, layer)
+    (layer, total), outputs = ml.scan(lambda c, row: ((c[0], c[1] + c[0](row)), c[0](row)), (layer, x), x[None] * ROWS)
+    return np.sum(total) + np.sum(outputs * layer.weights[0])
+
+
+ROWS = np.array([[0.1], [-0.2], [0.3]])
+ACTIVATIONS = [np.tanh, np.sin, F.relu, F.gelu, functools.partial(np.clip, a_min=-1, a_max=0.3)]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_functions_and_names_in_a_carry_are_static(activation: Any) -> None:
+    layer = Layer(np.array([[0.3, -0.1, 0.2], [0.5, 0.2, 0.1], [-0.3, 0.4, 0.6]]), activation, "first")
+    both(carried_through, layer, X + 0.5)
+
+
+def test_derivatives_and_batches_with_functions_in_a_carry() -> None:
+    def loss(layer: Layer, x: Any) -> Any:
+        (_, total), _ = ml.scan(lambda c, row: ((c[0], c[1] + c[0](row)), None), (layer, np.zeros(3)), x[None] * ROWS)
+        return np.sum(total**2)
+
+    def plain(weights: Any, x: Any) -> Any:
+        return np.sum(np.sum(np.tanh(x * ROWS @ weights), axis=0) ** 2)
+
+    layer = Layer(np.arange(9.0).reshape(3, 3) / 9, np.tanh)
+    for grad in (ml.grad(loss), ml.compile(ml.grad(loss))):
+        gradient = grad(layer, X)
+        assert gradient.activation is np.tanh
+        np.testing.assert_allclose(gradient.weights, ml.grad(plain)(layer.weights, X), rtol=1e-12)
+    batch = np.stack([X, -X, X + 1])
+    expected = [plain(layer.weights, x) for x in batch]
+    np.testing.assert_allclose(ml.vmap(loss, in_axes=(None, 0))(layer, batch), expected, rtol=1e-12)
+
+
+def test_functions_among_the_rows_and_results_of_a_scan() -> None:
+    layers = Layer(np.stack([np.eye(3), np.eye(3) * 2]), np.tanh)
+
+    def f(x: Any, layers: Layer) -> Any:
+        x, seen = ml.scan(lambda x, layer: (layer(x), layer), x, layers)
+        assert seen.activation == np.tanh
+        return x + np.sum(seen.weights)
+
+    both(f, X, layers)
+    last, seen = ml.scan(lambda c, layer: (c, layer), np.tanh, Layer(np.zeros((0, 3, 3)), np.sin))
+    assert last is np.tanh and seen.activation is np.sin and seen.weights.shape == (0, 3, 3)
+
+
+def test_a_function_that_is_named_in_the_body_is_the_same() -> None:
+    def f(x: Any) -> Any:
+        def body(i: Any, carry: Any) -> Any:
+            return {"act": np.tanh, "join": np.concatenate, "x": carry["join"]([carry["act"](carry["x"]), x])[:3]}
+
+        return ml.fori_loop(0, 3, body, {"act": np.tanh, "join": np.concatenate, "x": x})["x"]
+
+    both(f, X)
+
+
+def test_functions_in_results_are_those_of_numpy() -> None:
+    made = ml.compile(lambda x: Layer(np.concatenate([x, x]), np.tanh, np.stack))(X)
+    assert made.activation is np.tanh and made.name is np.stack

@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.tree import TreeDef
+from mlirml.core.tree import TreeDef, exact, flatten
 from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.spec import has_own_arithmetic
+from mlirml.frontend.arrays.function_proxy import original_function
+from mlirml.frontend.spec import has_own_arithmetic, is_static
+from mlirml.frontend.user_objects import attributes_of
 from mlirml.ir.text.dtypes import describe, is_supported
 
 _WEAK = {
@@ -44,6 +46,25 @@ class LeafType:
 def _rank(dtype: np.dtype) -> int:
     """Bools, integers, floats and complex numbers in this order; NumPy has no category for bfloat16."""
     return {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}.get(dtype.kind, 2)
+
+
+def flatten_values(tree: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of a pytree that loops and branches pass on, and its structure with the static leaves in it.
+
+    Static are functions, names, dtypes and the like. An object with attributes is not, although it may be called: a
+    body may store into them.
+    """
+    leaves, structure = flatten(tree)
+    static = {number: original_function(leaf) for number, leaf in enumerate(leaves) if _is_constant(leaf)}
+    if not static:
+        return leaves, structure
+    return [leaf for number, leaf in enumerate(leaves) if number not in static], structure.with_constants(static)
+
+
+def _is_constant(leaf: Any) -> bool:
+    if isinstance(leaf, (Traced, np.ndarray, np.generic)) or type(leaf) in _WEAK:
+        return False
+    return is_static(leaf) and type(leaf).__hash__ is not None and not attributes_of(leaf)
 
 
 def leaf_type_of(leaf: Any, path: str) -> LeafType:
@@ -128,11 +149,36 @@ def check_structure(name: str, what: str, tree: TreeDef, wanted: TreeDef, path: 
     """Refuse a pytree of another structure than wanted."""
     if tree == wanted:
         return
+    if tree.without_constants() == wanted.without_constants():
+        raise _another_constant(name, tree, wanted, path)
     raise CaptureError(
         f"{name}: {what}",
         notes=(f"expected {_leaves(wanted, path)}", f"returned {_leaves(tree, path)}"),
         help="return the same containers, with the same keys, in the same order",
     )
+
+
+def _another_constant(name: str, tree: TreeDef, wanted: TreeDef, path: str) -> CaptureError:
+    """The error for a static leaf that changes."""
+    before, after = wanted.constants(), tree.constants()
+    paths = wanted.without_constants().paths(path)
+    number = next(
+        n for n in sorted({*before, *after}) if n not in before or n not in after or not _same(before, after, n)
+    )
+    one, other = (_shown(values[number]) if number in values else "a value" for values in (before, after))
+    return CaptureError(
+        f"{name}: {paths[number]} is static and differs: {one}, then {other}",
+        help="functions and strings belong to the program; choose between functions with `ml.cond` or `ml.switch`",
+    )
+
+
+def _same(before: dict[int, Any], after: dict[int, Any], number: int) -> bool:
+    return number in before and number in after and bool(exact(before[number]) == exact(after[number]))
+
+
+def _shown(value: Any) -> str:
+    named = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    return f"`{named}`" if isinstance(named, str) else repr(value)
 
 
 def _leaves(tree: TreeDef, path: str) -> str:

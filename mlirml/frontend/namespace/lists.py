@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.function_proxy import FunctionProxy
 from mlirml.frontend.arrays.list_parts import PartedList
 from mlirml.frontend.frames import at_user_line
 from mlirml.ops import BY_FUNCTION
@@ -28,16 +29,20 @@ def taking_lists(trace: Trace, function: Any) -> Any:
     Functions of sequences of arrays accept them already.
     """
     if function in _OF_SEQUENCES:
-        return functools.partial(_of_sequence, function)
+        return _OfSequence(function)
     operands = _operands(function) or (_named_operands(function) if function in trace.functions else None)
     return function if operands is None else OfLists(trace, function, *operands)
 
 
-def _of_sequence(function: Any, arrays: Any, *args: Any, **kwargs: Any) -> Any:
-    if not isinstance(arrays, PartedList):
-        return function(arrays, *args, **kwargs)
-    with at_user_line():
-        return (_OF_SEQUENCES[function] if arrays.has_rows else function)(arrays, *args, **kwargs)
+class _OfSequence(FunctionProxy):
+    """A proxy for a NumPy function of a sequence of arrays, which may be a list with its items in parts."""
+
+    def __call__(self, arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(arrays, PartedList):
+            return self._function(arrays, *args, **kwargs)
+        with at_user_line():
+            function = _OF_SEQUENCES[self._function] if arrays.has_rows else self._function
+            return function(arrays, *args, **kwargs)
 
 
 @functools.cache
@@ -61,13 +66,14 @@ def _named_operands(function: Any) -> tuple[frozenset[int], frozenset[str]]:
     return frozenset(i for i, name in enumerate(names) if name in _OPERANDS), _OPERANDS
 
 
-class OfLists:
+class OfLists(FunctionProxy):
     """A proxy for a NumPy function, or for a method of a ufunc, inside of a traced function."""
 
     def __init__(
         self, trace: Trace, function: Callable[..., Any], positions: Container[int], names: Container[str] = ()
     ) -> None:
-        self._trace, self._function, self._positions, self._names = trace, function, positions, names
+        super().__init__(function)
+        self._trace, self._positions, self._names = trace, positions, names
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if any(map(_has_traced, (*args, *kwargs.values()))):
@@ -84,15 +90,6 @@ class OfLists:
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._function, name)
         return OfLists(self._trace, value, range(_METHODS[name])) if name in _METHODS else value
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self._function == (other._function if isinstance(other, OfLists) else other))
-
-    def __hash__(self) -> int:
-        return hash(self._function)
-
-    def __repr__(self) -> str:
-        return repr(self._function)
 
 
 class Submodule:

@@ -18,6 +18,7 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.array_class import real_classes
+from mlirml.frontend.arrays.function_proxy import original_function
 
 # Attributes that do not depend on the elements.
 _METADATA = frozenset(
@@ -197,5 +198,5 @@ def _plain(value: Any) -> Any:
 
 
 def original(value: Any) -> Any:
-    """The user's array for a proxy; anything else as it is."""
-    return value.original() if type(value) is Watched else value
+    """The user's array or function for a proxy; anything else as it is."""
+    return value.original() if type(value) is Watched else original_function(value)

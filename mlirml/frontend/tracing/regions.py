@@ -8,10 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.core.tree import TreeDef, flatten
+from mlirml.core.tree import TreeDef
 from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.carry import LeafType, check_branches, check_carry, check_structure, leaf_type_of, several
+from mlirml.frontend.arrays.carry import (
+    LeafType,
+    check_branches,
+    check_carry,
+    check_structure,
+    flatten_values,
+    leaf_type_of,
+    several,
+)
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.trace import Trace, at_function, value_of
@@ -36,7 +44,7 @@ class _Tree:
     """A pytree of arrays that is passed into regions."""
 
     def __init__(self, tree: Any, path: str, trace: Trace) -> None:
-        self.leaves, self.treedef = flatten(tree)
+        self.leaves, self.treedef = flatten_values(tree)
         self.paths = self.treedef.paths(path)
         self.leaf_types = [leaf_type_of(leaf, p) for leaf, p in zip(self.leaves, self.paths)]
         self.scalars = [_is_scalar(leaf) for leaf in self.leaves]
@@ -180,7 +188,7 @@ def _carried_on(
     values.
     """
     with at_function(body):
-        leaves, tree = flatten(result)
+        leaves, tree = flatten_values(result)
         check_structure(name, "the body returns a carry of another structure", tree, carry.treedef, "carry")
         found = [leaf_type_of(leaf, path) for leaf, path in zip(leaves, carry.paths)]
         after = check_carry(name, list(zip(carry.paths, leaf_types, found)))
@@ -260,7 +268,7 @@ def trace_cond(
 
 def _fresh(tree: Any) -> Any:
     """The result of a branch as copies, which share no memory with what the branch read."""
-    leaves, structure = flatten(tree)
+    leaves, structure = flatten_values(tree)
     return structure.unflatten([x._copy() if isinstance(x, Traced) and not x._scalar else x for x in leaves])
 
 
@@ -311,7 +319,7 @@ def _branches(
         def branch() -> list[Value]:
             result = trace.handlers.retarget(functions[number], trace)(*operands)
             with at_function(functions[number]):
-                leaves, tree = flatten(result)
+                leaves, tree = flatten_values(result)
                 if trees:
                     other = f"{labels[number]} returns another structure than {labels[0]}"
                     check_structure(name, other, tree, trees[0], "result")
@@ -370,7 +378,7 @@ def trace_scan(
             if after != leaf_types:
                 return None, after
             with at_function(function):
-                ys, tree = flatten(result[1])
+                ys, tree = flatten_values(result[1])
                 paths = tree.paths("y")
                 items = _returned(trace, ys, paths, [leaf_type_of(y, path) for y, path in zip(ys, paths)])
             if count == 0:
