@@ -420,6 +420,6 @@ def test_an_object_with_attributes_in_the_carry() -> None:
           --> test_control_flow.py:383:12 (an_object)
              |
          383 |     return ml.fori_loop(0, 3, lambda i, carry: carry, (x, Counter()))[0]
-             |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+             |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )
