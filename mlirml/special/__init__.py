@@ -13,7 +13,9 @@ array(-0.57721566)
 
 from mlirml.special.bessel import i0, i0e, i1, i1e
 from mlirml.special.gamma_functions import beta, betaln, digamma, gamma, gammaln, polygamma, psi, zeta
-from mlirml.special.incomplete import betainc, gammainc, gammaincc
+from mlirml.special.incomplete_beta import betainc, betaincc
+from mlirml.special.incomplete_gamma import gammainc, gammaincc
+from mlirml.special.inverses import betainccinv, betaincinv, gammainccinv, gammaincinv
 from mlirml.special.logarithms import (
     entr,
     expit,
@@ -30,7 +32,8 @@ from mlirml.special.logarithms import (
 from mlirml.special.normal import erf, erfc, erfcinv, erfcx, erfinv, log_ndtr, ndtr, ndtri
 
 __all__ = [
-    "beta", "betainc", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv", "erfcx", "erfinv", "expit", "gamma",
-    "gammainc", "gammaincc", "gammaln", "i0", "i0e", "i1", "i1e", "kl_div", "log_expit", "log_ndtr", "log_softmax",
-    "logit", "logsumexp", "ndtr", "ndtri", "polygamma", "psi", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
+    "beta", "betainc", "betaincc", "betainccinv", "betaincinv", "betaln", "digamma", "entr", "erf", "erfc", "erfcinv",
+    "erfcx", "erfinv", "expit", "gamma", "gammainc", "gammaincc", "gammainccinv", "gammaincinv", "gammaln", "i0", "i0e",
+    "i1", "i1e", "kl_div", "log_expit", "log_ndtr", "log_softmax", "logit", "logsumexp", "ndtr", "ndtri", "polygamma",
+    "psi", "rel_entr", "softmax", "xlog1py", "xlogy", "zeta",
 ]  # fmt: skip

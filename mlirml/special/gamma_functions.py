@@ -79,6 +79,19 @@ def stirling_correction(x: Any) -> Any:
     return inverse * polynomial(inverse * inverse, _last(_STIRLING, x, 3))
 
 
+def positive_gamma(x: Any) -> tuple[Any, Any]:
+    """gamma(x) for x > 0, and gamma(x) / (sqrt(2 pi / x) (x / e)**x), which goes to 1 for large x (DLMF 5.11.3)."""
+    large, low, is_large = np.maximum(x, _STIRLING_FROM), np.minimum(x, _STIRLING_FROM), x >= _STIRLING_FROM
+    half = large ** (large / 2 - 0.25)
+    correction = np.exp(stirling_correction(large))
+    far = half * np.exp(-large) * half * (math.sqrt(2 * math.pi) * correction)
+    far = np.where(large > (172 if is_double(x) else 36), math.inf, far)
+    z, product, divisor = _factors(low)
+    near = np.exp(gammaln_near_two(z)) * product / divisor
+    scaled = near * np.exp(low) * low ** (0.5 - low) / math.sqrt(2 * math.pi)
+    return np.where(is_large, far, near), np.where(is_large, correction, scaled)
+
+
 def _factors(x: Any) -> tuple[Any, Any, Any]:
     """z, p and d for x of (0, 8): gamma(x) = gamma(2 + z) p / d with |z| <= 1/2; p or d is 1."""
     nearest = np.rint(x)
@@ -96,7 +109,8 @@ def _sine_of_pi(x: Any) -> Any:
     return np.sin(math.pi * (x - nearest)) * (1 - 2 * odd)
 
 
-def _positive_gammaln(x: Any) -> Any:
+def positive_gammaln(x: Any) -> Any:
+    """The logarithm of gamma(x) for x > 0."""
     large = np.maximum(x, _STIRLING_FROM)
     far = (large - 0.5) * (np.log(large) - 1) + (_HALF_LOG_TWO_PI - 0.5) + stirling_correction(large)
     z, product, divisor = _factors(np.minimum(x, _STIRLING_FROM))
@@ -113,7 +127,7 @@ def gammaln(x: Any) -> Any:
     5.7.3, 5.5.3). Near the zeros at negative numbers the error is small in absolute terms only.
     """
     negative = x < 0
-    positive = _positive_gammaln(np.where(negative, 1 - x, x))
+    positive = positive_gammaln(np.where(negative, 1 - x, x))
     finite = np.where(negative & np.isfinite(x), x, 0.5)
     reflected = math.log(math.pi) - np.log(np.abs(_sine_of_pi(finite))) - positive
     pole = (x <= 0) & (x == np.floor(x))
@@ -128,12 +142,7 @@ def gamma(x: Any) -> Any:
     5.7.3, 5.5.3).
     """
     size = np.abs(x)
-    large = np.maximum(size, _STIRLING_FROM)
-    half = large ** (large / 2 - 0.25)
-    far = half * np.exp(-large) * half * (math.sqrt(2 * math.pi) * np.exp(stirling_correction(large)))
-    far = np.where(large > (172 if is_double(x) else 36), math.inf, far)
-    z, product, divisor = _factors(np.minimum(size, _STIRLING_FROM))
-    positive = np.where(size >= _STIRLING_FROM, far, np.exp(gammaln_near_two(z)) * product / divisor)
+    positive = positive_gamma(size)[0]
     tiny = size < (1e-18 if is_double(x) else 1e-9)
     finite = np.where(tiny | ~np.isfinite(x), 0.5, size)
     reflected = -math.pi / (finite * _sine_of_pi(finite) * positive)

@@ -15,6 +15,7 @@ from mlirml.stats.continuous import (
     cauchy,
     chi2,
     expon,
+    f,
     gamma,
     gumbel_r,
     halfnorm,
@@ -32,7 +33,7 @@ from mlirml.stats.discrete import bernoulli, binom, geom, nbinom, poisson
 from mlirml.stats.multivariate import dirichlet, multivariate_normal
 
 __all__ = [
-    "bernoulli", "beta", "binom", "cauchy", "chi2", "dirichlet", "expon", "gamma", "geom", "gumbel_r", "halfnorm",
-    "laplace", "logistic", "lognorm", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "t", "truncnorm",
+    "bernoulli", "beta", "binom", "cauchy", "chi2", "dirichlet", "expon", "f", "gamma", "geom", "gumbel_r",
+    "halfnorm", "laplace", "logistic", "lognorm", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "t", "truncnorm",
     "uniform", "weibull_min",
 ]  # fmt: skip

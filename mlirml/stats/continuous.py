@@ -10,17 +10,13 @@ import numpy as np
 from mlirml import special
 from mlirml.ops.functions import library
 from mlirml.special.floats import differentiable
-from mlirml.special.incomplete import beta_density, gamma_density, incomplete_beta
+from mlirml.special.incomplete_beta import beta_density, beta_prefix, incomplete_beta, incomplete_beta_slope
+from mlirml.special.incomplete_gamma import gamma_density
+from mlirml.special.inverses import beta_odds, inverse_odds
 from mlirml.stats.distribution import INFINITE, Continuous, FromZero
 
 _HALF_LOG_TWO_PI = 0.5 * math.log(2 * math.pi)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
-
-
-def _times(y: Any, slope: Any) -> Any:
-    """A density times the derivative of its logarithm, 0 where the density is."""
-    zero = y == 0
-    return np.where(zero, 0, y * np.where(zero, 0, slope))
 
 
 def _positive(*shapes: Any) -> Any:
@@ -95,13 +91,6 @@ def log1mexp(x: Any) -> Any:
     return np.where(small, np.log(-np.expm1(-np.where(small, x, 1))), np.log1p(-np.exp(-np.where(small, 1, x))))
 
 
-@differentiable(
-    lambda t, y, x, a: _times(y, (a - 1) / x - 1) * t, lambda t, y, x, a: _times(y, np.log(x) - special.digamma(a)) * t
-)
-def _gamma_pdf(x: Any, a: Any) -> Any:
-    return gamma_density(a, x)
-
-
 @library("mlirml.stats", "x", "a", "loc", "scale")
 class _Gamma(_OfPositive):
     name, shapes = "gamma", ("a",)
@@ -111,13 +100,19 @@ class _Gamma(_OfPositive):
         return special.xlogy(a - 1, x) - x - special.gammaln(a)
 
     def _density(self, x: Any, a: Any) -> Any:
-        return _gamma_pdf(x, a)
+        return gamma_density(a, x)
 
     def _cdf(self, x: Any, a: Any) -> Any:
         return special.gammainc(a, x)
 
     def _sf(self, x: Any, a: Any) -> Any:
         return special.gammaincc(a, x)
+
+    def _ppf(self, q: Any, a: Any) -> Any:
+        return special.gammaincinv(a, q)
+
+    def _isf(self, q: Any, a: Any) -> Any:
+        return special.gammainccinv(a, q)
 
 
 @library("mlirml.stats", "x", "df", "loc", "scale")
@@ -130,7 +125,7 @@ class _ChiSquared(_OfPositive):
         return special.xlogy(half - 1, 0.5 * x) - 0.5 * x - special.gammaln(half) - math.log(2)
 
     def _density(self, x: Any, df: Any) -> Any:
-        return 0.5 * _gamma_pdf(0.5 * x, 0.5 * df)
+        return 0.5 * gamma_density(0.5 * df, 0.5 * x)
 
     def _cdf(self, x: Any, df: Any) -> Any:
         return special.gammainc(0.5 * df, 0.5 * x)
@@ -138,14 +133,11 @@ class _ChiSquared(_OfPositive):
     def _sf(self, x: Any, df: Any) -> Any:
         return special.gammaincc(0.5 * df, 0.5 * x)
 
+    def _ppf(self, q: Any, df: Any) -> Any:
+        return 2 * special.gammaincinv(0.5 * df, q)
 
-@differentiable(
-    lambda t, y, x, a, b: _times(y, (a - 1) / x - (b - 1) / (1 - x)) * t,
-    lambda t, y, x, a, b: _times(y, np.log(x) - special.digamma(a) + special.digamma(a + b)) * t,
-    lambda t, y, x, a, b: _times(y, np.log1p(-x) - special.digamma(b) + special.digamma(a + b)) * t,
-)
-def _beta_pdf(x: Any, a: Any, b: Any) -> Any:
-    return beta_density(a, b, x)
+    def _isf(self, q: Any, df: Any) -> Any:
+        return 2 * special.gammainccinv(0.5 * df, q)
 
 
 @library("mlirml.stats", "x", "a", "b", "loc", "scale")
@@ -161,13 +153,46 @@ class _Beta(Continuous):
         return special.xlog1py(b - 1, -x) + special.xlogy(a - 1, x) - special.betaln(a, b)
 
     def _density(self, x: Any, a: Any, b: Any) -> Any:
-        return _beta_pdf(x, a, b)
+        return beta_density(a, b, x)
 
     def _cdf(self, x: Any, a: Any, b: Any) -> Any:
         return special.betainc(a, b, x)
 
     def _sf(self, x: Any, a: Any, b: Any) -> Any:
-        return special.betainc(b, a, 1 - x)
+        return special.betaincc(a, b, x)
+
+    def _ppf(self, q: Any, a: Any, b: Any) -> Any:
+        return special.betaincinv(a, b, q)
+
+    def _isf(self, q: Any, a: Any, b: Any) -> Any:
+        return special.betainccinv(a, b, q)
+
+
+@library("mlirml.stats", "x", "dfn", "dfd", "loc", "scale")
+class _F(_OfPositive):
+    """The ratio of two chi-squared variables, each divided by its degrees of freedom."""
+
+    name, shapes = "f", ("dfn", "dfd")
+    _allowed = staticmethod(_positive)
+
+    def _logarithm(self, x: Any, dfn: Any, dfd: Any) -> Any:
+        half, other = 0.5 * dfn, 0.5 * dfd
+        ratio = dfn / dfd
+        powers = special.xlogy(half - 1, x) + half * np.log(ratio) - (half + other) * np.log1p(ratio * x)
+        return powers - special.betaln(half, other)
+
+    def _cdf(self, x: Any, dfn: Any, dfd: Any) -> Any:
+        odds = x * (dfn / dfd)
+        return special.betainc(0.5 * dfn, 0.5 * dfd, odds / (1 + odds))
+
+    def _sf(self, x: Any, dfn: Any, dfd: Any) -> Any:
+        return special.betainc(0.5 * dfd, 0.5 * dfn, 1 / (1 + x * (dfn / dfd)))
+
+    def _ppf(self, q: Any, dfn: Any, dfd: Any) -> Any:
+        return beta_odds(0.5 * dfn, 0.5 * dfd, q, 1 - q) * (dfd / dfn)
+
+    def _isf(self, q: Any, dfn: Any, dfd: Any) -> Any:
+        return beta_odds(0.5 * dfn, 0.5 * dfd, 1 - q, q) * (dfd / dfn)
 
 
 def _t_logarithm(x: Any, df: Any) -> Any:
@@ -175,15 +200,48 @@ def _t_logarithm(x: Any, df: Any) -> Any:
     return -(half + 0.5) * np.log1p(x * x / df) - 0.5 * np.log(df) - special.betaln(half, half * 0 + 0.5)
 
 
-@differentiable(lambda t, y, df, x: -np.exp(_t_logarithm(x, df)) * t, fixed=1)
-def _t_tail(df: Any, x: Any) -> Any:
-    """The probability above x >= 0 (DLMF 8.17); its derivative is that in `x`."""
+def _t_shares(df: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Where x is not 0, and df / (df + x**2) and its complement there."""
     square = np.minimum(x, float(np.finfo(x.dtype).max) ** 0.4) ** 2
     total = df + square
     inner = square > 0
-    share = np.where(inner, square, df) / np.where(inner, total, 2 * df)
-    tail = incomplete_beta(0.5 * df, np.full_like(df, 0.5), np.where(inner, df / total, 0.5), share)
-    return np.where(inner, 0.5 * tail, 0.5)
+    return inner, np.where(inner, df / total, 0.5), np.where(inner, square, df) / np.where(inner, total, 2 * df)
+
+
+def _t_log_slope(df: Any, x: Any) -> Any:
+    """The derivative of the logarithm of the density by df."""
+    half, square = 0.5 * df, x * x
+    of_beta = special.digamma(half) - special.digamma(half + 0.5)
+    return 0.5 * ((df + 1) * (square / (df + square) / df) - np.log1p(square / df) - 1 / df - of_beta)
+
+
+@differentiable(lambda t, y, df, x: -np.exp(_t_logarithm(x, df)) * _t_log_slope(df, x) * t, fixed=1)
+def _t_tail_slope(df: Any, x: Any) -> Any:
+    """The derivative of the probability above x >= 0 by df; it has none by df itself."""
+    inner, share, rest = _t_shares(df, x)
+    half, other = 0.5 * df, np.full_like(df, 0.5)
+    of_shape = 0.5 * incomplete_beta_slope(half, other, share, rest, True)
+    found = 0.5 * (of_shape + beta_prefix(half, other, share, rest) / df)
+    return np.where(inner, found, 0)
+
+
+@differentiable(lambda t, y, df, x: _t_tail_slope(df, x) * t, lambda t, y, df, x: -np.exp(_t_logarithm(x, df)) * t)
+def _t_tail(df: Any, x: Any) -> Any:
+    """The probability above x >= 0 (DLMF 8.17)."""
+    inner, share, rest = _t_shares(df, x)
+    return np.where(inner, 0.5 * incomplete_beta(0.5 * df, np.full_like(df, 0.5), share, rest)[0], 0.5)
+
+
+@differentiable(
+    lambda t, x, df, tail: _t_tail_slope(df, x) * np.exp(-_t_logarithm(x, df)) * t,
+    lambda t, x, df, tail: -np.exp(-_t_logarithm(x, df)) * t,
+)
+def _t_point(df: Any, tail: Any) -> Any:
+    """The x >= 0 above which a probability of at most 1/2 lies."""
+    middle = tail == 0.5
+    lower = np.where(middle, 0.5, 2 * tail)
+    odds = inverse_odds(0.5 * df, np.full_like(df, 0.5), lower, np.where(middle, 0.5, 1 - lower))
+    return np.where(middle, 0, np.sqrt(df / odds))
 
 
 @library("mlirml.stats", "x", "df", "loc", "scale")
@@ -206,6 +264,14 @@ class _StudentT(Continuous):
 
     def _sf(self, x: Any, df: Any) -> Any:
         return self._cdf(-x, df)
+
+    def _ppf(self, q: Any, df: Any) -> Any:
+        normal = np.isinf(df)
+        point = _t_point(*np.broadcast_arrays(np.where(normal, 1, df), np.minimum(q, 1 - q)))
+        return np.where(normal, special.ndtri(q), np.where(q < 0.5, -point, point))
+
+    def _isf(self, q: Any, df: Any) -> Any:
+        return -self._ppf(q, df)
 
 
 @library("mlirml.stats", "x", "loc", "scale")
@@ -545,4 +611,4 @@ class _TruncatedNormal(Continuous):
 norm, expon, gamma, chi2, beta, t = _Normal(), _Exponential(), _Gamma(), _ChiSquared(), _Beta(), _StudentT()
 laplace, logistic, cauchy, lognorm, uniform = _Laplace(), _Logistic(), _Cauchy(), _LogNormal(), _Uniform()
 pareto, weibull_min, gumbel_r, halfnorm = _Pareto(), _Weibull(), _Gumbel(), _HalfNormal()
-truncnorm = _TruncatedNormal()
+truncnorm, f = _TruncatedNormal(), _F()

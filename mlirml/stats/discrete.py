@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +11,57 @@ import numpy as np
 from mlirml import special
 from mlirml.ops.functions import library
 from mlirml.special.floats import differentiable
-from mlirml.special.incomplete import beta_prefix, poisson_mass
+from mlirml.special.incomplete_beta import beta_prefix
+from mlirml.special.incomplete_gamma import poisson_mass
+from mlirml.special.iterations import until_settled
 from mlirml.stats.distribution import INFINITE, Discrete
+from mlirml.transforms import stop_gradient
+
+
+def _smallest(accepts: Callable[[Any], Any], start: Any, low: Any, high: Any) -> Any:
+    """The least integer from `low` on for which a condition holds, which then holds for all above, as `high`.
+
+    From `start` on in steps that double, then by bisection.
+    """
+
+    def improve(i: Any, state: Any) -> Any:
+        below, above, tried, width, _ = state
+        found, between = accepts(tried), above - below > 1
+        above, below = np.where(between & found, tried, above), np.where(between & ~found, tried, below)
+        away = np.where(found, np.where(below < low, tried - width, math.nan), tried + width)
+        away = np.where(found | (above == high), away, math.nan)
+        middle = np.floor(below + (above - below) / 2)
+        tried = np.clip(np.where(np.isnan(away), middle, away), below + 1, above - 1)
+        return below, above, tried, 2 * width, (above - below > 1).astype(tried.dtype)
+
+    one = np.ones_like(start)
+    low, high = one * low, one * high
+    start = np.clip(np.floor(start), low, np.maximum(high - 1, low))
+    found = until_settled(improve, (low - 1, high, start, one, (high >= low).astype(start.dtype)), 2000)
+    return found[1]
+
+
+class _Searched(Discrete):
+    """A distribution whose quantiles are searched, from those of a normal one on, corrected by the skewness."""
+
+    def _moments(self, *shapes: Any) -> tuple[Any, Any, Any]:
+        """Mean, standard deviation, and the third central moment divided by the variance."""
+        raise NotImplementedError
+
+    def _search(self, accepts: Callable[..., Any], z: Any, shapes: tuple[Any, ...]) -> Any:
+        mean, deviation, skewed = self._moments(*shapes)
+        low, high = self._support(*shapes)
+        start = mean + deviation * z + skewed * (z * z - 1) / 6
+        start = np.where(np.isnan(start), mean, start)
+        return _smallest(lambda k: accepts(np.maximum(k, low), *shapes), start, low, high)
+
+    def _ppf(self, q: Any, *shapes: Any) -> Any:
+        q, *shapes = (stop_gradient(x) for x in np.broadcast_arrays(q, *shapes))
+        return self._search(lambda k, *given: self._cdf(k, *given) >= q, special.ndtri(q), tuple(shapes))
+
+    def _isf(self, q: Any, *shapes: Any) -> Any:
+        q, *shapes = (stop_gradient(x) for x in np.broadcast_arrays(q, *shapes))
+        return self._search(lambda k, *given: self._sf(k, *given) <= q, -special.ndtri(q), tuple(shapes))
 
 
 def _probability(p: Any) -> Any:
@@ -26,7 +77,7 @@ def _poisson_pmf(k: Any, mu: Any) -> Any:
 
 
 @library("mlirml.stats", "mu")
-class _Poisson(Discrete):
+class _Poisson(_Searched):
     name, shapes = "poisson", ("mu",)
 
     @staticmethod
@@ -44,6 +95,9 @@ class _Poisson(Discrete):
 
     def _sf(self, k: Any, mu: Any) -> Any:
         return special.gammainc(k + 1, mu)
+
+    def _moments(self, mu: Any) -> tuple[Any, Any, Any]:
+        return mu, np.sqrt(mu), 1
 
 
 @differentiable(
@@ -67,7 +121,7 @@ def _mass(k: Any, n: Any, p: Any) -> Any:
 
 
 @library("mlirml.stats", "p")
-class _Binomial(Discrete):
+class _Binomial(_Searched):
     name, shapes = "binom", ("n", "p")
 
     @staticmethod
@@ -95,6 +149,9 @@ class _Binomial(Discrete):
 
     def _sf(self, k: Any, n: Any, p: Any) -> Any:
         return special.betainc(k + 1, n - k, p)
+
+    def _moments(self, n: Any, p: Any) -> tuple[Any, Any, Any]:
+        return n * p, np.sqrt(n * p * (1 - p)), 1 - 2 * p
 
 
 @library("mlirml.stats", "p")
@@ -168,7 +225,7 @@ def _negative_binomial_pmf(k: Any, n: Any, p: Any) -> Any:
 
 
 @library("mlirml.stats", "n", "p")
-class _NegativeBinomial(Discrete):
+class _NegativeBinomial(_Searched):
     name, shapes = "nbinom", ("n", "p")
 
     @staticmethod
@@ -188,6 +245,9 @@ class _NegativeBinomial(Discrete):
 
     def _sf(self, k: Any, n: Any, p: Any) -> Any:
         return special.betainc(k + 1, n, 1 - p)
+
+    def _moments(self, n: Any, p: Any) -> tuple[Any, Any, Any]:
+        return n * (1 - p) / p, np.sqrt(n * (1 - p)) / p, (2 - p) / p
 
 
 poisson, binom, bernoulli, geom, nbinom = _Poisson(), _Binomial(), _Bernoulli(), _Geometric(), _NegativeBinomial()

@@ -310,3 +310,39 @@ def test_contractions_that_a_rule_has_are_not_kept() -> None:
         kept = ml.checkpoint(lambda a, f=f: np.sum(f(a) ** 2), "contractions")
         np.testing.assert_allclose(ml.compile(ml.grad(kept))(a), expected, rtol=1e-9)
         np.testing.assert_allclose(ml.compile(ml.vmap(ml.grad(kept)))(a[None])[0], expected, rtol=1e-9)
+
+
+def test_a_rule_with_a_loop_that_reads_one_number_is_differentiated_again() -> None:
+    """The number is read before the rule begins; it was a constant of second derivatives."""
+
+    @ml.custom_jvp
+    def quarter(a: Any, b: Any) -> Any:
+        return a**4 / 4 + 0 * b
+
+    @quarter.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        a, b = primals
+        cube = ml.fori_loop(0, 3, lambda i, c: c * a, 1.0)
+        return quarter(a, b), cube * tangents[0]
+
+    a, b = np.float64(1.5), np.float64(2.0)
+    assert float(ml.grad(ml.grad(quarter))(a, b)) == pytest.approx(3 * 1.5**2)
+    twice = ml.jvp(lambda a: ml.jvp(lambda a: quarter(a, b), (a,), (1.0,))[1], (a,), (1.0,))[1]
+    assert float(twice) == pytest.approx(3 * 1.5**2)
+
+
+def test_forward_mode_drops_what_depends_on_zero_tangents_only() -> None:
+    @ml.custom_jvp
+    def product(a: Any, b: Any) -> Any:
+        return a * b
+
+    @product.defjvp
+    def rule(primals: Any, tangents: Any) -> Any:
+        (a, b), (da, db) = primals, tangents
+        return product(a, b), b * da + np.sin(a) * db
+
+    def f(a: Any, b: Any) -> Any:
+        return ml.jvp(lambda a: product(a, b), (a,), (1.0,))[1]
+
+    assert "math.sin" not in ml.compile(f).ir("optimize", 2.0, 3.0) and float(f(2.0, 3.0)) == 3
+    assert float(ml.jvp(product, (2.0, 3.0), (0.0, 1.0))[1]) == pytest.approx(np.sin(2.0))

@@ -48,6 +48,24 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
         return mp.betainc(a, b, 0, x, regularized=True)
 
 
+def inverse(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """The inverse in the last argument, by the secant method from SciPy's value."""
+
+    def found(*args: Any) -> Any:
+        *first, y = args
+        x = mp.mpf(float(getattr(scipy_special, name)(*map(float, args))))
+        return mp.findroot(lambda x: function(*first, x) - y, (x, x * (1 + mp.mpf(2) ** -30)), tol=1e-55)
+
+    return found
+
+
+def betaincc(a: Any, b: Any, x: Any) -> Any:
+    with mp.workprec(500):
+        return 1 - mp.betainc(a, b, 0, x, regularized=True)
+
+
+SHAPES = RNG.uniform(0.3, 20, 30)
+PROBABILITIES = np.concatenate([RNG.uniform(0.01, 0.99, 20), 10 ** RNG.uniform(-12, -2, 10)])
 EXACT: dict[str, tuple[Callable[..., Any], float, tuple[np.ndarray, ...]]] = {
     "gammaln": (mp.loggamma, 4, (POSITIVE,)),
     "gamma": (mp.gamma, 6, (RNG.uniform(-12, 30, 80),)),
@@ -59,6 +77,11 @@ EXACT: dict[str, tuple[Callable[..., Any], float, tuple[np.ndarray, ...]]] = {
     "gammainc": (gammainc, 60, (A, A * NEAR)),
     "gammaincc": (lambda a, x: 1 - gammainc(a, x), 60, (A, A * NEAR)),
     "betainc": (betainc, 60, (A, A[::-1], RNG.uniform(0.05, 0.95, 60))),
+    "betaincc": (betaincc, 60, (A, A[::-1], RNG.uniform(0.05, 0.95, 60))),
+    "gammaincinv": (inverse(gammainc, "gammaincinv"), 20, (SHAPES, PROBABILITIES)),
+    "gammainccinv": (inverse(lambda a, x: 1 - gammainc(a, x), "gammainccinv"), 20, (SHAPES, PROBABILITIES)),
+    "betaincinv": (inverse(betainc, "betaincinv"), 30, (SHAPES, SHAPES[::-1], PROBABILITIES)),
+    "betainccinv": (inverse(betaincc, "betainccinv"), 30, (SHAPES, SHAPES[::-1], PROBABILITIES)),
     "erf": (mp.erf, 4, (BOTH_SIGNS,)),
     "erfc": (mp.erfc, 6, (RNG.uniform(-5, 9, 90),)),
     "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), 6, (RNG.uniform(-9, 30, 90),)),
@@ -118,7 +141,10 @@ ENDS = np.array([
 ])  # fmt: skip
 MODERATE = ~((np.abs(ENDS) == 1e300) | (np.abs(ENDS) == 1e-300))
 PAIRS = np.array([0, 1, 2, 0.5, 3, 30, 1e10, np.inf, np.nan])
-OF_POSITIVE = ("beta", "betaln", "gammainc", "gammaincc", "betainc", "zeta")
+OF_POSITIVE = (
+    "beta", "betaln", "gammainc", "gammaincc", "betainc", "betaincc", "zeta", "gammaincinv", "gammainccinv",
+    "betaincinv", "betainccinv",
+)  # fmt: skip
 """Functions of two arguments of which SciPy's values for negative ones are not asked."""
 
 
@@ -136,12 +162,15 @@ def test_special_values_of_several_arguments(name: str) -> None:
     function = getattr(special, name)
     numbers = PAIRS if name in OF_POSITIVE else ENDS[MODERATE]
     args = [x.ravel() for x in np.meshgrid(numbers, numbers)]
-    if name == "betainc":
+    if name.startswith("betainc"):
         args = [np.tile(x, 6) for x in args] + [np.repeat([0, 0.25, 0.5, 1, -0.1, np.nan], len(args[0]))]
     expected = getattr(scipy_special, name)(*args)
     skipped = {
         "beta": np.isinf(args[0]) | np.isinf(args[1]), "betaln": np.isinf(args[0]) | np.isinf(args[1]),
         "zeta": np.isinf(args[0]),
+        # SciPy has limits here, but not for other infinite arguments
+        "betaincinv": (np.isinf(args[0]) & (args[1] == 1)) | (np.isinf(args[1]) & (args[0] == 1)),
+        "betainccinv": (np.isinf(args[0]) & (args[1] == 1)) | (np.isinf(args[1]) & (args[0] == 1)),
     }.get(name, np.zeros(len(expected), bool))  # fmt: skip
     for run in (function, compiled(function)):
         np.testing.assert_allclose(run(*args)[~skipped], expected[~skipped], rtol=1e-9)
@@ -185,7 +214,9 @@ X = np.array([0.2, 0.45, 0.8])
 GRADIENTS: list[tuple[str, tuple[float, ...], np.ndarray]] = [
     ("gammaln", (), np.array([-2.3, -0.4, 0.3, 1.0, 5.0, 30.0])), ("gamma", (), np.array([-2.3, 0.3, 1.7, 5.0, 12.0])),
     ("digamma", (), np.array([-2.3, 0.3, 1.46, 5.0, 30.0])), ("gammaincc", (30.0,), X * 40),
-    ("gammainc", (2.5,), X * 5), ("gammainc", (0.4,), X), ("betainc", (2.5, 0.75), X), ("betainc", (30.0, 40.0), X),
+    ("gammainc", (2.5,), X * 5), ("gammainc", (0.4,), X), ("betaincc", (2.5, 0.75), X),
+    ("gammaincinv", (2.5,), X), ("gammainccinv", (0.7,), X), ("betaincinv", (2.5, 0.75), X),
+    ("betainccinv", (0.5, 40.0), X), ("betainc", (2.5, 0.75), X), ("betainc", (30.0, 40.0), X),
     ("erf", (), X), ("erfc", (), X),
     ("erfcx", (), X * 9 - 4), ("erfinv", (), X), ("erfcinv", (), X), ("ndtr", (), X), ("ndtri", (), X),
     ("log_ndtr", (), X * 30 - 20), ("expit", (), X), ("logit", (), X), ("log_expit", (), X * 30 - 20),
@@ -242,12 +273,104 @@ def test_derivatives_at_zero() -> None:
     assert float(ml.grad(special.expit)(-800.0)) == 0
 
 
-def test_a_derivative_that_does_not_exist_is_an_error() -> None:
-    for function in (special.gammainc, special.gammaincc, special.zeta):
+PARAMETERS: list[tuple[str, int, tuple[Any, ...]]] = [
+    ("gammainc", 0, (A, A * NEAR)), ("gammaincc", 0, (A, A * NEAR * 2)), ("gammainc", 0, (A, A * NEAR / 4)),
+    ("gammainc", 0, (np.array([20.0, 19.9, 35.0, 150.0, 1e-6, 0.5]), np.array([20.0, 19.9, 30.0, 200.0, 0.3, 1.1]))),
+    ("betainc", 0, (SMALL[:40], SMALL[40:80], RNG.uniform(0.02, 0.98, 40))),
+    ("betainc", 1, (SMALL[:40], SMALL[40:80], RNG.uniform(0.02, 0.98, 40))),
+    ("betainc", 0, (np.array([300.0, 3.0, 0.01]), np.array([200.0, 900.0, 0.01]), np.array([0.6, 0.004, 0.3]))),
+    ("betainc", 1, (np.array([300.0, 3.0, 0.01]), np.array([200.0, 900.0, 0.01]), np.array([0.6, 0.004, 0.3]))),
+    ("betaincc", 0, (SHAPES[:10], SHAPES[10:20], PROBABILITIES[:10])),
+    ("betaincc", 1, (SHAPES[:10], SHAPES[10:20], PROBABILITIES[:10])),
+    ("gammaincinv", 0, (SHAPES[:10], PROBABILITIES[:10])), ("gammainccinv", 0, (SHAPES[:10], PROBABILITIES[:10])),
+    ("betaincinv", 0, (SHAPES[:8], SHAPES[8:16], PROBABILITIES[:8])),
+    ("betaincinv", 1, (SHAPES[:8], SHAPES[8:16], PROBABILITIES[:8])),
+    ("betainccinv", 0, (SHAPES[:8], SHAPES[8:16], PROBABILITIES[:8])),
+    ("betainccinv", 1, (SHAPES[:8], SHAPES[8:16], PROBABILITIES[:8])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "place", "args"), PARAMETERS)
+def test_derivatives_in_parameters(name: str, place: int, args: tuple[np.ndarray, ...]) -> None:
+    """Against differences of the exact function."""
+
+    def exact(*row: float) -> float:
+        def at(value: Any) -> Any:
+            return EXACT[name][0](*(value if k == place else mp.mpf(x) for k, x in enumerate(row)))
+
+        with mp.workprec(300):
+            step = mp.mpf(row[place]) * mp.mpf(2) ** -40
+            return float((at(row[place] + step) - at(row[place] - step)) / (2 * step))
+
+    function = getattr(special, name)
+    expected = np.array([exact(*row) for row in zip(*(x.tolist() for x in args))])
+    reverse = ml.compile(ml.grad(lambda *given: np.sum(function(*given)), place))(*args)
+    np.testing.assert_allclose(reverse, expected, rtol=2e-12)
+
+
+@pytest.mark.parametrize(("name", "place"), [("gammainc", 0), ("betainc", 1)])
+def test_derivatives_in_parameters_forward_and_of_f32(name: str, place: int) -> None:
+    args = (SHAPES[:8], SHAPES[8:16], PROBABILITIES[:8])[3 - count(name) :]
+    function = getattr(special, name)
+    moved = [np.ones_like(x) if k == place else np.zeros_like(x) for k, x in enumerate(args)]
+    forward = ml.jvp(function, args, moved)[1]
+    gradient = ml.grad(lambda *given: np.sum(function(*given)), place)
+    np.testing.assert_allclose(forward, gradient(*args), rtol=1e-14)
+    found = gradient(*[x.astype(np.float32) for x in args])
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, forward, rtol=1e-3)
+
+
+def test_derivatives_in_parameters_at_the_ends() -> None:
+    assert float(ml.grad(special.gammainc)(2.0, 0.0)) == 0 and float(ml.grad(special.gammainc)(2.0, np.inf)) == 0
+    assert float(ml.grad(special.gammaincc)(0.0, 2.0)) == pytest.approx(float(scipy_special.exp1(2.0)), rel=1e-13)
+    assert np.isnan(ml.grad(special.gammainc)(-1.0, 2.0))
+    for x in (0.0, 1.0):
+        assert [float(g) for g in ml.grad(special.betainc, (0, 1))(2.0, 3.0, x)] == [0, 0]
+
+
+def test_second_derivatives_of_incomplete_functions() -> None:
+    """Those in the argument and one parameter; twice in parameters there are none."""
+    a, b, x = 2.3, 0.8, 0.4
+    mixed = ml.grad(ml.grad(special.gammainc), 1)(a, x), ml.grad(ml.grad(special.gammainc, 1))(a, x)
+    slope = x ** (a - 1) * np.exp(-x) / special.gamma(a) * (np.log(x) - special.digamma(a))
+    assert float(mixed[0]) == pytest.approx(float(slope), rel=1e-12) == float(mixed[1])
+    one = ml.grad(ml.grad(special.betainc, 1), 2)(a, b, x)
+    assert float(one) == pytest.approx(float(ml.grad(ml.grad(special.betainc, 2), 1)(a, b, x)), rel=1e-12)
+    for function, args in ((special.gammainc, (a, x)), (special.betainc, (a, b, x))):
         with pytest.raises(ml.NoDerivativeError):
-            ml.grad(lambda a, function=function: function(a, 2.0))(3.0)
+            ml.grad(ml.grad(function))(*args)
+    twice = ml.grad(ml.grad(special.gammaincinv, 1), 1)(a, x)
+    step = 1e-5
+    first = [float(ml.grad(special.gammaincinv, 1)(a, x + s)) for s in (step, -step)]
+    assert float(twice) == pytest.approx((first[0] - first[1]) / (2 * step), rel=1e-8)
+
+
+def test_inverses_in_wide_ranges() -> None:
+    """Round trips, the smaller of both tails being the one that is told."""
+    a, b = 10 ** RNG.uniform(-1, 5, 300), 10 ** RNG.uniform(-1, 5, 300)
+    tail = np.concatenate([RNG.uniform(0, 0.5, 150), 10 ** RNG.uniform(-200, -1, 150)])
+    for name in ("gammainc", "gammaincc"):
+        x = getattr(special, f"{name}inv")(a, tail)
+        normal = x > 1e-300
+        np.testing.assert_allclose(getattr(special, name)(a, x)[normal], tail[normal], rtol=1e-10)
+    for name in ("betainc", "betaincc"):
+        x = getattr(special, f"{name}inv")(a, b, tail)
+        normal = (x > 1e-300) & (1 - x > 1e-3)  # next to 1 a float tells little about the tail
+        np.testing.assert_allclose(getattr(special, name)(a, b, x)[normal], tail[normal], rtol=1e-9)
+    assert special.gammaincinv(1e-3, 0.1) == 0 and special.betaincinv(1e-3, 2.0, 0.1) == 0  # which underflow
+
+
+def test_a_derivative_that_does_not_exist_is_an_error() -> None:
     with pytest.raises(ml.NoDerivativeError):
-        ml.grad(lambda a: special.betainc(a, 2.0, 0.5))(3.0)
+        ml.grad(lambda a: special.zeta(a, 2.0))(3.0)
+
+
+def test_a_tangent_of_zero_computes_no_part_of_a_rule() -> None:
+    """In forward mode, by the argument alone: no series for the derivative by the parameter."""
+    x, a = np.ones(3), np.full(3, 2.0)
+    text = ml.compile(lambda x: ml.jvp(lambda x: special.gammainc(a, x), (x,), (x,))[1]).ir("optimize", x)
+    assert "scf.while" not in text
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 1)])

@@ -21,6 +21,7 @@ INF = np.inf
 CASES: dict[str, list[tuple[float, ...]]] = {
     "norm": [()], "expon": [()], "gamma": [(2.5,), (1.0,), (0.5,), (60.0,)], "chi2": [(2.0,), (3.5,)],
     "beta": [(2.0, 3.0), (1.0, 1.0), (0.5, 0.5), (40.0, 30.0)], "t": [(3.0,), (1.0,), (200.0,), (INF,)],
+    "f": [(3.0, 7.0), (2.0, 1.0), (40.0, 30.0)],
     "laplace": [()], "logistic": [()], "cauchy": [()], "lognorm": [(0.7,)], "uniform": [()], "pareto": [(2.0,)],
     "weibull_min": [(1.5,), (1.0,), (0.5,)], "gumbel_r": [()], "halfnorm": [()],
     "truncnorm": [(-1.0, 2.0), (1.0, 3.0), (-INF, 0.0), (5.0, INF), (-8.0, -6.0)],
@@ -30,9 +31,8 @@ CASES: dict[str, list[tuple[float, ...]]] = {
 DISCRETE = ("poisson", "binom", "bernoulli", "geom", "nbinom")
 X = np.array([-7, -3, -1, -0.5, 0, 1e-5, 0.1, 0.3, 0.5, 1, 1.5, 2, 3, 6, 10, 31, 36, INF, -INF, np.nan])
 Q = np.array([0, 0.001, 0.1, 0.3, 0.5, 0.7, 0.9, 0.999, 1, -0.1, 1.1, np.nan, 1e-10])
-WITHOUT_QUANTILES = ("gamma", "chi2", "beta", "t", "poisson", "binom", "nbinom")
 
-SLOW = ("t", "beta", "binom", "nbinom", "gamma", "chi2", "poisson", "truncnorm")
+SLOW = ("t", "f", "beta", "binom", "nbinom", "gamma", "chi2", "poisson", "truncnorm")
 """Distributions with long programs."""
 
 
@@ -41,19 +41,20 @@ def densities(name: str) -> tuple[str, str]:
 
 
 def methods(name: str) -> tuple[str, ...]:
-    quantiles = () if name in WITHOUT_QUANTILES else ("ppf", "isf")
-    return (*densities(name), "cdf", "sf", "logcdf", "logsf", *quantiles)
+    return (*densities(name), "cdf", "sf", "logcdf", "logsf", "ppf", "isf")
 
 
 def differs(name: str, method: str, args: tuple[float, ...], x: np.ndarray, expected: np.ndarray) -> np.ndarray:
-    """Where SciPy's value is not the right one: NaN at infinity, tails that underflow, a quantile that is 0."""
+    """Where SciPy's value is not the right one: NaN at infinity, tails that underflow, quantiles of 1e-10."""
     other = np.isnan(expected) & np.isinf(x) if method in densities(name) else np.zeros(len(x), bool)
     if method in ("logcdf", "logsf"):
         other = other | (np.abs(expected) < 1e-9) | np.isinf(expected)
     if (name, args) == ("geom", (1.0,)) and method in ("ppf", "isf"):
         other = other | (expected <= 1)
-    if name == "halfnorm" and method == "ppf":
+    if (name == "halfnorm" and method == "ppf") or (name == "f" and method == "isf"):
         other = other | (x == 1e-10)
+    if name == "f" and method == "logpdf":
+        other = other | (np.abs(expected) < 1e-12)
     return other
 
 
@@ -78,7 +79,7 @@ def test_values(name: str) -> None:
     def every(x: Any, q: Any, *args: Any) -> list[Any]:
         return [getattr(ours, m)(q if m in ("ppf", "isf") else x, *args) for m in compiled]
 
-    compiled = methods(name) if name not in SLOW else (*densities(name), "cdf")
+    compiled = methods(name) if name not in SLOW else (*densities(name), "cdf", "ppf")
     for dtype, tolerance in (("f8", 1e-9), ("f4", 2e-4))[: 1 if name in SLOW else 2]:
         given = [np.array(a, dtype) for a in CASES[name][0]]
         x, q = X.astype(dtype), Q.astype(dtype)
@@ -139,21 +140,17 @@ def test_accuracy(name: str, method: str, exact: Any, allowed: float, args: tupl
 
 
 POINTS = {"truncnorm": 1.3, "beta": 0.8, "uniform": 0.8, "bernoulli": 1.0, "poisson": 4.0, "binom": 4.0, "geom": 4.0}
-ONLY_IN_X = ("gamma", "chi2", "beta", "t", "poisson", "binom", "nbinom")
-"""Distributions whose probabilities have no derivative by shapes, or by some of them."""
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_derivatives(name: str) -> None:
-    """Of the densities in the variable, the shapes, location and scale; of the probabilities in the variable."""
+    """In the variable, the shapes, location and scale."""
     ours, theirs, shapes = getattr(stats, name), getattr(scipy_stats, name), CASES[name][0]
     place = () if name in DISCRETE else (-0.5 if name == "pareto" else 0.1, 1.2)
     args = np.array([POINTS.get(name, 2.0 if name in DISCRETE else 2.2), *shapes, *place])
     fixed = {0} if name in DISCRETE else set()
     fixed |= {1} if name == "binom" else set()
-    of_probability = [] if name in DISCRETE else [0, *range(1 + len(shapes), len(args))]
-    if name not in ONLY_IN_X:
-        of_probability = [k for k in range(len(args)) if k not in fixed]
+    of_probability = [k for k in range(len(args)) if k not in fixed]
 
     def total(args: Any) -> Any:
         given = [args[k] for k in range(len(place) + len(shapes) + 1)]
@@ -191,8 +188,33 @@ def test_derivatives_at_the_border_of_the_support_and_outside() -> None:
     assert float(ml.grad(lambda p: stats.binom.logpmf(0, 5, p))(0.0)) == -5
     assert float(ml.grad(lambda mu: stats.poisson.logpmf(0, mu))(0.0)) == -1
     assert float(ml.grad(lambda mu: stats.poisson.pmf(1, mu))(0.0)) == 1
-    with pytest.raises(ml.NoDerivativeError):
-        ml.grad(lambda a: stats.gamma.cdf(2.0, a))(1.5)
+
+
+@pytest.mark.parametrize("name", ["gamma", "chi2", "beta", "t", "f"])
+def test_derivatives_of_quantiles(name: str) -> None:
+    """By the probability, the shapes, location and scale, against differences of SciPy's."""
+    args = np.array([0.3, *CASES[name][0], 0.1, 1.2])
+    gradient = ml.grad(lambda args: getattr(stats, name).ppf(*[args[k] for k in range(len(args))]))(args)
+    for k, slope in enumerate(gradient):
+        step = np.zeros(len(args))
+        step[k] = 1e-5
+        ends = [getattr(scipy_stats, name).ppf(*(args + sign * step)) for sign in (1, -1)]
+        assert float(slope) == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=2e-6)
+
+
+def test_quantiles_of_integers_are_the_least_ones() -> None:
+    """Each integer is the quantile of its own probability, and of all between it and the one before."""
+    count = np.array([0, 1, 3, 10, 200])
+    for name, args in (("poisson", (400.0,)), ("binom", (100_000.0, 0.002)), ("nbinom", (3.5, 0.02))):
+        ours = getattr(stats, name)
+        k = count + (300 if name == "poisson" else 0)
+        for method, inverse, sign in (("cdf", "ppf", 1), ("sf", "isf", -1)):
+            p = getattr(ours, method)(k, *args)
+            inner = (p > 0) & (p < 1)
+            np.testing.assert_array_equal(getattr(ours, inverse)(p, *args)[inner], k[inner])
+            beyond = getattr(ours, inverse)(p * (1 + sign * 1e-9), *args)
+            np.testing.assert_array_equal(beyond[inner & (p < 0.999)], k[inner & (p < 0.999)] + 1)
+    assert float(ml.grad(lambda mu: stats.poisson.ppf(0.4, mu))(3.0)) == 0
 
 
 def test_vectors() -> None:
@@ -284,8 +306,6 @@ def test_dtypes_and_errors() -> None:
             run(lambda x: stats.gamma.pdf(x, 1.0, shape=2.0))(np.ones(2))
         with pytest.raises(ml.ArgumentError, match="at most 2"):
             run(lambda x: stats.norm.pdf(x, 1.0, 2.0, 3.0))(np.ones(2))
-        with pytest.raises(ml.ArgumentError, match="no formula"):
-            run(lambda x: stats.gamma.ppf(x, 1.0))(np.ones(2))
         with pytest.raises(ml.DTypeError, match="real numbers"):
             run(lambda x: stats.norm.pdf(x + 1j))(np.ones(2))
         with pytest.raises(ml.ShapeError, match="no vectors of 3"):

@@ -24,7 +24,10 @@ itself is differentiated as far as its residuals depend on the arguments, for de
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.copies import copied_ops
 from mlirml.autodiff.reverse import Sweep, active_values, group_of, transpose, used_by
 from mlirml.errors import NoDerivativeError
@@ -82,18 +85,27 @@ def _given(sweep: Sweep, op: mlir.Operation) -> dict[mlir.Value, mlir.Value]:
 
 
 def tangent_program(
-    outputs: list[mlir.Operation], tangents: dict[mlir.Value, mlir.Value]
+    outputs: list[mlir.Operation], tangents: dict[mlir.Value, mlir.Value], constants: Sequence[mlir.Value] = ()
 ) -> tuple[list[mlir.Operation], list[mlir.Value | None]]:
-    """Clone the operations that depend on tangents, for other tangents; returns also the tangents of `outputs`."""
+    """Clone the operations that depend on tangents, for other tangents; returns also the tangents of `outputs`.
+
+    The tangents of `constants` are zeros: as a rule is linear, so is what depends on these only, which is not cloned.
+    """
     seeds = _of_group(outputs[0], "mlirml.custom_tangent")
     ops = block_ops(outputs[0].block)
-    body = ops[ops.index(seeds[0]) : ops.index(outputs[0])] if seeds else []
+    inputs = _of_group(outputs[0], "mlirml.custom_primal")
+    # From the first input on: a read of an element of it is written there, before the next input.
+    body = ops[ops.index(inputs[0]) + 1 : ops.index(outputs[0])] if seeds else []
     environment = {seed.results[0]: tangents[seed.operands[0]] for seed in seeds}
     wanted = _depending(body, [seed.results[0] for seed in seeds])
     if int(mlir.IntegerAttr(outputs[0].attributes["depth"]).value) > 1:
-        inputs = _of_group(outputs[0], "mlirml.custom_primal")
         environment |= {x.results[0]: x.operands[0] for x in inputs}
         wanted = _needed(body, wanted, [x.results[0] for x in (*inputs, *seeds)])
+    elif constants:
+        moving = _depending(body, [seed.results[0] for seed in seeds if seed.operands[0] not in constants])
+        zeros = [op for op in wanted if op not in moving and all(is_float(r.type) for r in op.results)]
+        environment |= {r: tensors.zeros_like(r) for op in zeros for r in op.results}
+        wanted = [op for op in wanted if op not in zeros]
     copies = copied_ops(wanted, environment)
     return copies, [environment.get(op.operands[1]) for op in outputs]
 

@@ -15,7 +15,8 @@ def custom_result(push: Push, op: mlir.Operation) -> None:
         raise refuse_outer(op, "custom_jvp")
     if op != outputs[0] or not any(x.operands[0] in push.tangents for x in inputs):
         return
-    _, moves = tangent_program(outputs, {x.results[0]: push.of(x.operands[0]) for x in inputs})
+    constants = [x.results[0] for x in inputs if x.operands[0] not in push.tangents]
+    _, moves = tangent_program(outputs, {x.results[0]: push.of(x.operands[0]) for x in inputs}, constants)
     for output, move in zip(outputs, moves):
         if move is not None:
             push.tangents[output.results[0]] = move
