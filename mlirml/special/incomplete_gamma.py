@@ -102,7 +102,7 @@ def _uniform_slope(a: Any, x: Any) -> Any:
 
 
 def _regions(a: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Where the uniform expansion, the power series and the continued fraction are computed."""
+    """Masks of where the uniform expansion, the power series and the continued fraction are computed."""
     uniform = (a >= _UNIFORM_FROM) & (np.abs(x - a) < _UNIFORM_WIDTH * a)
     below = x < np.maximum(a, 1.1)
     return uniform, ~uniform & below, ~uniform & ~below
@@ -131,9 +131,8 @@ def incomplete_gamma(a: Any, x: Any) -> tuple[Any, Any, Any]:
     low = np.where(by_series, np.minimum(x, 1.1), 1)
     alternating = polynomial(low, [(-1) ** n / math.factorial(n) / (a_ + n) for n in range(20, 0, -1)]) * low * a_
     below = np.minimum(a_, 0.5)
-    logarithm = a_ * np.log(low) - np.where(
-        a_ < 0.5, gammaln_near_two(below) - np.log1p(below), positive_gammaln(a_ + 1)
-    )
+    log_gamma = np.where(a_ < 0.5, gammaln_near_two(below) - np.log1p(below), positive_gammaln(a_ + 1))
+    logarithm = a_ * np.log(low) - log_gamma
     q_of_small = -(np.expm1(logarithm) + np.exp(logarithm) * alternating)
     q_by_series = np.where((x < 1.1) & (p_by_series > 0.1), q_of_small, 1 - p_by_series)
     # Q = density a / (x + 1 - a - 1 (1 - a)/(x + 3 - a - 2 (2 - a)/(x + 5 - a - ...))) by modified Lentz

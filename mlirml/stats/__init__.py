@@ -34,6 +34,6 @@ from mlirml.stats.multivariate import dirichlet, multivariate_normal
 
 __all__ = [
     "bernoulli", "beta", "binom", "cauchy", "chi2", "dirichlet", "expon", "f", "gamma", "geom", "gumbel_r",
-    "halfnorm", "laplace", "logistic", "lognorm", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "t", "truncnorm",
-    "uniform", "weibull_min",
+    "halfnorm", "laplace", "logistic", "lognorm", "multivariate_normal", "nbinom", "norm", "pareto", "poisson", "t",
+    "truncnorm", "uniform", "weibull_min",
 ]  # fmt: skip

@@ -201,7 +201,7 @@ def _t_logarithm(x: Any, df: Any) -> Any:
 
 
 def _t_shares(df: Any, x: Any) -> tuple[Any, Any, Any]:
-    """Where x is not 0, and df / (df + x**2) and its complement there."""
+    """A mask of where x is not 0, and df / (df + x**2) and its complement there."""
     square = np.minimum(x, float(np.finfo(x.dtype).max) ** 0.4) ** 2
     total = df + square
     inner = square > 0

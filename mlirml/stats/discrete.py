@@ -56,12 +56,12 @@ class _Searched(Discrete):
         return _smallest(lambda k: accepts(np.maximum(k, low), *shapes), start, low, high)
 
     def _ppf(self, q: Any, *shapes: Any) -> Any:
-        q, *shapes = (stop_gradient(x) for x in np.broadcast_arrays(q, *shapes))
-        return self._search(lambda k, *given: self._cdf(k, *given) >= q, special.ndtri(q), tuple(shapes))
+        q, *fixed = (stop_gradient(x) for x in np.broadcast_arrays(q, *shapes))
+        return self._search(lambda k, *given: self._cdf(k, *given) >= q, special.ndtri(q), tuple(fixed))
 
     def _isf(self, q: Any, *shapes: Any) -> Any:
-        q, *shapes = (stop_gradient(x) for x in np.broadcast_arrays(q, *shapes))
-        return self._search(lambda k, *given: self._sf(k, *given) <= q, -special.ndtri(q), tuple(shapes))
+        q, *fixed = (stop_gradient(x) for x in np.broadcast_arrays(q, *shapes))
+        return self._search(lambda k, *given: self._sf(k, *given) <= q, -special.ndtri(q), tuple(fixed))
 
 
 def _probability(p: Any) -> Any:
