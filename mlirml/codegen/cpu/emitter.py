@@ -138,6 +138,13 @@ class Emitter:
             return first if (second - first).constant >= 0 else second
         return Index(((self._arith("minsi", self.at(first), self.at(second)), 1),))
 
+    def maximum(self, first: Value, second: Value) -> Index:
+        """The larger of two linear forms."""
+        first, second = Index.of(first), Index.of(second)
+        if not (second - first).terms:
+            return first if (second - first).constant <= 0 else second
+        return Index(((self._arith("maxsi", self.at(first), self.at(second)), 1),))
+
     def product(self, first: Value, second: Value) -> Index:
         """The product of two linear forms."""
         return Index(((self._arith("muli", self.at(first), self.at(second)), 1),))

@@ -7,7 +7,8 @@ for plane, block, row tile:
         for channel, tap: acc[pixel][vector] += broadcast(x[pixel]) * w[vector]
         out[filter][pixel] = transpose(acc)
 
-Loops over channels and taps are not unrolled: LLVM would keep broadcasts alive across taps and spill.
+Loops over channels and taps are not unrolled: LLVM would keep broadcasts alive across taps and spill. Planes and rows of
+taps that only meet padding with zeros are skipped if all weights of the block are finite: 0 * infinity is not 0.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from mlirml.codegen.cpu.contract.pack import transpose
 from mlirml.codegen.cpu.conv.epilogue import Epilogue
 from mlirml.codegen.cpu.conv.frame import Argument, Frame, Kernel, Offsets, Padded, clamped, pad_plane
 from mlirml.codegen.cpu.conv.plan import Plan, filter_iterations
-from mlirml.codegen.cpu.conv.problem import Axis, Problem
-from mlirml.codegen.cpu.emitter import Index, View, vector
+from mlirml.codegen.cpu.conv.problem import Axis, Problem, Slide
+from mlirml.codegen.cpu.emitter import Emitter, Index, View, vector
 from mlirml.core.dataclass import dataclass
+
+LEAST_SKIPPED = 0.02
+"""The least part of the products that skipping those with padding must save."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,9 @@ class FilterKernel:
         self.panel = (self.depth + plan.lanes) * plan.width  # packing writes whole groups of the sum
         self.packed = self.frame.buffer(math.prod(a.size for a in self.groups) * self.blocks * self.panel)
         self.type = vector(plan.lanes, problem.element)
+        self.skips = is_zero(filler) and skipped(problem, plan) > LEAST_SKIPPED
+        blocks = math.prod(a.size for a in self.groups) * self.blocks
+        self.finite = self.frame.buffer(blocks) if self.skips and problem.element[0] == "f" else None
 
     def build(self, name: str) -> Kernel:
         """Emit the function."""
@@ -72,11 +79,12 @@ class FilterKernel:
             base = self._plane(source, number, offsets.x)
             base += plane * (depth.stride * source.strides[0]) + row * (height.stride * source.strides[1])
             out = offsets.out + first * problem.filters.out + plane * depth.out + row * height.out
+            bounds = self._bounds(group * self.blocks + block, plane, row)
             with self.e.loop(0, -(-width.count // plan.columns), 1, "t") as t:
                 column = clamped(self.e, t, plan.columns, width.count)
                 start = base + column * (width.stride * source.strides[2])
                 bias = group * problem.filters.size + first
-                totals = self._sum(source, start, weights, self._start(bias, first))
+                totals = self._sum(source, start, weights, self._start(bias, first), bounds)
                 self._store(totals, out + column * width.out, first, bias)
         return self.frame.finish(name)
 
@@ -120,6 +128,46 @@ class FilterKernel:
                 left = Index.of(p.filters.size) - block * plan.width - number * plan.lanes
                 part = base + number * (plan.lanes * p.filters.w)
                 self._pack_vector(part, item * self.panel + number * plan.lanes, left)
+            if self.finite is not None:
+                e.store_scalar(self._remainder(item * self.panel), self.finite, item)
+
+    def _remainder(self, room: Index) -> str:
+        """The sum of all weights of a panel times zero: zero if they are finite, else NaN."""
+        e, plan, element = self.e, self.plan, self.problem.element
+        zero = e.zeros(plan.lanes, element)
+
+        def step(k: Index, totals: list[str]) -> list[str]:
+            weights = [
+                e.load(self.packed, room + k * plan.width + number * plan.lanes, plan.lanes)
+                for number in range(plan.vectors)
+            ]
+            return [fused_multiply_add(e, w, zero, total, self.type) for w, total in zip(weights, totals, strict=True)]
+
+        totals = e.carry((0, self.depth, 1), [zero] * plan.vectors, [self.type] * plan.vectors, step)
+        total = totals[0]
+        for other in totals[1:]:
+            total = e.let(f"arith.addf {total}, {other} : {self.type}")
+        return e.let(f"vector.reduction <add>, {total} : {self.type} into {element}")
+
+    def _bounds(self, panel: Index, plane: Index, row: Index) -> list[tuple[Index, Index]]:
+        """The taps to compute in each spatial dimension: those that meet elements for a tile of rows from `row` on."""
+        depth, height, width = self.problem.slides
+        every = [(Index(), Index.of(slide.kernel)) for slide in (depth, height, width)]
+        if not self.skips:
+            return every
+        met = [(depth, *met_taps(self.e, depth, plane, 1)), (height, *met_taps(self.e, height, row, self.plan.rows))]
+        if self.finite is None:
+            return [(low, high) for _, low, high in met] + every[2:]
+        e, element = self.e, self.problem.element
+        zero = e.let(f"arith.constant 0.0 : {element}", "zero")
+        finite = e.let(f"arith.cmpf oeq, {e.load_scalar(self.finite, panel)}, {zero} : {element}", "finite")
+
+        def chosen(met: Index, all_: int) -> Index:
+            if not met.terms:
+                return met
+            return Index(((e.let(f"arith.select {finite}, {e.at(met)}, {e.constant(all_)} : index", "i"), 1),))
+
+        return [(chosen(low, 0), chosen(high, slide.kernel)) for slide, low, high in met] + every[2:]
 
     def _pack_vector(self, base: Index, room: Index, left: Index) -> None:
         """Pack `lanes` filters from `base` on, of which `left` exist."""
@@ -168,11 +216,14 @@ class FilterKernel:
             values.append(e.load(self.frame.views["bias"], bias + number * plan.lanes, plan.lanes, left))
         return values * plan.pixels
 
-    def _sum(self, source: Source, start: Index, weights: Index, initial: list[str]) -> list[str]:
-        """The accumulators, summed over channels and taps."""
+    def _sum(
+        self, source: Source, start: Index, weights: Index, initial: list[str], taps: list[tuple[Index, Index]]
+    ) -> list[str]:
+        """The accumulators, summed over channels and the taps of each dimension within bounds."""
         p, plan, e = self.problem, self.plan, self.e
-        loops = [(p.channels.size, source.channel)]
-        loops += [(s.kernel, s.dilation * stride) for s, stride in zip(p.slides, source.strides)]
+        loops = [(Index(), Index.of(p.channels.size), p.channels.size, source.channel)]
+        for slide, (low, high), stride in zip(p.slides, taps, source.strides, strict=True):
+            loops.append((low, high, slide.kernel, slide.dilation * stride))
         offsets = self._pixels(source)
         types = [self.type] * len(initial)
 
@@ -193,9 +244,9 @@ class FilterKernel:
         def nest(level: int, x: Index, k: Index, totals: list[str]) -> list[str]:
             if level == len(loops):
                 return tap(x, k, totals)
-            size, stride = loops[level]
+            low, high, size, stride = loops[level]
             return e.carry(
-                (0, size, 1),
+                (low, high, 1),
                 totals,
                 types,
                 lambda i, inner: nest(level + 1, x + i * stride, k * size + i, inner),
@@ -235,3 +286,46 @@ class FilterKernel:
         exists = e.let(f"arith.cmpi sgt, {e.at(left)}, {e.constant(0)} : index")
         name = e.let(f"arith.select {exists}, {e.constant(self.plan.pixels)}, {e.constant(0)} : index", "i")
         return Index(((name, 1),))
+
+
+def is_zero(filler: str) -> bool:
+    """True for the text of a constant that is zero; infinities are written in hexadecimal."""
+    try:
+        return float(filler) == 0
+    except ValueError:
+        return False
+
+
+def skipped(problem: Problem, plan: Plan) -> float:
+    """The part of the products in planes and rows of taps that meet padding only."""
+    depth, height, _ = problem.slides
+    return 1 - met_part(depth, 1) * met_part(height, plan.rows)
+
+
+def met_part(slide: Slide, tile: int) -> float:
+    """The part of the taps of a dimension that meet an element, for positions in tiles that overlap at the end."""
+    starts = [min(first, slide.count - tile) for first in range(0, slide.count, tile)]
+    met = 0
+    for start in starts:
+        low = max(0, -(-(slide.low - (start + tile - 1) * slide.stride) // slide.dilation))
+        high = min(slide.kernel, -(-(slide.low + slide.size - start * slide.stride) // slide.dilation))
+        met += max(0, high - low)
+    return met / (len(starts) * slide.kernel)
+
+
+def met_taps(e: Emitter, slide: Slide, start: Index, tile: int) -> tuple[Index, Index]:
+    """The first tap that meets an element from one of `tile` positions from `start` on, and the end of these taps."""
+    if not slide.low and not slide.high:
+        return Index(), Index.of(slide.kernel)
+    last = start * slide.stride + (tile - 1) * slide.stride
+    low = ceiling(e, e.maximum(last * -1 + slide.low, 0), slide.dilation)
+    past = start * -slide.stride + (slide.low + slide.size)
+    high = e.minimum(ceiling(e, e.maximum(past, 0), slide.dilation), slide.kernel)
+    return low, high
+
+
+def ceiling(e: Emitter, index: Index, by: int) -> Index:
+    """A linear form that is not negative divided by a number, rounded up."""
+    if by == 1:
+        return index
+    return Index(((e.let(f"arith.divui {e.at(index + (by - 1))}, {e.constant(by)} : index", "i"), 1),))
