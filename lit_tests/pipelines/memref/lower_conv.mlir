@@ -140,3 +140,40 @@ func.func @main(%x: memref<1x1x40100xf64>, %w: memref<1x1x101xf64>, %y: memref<1
     ins(%x, %w : memref<1x1x40100xf64>, memref<1x1x101xf64>) outs(%y : memref<1x1x40000xf64>)
   return
 }
+
+// -----
+
+// The taps along the rows that meet padding of zeros are skipped, unless a weight of the block is infinite; padding with
+// ones is computed. 24 filters are a vector and a half.
+// CHECK-LABEL: func.func private @conv_filters_f32_24x1x8x30x4x1x3x3(
+// CHECK: vector.reduction <add>
+// CHECK: scf.for
+// CHECK: arith.cmpf oeq
+// CHECK: %[[LOW:.*]] = arith.select
+// CHECK: %[[HIGH:.*]] = arith.select
+// CHECK: scf.for %{{.*}} = %[[LOW]] to %[[HIGH]]
+// CHECK: vector.fma {{.*}} : vector<16xf32>
+// CHECK: vector.fma {{.*}} : vector<8xf32>
+// CHECK-LABEL: func.func private @conv_filters_f32_24x1x8x30x4x1x3x3_1(
+// CHECK-NOT: arith.cmpf
+func.func @main(%x: memref<1x4x6x32xf32>, %w: memref<24x4x3x3xf32>, %y: memref<1x24x8x30xf32>, %z: memref<1x24x8x30xf32>) {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %p = memref.alloc() : memref<1x4x10x32xf32>
+  linalg.fill ins(%zero : f32) outs(%p : memref<1x4x10x32xf32>)
+  %middle = memref.subview %p[0, 0, 2, 0] [1, 4, 6, 32] [1, 1, 1, 1]
+    : memref<1x4x10x32xf32> to memref<1x4x6x32xf32, strided<[1280, 320, 32, 1], offset: 64>>
+  memref.copy %x, %middle : memref<1x4x6x32xf32> to memref<1x4x6x32xf32, strided<[1280, 320, 32, 1], offset: 64>>
+  linalg.fill ins(%zero : f32) outs(%y : memref<1x24x8x30xf32>)
+  linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%p, %w : memref<1x4x10x32xf32>, memref<24x4x3x3xf32>) outs(%y : memref<1x24x8x30xf32>)
+  %q = memref.alloc() : memref<1x4x10x32xf32>
+  linalg.fill ins(%one : f32) outs(%q : memref<1x4x10x32xf32>)
+  %inner = memref.subview %q[0, 0, 2, 0] [1, 4, 6, 32] [1, 1, 1, 1]
+    : memref<1x4x10x32xf32> to memref<1x4x6x32xf32, strided<[1280, 320, 32, 1], offset: 64>>
+  memref.copy %x, %inner : memref<1x4x6x32xf32> to memref<1x4x6x32xf32, strided<[1280, 320, 32, 1], offset: 64>>
+  linalg.fill ins(%zero : f32) outs(%z : memref<1x24x8x30xf32>)
+  linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+    ins(%q, %w : memref<1x4x10x32xf32>, memref<24x4x3x3xf32>) outs(%z : memref<1x24x8x30xf32>)
+  return
+}

@@ -88,7 +88,13 @@ FILTERS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "one dimension": ((2, 6, 40), (24, 6, 5), {"padding": 2, "stride": 2}),
     "three dimensions": ((1, 3, 5, 6, 7), (16, 3, 2, 3, 3), {"padding": (1, 1, 0)}),
     "strided point": ((1, 16, 9, 9), (32, 16, 1, 1), {"stride": 2}),
-}
+    "half a vector more": ((2, 5, 9, 18), (24, 5, 3, 3), {"padding": 1}),
+    "two vectors and a half, in blocks": ((1, 6, 7, 30), (80, 3, 3, 3), {"groups": 2}),
+    "more padding than input": ((2, 4, 2, 3), (16, 4, 6, 7), {"padding": (5, 6)}),
+    "padding of strides and dilations": ((1, 3, 9, 5, 12), (17, 3, 3, 4, 3), {
+        "padding": (4, 7, 2), "stride": (2, 3, 1), "dilation": (2, 3, 2)}),
+    "padding that no window leaves": ((1, 4, 3, 16), (16, 4, 2, 2), {"padding": (4, 1)}),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", FILTERS)
@@ -98,6 +104,17 @@ def test_filter_kernel(name: str, bias: bool) -> None:
     function = getattr(F, f"conv{len(x) - 2}d")
     arrays = random(x, w, (w[0],))
     check(lambda *a: function(*a, **options), *(arrays if bias else arrays[:2]), kernel="conv_filters")
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("weight", [np.inf, np.nan])
+def test_products_of_padding_and_infinite_weights(weight: float) -> None:
+    """The taps of padding are computed for blocks of filters with such a weight, whose products are NaN."""
+    x, w = random((1, 4, 5, 20), (48, 4, 5, 3))
+    w[40, 1, 0, 1] = weight
+    function: Any = lambda x, w: np.isnan(F.conv2d(x, w, padding=(4, 1))).astype(np.float32)
+    assert function(x, w)[0, 40, 0].all() and not function(x, w)[0, :40].any()
+    check(function, x, w, kernel="conv_filters")
 
 
 PIXELS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {

@@ -52,7 +52,7 @@ class FilterKernel:
         self.depth = problem.channels.size * problem.taps  # of the sum
         self.panel = (self.depth + plan.lanes) * plan.width  # packing writes whole groups of the sum
         self.packed = self.frame.buffer(math.prod(a.size for a in self.groups) * self.blocks * self.panel)
-        self.type = vector(plan.lanes, problem.element)
+        self.types = [vector(lanes, problem.element) for _, lanes in plan.parts]
         self.skips = is_zero(filler) and skipped(problem, plan) > LEAST_SKIPPED
         blocks = math.prod(a.size for a in self.groups) * self.blocks
         self.finite = self.frame.buffer(blocks) if self.skips and problem.element[0] == "f" else None
@@ -124,30 +124,32 @@ class FilterKernel:
             for axis, digit in zip(self.groups, outer, strict=True):
                 base += digit * axis.w
             base += block * (plan.width * p.filters.w)
-            for number in range(plan.vectors):
-                left = Index.of(p.filters.size) - block * plan.width - number * plan.lanes
-                part = base + number * (plan.lanes * p.filters.w)
-                self._pack_vector(part, item * self.panel + number * plan.lanes, left)
+            for first, lanes in plan.parts:
+                left = Index.of(p.filters.size) - block * plan.width - first
+                self._pack_vector(base + first * p.filters.w, item * self.panel + first, lanes, left)
             if self.finite is not None:
                 e.store_scalar(self._remainder(item * self.panel), self.finite, item)
 
     def _remainder(self, room: Index) -> str:
         """The sum of all weights of a panel times zero: zero if they are finite, else NaN."""
         e, plan, element = self.e, self.plan, self.problem.element
-        zero = e.zeros(plan.lanes, element)
+        zeros = [e.zeros(lanes, element) for _, lanes in plan.parts]
 
         def step(k: Index, totals: list[str]) -> list[str]:
-            weights = [
-                e.load(self.packed, room + k * plan.width + number * plan.lanes, plan.lanes)
-                for number in range(plan.vectors)
-            ]
-            return [fused_multiply_add(e, w, zero, total, self.type) for w, total in zip(weights, totals, strict=True)]
+            weights = self._weights(room + k * plan.width)
+            every = zip(weights, zeros, totals, self.types, strict=True)
+            return [fused_multiply_add(e, weight, zero, total, kind) for weight, zero, total, kind in every]
 
-        totals = e.carry((0, self.depth, 1), [zero] * plan.vectors, [self.type] * plan.vectors, step)
-        total = totals[0]
-        for other in totals[1:]:
-            total = e.let(f"arith.addf {total}, {other} : {self.type}")
-        return e.let(f"vector.reduction <add>, {total} : {self.type} into {element}")
+        totals = e.carry((0, self.depth, 1), zeros, self.types, step)
+        parts = zip(totals, self.types, strict=True)
+        total, *others = [e.let(f"vector.reduction <add>, {each} : {kind} into {element}") for each, kind in parts]
+        for other in others:
+            total = e.let(f"arith.addf {total}, {other} : {element}")
+        return total
+
+    def _weights(self, at: Index) -> list[str]:
+        """The weights of one tap of one channel for all filters of a tile."""
+        return [self.e.load(self.packed, at + first, lanes) for first, lanes in self.plan.parts]
 
     def _bounds(self, panel: Index, plane: Index, row: Index) -> list[tuple[Index, Index]]:
         """The taps to compute in each spatial dimension: those that meet elements for a tile of rows from `row` on."""
@@ -169,18 +171,18 @@ class FilterKernel:
 
         return [(chosen(low, 0), chosen(high, slide.kernel)) for slide, low, high in met] + every[2:]
 
-    def _pack_vector(self, base: Index, room: Index, left: Index) -> None:
+    def _pack_vector(self, base: Index, room: Index, lanes: int, left: Index) -> None:
         """Pack `lanes` filters from `base` on, of which `left` exist."""
         p, plan, e = self.problem, self.plan, self.e
-        lanes, view = plan.lanes, self.frame.views["w"]
+        view, group = self.frame.views["w"], plan.lanes
         rows = [base + lane * p.filters.w for lane in range(lanes)]
         if p.filters.size % plan.width:  # reload the last filter: results for it are not stored
             rows = [base + e.minimum(lane, left - 1) * p.filters.w for lane in range(lanes)]
         if self._is_dense():
-            with e.loop(0, self.depth, lanes, "k") as k:
-                limit = None if self.depth % lanes == 0 else Index.of(self.depth) - k
-                square = [e.load(view, row + k, lanes, limit) for row in rows]
-                for step, column in enumerate(transpose(e, square, lanes, lanes, p.element)):
+            with e.loop(0, self.depth, group, "k") as k:
+                limit = None if self.depth % group == 0 else Index.of(self.depth) - k
+                square = [e.load(view, row + k, group, limit) for row in rows]
+                for step, column in enumerate(transpose(e, square, lanes, group, p.element)):
                     e.store(column, self.packed, room + (k + step) * plan.width, lanes)
             return
         strides = [p.channels, *(Axis(s.kernel, 0, s.w, 0) for s in p.slides)]
@@ -208,12 +210,12 @@ class FilterKernel:
         """The initial accumulators, pixel by pixel."""
         plan, e = self.plan, self.e
         if "bias" not in self.frame.views:
-            return [e.zeros(plan.lanes, self.problem.element)] * (plan.pixels * plan.vectors)
+            return [e.zeros(lanes, self.problem.element) for _, lanes in plan.parts] * plan.pixels
         values = []
-        for number in range(plan.vectors):
+        for start, lanes in plan.parts:
             whole = self.problem.filters.size % plan.width == 0
-            left = None if whole else Index.of(self.problem.filters.size) - first - number * plan.lanes
-            values.append(e.load(self.frame.views["bias"], bias + number * plan.lanes, plan.lanes, left))
+            left = None if whole else Index.of(self.problem.filters.size) - first - start
+            values.append(e.load(self.frame.views["bias"], bias + start, lanes, left))
         return values * plan.pixels
 
     def _sum(
@@ -225,20 +227,17 @@ class FilterKernel:
         for slide, (low, high), stride in zip(p.slides, taps, source.strides, strict=True):
             loops.append((low, high, slide.kernel, slide.dilation * stride))
         offsets = self._pixels(source)
-        types = [self.type] * len(initial)
+        types = self.types * plan.pixels
 
         def tap(x: Index, k: Index, totals: Sequence[str]) -> list[str]:
-            factors = [
-                e.load(self.packed, weights + k * plan.width + number * plan.lanes, plan.lanes)
-                for number in range(plan.vectors)
-            ]
+            factors = self._weights(weights + k * plan.width)
             results = []
             for position, offset in enumerate(offsets):
                 pixel = e.load_scalar(source.view, x + offset)
-                spread = e.let(f"vector.broadcast {pixel} : {p.element} to {self.type}")
-                for number, factor in enumerate(factors):
+                for number, (factor, kind) in enumerate(zip(factors, self.types, strict=True)):
+                    spread = e.let(f"vector.broadcast {pixel} : {p.element} to {kind}")
                     total = totals[position * plan.vectors + number]
-                    results.append(fused_multiply_add(e, spread, factor, total, self.type))
+                    results.append(fused_multiply_add(e, spread, factor, total, kind))
             return results
 
         def nest(level: int, x: Index, k: Index, totals: list[str]) -> list[str]:
@@ -268,10 +267,13 @@ class FilterKernel:
         """Store rows of pixels for each filter; `first` is the first of the tile in its group, `counted` in all."""
         p, plan, e = self.problem, self.plan, self.e
         view, whole = self.frame.views["out"], p.filters.size % plan.width == 0
-        for number in range(plan.vectors):
+        for number, (start, lanes) in enumerate(plan.parts):
             rows = [totals[pixel * plan.vectors + number] for pixel in range(plan.pixels)]
-            for lane, values in enumerate(transpose(e, rows, plan.lanes, plan.lanes, p.element)):
-                filter_ = number * plan.lanes + lane
+            if lanes < plan.lanes:  # the vectors to store are of pixels
+                wide = [lane % lanes for lane in range(plan.lanes)]
+                rows = [e.shuffle(row, row, wide, lanes, p.element) for row in rows]
+            columns = transpose(e, rows, plan.lanes, plan.lanes, p.element)
+            for filter_, values in enumerate(columns[:lanes], start):
                 at = out + filter_ * p.filters.out
                 valid = plan.pixels if whole else self._valid(Index.of(p.filters.size) - first - filter_)
                 known = counted + filter_

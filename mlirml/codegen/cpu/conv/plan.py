@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 from mlirml.codegen.cpu.conv.problem import Problem
-from mlirml.core.dataclass import dataclass
+from mlirml.core.dataclass import dataclass, replace
 from mlirml.passes import NoMatch
 from mlirml.targets.machine import Processor
 
@@ -19,15 +20,17 @@ _BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 _TASK_NS = 20_000
 _PARALLEL_NS = 60_000
 _CHUNKS = 64
+_NARROW = 0.1
+"""The time of a vector that half a vector saves: half of it on processors that compute 512 bits in two halves, else none."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """The plan of a kernel; `kernel` is "filters" (vector lanes are filters) or "pixels".
 
-    A tile of "filters" is `vectors` vectors of filters for `rows` times `columns` pixels; one of "pixels" is `vectors`
-    vectors in each of `rows` rows. `grain` is the least number of parallel iterations worth a chunk, 0 for a serial
-    loop.
+    A tile of "filters" is `vectors` vectors of filters for `rows` times `columns` pixels, where the last vector has
+    `last` lanes; one of "pixels" is `vectors` vectors in each of `rows` rows. `grain` is the least number of parallel
+    iterations worth a chunk, 0 for a serial loop.
     """
 
     kernel: str
@@ -35,12 +38,19 @@ class Plan:
     vectors: int
     rows: int
     columns: int
+    last: int
     grain: int = 0
 
     @property
     def width(self) -> int:
         """The number of filters in a tile."""
-        return self.lanes * self.vectors
+        return self.lanes * (self.vectors - 1) + self.last
+
+    @property
+    def parts(self) -> list[tuple[int, int]]:
+        """The first filter and the number of lanes of each vector of a tile."""
+        starts = range(0, self.lanes * self.vectors, self.lanes)
+        return [(start, min(self.lanes, self.width - start)) for start in starts]
 
     @property
     def pixels(self) -> int:
@@ -67,28 +77,28 @@ def filter_plan(problem: Problem, lanes: int, registers: int) -> Plan:
     if problem.is_padded and problem.slides[2].x != 1:
         raise NoMatch("rows of the input do not lie in one piece")
     best: tuple[float, Plan] | None = None
-    for vectors in (1, 2, 3):
-        blocks = -(-problem.filters.size // (lanes * vectors))
-        for pixels in range(1, lanes + 1):
-            if vectors * pixels + vectors + 1 > registers:
-                continue
-            if width >= pixels:
-                rows, columns = 1, pixels
-            elif pixels % width == 0 and pixels // width <= height and is_flat(problem):
-                rows, columns = pixels // width, width
-            else:
-                continue
-            tiles = -(-height // rows) * -(-width // columns)
-            cycles = max(vectors * pixels / 2, (pixels + vectors) / 2, 4.0) + 0.5
-            time = blocks * tiles * cycles
-            if best is None or time < best[0]:
-                best = time, Plan("filters", lanes, vectors, rows, columns)
+    halves = (lanes, lanes // 2) if lanes >= 4 else (lanes,)
+    for vectors, last, pixels in itertools.product((1, 2, 3), halves, range(1, lanes + 1)):
+        if vectors * pixels + vectors + 1 > registers:
+            continue
+        if width >= pixels:
+            rows, columns = 1, pixels
+        elif pixels % width == 0 and pixels // width <= height and is_flat(problem):
+            rows, columns = pixels // width, width
+        else:
+            continue
+        chosen = Plan("filters", lanes, vectors, rows, columns, last)
+        tiles = -(-problem.filters.size // chosen.width) * -(-height // rows) * -(-width // columns)
+        work = vectors - (_NARROW if last < lanes else 0)
+        time = tiles * (max(work * pixels / 2, (pixels + vectors) / 2, 4.0) + 0.5)
+        if best is None or time < best[0]:
+            best = time, chosen
     assert best is not None
     time, chosen = best
     total = time * problem.taps * problem.channels.size * problem.slides[0].count / 3.0
     total *= math.prod(axis.size for axis in problem.planes)
     iterations = filter_iterations(problem, chosen)
-    return Plan("filters", lanes, chosen.vectors, chosen.rows, chosen.columns, grain(iterations, total))
+    return replace(chosen, grain=grain(iterations, total))
 
 
 def is_flat(problem: Problem) -> bool:
@@ -116,7 +126,7 @@ def pixel_plan(problem: Problem, lanes: int) -> Plan:
     iterations = -(-width.count // (lanes * vectors)) if shares_columns(problem) else pixel_iterations(problem)
     each = (0.45 if width.stride == 1 else 1.6) + (0.6 if problem.combiner.endswith("imumf") else 0)
     total = problem.operations / lanes * each
-    return Plan("pixels", lanes, vectors, rows, lanes * vectors, grain(iterations, total))
+    return Plan("pixels", lanes, vectors, rows, lanes * vectors, lanes, grain(iterations, total))
 
 
 def shares_columns(problem: Problem) -> bool:
