@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import re
 from typing import Any
 
 import numpy as np
@@ -354,3 +355,18 @@ def test_arguments_without_arrays_have_gradients_without_arrays() -> None:
 
 def test_argnums_may_be_a_number_of_numpys() -> None:
     np.testing.assert_array_equal(ml.grad(np.dot, np.int64(1))(np.arange(3.0), np.ones(3)), [0, 1, 2])
+
+
+def test_a_result_that_depends_on_no_tangent_has_none() -> None:
+    """The gradient of a least element counts those that are equal to it: the number of them has no tangent to sum."""
+
+    def change(x: Any, t: Any) -> Any:
+        gradient = ml.grad(lambda x: np.sum(np.min(x, axis=1) ** 2))
+        return ml.jvp(gradient, (x,), (t,))[1]
+
+    x = np.array([[3.0, 1.0, 1.0], [5.0, 4.0, 6.0]])
+    t = np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]])
+    np.testing.assert_array_equal(ml.compile(change)(x, t), [[0, 3, 3], [0, 32, 0]])
+    text = ml.compile(change).ir("transform", x, t)
+    counts = [op for op in text.split("linalg.generic")[1:] if '"reduction"]' in op and "arith.addf" in op]
+    assert counts and all(re.search(r"arith.addf %\w+, %(cst\w*)", op) is None for op in counts)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from mlirml.analysis.reductions import Combination
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import div, is_float, mul, number, select
+from mlirml.autodiff.bodies import depends, refuse
 from mlirml.autodiff.bodies import push as push_scalars
-from mlirml.autodiff.bodies import refuse
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.rules import linalg as transposes
 from mlirml.autodiff.rules.argmax import at_index, indices_of, match_found, where_init
@@ -38,12 +38,12 @@ def structured(push: Push, op: mlir.Operation) -> None:
     if s.reduces and len(op.results) > 1:  # of argmax, mostly only the index is read
         read = [k for k, r in enumerate(op.results) if is_float(r.type) and list(r.uses)]
         transposes.check_sums(s, [k for k in read if match_found(s, k) is None])
-        for number_ in read:
-            push.tangents[op.results[number_]] = _tangent(push, s, number_)
-        return
-    for number_, result in enumerate(op.results):
-        if is_float(result.type):
-            push.tangents[result] = _tangent(push, s, number_)
+    else:
+        read = [k for k, r in enumerate(op.results) if is_float(r.type)]
+    for number_ in read:
+        tangent = _tangent(push, s, number_)
+        if tangent is not None:
+            push.tangents[op.results[number_]] = tangent
 
 
 def _bilinear(push: Push, op: mlir.Operation) -> mlir.Value:
@@ -62,18 +62,21 @@ def _bilinear(push: Push, op: mlir.Operation) -> mlir.Value:
     return total
 
 
-def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
-    """The tangent of one result."""
+def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value | None:
+    """The tangent of one result; None if it does not depend on any, as the number of elements equal to another."""
     reads = [*s.inputs, *([] if s.reduces else s.inits)]
     moved = [(i, Read(push.tangents[r.tensor], r.map)) for i, r in enumerate(reads) if r.tensor in push.tangents]
     extra: list[Read] = [read for _, read in moved]
     captured = transposes.captured(s)
     result = s.op.results[number_]
+    extracts = [op for op in s.body if op.name == "tensor.extract" and op.operands[0] in captured]
+    followed = [op.results[0] for op in extracts if op.operands[0] in push.tangents]
+    active = depends(s.body, {*(s.argument(i) for i, _ in moved), *followed})
 
     def tangents_of(values: Values, extras: list[mlir.Value]) -> Values:
         found = {s.argument(i): x for (i, _), x in zip(moved, extras)}
-        for op in s.body:
-            if op.name == "tensor.extract" and op.operands[0] in captured and op.operands[0] in push.tangents:
+        for op in extracts:
+            if op.results[0] in followed:
                 position = [values.get(x, x) for x in list(op.operands)[1:]]
                 source = push.tangents[op.operands[0]]
                 found[op.results[0]] = emit.value("tensor.extract", [source, *position], op.results[0].type)
@@ -93,8 +96,12 @@ def _tangent(push: Push, s: Structured, number_: int) -> mlir.Value:
             init = push.tangents.get(s.inits[number_].tensor)
         else:
             end = watched = found.term
+            if end not in active:
+                return None
             more, weight = _weight(s, found, result)
             extra = [*extra, *more]
+    if init is None and end not in active:
+        return None
     count = len(reads)
 
     def body(xs: list[mlir.Value]) -> mlir.Value:
