@@ -150,6 +150,11 @@ FITS |= {
     "erfc_f64": Fit(
         lambda t: (1 + 2 * unmap(t, 4)) * erfcx(unmap(t, 4)), "-1", "0.75", tuple(range(23)), lambda t: mpf(1), "f64"
     ),
+    # (2 + a) exp(a^2/2) erfc(a/sqrt(2)) = P((a - 2)/(a + 2))
+    "normal_tail_f32": Fit(
+        lambda t: (2 + unmap(t, 2)) * erfcx(unmap(t, 2) / mp.sqrt(2)), "-1", "0.7570976", tuple(range(11)),
+        lambda t: 1 / ((2 + unmap(t, 2)) * erfcx(unmap(t, 2) / mp.sqrt(2))), "f32",
+    ),
     # sin(r) = r + r z P(z), cos(r) = 1 - z/2 + z^2 P(z), |r| <= pi/4
     "sin_wide": Fit(lambda z: odd(mp.sin, z), "0", "0.6175", tuple(range(4)), lambda z: z, "f64"),
     "cos_wide": Fit(

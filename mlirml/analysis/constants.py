@@ -18,8 +18,10 @@ def constant_of(value: mlir.Value) -> int | None:
 
 
 def float_of(value: mlir.Value) -> float | None:
-    """The value of a constant of a float type; None for another value."""
+    """The value of a constant of a float type, or of all elements of a constant vector; None for another value."""
     attribute = _attribute(value)
+    if isinstance(attribute, mlir.DenseElementsAttr) and attribute.is_splat:
+        attribute = attribute.get_splat_value()
     return float(mlir.FloatAttr(attribute).value) if isinstance(attribute, mlir.FloatAttr) else None
 
 

@@ -90,3 +90,16 @@ def test_ends_of_gelu(approximate: str) -> None:
         given = ml.compile(lambda x: F.gelu(x, approximate=approximate))(xs)
         assert np.array_equal(given, expected, equal_nan=True)
         assert np.array_equal(np.signbit(given[:5]), np.signbit(expected[:5]))
+
+
+@pytest.mark.parametrize("processor", ["avx512", "avx2", "sse4.1"])
+def test_gelu_is_one_function_of_its_argument(processor: str) -> None:
+    """Where products are fused, the rounded argument of erfc and its correction are not computed."""
+    xs = np.concatenate([np.linspace(-13, 13, 50_001), np.geomspace(1e-8, 1, 500), -np.geomspace(1e-8, 1, 500)])
+    xs = xs.astype(np.float32)
+    with ml.config.override(processor=processor):
+        function = ml.compile(lambda x: F.gelu(x))
+        given, text = function(xs), function.ir("lower", xs)
+    assert ("mlirml.normal_tail.f32" in text) == ("mlirml.erfc.f32" not in text) == (processor != "sse4.1")
+    exact = F.gelu(xs.astype(np.float64))
+    assert np.all(np.abs(given - exact) <= 3 * np.finfo(np.float32).eps * np.abs(exact))

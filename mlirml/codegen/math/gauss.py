@@ -2,14 +2,14 @@
 
 erf(x) = x + x P(x^2) below 1 and 1 - 2^Q(x) above, where Q fits log2(erfc(x)). erfc(x) = exp(-x^2) P(t)/(1 + 2 x)
 with t = (x - k)/(x + k) (Shepherd and Laframboise, Chebyshev approximation of (1 + 2x) exp(x^2) erfc x, Mathematics of
-Computation 36, 1981).
+Computation 36, 1981). erfc(-x/sqrt(2)) for x < 0 is exp(-x^2/2) P(t)/(k - x), with t of -x, and k = 2.
 Coefficients: `python docs/minimax.py`.
 """
 
 from __future__ import annotations
 
 from mlirml.codegen.math.builder import Builder, Value
-from mlirml.codegen.math.exponential import CONSTANTS, EXP2_F32, EXP2_F64, expm1_parts, integer_of
+from mlirml.codegen.math.exponential import CONSTANTS, EXP2_F32, EXP2_F64, LOG2E, expm1_parts, integer_of
 from mlirml.codegen.math.registry import expansion, through_f64
 
 ERF_SMALL_F32 = (  # 2^-29.4
@@ -109,6 +109,19 @@ ERFC_F64 = (  # 2^-54.3
     -0.1396211168405625,
     1.2329951186255526,
 )
+NORMAL_TAIL_F32 = (  # 2^-25.0
+    -0.00014724214270245284,
+    7.452307909261435e-05,
+    0.001445869100280106,
+    0.0017483364790678024,
+    -0.0037837710697203875,
+    -0.013491762802004814,
+    -0.0009649302228353918,
+    0.07344042509794235,
+    0.05759667977690697,
+    -0.662808895111084,
+    1.344815969467163,
+)
 
 
 @expansion("erf", "f32", "f64")
@@ -157,3 +170,19 @@ def _erfc(b: Builder, grade: str, x: Value) -> Value:
 
 
 _through_f64 = through_f64(_erfc)
+
+
+@expansion("normal_tail", "f32")
+def normal_tail(b: Builder, x: Value) -> Value:
+    """erfc(-x/sqrt(2)), twice the normal distribution: the exponent -x^2/2 is exact in two parts, all with a factor 2."""
+    c, k, end = CONSTANTS["f32"], 2.0, 14.3
+    a = b.minimum(b.abs(x), end + 1.0)
+    inverse = 1.0 / (a + k)
+    factor = b.horner((a - k) * inverse, NORMAL_TAIL_F32) * inverse
+    square = a * a
+    shifted = b.fma(square, -LOG2E / 2, c.magic)
+    m = shifted - c.magic
+    r = b.fma(m, -2 * c.ln2_low, b.fma(m, -2 * c.ln2_high, -square)) - b.product_error(a, a, square)
+    q = b.horner(r, (*(p / 2 ** (6 - i) for i, p in enumerate(c.exp)), 0.5)) * r
+    tail = b.scale_or_vanish(b.fma(q, factor, factor), integer_of(b, shifted), b.value(end, x.dtype) < a)
+    return b.select(x > 0.0, 2.0 - tail, tail)

@@ -24,9 +24,11 @@ calls until LLVM vectorises the loop, when it takes the vector functions that th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
+from mlirml.analysis.normal_tail import match_normal_tail
 from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.codegen.math import ELSEWHERE, EXPANSIONS, GUARDED, Builder, Value, libmvec
 from mlirml.codegen.math.builder import WIDTHS
@@ -35,7 +37,7 @@ from mlirml.codegen.math.small_floats import SMALL, extend, truncate
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
-from mlirml.passes import Pass, register
+from mlirml.passes import NoMatch, Pass, register
 from mlirml.targets.machine import Processor
 
 PREFIX = "mlirml."
@@ -107,11 +109,14 @@ def expand(container: mlir.Operation, options: ExpandMathPass) -> None:
     """Expand the ops of one module; the library functions are appended to it."""
     symbols: dict[str, Function] = {}
     known: dict[mlir.Type, tuple[str, str]] = {}
-    for op in candidates(container):
+    ops = candidates(container)
+    if options.processor.has_fma:
+        ops = expand_tails(ops, symbols, known)
+    for op in ops:
         function = match_function(op, known, options)
         if function is not None:
             symbols[function.symbol] = function
-            replace_by_call(op, function.symbol)
+            replace_by_call(op, function.symbol, list(op.operands))
     for function in list(symbols.values()):
         symbols |= {needed.symbol: needed for needed in requirements(function, options)}
     block = container.regions[0].blocks[0]
@@ -125,6 +130,27 @@ def expand(container: mlir.Operation, options: ExpandMathPass) -> None:
         for op in block_ops(library.regions[0].blocks[0]):
             if op.attributes["sym_name"].value not in present:
                 block.append(op)
+
+
+def expand_tails(
+    ops: Sequence[mlir.Operation], symbols: dict[str, Function], known: dict[mlir.Type, tuple[str, str]]
+) -> list[mlir.Operation]:
+    """Expand the expressions of normal tails, each as one function; returns the operations that are left."""
+    left = []
+    for op in ops:
+        try:
+            tail = match_normal_tail(op)
+        except NoMatch:
+            left.append(op)
+            continue
+        shape, element = shape_and_element(tail.x.type, known)
+        function = Function("math.normal_tail", (element,), element, shape)
+        symbols[function.symbol] = function
+        replace_by_call(op, function.symbol, [tail.x])
+        if not any(True for _ in tail.erfc.results[0].uses):
+            left.remove(tail.erfc)
+            tail.erfc.erase()
+    return left
 
 
 def candidates(container: mlir.Operation) -> list[mlir.Operation]:
@@ -203,11 +229,11 @@ def shape_and_element(value_type: mlir.Type, known: dict[mlir.Type, tuple[str, s
     return known[value_type]
 
 
-def replace_by_call(op: mlir.Operation, symbol: str) -> None:
+def replace_by_call(op: mlir.Operation, symbol: str, operands: Sequence[mlir.Value]) -> None:
     """Replace `op` by a call of `symbol`."""
     with op.location, mlir.InsertionPoint(op):
         callee = mlir.FlatSymbolRefAttr.get(symbol)
-        result = emit.value("func.call", list(op.operands), op.results[0].type, callee=callee)
+        result = emit.value("func.call", operands, op.results[0].type, callee=callee)
     op.results[0].replace_all_uses_with(result)
     op.erase()
 
