@@ -223,7 +223,7 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
         _check_shape("group_norm", what, array, (x.shape[1],))
     if 0 in x.shape:
         return rounded(x, dtype)
-    result = _standardized(x.reshape(x.shape[0], num_groups, -1), (2,), eps).reshape(x.shape)
-    spread = (-1,) + (1,) * (len(x.shape) - 2)
-    parts = [None if array is None else array.reshape(spread) for array in (weight, bias)]
-    return rounded(_scaled(result, *parts), dtype)
+    # Weights are of the shape of the groups, so that all is one loop over them.
+    groups = _standardized(x.reshape(x.shape[0], num_groups, x.shape[1] // num_groups, -1), (2, 3), eps)
+    parts = [None if array is None else array.reshape(num_groups, -1, 1) for array in (weight, bias)]
+    return rounded(_scaled(groups, *parts), dtype).reshape(x.shape)

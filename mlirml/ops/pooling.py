@@ -147,10 +147,22 @@ def _average_pool(
     if 0 in shape:
         return b.empty(shape, x.dtype)
     wide = _SINGLE if x.dtype.itemsize == 2 else x.dtype
-    total = _pool(b, padded(b, x, windows, 0), windows, b.filled(shape, wide, 0), "arith.addf")
+    x = padded(b, x, windows, 0)
+    if all(w.kernel == size for w, size in zip(windows, x.shape[-rank:])):
+        total = _whole_sum(b, x, rank, wide)
+    else:
+        total = _pool(b, x, windows, b.filled(shape, wide, 0), "arith.addf")
     counts = _counts(name, windows, count_include_pad, per_dimension(name, "padding", padding, rank), divisor)
     mean = _divided(b, total, counts, wide)
     return b.cast(mean, x.dtype)
+
+
+def _whole_sum(b: Builder, x: Value, rank: int, dtype: np.dtype) -> Value:
+    """The sum over the last `rank` dimensions, which a window covers: each keeps one element."""
+    front, kind = len(x.shape) - rank, mlir_name(dtype)
+    axes = range(front, len(x.shape))
+    total = b.reduce(b.cast(x, dtype), axes, dtype, 0, lambda block, x, acc: block.op(f"arith.addf {acc}, {x}", kind))
+    return b.reshape(total, (*x.shape[:front], *[1] * rank))
 
 
 def _divided(b: Builder, total: Value, counts: np.ndarray, dtype: np.dtype) -> Value:

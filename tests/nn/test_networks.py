@@ -106,3 +106,16 @@ def test_in_a_loop_and_in_branches() -> None:
     compiled = ml.compile(pooled)
     np.testing.assert_allclose(compiled(np.True_, x, p), F.max_pool2d(F.conv2d(y, p["conv"]), 2), atol=1e-13)
     np.testing.assert_allclose(compiled(np.False_, x, p), F.avg_pool2d(y[..., 2:, 2:], 2), atol=1e-13)
+
+
+def test_a_group_norm_reads_its_input_three_times() -> None:
+    """Two sums for the statistics, and one loop for the rest, weights included: no array of the input's size is kept."""
+    x, w, b = (np.random.default_rng(0).standard_normal(shape) for shape in ((2, 6, 5, 7), 6, 6))
+    function = ml.compile(lambda x, w, b: F.group_norm(x, 3, w, b))
+    groups = x.reshape(2, 3, -1)
+    expected = (groups - groups.mean(2, keepdims=True)) / np.sqrt(groups.var(2, keepdims=True) + 1e-5)
+    expected = expected.reshape(x.shape) * w[:, None, None] + b[:, None, None]
+    np.testing.assert_allclose(function(x, w, b), expected, rtol=1e-12)
+    loops = function.ir("optimize", x, w, b).split("linalg.generic")[1:]
+    assert sum("tensor<2x3x2x35xf64>" in loop.partition("outs(")[0] for loop in loops) == 3
+    assert sum("-> tensor<2x3x2x35xf64>" in loop for loop in loops) == 1

@@ -328,3 +328,13 @@ def test_vectors_of_two_dtypes(first: Any, second: Any) -> None:
     found = ml.compile(np.convolve)(x, v)
     assert found.dtype == expected.dtype
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("padding", [0, 2])
+def test_a_mean_over_one_window_is_a_reduction(padding: int) -> None:
+    """A window as large as the padded input is not slid: its sum is that of `np.sum`."""
+    (x,) = random((2, 3, 17, 45))
+    size = (17 + 2 * padding, 45 + 2 * padding)
+    check(lambda x: F.avg_pool2d(x, size, padding=padding), x, kernel=None)
+    check(lambda x: F.adaptive_avg_pool2d(x, 1), x, kernel=None)
+    check(lambda x: F.avg_pool2d(x, (17, 44), stride=1), x, kernel="conv_pixels")
