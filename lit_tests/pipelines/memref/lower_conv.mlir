@@ -177,3 +177,23 @@ func.func @main(%x: memref<1x4x6x32xf32>, %w: memref<24x4x3x3xf32>, %y: memref<1
     ins(%q, %w : memref<1x4x10x32xf32>, memref<24x4x3x3xf32>) outs(%z : memref<1x24x8x30xf32>)
   return
 }
+
+// -----
+
+// The largest element of a window: NaN wins, the sign of a zero does not matter.
+// CHECK-LABEL: func.func private @conv_pixels_f32_1x1x6x40x1x1x3x3(
+// CHECK: arith.maximumf %{{.*}}, %{{.*}} fastmath<nsz> : vector<16xf32>
+#x = affine_map<(n, c, h, w, i, j) -> (n, c, h + i, w + j)>
+#taps = affine_map<(n, c, h, w, i, j) -> (i, j)>
+#y = affine_map<(n, c, h, w, i, j) -> (n, c, h, w)>
+func.func @main(%x: memref<1x8x8x42xf32>, %w: memref<3x3xf32>, %y: memref<1x8x6x40xf32>) {
+  %least = arith.constant 0xFF800000 : f32
+  linalg.fill ins(%least : f32) outs(%y : memref<1x8x6x40xf32>)
+  linalg.generic {indexing_maps = [#x, #taps, #y], iterator_types = ["parallel", "parallel", "parallel", "parallel", "reduction", "reduction"]}
+      ins(%x, %w : memref<1x8x8x42xf32>, memref<3x3xf32>) outs(%y : memref<1x8x6x40xf32>) {
+  ^bb0(%in: f32, %tap: f32, %out: f32):
+    %0 = arith.maximumf %out, %in : f32
+    linalg.yield %0 : f32
+  }
+  return
+}

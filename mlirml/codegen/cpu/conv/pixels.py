@@ -224,7 +224,9 @@ class PixelKernel:
     def _combine(self, loaded: str, weight: str, total: str) -> str:
         if self.problem.product:
             return fused_multiply_add(self.e, weight, loaded, total, self.type)
-        return self.e.let(f"arith.{self.problem.combiner} {total}, {loaded} : {self.type}")
+        # NumPy does not say which zero is the largest of both; to find the positive one takes as long as all else.
+        flags = " fastmath<nsz>" if self.problem.combiner.endswith("imumf") else ""
+        return self.e.let(f"arith.{self.problem.combiner} {total}, {loaded}{flags} : {self.type}")
 
     def _load(self, source: Source, at: Index) -> str:
         """Pixels a stride apart, from no memory but that between the first and the last."""
