@@ -78,7 +78,8 @@ def library(
 
 
 def records_of(package: str) -> dict[str, FunctionRecord]:
-    """The records of a package, by name."""
+    """The records of the public functions of a package, by name."""
     for module in PACKAGES[package].definitions:
         importlib.import_module(module)
-    return {name: record for (owner, name), record in sorted(_RECORDS.items()) if owner == package}
+    public = importlib.import_module(package).__all__
+    return {name: record for (owner, name), record in sorted(_RECORDS.items()) if owner == package and name in public}

@@ -54,8 +54,8 @@ def of_floats(function: Function) -> Function:
 def differentiable(*rules: Function, fixed: int = 0) -> Callable[[Function], Function]:
     """A decorator: the function of any real dtypes, with a derivative for each argument but the first `fixed` ones.
 
-    `rule(tangent, result, *args)` is the part of the tangent of the result that is due to the argument. A public
-    function of this package enters the records.
+    `rule(tangent, result, *args)` is the part of the tangent of the result that is due to the argument. A function
+    of this package enters the records, of which those of public names are kept.
     """
 
     def decorated(function: Function) -> Function:

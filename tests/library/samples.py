@@ -118,7 +118,10 @@ for _name in ("erfinv", "erfcinv", "ndtri", "logit"):
     _special(_name, (0.1, 0.9))
 for _name in ("beta", "betaln", "rel_entr", "kl_div", "xlogy", "xlog1py", "gammainc", "gammaincc"):
     _special(_name, (0.5, 4.0), (0.5, 4.0))
-_special("betainc", (0.5, 4.0), (0.5, 4.0), (0.1, 0.9))
+for _name in ("betainc", "betaincc", "betaincinv", "betainccinv"):
+    _special(_name, (0.5, 4.0), (0.5, 4.0), (0.1, 0.9))
+for _name in ("gammaincinv", "gammainccinv"):
+    _special(_name, (0.5, 4.0), (0.1, 0.9))
 _special("zeta", (1.5, 6.0), (0.5, 4.0))
 _special("polygamma", (0.5, 4.0), first=(2,))
 
@@ -445,8 +448,8 @@ def _affine_transform(draw: Draw) -> Iterator[Sample]:
 
 
 _SHAPES: dict[str, tuple[float, ...]] = {
-    "gamma": (2.5,), "chi2": (3.5,), "beta": (2.0, 3.0), "t": (3.0,), "lognorm": (0.7,), "pareto": (2.0,),
-    "weibull_min": (1.5,), "truncnorm": (-1.0, 2.0), "poisson": (2.5,), "bernoulli": (0.3,), "geom": (0.3,),
+    "gamma": (2.5,), "chi2": (3.5,), "beta": (2.0, 3.0), "t": (3.0,), "f": (3.0, 5.0), "lognorm": (0.7,),
+    "pareto": (2.0,), "weibull_min": (1.5,), "truncnorm": (-1.0, 2.0), "poisson": (2.5,), "bernoulli": (0.3,), "geom": (0.3,),
     "binom": (10.0, 0.3), "nbinom": (2.5, 0.3),
 }  # fmt: skip
 _DISCRETE = ("poisson", "bernoulli", "geom", "binom", "nbinom")
