@@ -406,7 +406,7 @@ struct Matrices {
   static void eig(const T *in, std::complex<Real> *out, int64_t count, int64_t n, int64_t mode) {
     using Complex = std::complex<Real>;
     const int64_t vectors = mode & kVectors ? n * n : 0, size = n + vectors + 1;
-    each_part(count, n, [=](int64_t lo, int64_t hi) {
+    const auto parts = [=](int64_t lo, int64_t hi) {
       const char *const wanted = vectors ? "V" : "N";
       const Int order = static_cast<Int>(n);
       const auto a = scratch<T>(n * n), right = scratch<T>(vectors), values = scratch<T>(n);
@@ -451,7 +451,11 @@ struct Matrices {
           }
         }
       }
-    });
+    };
+    if constexpr (kComplex)
+      each_part(count, n, parts);
+    else
+      each_group([](const auto &kernels) { return kernels.eig; }, in, static_cast<const T *>(nullptr), reinterpret_cast<T *>(out), count, n, n, mode, n * n, 0, 2 * size, parts);
   }
 
   static constexpr int64_t kBlock = 64;   // columns that LAPACK's inverse works on at once

@@ -18,6 +18,7 @@ constexpr int64_t kBytes = 16;
 #include "small_lanes.inc"
 #include "small_factors.inc"
 #include "small_spectra.inc"
+#include "small_eig.inc"
 }  // namespace baseline
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -29,6 +30,7 @@ constexpr int64_t kBytes = 32;
 #include "small_lanes.inc"
 #include "small_factors.inc"
 #include "small_spectra.inc"
+#include "small_eig.inc"
 }  // namespace avx2
 #pragma GCC pop_options
 #pragma GCC push_options
@@ -38,6 +40,7 @@ constexpr int64_t kBytes = 64;
 #include "small_lanes.inc"
 #include "small_factors.inc"
 #include "small_spectra.inc"
+#include "small_eig.inc"
 }  // namespace avx512
 #pragma GCC pop_options
 #endif
@@ -49,10 +52,10 @@ const SmallKernels<T> &small_kernels() {
 #ifdef MLIRML_VECTOR_CLONES
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl"))
-    return avx512::Spectra<T>::kKernels;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::Spectra<T>::kKernels;
+    return avx512::Eig<T>::kKernels;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::Eig<T>::kKernels;
 #endif
-  return baseline::Spectra<T>::kKernels;
+  return baseline::Eig<T>::kKernels;
 }
 
 template const SmallKernels<float> &small_kernels<float>();

@@ -15,7 +15,7 @@ using SmallKernel = bool (*)(const T *in, const T *right, T *out, int64_t rows, 
 template <class T>
 struct SmallKernels {
   int64_t lanes;
-  SmallKernel<T> cholesky, inverse, lu_diagonal, solve, qr, eigh, svd;
+  SmallKernel<T> cholesky, inverse, lu_diagonal, solve, qr, eigh, svd, eig;
 };
 
 // Kernels for matrices of up to this many rows and columns.
