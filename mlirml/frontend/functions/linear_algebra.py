@@ -43,7 +43,7 @@ KiB of matrices of 8 rows of f64 take as long as with LAPACK, those of 2 MB two 
 LAPACK_GROUP = 16
 """The number of real matrices, of up to as many rows, from which the runtime computes many of them at once.
 
-Those are kernels of its own, beside LAPACK (`runtime/native/small_matrices.inc`).
+Those are kernels of its own, beside LAPACK (`runtime/native/small_matrices.cpp`).
 """
 
 _Slogdet: Any = type(np.linalg.slogdet(np.eye(1)))

@@ -8,7 +8,7 @@ namespace mlirml {
 // Computes one group of `lanes` matrices of rows x columns elements that lie one after the other. False, and nothing is
 // stored that counts, where one of them has to be left to LAPACK: numbers that are not finite, a rank that is lower, an
 // iteration that does not converge. Results have the form of `mlirml/ir/library_calls.py`; singular vectors and
-// eigenvectors may have other signs than LAPACK's.
+// eigenvectors may have other signs than LAPACK's, and eigenvalues of matrices without symmetry another order.
 template <class T>
 using SmallKernel = bool (*)(const T *in, const T *right, T *out, int64_t rows, int64_t columns, int64_t mode);
 

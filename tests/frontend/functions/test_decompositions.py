@@ -305,6 +305,54 @@ def test_many_small_matrices(dtype: str, rows: int) -> None:
     close(ml.compile(np.linalg.cholesky)(definite), np.linalg.cholesky(definite.astype(np.float64)))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 16])
+def test_eigenvectors_of_many_small_matrices(dtype: str, rows: int) -> None:
+    a = drawn(dtype, 37, rows, rows)
+    values, vectors = ml.compile(np.linalg.eig)(a)
+    tolerance = 1e-4 if dtype == "float32" else 1e-12
+    np.testing.assert_allclose(a @ vectors, vectors * values[:, None], rtol=0, atol=tolerance)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=tolerance)
+    np.testing.assert_array_equal(np.sort_complex(values), np.sort_complex(values.conj()))
+    assert not vectors.imag[np.broadcast_to(values[:, None].imag == 0, vectors.shape)].any()
+    distances = np.abs(values[:, :, None] - np.linalg.eigvals(a.astype(np.float64))[:, None])
+    assert max(distances.min(1).max(), distances.min(2).max()) < 100 * tolerance
+    np.testing.assert_array_equal(ml.compile(np.linalg.eigvals)(a), values)
+
+
+def test_eigenvectors_of_many_small_matrices_that_are_special() -> None:
+    """Shifts by the last rows alone do not converge, eigenvalues are equal or have one vector, rows are not coupled."""
+    size, turn = 6, np.array([[0.0, -1.0], [1.0, 0.0]])
+    a, q = drawn("float64", size, size), np.linalg.qr(drawn("float64", size, size, seed=1))[0]
+    pairs = np.kron(np.eye(3), turn)
+    chains = pairs + np.kron(np.eye(3, k=1), np.eye(2))
+    steps = np.eye(size, k=1)
+    scales = 10.0 ** np.arange(size)
+    cases = [
+        np.roll(np.eye(size), 1, axis=0), pairs, chains, q @ chains @ q.T, q @ steps @ q.T, q @ (steps + np.eye(size)) @ q.T,
+        np.ones((size, size)), a - a.T, a + a.T, q, np.triu(a), np.tril(a), np.zeros((size, size)), np.eye(size), steps,
+        a * scales, a * scales[:, None], a * scales / scales[:, None], 1e80 * a, 1e-80 * a, np.outer(a[0], a[1]),
+    ]  # fmt: skip
+    for case in cases:
+        stack = np.stack([a, case] * 16)
+        values, vectors = ml.compile(np.linalg.eig)(stack)
+        expected_values, expected = np.linalg.eig(case)
+        residual = np.abs(case @ vectors[1] - vectors[1] * values[1]).max()
+        least = np.abs(case @ expected - expected * expected_values).max()
+        assert residual <= 10 * max(least, 1e-15 * np.linalg.norm(case))
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-13)
+        np.testing.assert_array_equal(vectors, np.stack([vectors[0], vectors[1]] * 16))
+
+
+def test_many_small_symmetric_matrices_ignore_the_other_triangle() -> None:
+    a = hermitian(drawn("float64", 20, 4, 4))
+    for triangle, other in (("L", np.triu(np.ones((4, 4)), 1)), ("U", np.tril(np.ones((4, 4)), -1))):
+        for number in (1e90, np.nan):
+            spoilt = np.where(other, number, 1e-9 * a)
+            found = ml.compile(lambda a, t=triangle: np.linalg.eigvalsh(a, t))(spoilt)
+            np.testing.assert_allclose(found, 1e-9 * np.linalg.eigvalsh(a), rtol=1e-9)
+
+
 @pytest.mark.parametrize("scale", [1e-300, 1e-150, 1e150, 1e300])
 def test_many_small_matrices_of_extreme_numbers(scale: float) -> None:
     a = drawn("float64", 20, 3, 3)
