@@ -109,7 +109,7 @@ def test_in_a_loop_and_in_branches() -> None:
 
 
 def test_a_group_norm_reads_its_input_three_times() -> None:
-    """Two sums for the statistics, and one loop for the rest, weights included: no array of the input's size is kept."""
+    """Two sums for the statistics, and one loop for the rest, weights included: no array of that size is kept."""
     x, w, b = (np.random.default_rng(0).standard_normal(shape) for shape in ((2, 6, 5, 7), 6, 6))
     function = ml.compile(lambda x, w, b: F.group_norm(x, 3, w, b))
     groups = x.reshape(2, 3, -1)

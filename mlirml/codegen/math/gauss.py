@@ -174,7 +174,7 @@ _through_f64 = through_f64(_erfc)
 
 @expansion("normal_tail", "f32")
 def normal_tail(b: Builder, x: Value) -> Value:
-    """erfc(-x/sqrt(2)), twice the normal distribution: the exponent -x^2/2 is exact in two parts, all with a factor 2."""
+    """erfc(-x/sqrt(2)), twice the normal distribution: the exponent is that of -x^2, in two parts, and halved last."""
     c, k, end = CONSTANTS["f32"], 2.0, 14.3
     a = b.minimum(b.abs(x), end + 1.0)
     inverse = 1.0 / (a + k)

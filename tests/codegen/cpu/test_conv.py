@@ -112,7 +112,10 @@ def test_products_of_padding_and_infinite_weights(weight: float) -> None:
     """The taps of padding are computed for blocks of filters with such a weight, whose products are NaN."""
     x, w = random((1, 4, 5, 20), (48, 4, 5, 3))
     w[40, 1, 0, 1] = weight
-    function: Any = lambda x, w: np.isnan(F.conv2d(x, w, padding=(4, 1))).astype(np.float32)
+
+    def function(x: Any, w: Any) -> Any:
+        return np.isnan(F.conv2d(x, w, padding=(4, 1))).astype(np.float32)
+
     assert function(x, w)[0, 40, 0].all() and not function(x, w)[0, :40].any()
     check(function, x, w, kernel="conv_filters")
 

@@ -7,8 +7,8 @@ for plane, block, row tile:
         for channel, tap: acc[pixel][vector] += broadcast(x[pixel]) * w[vector]
         out[filter][pixel] = transpose(acc)
 
-Loops over channels and taps are not unrolled: LLVM would keep broadcasts alive across taps and spill. Planes and rows of
-taps that only meet padding with zeros are skipped if all weights of the block are finite: 0 * infinity is not 0.
+Loops over channels and taps are not unrolled: LLVM would keep broadcasts alive across taps and spill. Planes and rows
+of taps that only meet padding with zeros are skipped if all weights of the block are finite: 0 * infinity is not 0.
 """
 
 from __future__ import annotations

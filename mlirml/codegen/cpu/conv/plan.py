@@ -21,7 +21,7 @@ _TASK_NS = 20_000
 _PARALLEL_NS = 60_000
 _CHUNKS = 64
 _NARROW = 0.1
-"""The time of a vector that half a vector saves: half of it on processors that compute 512 bits in two halves, else none."""
+"""The time of a vector that half of one saves: up to half, on processors that compute 512 bits in two halves."""
 
 
 @dataclass(frozen=True)
