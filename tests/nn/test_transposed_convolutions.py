@@ -84,6 +84,18 @@ def test_each_remainder_is_a_convolution_without_zeros() -> None:
     assert all(kernel in text for kernel in kernels)
 
 
+def test_parts_with_one_bias_are_kernels() -> None:
+    """The sums of the parts, equal in shape, start with one array of biases: each kernel reads the bias itself."""
+    rng = np.random.default_rng(0)
+    x, w, b = (rng.standard_normal(shape).astype(np.float32) for shape in ((2, 8, 9, 20), (8, 16, 4, 4), 16))
+    function = ml.compile(lambda x, w, b: F.conv_transpose2d(x, w, b, stride=2))
+    with ml.config.override(processor="avx512,l2=1M"):
+        text = function.ir("schedule", x, w, b)
+    assert len(re.findall(r"call @conv_filters_f32_16x1x10x21x8x1x2x2\w*\(", text)) == 4
+    exact = F.conv_transpose2d(*(a.astype(np.float64) for a in (x, w, b)), stride=2)
+    np.testing.assert_allclose(function(x, w, b), exact, rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("rank", [1, 2, 3])
 def test_against_torch(rank: int) -> None:
     torch = pytest.importorskip("torch")

@@ -148,7 +148,7 @@ def init_positions(op: mlir.Operation) -> range:
 
 
 def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = ()) -> None:
-    """Give every init its own `tensor.empty` or fill; loops among the `stores` start from their argument.
+    """Give every init its own `tensor.empty`, fill or broadcast; loops among the `stores` start from their argument.
 
     CSE merges equal fills, and a fill that two operations accumulate into would be copied. A splat constant as init is
     replaced by a fill, since constants cannot be written.
@@ -223,7 +223,7 @@ def emptied(value: mlir.Value) -> mlir.Value | None:
 def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
     """The init that should replace operand `position` of `op`, built before `op`; None if the operand can stay.
 
-    Empty tensors and fills are cloned, and a tensor that is still read in `op` or after it is copied.
+    Empty tensors, fills and broadcasts are cloned, and a tensor that is still read in `op` or after it is copied.
     """
     value = op.operands[position]
     owner = defining_op(value)
@@ -244,7 +244,8 @@ def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
         if owner.name == "tensor.empty" and shared:
             return owner.clone().operation.results[0]
         # A fill before a loop that stores into it would have to be copied in each iteration.
-        if owner.name == "linalg.fill" and (shared or owner.block != op.block):
+        is_apart = owner.name == "linalg.fill" and owner.block != op.block
+        if is_apart or (shared and (owner.name == "linalg.fill" or is_broadcast(owner))):
             empty = emptied(owner.operands[1])
             if empty is None:
                 return None
@@ -261,6 +262,16 @@ def fresh_init(op: mlir.Operation, position: int) -> mlir.Value | None:
         if shared and not is_read_before(value, op, position) and not is_moved_within(value, op):
             return copied(value)
     return None
+
+
+def is_broadcast(op: mlir.Operation) -> bool:
+    """True if an operation repeats the elements of its one input, as a bias: that takes no longer than a copy of it."""
+    if op.name != "linalg.generic" or len(op.operands) != 2 or len(op.results) != 1:
+        return False
+    body = op.regions[0].blocks[0]
+    (last, *more) = reversed(block_ops(body))
+    kinds = [mlir.ShapedType(value.type) for value in op.operands]
+    return not more and last.operands[0] == body.arguments[0] and kinds[0].rank < kinds[1].rank
 
 
 def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Value:
