@@ -45,6 +45,12 @@ def taken(x: Any, positions: Any, axis: int) -> Any:
     return np.take(x, positions, axis=axis, mode="clip")
 
 
+def stored_into(x: Any) -> Any:
+    """A new real array, as an array of the program that is traced, so that dynamic values can be stored into it."""
+    trace = current_trace()
+    return x if trace is None else trace.array(x)
+
+
 @dataclass(frozen=True)
 class Output:
     """The result of a function: its dtype, and the array that it is stored into, if one is passed."""

@@ -54,7 +54,7 @@ def inverse(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     def found(*args: Any) -> Any:
         *first, y = args
         x = mp.mpf(float(getattr(scipy_special, name)(*map(float, args))))
-        return mp.findroot(lambda x: function(*first, x) - y, (x, x * (1 + mp.mpf(2) ** -30)), tol=1e-55)
+        return mp.findroot(lambda x: function(*first, x) - y, (x, x * (1 - mp.mpf(2) ** -30)), tol=1e-55)
 
     return found
 

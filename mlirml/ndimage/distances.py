@@ -1,0 +1,148 @@
+"""Distances of elements from the nearest zero of an array."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import ShapeError
+from mlirml.frontend import control
+from mlirml.ndimage.arguments import for_each, public
+from mlirml.ndimage.binary import binary_erosion, generate_binary_structure
+from mlirml.special.floats import as_array
+
+_METRICS = {"taxicab": False, "cityblock": False, "manhattan": False, "chessboard": True}
+"""The metrics of integers, and whether diagonal neighbours are at distance 1."""
+
+
+def _along(shape: tuple[int, ...], axis: int) -> Any:
+    """The indices along an axis, in an array that broadcasts with one of the shape."""
+    return np.arange(shape[axis]).reshape([-1 if a == axis else 1 for a in range(len(shape))])
+
+
+def _from_zeros(zero: Any, axis: int, step: float) -> tuple[Any, Any]:
+    """The squared distance from the nearest zero along an axis, and its index there."""
+    count = zero.shape[axis]
+    here = _along(zero.shape, axis)
+    far = 2 * count
+    before = np.maximum.accumulate(np.where(zero, here, -far), axis=axis)
+    after = np.flip(np.minimum.accumulate(np.flip(np.where(zero, here, far), axis), axis=axis), axis)
+    nearest = np.where(here - before <= after - here, before, after)
+    found = (nearest >= 0) & (nearest < count)
+    squared = ((here - nearest) * step) ** 2
+    return np.where(found, squared, math.inf), np.where(found, nearest, 0)
+
+
+def _joined(squared: Any, nearest: Any, axis: int, step: float) -> tuple[Any, Any]:
+    """The minimum along an axis of squared distances plus those along the axis, and the zero that it belongs to.
+
+    The functions that Felzenszwalb and Huttenlocher (Distance transforms of sampled functions, Theory of Computing 8,
+    2012) take the lower envelope of; here offset by offset, until no larger one can be a minimum.
+    """
+    count = squared.shape[axis]
+    here = np.arange(count)
+
+    def goes_on(carry: Any) -> Any:
+        offset, best, _ = carry
+        return (offset < count) & np.any(best > (offset * step) ** 2)
+
+    def improve(carry: Any) -> Any:
+        offset, best, zero = carry
+        for positions in (here - offset, here + offset):
+            # Outside of the array are its ends, which are nearer than the offset.
+            positions = np.clip(positions, 0, count - 1)
+            other = np.take(squared, positions, axis=axis) + (offset * step) ** 2
+            zero = np.where(other < best, np.take(nearest, positions, axis=axis), zero)
+            best = np.minimum(other, best)
+        return offset + 1, best, zero
+
+    _, best, zero = control.while_loop(goes_on, improve, (np.ones((), np.int64), squared, nearest))
+    return best, zero
+
+
+def _euclidean(x: Any, steps: tuple[float, ...]) -> tuple[Any, Any]:
+    """The squared distances, and the flat index of the nearest zero."""
+    shape = x.shape
+    flat = np.arange(math.prod(shape)).reshape(shape)
+    last = x.ndim - 1
+    squared, along = _from_zeros(x == 0, last, steps[last])
+    nearest = flat - _along(shape, last) + along
+    for axis in range(last - 1, -1, -1):
+        squared, nearest = _joined(squared, nearest, axis, steps[axis])
+    return squared, nearest
+
+
+@public
+def distance_transform_edt(
+    input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False, distances: Any = None,
+    indices: Any = None,
+) -> Any:  # fmt: skip
+    """The Euclidean distance of each element from the nearest zero, as f64; infinite where there is none.
+
+    `sampling` is the distance of neighbours along each axis. With `return_indices` also the indices of the nearest
+    zeros, one of those that are at the same distance, as an i32 array with one more dimension. Results are stored into
+    `distances` and `indices` where these are passed, and are not returned then.
+    """
+    x = as_array(input)
+    if not x.ndim:
+        raise ShapeError("distance_transform_edt: an array of at least one dimension is needed")
+    given = for_each("distance_transform_edt", "sampling", 1 if sampling is None else sampling, x.ndim)
+    steps = tuple(float(step) for step in given)
+    squared, nearest = _euclidean(x, steps)
+    found: list[Any] = []
+    if return_distances:
+        found += _stored(np.sqrt(squared), distances)
+    if return_indices:
+        found += _stored(_indices(nearest, x.shape), indices)
+    return found[0] if len(found) == 1 else tuple(found) or None
+
+
+def _indices(flat: Any, shape: tuple[int, ...]) -> Any:
+    """The indices along each axis for flat ones."""
+    found = []
+    for size in reversed(shape):
+        found.append(flat % size)
+        flat = flat // size
+    return np.stack(found[::-1]).astype(np.int32)
+
+
+def _stored(x: Any, array: Any) -> list[Any]:
+    """The result in a list, or nothing where it is stored into an array."""
+    if array is None:
+        return [x]
+    array[...] = x
+    return []
+
+
+@public
+def distance_transform_cdt(input: Any, metric: str = "chessboard") -> Any:
+    """The number of steps from the nearest zero as i32, -1 where there is none.
+
+    The metric is "chessboard", with diagonal steps, or "taxicab" without.
+    """
+    x = as_array(input) != 0
+    if metric not in _METRICS:
+        raise ShapeError(
+            f"distance_transform_cdt: there is no metric {metric!r}", help=f"metrics are {', '.join(_METRICS)}"
+        )
+    structure = generate_binary_structure(x.ndim, x.ndim if _METRICS[metric] else 1)
+    start = x.astype(np.int32)
+
+    def erode(carry: Any) -> Any:
+        inside, steps = carry
+        inside = binary_erosion(inside, structure, border_value=1)
+        return inside, steps + inside.astype(np.int32)
+
+    holes = np.any(~x)
+    steps = control.while_loop(lambda carry: np.any(carry[0]) & holes, erode, (x, start))[1]
+    return np.where(holes, steps, -1).astype(np.int32)
+
+
+@public
+def distance_transform_bf(input: Any, metric: str = "euclidean", sampling: Any = None) -> Any:
+    """The distance of each element from the nearest zero in the metric "euclidean", "taxicab" or "chessboard"."""
+    if metric == "euclidean":
+        return distance_transform_edt(input, sampling)
+    return distance_transform_cdt(input, metric).astype(np.uint32)
