@@ -76,8 +76,8 @@ def _euclidean(x: Any, steps: tuple[float, ...]) -> tuple[Any, Any]:
 
 @public
 def distance_transform_edt(
-    input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False, distances: Any = None,
-    indices: Any = None,
+    input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False,
+    distances: Any = None, indices: Any = None,
 ) -> Any:  # fmt: skip
     """The Euclidean distance of each element from the nearest zero, as f64; infinite where there is none.
 
@@ -131,9 +131,9 @@ def distance_transform_cdt(input: Any, metric: str = "chessboard") -> Any:
     start = x.astype(np.int32)
 
     def erode(carry: Any) -> Any:
-        inside, steps = carry
-        inside = binary_erosion(inside, structure, border_value=1)
-        return inside, steps + inside.astype(np.int32)
+        left, steps = carry
+        left = binary_erosion(left, structure, border_value=1)
+        return left, steps + left.astype(np.int32)
 
     holes = np.any(~x)
     steps = control.while_loop(lambda carry: np.any(carry[0]) & holes, erode, (x, start))[1]

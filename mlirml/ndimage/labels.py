@@ -32,10 +32,10 @@ def _shifted(x: Any, offset: tuple[int, ...]) -> Any:
     return x[tuple(slice(1 + o, n - 1 + o) for o, n in zip(offset, x.shape))]
 
 
-def _first_of_runs(inside: Any, here: Any) -> Any:
+def _first_of_runs(member: Any, here: Any) -> Any:
     """The flat index of the first of the elements in a row along the last axis that an element is joined to."""
-    before = np.pad(inside, [*[(0, 0)] * (inside.ndim - 1), (1, 0)])[..., :-1]
-    return np.maximum.accumulate(np.where(inside & ~before, here, -1), axis=-1)
+    before = np.pad(member, [*[(0, 0)] * (member.ndim - 1), (1, 0)])[..., :-1]
+    return np.maximum.accumulate(np.where(member & ~before, here, -1), axis=-1)
 
 
 @public
@@ -52,11 +52,11 @@ def label(input: Any, structure: Any = None, output: Any = None) -> Any:
     x = as_array(input)
     if x.dtype.kind == "c":
         raise DTypeError("label: complex numbers are neither in nor out of a set")
-    inside, size = x != 0, math.prod(x.shape)
+    member, size = x != 0, math.prod(x.shape)
     offsets = _offsets("label", structure, x.ndim)
     here = np.arange(size, dtype=np.int32 if size < 1 << 31 else np.int64).reshape(x.shape)
     sentinel = here.dtype.type(size)  # for elements that are in no component
-    start = np.where(inside, _first_of_runs(inside, here) if (*(0,) * (x.ndim - 1), 1) in offsets else here, sentinel)
+    start = np.where(member, _first_of_runs(member, here) if (*(0,) * (x.ndim - 1), 1) in offsets else here, sentinel)
 
     def improve(carry: Any) -> Any:
         parent, grandparent, _ = carry
@@ -64,17 +64,17 @@ def label(input: Any, structure: Any = None, output: Any = None) -> Any:
         least = grandparent
         for offset in offsets:
             least = np.minimum(least, _shifted(around, offset))
-        least = np.where(inside, least, sentinel)
+        least = np.where(member, least, sentinel)
         flat = np.append(parent.reshape(-1), sentinel)
         np.minimum.at(flat, parent.reshape(-1), least.reshape(-1))
         parent = np.minimum(np.minimum(flat[:size].reshape(x.shape), least), grandparent)
         after = np.append(parent.reshape(-1), sentinel)[parent]
         return parent, after, np.any(after != grandparent)
 
-    _, first, _ = control.while_loop(lambda carry: carry[2], improve, (start, start, np.any(inside)))
-    number = np.cumsum((inside & (first == here)).reshape(-1))
+    _, first, _ = control.while_loop(lambda carry: carry[2], improve, (start, start, np.any(member)))
+    number = np.cumsum((member & (first == here)).reshape(-1))
     count = number[-1] if size else np.zeros((), np.int64)
-    found = np.where(inside, np.append(number, 0)[first], 0)
+    found = np.where(member, np.append(number, 0)[first], 0)
     if hasattr(output, "shape") and hasattr(output, "dtype") and not isinstance(output, type):
         output[...] = found.astype(output.dtype)
         return count
@@ -239,15 +239,15 @@ def histogram(input: Any, min: Any, max: Any, bins: int, labels: Any = None, ind
     edges = np.linspace(min, max, count + 1)
     column = np.searchsorted(edges, x, side="right") - 1
     column = np.where(x == edges[-1], count - 1, column)
-    inside = (x >= edges[0]) & (x <= edges[-1])
+    member = (x >= edges[0]) & (x <= edges[-1])
     if regions.place is None:
         if regions.mask is not None:
-            inside = inside & regions.mask.reshape(-1)
+            member = member & regions.mask.reshape(-1)
         found = stored_into(np.zeros(count + 1, np.int64))
-        np.add.at(found, np.where(inside, column, count), 1)
+        np.add.at(found, np.where(member, column, count), 1)
         return found[:-1]
     rows = len(regions.labels)
-    inside = inside & (regions.place < rows)
+    member = member & (regions.place < rows)
     found = stored_into(np.zeros(rows * count + 1, np.int64))
-    np.add.at(found, np.where(inside, regions.place * count + column, rows * count), 1)
+    np.add.at(found, np.where(member, regions.place * count + column, rows * count), 1)
     return found[:-1].reshape(*(regions.shape or ()), count)

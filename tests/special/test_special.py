@@ -81,7 +81,7 @@ EXACT: dict[str, tuple[Callable[..., Any], float, tuple[np.ndarray, ...]]] = {
     "gammaincinv": (inverse(gammainc, "gammaincinv"), 20, (SHAPES, PROBABILITIES)),
     "gammainccinv": (inverse(lambda a, x: 1 - gammainc(a, x), "gammainccinv"), 20, (SHAPES, PROBABILITIES)),
     "betaincinv": (inverse(betainc, "betaincinv"), 30, (SHAPES, SHAPES[::-1], PROBABILITIES)),
-    "betainccinv": (inverse(betaincc, "betainccinv"), 30, (SHAPES, SHAPES[::-1], PROBABILITIES)),
+    "betainccinv": (inverse(betaincc, "betainccinv"), 30, (SHAPES, SHAPES[::-1] + 2, PROBABILITIES)),
     "erf": (mp.erf, 4, (BOTH_SIGNS,)),
     "erfc": (mp.erfc, 6, (RNG.uniform(-5, 9, 90),)),
     "erfcx": (lambda x: mp.exp(x * x) * mp.erfc(x), 6, (RNG.uniform(-9, 30, 90),)),
