@@ -405,6 +405,76 @@ def nanmedian(
     return result.reshape(kept) if keepdims else result
 
 
+def _nanquantile(xp: Any, name: str, a: Any, q: Any, shares: np.ndarray, axis: Any, method: str, keepdims: bool) -> Any:
+    """The linear quantiles of what is not NaN, for known shares from 0 to 1, which `q` is in the user's terms."""
+    if method != "linear":
+        raise UnsupportedSyntaxError(f"{name}: only method='linear' is compiled")
+    a, lined, kept = _to_choose_from(xp, name, a, axis)
+    ordered = xp.sort(lined, axis=-1)
+    last = xp.sum(~xp.isnan(lined), axis=-1, keepdims=True) - 1
+    of = np.quantile if name == "nanquantile" else np.percentile
+    dtype = of(np.zeros(1, a.dtype), q).dtype
+    places = last * shares.reshape(-1)
+    low = xp.floor(places).astype(np.int64)
+    below = xp.take_along_axis(ordered, xp.maximum(low, 0), axis=-1)
+    above = xp.take_along_axis(ordered, xp.maximum(xp.minimum(low + 1, last), 0), axis=-1)
+    share, step = (places - low).astype(dtype), xp.subtract(above, below)
+    result = xp.where(share >= 0.5, above - step * (1 - share), below + step * share)
+    result = xp.moveaxis(xp.where(last < 0, ordered[..., :1], result), -1, 0)
+    return result.reshape((*np.shape(q), *(kept if keepdims else tuple(lined.shape[:-1]))))
+
+
+@composed("statistics", np.nanquantile, dtypes=_BUT_BF16, gaps=NO_ORDER, tolerance=8)
+def nanquantile(
+    xp: Any,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: None = None,
+) -> Any:
+    """`quantile` of what is not NaN, by the method "linear" and for shares that are known; NaN where all are.
+
+    The dtype is that of `quantile`, where NumPy's depends on the elements for some shares in arrays.
+    """
+    a, shares = xp.asarray(a), known("nanquantile", "q", q)
+    if not np.issubdtype(a.dtype, np.inexact):
+        return quantile.build(xp, a, q, axis, None, False, method, keepdims, weights=weights)
+    if weights is not None:
+        raise UnsupportedSyntaxError("nanquantile: weights are not compiled")
+    if not ((shares >= 0) & (shares <= 1)).all():
+        raise ShapeError("nanquantile: quantiles lie between 0 and 1")
+    return _nanquantile(xp, "nanquantile", a, q, np.asarray(shares, np.float64), axis, method, keepdims)
+
+
+@composed("statistics", np.nanpercentile, dtypes=_BUT_BF16, gaps=NO_ORDER, tolerance=8)
+def nanpercentile(
+    xp: Any,
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: None = None,
+) -> Any:
+    """`nanquantile` with shares from 0 to 100."""
+    a, shares = xp.asarray(a), known("nanpercentile", "q", q)
+    if not np.issubdtype(a.dtype, np.inexact):
+        return percentile.build(xp, a, q, axis, None, False, method, keepdims, weights=weights)
+    if weights is not None:
+        raise UnsupportedSyntaxError("nanpercentile: weights are not compiled")
+    if not ((shares >= 0) & (shares <= 100)).all():
+        raise ShapeError("nanpercentile: percentiles lie between 0 and 100")
+    return _nanquantile(xp, "nanpercentile", a, q, np.true_divide(shares, 100), axis, method, keepdims)
+
+
 @composed("statistics", np.cov, dtypes=ALL, tolerance=16, scalars=False)
 def cov(
     xp: Any,

@@ -316,3 +316,61 @@ def _windows(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(4, 5), (2, 3)), {}
         yield (draw.array(4, 5), 2, 0), {}
         yield (draw.array(5), (2, 2), (0, 0)), {}
+
+
+def _of_degree(draw: Draw, degree: int) -> np.ndarray:
+    """Coefficients of which the first is not 0."""
+    p = draw.array(degree + 1)
+    p[0] = 2
+    return p
+
+
+@sampler("polyadd", "polysub", "polymul")
+def _polynomials(draw: Draw) -> Iterator[Arguments]:
+    yield (_of_degree(draw, 3), _of_degree(draw, 5)), {}
+    if draw.thorough:
+        yield (_of_degree(draw, 4), _of_degree(draw, 0)), {}
+        yield ([1, 2, 3], _of_degree(draw, 2)), {}
+
+
+@sampler("polyder")
+def _polyder(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(5),), {}
+    if draw.thorough:
+        for order in (0, 2, 5, 7):
+            yield (draw.array(5), order), {}
+
+
+@sampler("polyint")
+def _polyint(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(5),), {}
+    if draw.thorough:
+        yield (draw.array(5), 2), {}
+        yield (draw.array(5), 2, 3.0), {}
+        yield (draw.array(5), 2, [1, 2]), {}
+        yield (draw.array(5), 0), {}
+
+
+def _holed_after_one(draw: Draw, *shape: int) -> np.ndarray:
+    """Random elements, of floats some NaN, but for the first of each slice: its dtype is that of all for NumPy."""
+    array = _holed(draw, *shape)
+    array[0, :], array[:, 0] = 1, 1
+    return array
+
+
+@sampler("nanquantile")
+def _nanquantile(draw: Draw) -> Iterator[Arguments]:
+    yield (_holed_after_one(draw, 4, 6), 0.3, 1), {}
+    if draw.thorough:
+        yield (_holed_after_one(draw, 4, 6), [0, 0.25, 1]), {}
+        yield (_holed_after_one(draw, 4, 6), [[0.1, 0.9]], 1), {}
+        yield (_holed_after_one(draw, 4, 6), 0.6), {"axis": 0, "keepdims": True}
+        empty = draw.array(3, 2)
+        yield (np.full_like(empty, np.nan) if draw.is_float else empty, 0.4, 1), {}
+
+
+@sampler("nanpercentile")
+def _nanpercentile(draw: Draw) -> Iterator[Arguments]:
+    yield (_holed_after_one(draw, 4, 6), 30, 1), {}
+    if draw.thorough:
+        yield (_holed_after_one(draw, 4, 6), [0, 25, 99.5]), {"axis": 0}
