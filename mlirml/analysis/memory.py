@@ -6,9 +6,11 @@ not known, such as a loop-carried one, may alias any other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
@@ -70,6 +72,27 @@ def may_overlap(one: mlir.Value, other: mlir.Value) -> bool:
     """True if two memrefs may have common elements, going by their buffers."""
     one, other = buffer_of(one), buffer_of(other)
     return bool(one == other) or not (is_known(one) and is_known(other))
+
+
+def slice_of(memory: mlir.Value) -> tuple[mlir.Value, int, int] | None:
+    """The bytes, begin and end, of a buffer that a memref is a view of; None for others than slices of known size."""
+    root = seen_through(memory, [name for name in VIEWS if name != "memref.view"])
+    view = defining_op(root)
+    if view is None or view.name != "memref.view" or not root.type.has_static_shape:
+        return None
+    begin = constant_of(view.operands[1])
+    element = root.type.element_type
+    if begin is None or not isinstance(element, mlir.IntegerType | mlir.FloatType):
+        return None
+    return view.operands[0], begin, begin + math.prod(root.type.shape) * -(-element.width // 8)
+
+
+def are_apart(one: mlir.Value, other: mlir.Value) -> bool:
+    """True if two memrefs have no common elements: those of different buffers, or of separate slices of one."""
+    if not may_overlap(one, other):
+        return True
+    a, b = slice_of(one), slice_of(other)
+    return a is not None and b is not None and a[0] == b[0] and (a[2] <= b[1] or b[2] <= a[1])
 
 
 @dataclass(frozen=True)

@@ -151,6 +151,7 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
         "mlirml-exit-loops",
         "mlirml-sink-operations",
         "mlirml-split-function",
+        step("mlirml-splice-loads", processor=machine),
         "mlirml-annotate-loops",
     ]
 

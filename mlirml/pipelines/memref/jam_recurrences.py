@@ -45,6 +45,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
+from mlirml.pipelines.memref.lanes import Values, on_lanes, shifted, value_of
 from mlirml.targets.machine import Processor
 
 _ROWS = 8
@@ -54,8 +55,6 @@ _UNROLLED = 4
 _MOST_INNER, _MOST_OUTER = 16, 48
 """Operations that may be cloned, of the inner and of the outer loop."""
 _WIDTHS = (32, 64)
-
-Values = dict[mlir.Value, mlir.Value]
 
 
 @register(when=ANY_LOOP)
@@ -392,36 +391,3 @@ def loaded(
     if not any(index.factor(lane) for index in indices):
         return emit.value("memref.load", operands, kind)
     return emit.value("vector.load", operands, mlir.VectorType.get([count], kind))
-
-
-def on_lanes(op: mlir.Operation, count: int, environment: Values) -> mlir.Value:
-    """An operation of a term for each lane; on one number where all operands are."""
-    operands = [environment.get(value, value) for value in op.operands]
-    kind = op.results[0].type
-    if any(isinstance(value.type, mlir.VectorType) for value in operands):
-        kind = mlir.VectorType.get([count], kind)
-        operands = [broadcast(value, count) for value in operands]
-    return emit.value(op.name, operands, kind, **{name: op.attributes[name] for name in op.attributes})
-
-
-def broadcast(value: mlir.Value, count: int) -> mlir.Value:
-    """A vector of one number; vectors are left as they are."""
-    if isinstance(value.type, mlir.VectorType):
-        return value
-    return emit.value("vector.broadcast", [value], mlir.VectorType.get([count], value.type))
-
-
-def shifted(value: mlir.Value, distance: int) -> mlir.Value:
-    """An index plus a constant."""
-    return emit.same_type("arith.addi", value, emit.index(distance)) if distance else value
-
-
-def value_of(expression: Linear, values: Values) -> mlir.Value:
-    """A linear expression at the insertion point; `values` replace its variables."""
-    total: mlir.Value | None = None
-    for variable, factor in expression.factors.items():
-        part = values.get(variable, variable)
-        if factor != 1:
-            part = emit.same_type("arith.muli", part, emit.index(factor))
-        total = part if total is None else emit.same_type("arith.addi", total, part)
-    return emit.index(expression.constant) if total is None else shifted(total, expression.constant)
