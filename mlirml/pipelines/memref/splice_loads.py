@@ -170,7 +170,7 @@ def match_access(op: mlir.Operation, variable: mlir.Value, reader: Reader) -> Ac
     if not is_uniform and (any(factors[:-1]) or factors[-1] != 1 or strides[-1] != 1):
         raise NoMatch("elements that are not adjacent")
     if op.name == "memref.store" and is_uniform:
-        raise NoMatch("one element that is stored again")
+        raise NoMatch("one element for all iterations")
     dynamic = mlir.ShapedType.get_dynamic_stride_or_offset()
     address = None if dynamic in (offset, *strides) else Linear(offset)
     for index, stride in zip(indices, strides, strict=True):
