@@ -88,3 +88,26 @@ func.func @apart(%a: tensor<300x300xf64>, %x: tensor<300xf64>, %b: tensor<30x30x
   %r2 = linalg.vecmat ins(%y2, %b : tensor<30xf64>, tensor<30x30xf64>) outs(%z2 : tensor<30xf64>) -> tensor<30xf64>
   return %r, %r2 : tensor<300xf64>, tensor<30xf64>
 }
+
+// -----
+
+// Of products that do not depend on each other, that of the rows comes first in a block.
+// CHECK-LABEL: func.func @rows_first
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: %[[B:.*]] = tensor.extract_slice %{{.*}} [16, 300] [1, 1]
+// CHECK: linalg.matvec ins(%[[B]]
+// CHECK: linalg.vecmat
+// CHECK: } else {
+// CHECK: linalg.vecmat
+// CHECK: linalg.matvec
+func.func @rows_first(%a: tensor<304x300xf64>, %x: tensor<304xf64>, %y: tensor<300xf64>) -> (tensor<300xf64>, tensor<304xf64>) {
+  %zero = arith.constant 0.0 : f64
+  %e = tensor.empty() : tensor<300xf64>
+  %z = linalg.fill ins(%zero : f64) outs(%e : tensor<300xf64>) -> tensor<300xf64>
+  %e2 = tensor.empty() : tensor<304xf64>
+  %z2 = linalg.fill ins(%zero : f64) outs(%e2 : tensor<304xf64>) -> tensor<304xf64>
+  %p = linalg.vecmat ins(%x, %a : tensor<304xf64>, tensor<304x300xf64>) outs(%z : tensor<300xf64>) -> tensor<300xf64>
+  %q = linalg.matvec ins(%a, %y : tensor<304x300xf64>, tensor<300xf64>) outs(%z2 : tensor<304xf64>) -> tensor<304xf64>
+  return %p, %q : tensor<300xf64>, tensor<304xf64>
+}
