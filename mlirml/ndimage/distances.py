@@ -11,6 +11,8 @@ from mlirml.errors import ShapeError
 from mlirml.frontend import control
 from mlirml.ndimage.arguments import for_each, public
 from mlirml.ndimage.binary import binary_erosion, generate_binary_structure
+from mlirml.ops.functions import library
+from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
 
 _METRICS = {"taxicab": False, "cityblock": False, "manhattan": False, "chessboard": True}
@@ -74,6 +76,7 @@ def _euclidean(x: Any, steps: tuple[float, ...]) -> tuple[Any, Any]:
     return squared, nearest
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 @public
 def distance_transform_edt(
     input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False,
@@ -116,6 +119,7 @@ def _stored(x: Any, array: Any) -> list[Any]:
     return []
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 @public
 def distance_transform_cdt(input: Any, metric: str = "chessboard") -> Any:
     """The number of steps from the nearest zero as i32, -1 where there is none.
@@ -140,6 +144,7 @@ def distance_transform_cdt(input: Any, metric: str = "chessboard") -> Any:
     return np.where(holes, steps, -1).astype(np.int32)
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 @public
 def distance_transform_bf(input: Any, metric: str = "euclidean", sampling: Any = None) -> Any:
     """The distance of each element from the nearest zero in the metric "euclidean", "taxicab" or "chessboard"."""

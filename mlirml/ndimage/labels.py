@@ -14,6 +14,8 @@ from mlirml.frontend import control
 from mlirml.frontend.arrays.array import Traced
 from mlirml.ndimage.arguments import integer, public, stored_into, taken
 from mlirml.ndimage.binary import generate_binary_structure
+from mlirml.ops.functions import library
+from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
 
 
@@ -38,6 +40,7 @@ def _first_of_runs(member: Any, here: Any) -> Any:
     return np.maximum.accumulate(np.where(member & ~before, here, -1), axis=-1)
 
 
+@library("mlirml.ndimage", dtypes=BOOL)
 @public
 def label(input: Any, structure: Any = None, output: Any = None) -> Any:
     """The connected components of elements other than zero, numbered from 1 on, and their number.
@@ -156,6 +159,7 @@ def _regions(name: str, input: Any, labels: Any, index: Any) -> _Regions:
     return _Regions(x, None, place, flat, asked.shape)
 
 
+@library("mlirml.ndimage", "input")
 @public
 def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The sum of the elements whose label is `index`, for each of a static sequence of labels.
@@ -166,6 +170,7 @@ def sum_labels(input: Any, labels: Any = None, index: Any = None) -> Any:
     return regions.sums(regions.x)
 
 
+@library("mlirml.ndimage", "input")
 @public
 def mean(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The mean of the elements with each label, NaN where there are none; parameters are those of `sum_labels`."""
@@ -179,12 +184,14 @@ def _variance(regions: _Regions) -> Any:
     return regions.sums((regions.x - regions.of_elements(centre)) ** 2) / counts
 
 
+@library("mlirml.ndimage", "input")
 @public
 def variance(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The variance of the elements with each label; parameters are those of `sum_labels`."""
     return _variance(_regions("variance", input, labels, index))
 
 
+@library("mlirml.ndimage", "input")
 @public
 def standard_deviation(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The root of the variance of the elements with each label; parameters are those of `sum_labels`."""
@@ -199,18 +206,21 @@ def _greatest(dtype: Any) -> Any:
     return math.inf if dtype.kind not in "biu" else True if dtype.kind == "b" else np.iinfo(dtype).max
 
 
+@library("mlirml.ndimage", "input")
 @public
 def minimum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The least element with each label, 0 where there is none; parameters are those of `sum_labels`."""
     return _regions("minimum", input, labels, index).ends(np.minimum, _greatest)
 
 
+@library("mlirml.ndimage", "input")
 @public
 def maximum(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The greatest element with each label, 0 where there is none; parameters are those of `sum_labels`."""
     return _regions("maximum", input, labels, index).ends(np.maximum, _least)
 
 
+@library("mlirml.ndimage", "input")
 @public
 def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     """The mean index along each axis, weighted by the elements with a label: a tuple, or a list of one for each label.
@@ -227,6 +237,7 @@ def center_of_mass(input: Any, labels: Any = None, index: Any = None) -> Any:
     return [tuple(row) for row in zip(*(part.reshape(-1) for part in found))]
 
 
+@library("mlirml.ndimage")
 @public
 def histogram(input: Any, min: Any, max: Any, bins: int, labels: Any = None, index: Any = None) -> Any:
     """The numbers of elements with each label in `bins` intervals of equal width from `min` to `max`, as integers.

@@ -421,6 +421,27 @@ def _binary(draw: Draw) -> Iterator[Sample]:
     yield Sample((draw.random.uniform(-1, 1, (4, 5)) > 0,))
 
 
+_LABELS = np.array([[0, 1, 1, 2, 0], [2, 2, 1, 0, 0], [3, 0, 1, 3, 3], [0, 2, 2, 0, 1]])
+
+
+@sampler(
+    "mlirml.ndimage", "sum_labels", "mean", "variance", "standard_deviation", "minimum", "maximum", "center_of_mass"
+)  # fmt: skip
+def _measurements(draw: Draw) -> Iterator[Sample]:
+    elements = draw.array(4, 5, low=0.5)
+    yield Sample((elements, _LABELS, [1, 3]))
+
+
+@sampler("mlirml.ndimage", "histogram")
+def _histogram_of_labels(draw: Draw) -> Iterator[Sample]:
+    yield Sample((draw.array(4, 5), -0.95, 1.05, 3, _LABELS, [1, 3]), {}, lambda found: list(found))
+
+
+@sampler("mlirml.ndimage", "label", "distance_transform_bf", "distance_transform_cdt", "distance_transform_edt")
+def _masks(draw: Draw) -> Iterator[Sample]:
+    yield Sample((draw.random.uniform(-1, 1, (4, 5)) > -0.6,))
+
+
 @sampler("mlirml.ndimage", "generate_binary_structure")
 def _structure(draw: Draw) -> Iterator[Sample]:
     yield Sample((2, 1))
@@ -449,8 +470,8 @@ def _affine_transform(draw: Draw) -> Iterator[Sample]:
 
 _SHAPES: dict[str, tuple[float, ...]] = {
     "gamma": (2.5,), "chi2": (3.5,), "beta": (2.0, 3.0), "t": (3.0,), "f": (3.0, 5.0), "lognorm": (0.7,),
-    "pareto": (2.0,), "weibull_min": (1.5,), "truncnorm": (-1.0, 2.0), "poisson": (2.5,), "bernoulli": (0.3,), "geom": (0.3,),
-    "binom": (10.0, 0.3), "nbinom": (2.5, 0.3),
+    "pareto": (2.0,), "weibull_min": (1.5,), "truncnorm": (-1.0, 2.0), "poisson": (2.5,), "bernoulli": (0.3,),
+    "geom": (0.3,), "binom": (10.0, 0.3), "nbinom": (2.5, 0.3),
 }  # fmt: skip
 _DISCRETE = ("poisson", "bernoulli", "geom", "binom", "nbinom")
 

@@ -330,8 +330,9 @@ def test_eigenvectors_of_many_small_matrices_that_are_special() -> None:
     scales = 10.0 ** np.arange(size)
     cases = [
         np.roll(np.eye(size), 1, axis=0), pairs, chains, q @ chains @ q.T, q @ steps @ q.T, np.ones((size, size)),
-        q @ (steps + np.eye(size)) @ q.T, a - a.T, a + a.T, q, np.triu(a), np.tril(a), np.zeros((size, size)), np.eye(size),
-        a * scales, a * scales[:, None], a * scales / scales[:, None], 1e80 * a, 1e-80 * a, np.outer(a[0], a[1]), steps,
+        q @ (steps + np.eye(size)) @ q.T, a - a.T, a + a.T, q, np.triu(a), np.tril(a), np.zeros((size, size)),
+        np.eye(size), a * scales, a * scales[:, None], a * scales / scales[:, None], 1e80 * a, 1e-80 * a,
+        np.outer(a[0], a[1]), steps,
     ]  # fmt: skip
     for case in cases:
         stack = np.stack([a, case] * 16)
