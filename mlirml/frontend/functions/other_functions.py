@@ -124,6 +124,23 @@ def _apply_along_axis(trace: Trace, func1d: Callable[..., Any], axis: int, arr: 
     return trace.call_function(np.moveaxis, (whole, tuple(sources), tuple(targets)), {})
 
 
+def _apply_over_axes(trace: Trace, func: Callable[..., Any], a: Any, axes: Any) -> Any:
+    """`np.apply_over_axes`: a function of an array and an axis, for one axis after the other."""
+    from mlirml.frontend.transforms.nested_calls import callee_in_trace
+
+    function, found = callee_in_trace(func, trace), trace.array(a, copy=False)
+    rank = found.ndim
+    for axis in np.atleast_1d(axes).tolist():
+        place = axis + rank if axis < 0 else axis
+        after: Any = trace.array(function(found, place), copy=False)
+        if after.ndim == rank - 1:
+            after = trace.call_function(np.expand_dims, (after, place), {})
+        if after.ndim != rank:
+            raise ShapeError("apply_over_axes: the function keeps the dimensions of its array, or all but the axis")
+        found = after
+    return found
+
+
 FACTORIZATIONS = (
     np.linalg.eig, np.linalg.eigh, np.linalg.eigvals, np.linalg.eigvalsh, np.linalg.lstsq, np.linalg.pinv,
     np.linalg.qr, np.linalg.svd, np.linalg.svdvals,
@@ -155,6 +172,11 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     **{function: _on_demand("fourier", function.__name__) for function in TRANSFORMS},
     np.piecewise: _piecewise,
     np.apply_along_axis: _apply_along_axis,
+    np.apply_over_axes: _apply_over_axes,
+    np.tril_indices_from: lambda trace, arr, k=0: np.tril_indices_from(_of_shape(arr), k),
+    np.triu_indices_from: lambda trace, arr, k=0: np.triu_indices_from(_of_shape(arr), k),
+    np.diag_indices_from: lambda trace, arr: np.diag_indices_from(_of_shape(arr)),
+    np.common_type: lambda trace, *arrays: np.common_type(*map(_of_shape, arrays)),
     np.real: lambda trace, val: val.real,
     np.imag: lambda trace, val: val.imag,
     np.zeros_like: lambda trace, *a, **k: _like(trace, np.zeros_like, *a, **_creation(k)),
@@ -192,6 +214,11 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     ),
     np.may_share_memory: lambda trace, a, b, max_work=None: getattr(a, "_cell", a) is getattr(b, "_cell", b),
 }
+
+
+def _of_shape(x: Any) -> Any:
+    """A real array of the shape and dtype of a traced one, in the memory of one element."""
+    return np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, Traced) else x
 
 
 def _dtype_of(x: Any) -> Any:
