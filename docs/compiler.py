@@ -103,21 +103,22 @@ A record in the file of its family. Compiling, errors, the page of operations an
 
 ```python
 # file: mlirml/ops/numeric.py
-@composed("numeric", np.polyder, dtypes=NUMBERS, tolerance=4)
-def polyder(xp: Any, p: Any, m: int = 1) -> Any:
-    \"\"\"Coefficients of the m-th derivative of a polynomial, highest power first.\"\"\"
-    p = xp.asarray(p)
-    for _ in range(m):
-        p = p[:-1] * np.arange(p.shape[0] - 1, 0, -1)
-    return p
+@composed("numeric", np.packbits, dtypes=("bool", "u8"), tolerance=0)
+def packbits(xp: Any, a: Any, axis: Any = None, bitorder: str = "big") -> Any:
+    \"\"\"Eight elements of the flattened array in each byte, as bits that are set where they are not 0.\"\"\"
+    if axis is not None or bitorder != "big":
+        raise ShapeError("packbits: of the flattened array, with the first element in the highest bit")
+    bits = xp.not_equal(xp.asarray(a).reshape(-1), 0)
+    rows = xp.pad(bits, (0, -bits.shape[0] % 8)).reshape(-1, 8)
+    return xp.sum(rows * (1 << np.arange(7, -1, -1)), axis=1).astype(np.uint8)
 ```
 ```python
 # check
 import numpy as np, mlirml as ml
 
-p = np.array([3.0, 2.0, 1.0, 5.0])
-assert np.array_equal(ml.compile(np.polyder)(p), np.polyder(p))
-assert np.array_equal(ml.grad(lambda p: np.sum(np.polyder(p)))(p), [3.0, 2.0, 1.0, 0.0])
+x = np.arange(22).reshape(2, 11) % 3 == 0
+assert np.array_equal(ml.compile(np.packbits)(x), np.packbits(x))
+assert np.array_equal(ml.vmap(np.packbits)(x), [np.packbits(row) for row in x])
 ```
 
 ### A reduction
