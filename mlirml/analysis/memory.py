@@ -23,6 +23,8 @@ VIEWS = (
     "memref.view",
 )  # fmt: skip
 """Operations whose result is memory of their first operand."""
+ELEMENT_VIEWS = tuple(name for name in VIEWS if name != "memref.view")
+"""Those of them that count offsets in elements of their operand, from its first one: the offset is in the type."""
 
 _READS = {
     "memref.load": (0,), "affine.load": (0,), "vector.load": (0,), "vector.maskedload": (0,), "vector.gather": (0,),
@@ -76,7 +78,7 @@ def may_overlap(one: mlir.Value, other: mlir.Value) -> bool:
 
 def slice_of(memory: mlir.Value) -> tuple[mlir.Value, int, int] | None:
     """The bytes, begin and end, of a buffer that a memref is a view of; None for others than slices of known size."""
-    root = seen_through(memory, [name for name in VIEWS if name != "memref.view"])
+    root = seen_through(memory, ELEMENT_VIEWS)
     view = defining_op(root)
     if view is None or view.name != "memref.view" or not root.type.has_static_shape:
         return None

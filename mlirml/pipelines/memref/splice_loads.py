@@ -35,7 +35,7 @@ from dataclasses import field
 
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.memory import are_apart
+from mlirml.analysis.memory import ELEMENT_VIEWS, are_apart
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -44,8 +44,6 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.memref.lanes import Values, broadcast, on_lanes, value_of
 from mlirml.targets.machine import Processor
 
-_VIEWS = ("memref.subview", "memref.reinterpret_cast", "memref.collapse_shape", "memref.expand_shape", "memref.cast")
-"""Views with the offset of their elements in their type, in elements of the buffer."""
 _ACCESSES = ("memref.load", "memref.store")
 _WIDTHS = (32, 64)
 
@@ -175,7 +173,7 @@ def match_access(op: mlir.Operation, variable: mlir.Value, reader: Reader) -> Ac
     address = None if dynamic in (offset, *strides) else Linear(offset)
     for index, stride in zip(indices, strides, strict=True):
         address = address + index * stride if address is not None else None
-    return Access(op, seen_through(memory, _VIEWS), tuple(indices), address, is_uniform)
+    return Access(op, seen_through(memory, ELEMENT_VIEWS), tuple(indices), address, is_uniform)
 
 
 def is_index_from_outside(value: mlir.Value, variable: mlir.Value) -> bool:

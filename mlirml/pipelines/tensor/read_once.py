@@ -31,7 +31,7 @@ from functools import partial
 
 from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.traits import TENSOR_STARTS
-from mlirml.analysis.values import used_values
+from mlirml.analysis.values import used_values, uses_any
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, match_contraction
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -281,7 +281,7 @@ def rows_first(members: Sequence[mlir.Operation]) -> list[mlir.Operation]:
     results = {value for op in members for value in op.results}
 
     def comes_first(op: mlir.Operation) -> bool:
-        return op.name != "linalg.generic" and not sums(op)[0] and not any(v in results for v in op.operands)
+        return op.name != "linalg.generic" and not sums(op)[0] and not uses_any(op, results)
 
     return sorted(members, key=lambda op: not comes_first(op))
 
