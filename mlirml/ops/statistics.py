@@ -424,7 +424,7 @@ def _nanquantile(xp: Any, name: str, a: Any, q: Any, shares: np.ndarray, axis: A
     return result.reshape((*np.shape(q), *(kept if keepdims else tuple(lined.shape[:-1]))))
 
 
-@composed("statistics", np.nanquantile, dtypes=_BUT_BF16, gaps=NO_ORDER, tolerance=8)
+@composed("statistics", np.nanquantile, dtypes=tuple(d for d in NUMBERS if d != "bf16"), gaps=NO_ORDER, tolerance=8)
 def nanquantile(
     xp: Any,
     a: Any,
@@ -451,7 +451,7 @@ def nanquantile(
     return _nanquantile(xp, "nanquantile", a, q, np.asarray(shares, np.float64), axis, method, keepdims)
 
 
-@composed("statistics", np.nanpercentile, dtypes=_BUT_BF16, gaps=NO_ORDER, tolerance=8)
+@composed("statistics", np.nanpercentile, dtypes=tuple(d for d in NUMBERS if d != "bf16"), gaps=NO_ORDER, tolerance=8)
 def nanpercentile(
     xp: Any,
     a: Any,
