@@ -88,7 +88,7 @@ EXACT: dict[str, tuple[Callable[..., Any], float, tuple[np.ndarray, ...]]] = {
     "erfinv": (mp.erfinv, 6, (RNG.uniform(-1, 1, 60),)),
     "erfcinv": (erfcinv, 6, (UNIT,)),
     "ndtri": (lambda y: -mp.sqrt(2) * erfcinv(2 * y), 6, (UNIT,)),
-    "ndtr": (mp.ncdf, 40, (RNG.uniform(-6, 6, 90),)),
+    "ndtr": (mp.ncdf, 50, (RNG.uniform(-6, 6, 90),)),
     "log_ndtr": (lambda x: mp.log(mp.ncdf(x)) if x < 0 else mp.log1p(-mp.ncdf(-x)), 40, (RNG.uniform(-30, 6, 90),)),
     "expit": (lambda x: 1 / (1 + mp.exp(-x)), 3, (BOTH_SIGNS,)),
     "logit": (lambda p: mp.log(p / (1 - p)), 3, (UNIT,)),

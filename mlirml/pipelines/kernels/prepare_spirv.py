@@ -172,22 +172,32 @@ def element(vector: mlir.Value, lane: int) -> mlir.Value:
 
 
 def hide_non_finite(op: mlir.Operation) -> None:
-    """Replace an infinite or NaN constant by bits that depend on the thread index, so that they are not folded back."""
+    """Replace infinite and NaN constants by bits that depend on the thread index, so that they are not folded back."""
     kind = op.results[0].type
-    if not isinstance(kind, (mlir.F32Type, mlir.F64Type)) or math.isfinite(op.attributes["value"].value):
+    element = kind.element_type if isinstance(kind, mlir.VectorType) else kind
+    if not isinstance(element, (mlir.F32Type, mlir.F64Type)):
         return
+    attribute = op.attributes["value"]
+    numbers = list(attribute) if isinstance(kind, mlir.VectorType) else [attribute.value]
+    if all(map(math.isfinite, numbers)):
+        return
+    with mlir.InsertionPoint(op):
+        values = [emit.number(element, x) if math.isfinite(x) else hidden(element, x) for x in numbers]
+        made = emit.value("vector.from_elements", values, kind) if isinstance(kind, mlir.VectorType) else values[0]
+        op.results[0].replace_all_uses_with(made)
+    op.erase()
+
+
+def hidden(kind: mlir.Type, number: float) -> mlir.Value:
+    """A number whose bits depend on the thread index, for the compiler of the shader."""
     wide = isinstance(kind, mlir.F64Type)
-    number = op.attributes["value"].value
     bits = struct.unpack("<q" if wide else "<i", struct.pack("<d" if wide else "<f", number))[0]
     integer = mlir.IntegerType.get_signless(64 if wide else 32)
-    with mlir.InsertionPoint(op):
-        dimension = mlir.Attribute.parse("#gpu<dim x>")
-        thread = emit.value("gpu.thread_id", (), mlir.IndexType.get(), dimension=dimension)
-        thread = emit.value("arith.index_cast", [thread], integer)
-        nothing = emit.same_type("arith.shrui", thread, emit.number(integer, 16))  # blocks have at most 1024 threads
-        made = emit.same_type("arith.ori", nothing, emit.number(integer, bits))
-        op.results[0].replace_all_uses_with(emit.value("arith.bitcast", [made], kind))
-    op.erase()
+    dimension = mlir.Attribute.parse("#gpu<dim x>")
+    thread = emit.value("gpu.thread_id", (), mlir.IndexType.get(), dimension=dimension)
+    thread = emit.value("arith.index_cast", [thread], integer)
+    nothing = emit.same_type("arith.shrui", thread, emit.number(integer, 16))  # blocks have at most 1024 threads
+    return emit.value("arith.bitcast", [emit.same_type("arith.ori", nothing, emit.number(integer, bits))], kind)
 
 
 def keep_roundings(function: mlir.Operation) -> None:
