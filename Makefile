@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h)
+NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h mlirml/runtime/native/*.inc)
 
 .DEFAULT_GOAL := test
 .PHONY: demo test driver lint machines other-machine bench accuracy fuzz record replay rehearse-cuda gpu gpu-bundle rehearse-gpu \

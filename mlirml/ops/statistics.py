@@ -9,7 +9,7 @@ import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.ops.reductions import normalized_axes
-from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed
+from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, OpDef, composed
 from mlirml.ops.shapes.rearrange import known
 
 
@@ -40,6 +40,7 @@ def average(
 NO_BF16 = ("bf16", "NumPy computes in another dtype")
 NO_ORDER = (*NO_COMPLEX_ORDER, NO_BF16)
 _BUT_BF16 = tuple(d for d in ALL if d != "bf16")
+_OF_QUANTILES = tuple(d for d in NUMBERS if d != "bf16")
 
 
 def _refuse_bfloat16(name: str, x: Any) -> None:
@@ -164,7 +165,16 @@ def _is_known(q: Any) -> bool:
     return True
 
 
-@composed("statistics", np.quantile, dtypes=tuple(d for d in NUMBERS if d != "bf16"), gaps=NO_ORDER, tolerance=8)
+def _known_shares(name: str, q: Any) -> np.ndarray:
+    """Known shares from 0 to 1, which a function of percentiles takes from 0 to 100."""
+    shares = known(name, "q", q)
+    what, most = ("percentiles", 100) if name.endswith("percentile") else ("quantiles", 1)
+    if not ((shares >= 0) & (shares <= most)).all():
+        raise ShapeError(f"{name}: {what} lie between 0 and {most}")
+    return np.true_divide(shares, 100) if most == 100 else np.asarray(shares, np.float64)
+
+
+@composed("statistics", np.quantile, dtypes=_OF_QUANTILES, gaps=NO_ORDER, tolerance=8)
 def quantile(
     xp: Any,
     a: Any,
@@ -183,13 +193,11 @@ def quantile(
     if not _is_known(q):
         q, weak = _shares(xp, q)
         return _traced_quantile(xp, "quantile", a, q, weak, axis, method, keepdims, weights)
-    shares = known("quantile", "q", q)
-    if not ((shares >= 0) & (shares <= 1)).all():
-        raise ShapeError("quantile: quantiles lie between 0 and 1")
+    _known_shares("quantile", q)
     return _quantile(xp, "quantile", a, q, axis, method, keepdims, weights)
 
 
-@composed("statistics", np.percentile, dtypes=tuple(d for d in NUMBERS if d != "bf16"), gaps=NO_ORDER, tolerance=8)
+@composed("statistics", np.percentile, dtypes=_OF_QUANTILES, gaps=NO_ORDER, tolerance=8)
 def percentile(
     xp: Any,
     a: Any,
@@ -206,9 +214,7 @@ def percentile(
     if not _is_known(q):
         q, weak = _shares(xp, q)
         return _traced_quantile(xp, "percentile", a, q / 100, weak, axis, method, keepdims, weights)
-    shares = known("percentile", "q", q)
-    if not ((shares >= 0) & (shares <= 100)).all():
-        raise ShapeError("percentile: percentiles lie between 0 and 100")
+    _known_shares("percentile", q)
     return _quantile(xp, "percentile", a, q, axis, method, keepdims, weights)
 
 
@@ -424,7 +430,19 @@ def _nanquantile(xp: Any, name: str, a: Any, q: Any, shares: np.ndarray, axis: A
     return result.reshape((*np.shape(q), *(kept if keepdims else tuple(lined.shape[:-1]))))
 
 
-@composed("statistics", np.nanquantile, dtypes=tuple(d for d in NUMBERS if d != "bf16"), gaps=NO_ORDER, tolerance=8)
+def _of_numbers(
+    xp: Any, name: str, whole: OpDef, a: Any, q: Any, axis: Any, method: str, keepdims: bool, weights: Any
+) -> Any:
+    """The quantiles of what is not NaN; `whole` are those of all elements, for dtypes without NaN."""
+    a, shares = xp.asarray(a), _known_shares(name, q)
+    if not np.issubdtype(a.dtype, np.inexact):
+        return whole.build(xp, a, q, axis, None, False, method, keepdims, weights=weights)
+    if weights is not None:
+        raise UnsupportedSyntaxError(f"{name}: weights are not compiled")
+    return _nanquantile(xp, name, a, q, shares, axis, method, keepdims)
+
+
+@composed("statistics", np.nanquantile, dtypes=_OF_QUANTILES, gaps=NO_ORDER, tolerance=8)
 def nanquantile(
     xp: Any,
     a: Any,
@@ -441,17 +459,10 @@ def nanquantile(
 
     The dtype is that of `quantile`, where NumPy's depends on the elements for some shares in arrays.
     """
-    a, shares = xp.asarray(a), known("nanquantile", "q", q)
-    if not np.issubdtype(a.dtype, np.inexact):
-        return quantile.build(xp, a, q, axis, None, False, method, keepdims, weights=weights)
-    if weights is not None:
-        raise UnsupportedSyntaxError("nanquantile: weights are not compiled")
-    if not ((shares >= 0) & (shares <= 1)).all():
-        raise ShapeError("nanquantile: quantiles lie between 0 and 1")
-    return _nanquantile(xp, "nanquantile", a, q, np.asarray(shares, np.float64), axis, method, keepdims)
+    return _of_numbers(xp, "nanquantile", quantile, a, q, axis, method, keepdims, weights)
 
 
-@composed("statistics", np.nanpercentile, dtypes=tuple(d for d in NUMBERS if d != "bf16"), gaps=NO_ORDER, tolerance=8)
+@composed("statistics", np.nanpercentile, dtypes=_OF_QUANTILES, gaps=NO_ORDER, tolerance=8)
 def nanpercentile(
     xp: Any,
     a: Any,
@@ -465,14 +476,7 @@ def nanpercentile(
     weights: None = None,
 ) -> Any:
     """`nanquantile` with shares from 0 to 100."""
-    a, shares = xp.asarray(a), known("nanpercentile", "q", q)
-    if not np.issubdtype(a.dtype, np.inexact):
-        return percentile.build(xp, a, q, axis, None, False, method, keepdims, weights=weights)
-    if weights is not None:
-        raise UnsupportedSyntaxError("nanpercentile: weights are not compiled")
-    if not ((shares >= 0) & (shares <= 100)).all():
-        raise ShapeError("nanpercentile: percentiles lie between 0 and 100")
-    return _nanquantile(xp, "nanpercentile", a, q, np.true_divide(shares, 100), axis, method, keepdims)
+    return _of_numbers(xp, "nanpercentile", percentile, a, q, axis, method, keepdims, weights)
 
 
 @composed("statistics", np.cov, dtypes=ALL, tolerance=16, scalars=False)

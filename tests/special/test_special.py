@@ -347,7 +347,7 @@ def test_second_derivatives_of_incomplete_functions() -> None:
 
 
 def test_inverses_in_wide_ranges() -> None:
-    """Round trips, the smaller of both tails being the one that is told."""
+    """There and back, by the smaller of both tails."""
     a, b = 10 ** RNG.uniform(-1, 5, 300), 10 ** RNG.uniform(-1, 5, 300)
     tail = np.concatenate([RNG.uniform(0, 0.5, 150), 10 ** RNG.uniform(-200, -1, 150)])
     for name in ("gammainc", "gammaincc"):

@@ -20,7 +20,7 @@ struct RowTransform {
 };
 
 // Rows of at most this many points.
-constexpr int64_t kShortest = 4, kLongest = 64;
+constexpr int64_t kLongest = 64;
 
 // The transform of rows of n points (of the real array where there is one); without a kernel where there is none.
 template <class T>
