@@ -173,31 +173,31 @@ def element(vector: mlir.Value, lane: int) -> mlir.Value:
 
 def hide_non_finite(op: mlir.Operation) -> None:
     """Replace infinite and NaN constants by bits that depend on the thread index, so that they are not folded back."""
-    kind = op.results[0].type
-    element = kind.element_type if isinstance(kind, mlir.VectorType) else kind
+    dtype = op.results[0].type
+    element = dtype.element_type if isinstance(dtype, mlir.VectorType) else dtype
     if not isinstance(element, (mlir.F32Type, mlir.F64Type)):
         return
     attribute = op.attributes["value"]
-    numbers = list(attribute) if isinstance(kind, mlir.VectorType) else [attribute.value]
+    numbers = list(attribute) if isinstance(dtype, mlir.VectorType) else [attribute.value]
     if all(map(math.isfinite, numbers)):
         return
     with mlir.InsertionPoint(op):
         values = [emit.number(element, x) if math.isfinite(x) else hidden(element, x) for x in numbers]
-        made = emit.value("vector.from_elements", values, kind) if isinstance(kind, mlir.VectorType) else values[0]
+        made = emit.value("vector.from_elements", values, dtype) if isinstance(dtype, mlir.VectorType) else values[0]
         op.results[0].replace_all_uses_with(made)
     op.erase()
 
 
-def hidden(kind: mlir.Type, number: float) -> mlir.Value:
+def hidden(dtype: mlir.Type, number: float) -> mlir.Value:
     """A number whose bits depend on the thread index, for the compiler of the shader."""
-    wide = isinstance(kind, mlir.F64Type)
+    wide = isinstance(dtype, mlir.F64Type)
     bits = struct.unpack("<q" if wide else "<i", struct.pack("<d" if wide else "<f", number))[0]
     integer = mlir.IntegerType.get_signless(64 if wide else 32)
     dimension = mlir.Attribute.parse("#gpu<dim x>")
     thread = emit.value("gpu.thread_id", (), mlir.IndexType.get(), dimension=dimension)
     thread = emit.value("arith.index_cast", [thread], integer)
     nothing = emit.same_type("arith.shrui", thread, emit.number(integer, 16))  # blocks have at most 1024 threads
-    return emit.value("arith.bitcast", [emit.same_type("arith.ori", nothing, emit.number(integer, bits))], kind)
+    return emit.value("arith.bitcast", [emit.same_type("arith.ori", nothing, emit.number(integer, bits))], dtype)
 
 
 def keep_roundings(function: mlir.Operation) -> None:
