@@ -8,7 +8,7 @@ import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.nn.define import as_array, axis_of, composite, floats, from_record, rounded, shown
-from mlirml.ops import activations  # noqa: F401  (makes the record of gelu)  # noqa: F401  (makes the record of gelu)
+from mlirml.ops import activations  # noqa: F401  (makes the record of gelu)
 from mlirml.ops.registry import NUMBERS
 
 # Klambauer, Unterthiner, Mayr and Hochreiter, "Self-normalizing neural networks", equation 2 and appendix 1.

@@ -150,6 +150,7 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
         "mlirml-outline-parallel",
         "mlirml-exit-loops",
         "mlirml-sink-operations",
+        "mlirml-branch-blocks",
         "mlirml-split-function",
         step("mlirml-splice-loads", processor=machine),
         "mlirml-annotate-loops",

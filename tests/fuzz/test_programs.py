@@ -54,6 +54,7 @@ SHAPES = [
     (2, 1, 3),
     (5, 17),
     (70,),
+    (2, 130),  # more than a block of `mlirml-branch-blocks`
 ]
 BINARY = [
     "{} + {}", "{} - {}", "{} * {}", "np.maximum({}, {})", "np.minimum({}, {})", "np.where({} > 1, {}, 2)",
