@@ -134,6 +134,7 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
         "mlirml-peel-loops",
         "mlirml-shorten-recurrences",
         "mlirml-carry-elements",
+        "mlirml-distribute-factors",
         step("mlirml-jam-recurrences", processor=machine),
         "mlirml-widen-bools",
         step("mlirml-lower-contract", processor=machine),
