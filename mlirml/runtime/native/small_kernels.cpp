@@ -21,6 +21,7 @@ constexpr int64_t kBytes = 16;
 #include "small_spectra.inc"
 #include "small_eig.inc"
 #include "small_transforms.inc"
+#include "triangles.inc"
 }  // namespace baseline
 
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
@@ -34,6 +35,7 @@ constexpr int64_t kBytes = 32;
 #include "small_spectra.inc"
 #include "small_eig.inc"
 #include "small_transforms.inc"
+#include "triangles.inc"
 }  // namespace avx2
 #pragma GCC pop_options
 #pragma GCC push_options
@@ -45,6 +47,7 @@ constexpr int64_t kBytes = 64;
 #include "small_spectra.inc"
 #include "small_eig.inc"
 #include "small_transforms.inc"
+#include "triangles.inc"
 }  // namespace avx512
 #pragma GCC pop_options
 #endif
@@ -77,6 +80,16 @@ RowTransform<T> row_transform(FourierTransform transform, int64_t n, bool forwar
   MLIRML_BEST(MLIRML_TRANSFORM);
 }
 
+template <class R, bool kComplex>
+SolveRows<R> solve_rows() {
+#define MLIRML_SOLVE(isa) (&isa::Triangles<R, kComplex>::solve)
+  MLIRML_BEST(MLIRML_SOLVE);
+}
+
+template SolveRows<float> solve_rows<float, false>();
+template SolveRows<float> solve_rows<float, true>();
+template SolveRows<double> solve_rows<double, false>();
+template SolveRows<double> solve_rows<double, true>();
 template const SmallKernels<float> &small_kernels<float>();
 template const SmallKernels<double> &small_kernels<double>();
 template RowTransform<float> row_transform<float>(FourierTransform, int64_t, bool);

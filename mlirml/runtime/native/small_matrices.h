@@ -25,4 +25,18 @@ constexpr int64_t kSmall = 16;
 template <class T>
 const SmallKernels<T> &small_kernels();
 
+// The rows of x in `matrix` @ x = right, rows of n x columns numbers: `factors` are those of LAPACK's `getrf` for the
+// transposed matrix, with the reciprocals of their diagonal; row i of `out` is row order[i] of the solution. The parts
+// of complex numbers are of type R.
+template <class R>
+using SolveRows = void (*)(const R *factors, const R *reciprocals, const int64_t *order, const R *right, R *out,
+                           int64_t n, int64_t columns);
+
+// Equations of up to this many rows.
+constexpr int64_t kMostRows = 192;
+
+// That of the best instruction set that this processor has.
+template <class R, bool kComplex>
+SolveRows<R> solve_rows();
+
 }  // namespace mlirml
