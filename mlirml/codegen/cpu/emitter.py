@@ -193,6 +193,21 @@ class Emitter:
             self.do(f"scf.yield {', '.join(values)} : {listed}")
         return [f"{result}#{position}" for position in range(len(initial))]
 
+    def either(
+        self,
+        condition: str,
+        types: Sequence[str],
+        then: Callable[[], list[str]],
+        otherwise: Callable[[], list[str]],
+    ) -> list[str]:
+        """`scf.if`; returns its results."""
+        result, listed = self.fresh("r"), ", ".join(types)
+        with self.region(f"{result}:{len(types)} = scf.if {condition} -> ({listed}) {{", ""):
+            self.do(f"scf.yield {', '.join(then())} : {listed}")
+        with self.region("} else {"):
+            self.do(f"scf.yield {', '.join(otherwise())} : {listed}")
+        return [f"{result}#{position}" for position in range(len(types))]
+
     @contextmanager
     def parallel(self, count: Value, grain: int, *, long: bool = False) -> Iterator[Index]:
         """A 1-D `scf.parallel` from 0 to `count`; `grain` iterations are worth a chunk.

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.codegen.cpu.conv.borders import borders_of
+from mlirml.codegen.cpu.conv.problem import Slide
 from mlirml.core.tree import flatten
 from mlirml.frontend.capture import capture
 from mlirml.frontend.spec import TensorSpec
@@ -66,6 +68,7 @@ def random(*shapes: tuple[int, ...], dtype: Any = np.float32) -> Arrays:
 def test_lanes_are_filters(bits: int, dtype: Any) -> None:
     x, w, b = random((2, 5, 9, 23), (35, 5, 3, 2), (35,), dtype=dtype)
     check(lambda x, w, b: F.conv2d(x, w, b, padding=1), x, w, b, kernel="conv_filters", bits=bits)
+    check(lambda x, w, b: F.conv2d(x, w, b, padding=(0, 3)), x, w, b, kernel="conv_filters", bits=bits)
 
 
 @pytest.mark.parametrize("bits", [128, 256, 512])
@@ -93,6 +96,8 @@ FILTERS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
     "more padding than input": ((2, 4, 2, 3), (16, 4, 6, 7), {"padding": (5, 6)}),
     "padding of strides and dilations": ((1, 3, 9, 5, 12), (17, 3, 3, 4, 3), {
         "padding": (4, 7, 2), "stride": (2, 3, 1), "dilation": (2, 3, 2)}),
+    "a long kernel": ((2, 5, 6, 40), (33, 5, 3, 7), {"padding": (2, 6)}),
+    "padding on one side": ((1, 5, 6, 20), (32, 5, 3, 6), {"padding": "same", "dilation": (1, 2)}),
     "padding that no window leaves": ((1, 4, 3, 16), (16, 4, 2, 2), {"padding": (4, 1)}),
 }  # fmt: skip
 
@@ -118,6 +123,52 @@ def test_products_of_padding_and_infinite_weights(weight: float) -> None:
 
     assert function(x, w)[0, 40, 0].all() and not function(x, w)[0, :40].any()
     check(function, x, w, kernel="conv_filters")
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("weight", [np.inf, np.nan])
+@pytest.mark.parametrize("size", [5, 40])
+def test_products_of_padded_columns_and_infinite_weights(weight: float, size: int) -> None:
+    """Each pixel at the border of a row meets the weights of its padding, too, where they are not finite."""
+    x, w = random((1, 4, 6, size), (48, 4, 3, 7))
+    w[40, 1, 2, 0] = weight
+
+    def function(x: Any, w: Any) -> Any:
+        return np.isnan(F.conv2d(x, w, padding=(0, 6))).astype(np.float32)
+
+    assert function(x, w)[0, 40, :, :6].all() and not function(x, w)[0, :40].any()
+    check(function, x, w, kernel="conv_filters")
+
+
+SLIDES: dict[str, tuple[Slide, int]] = {
+    "both borders": (Slide(70, 7, 1, 1, 64, 1, 1, 1, 6, 6), 14),
+    "a last tile that overlaps": (Slide(31, 5, 1, 1, 27, 1, 1, 1, 4, 4), 9),
+    "stride and dilation": (Slide(12, 5, 2, 3, 30, 1, 1, 1, 3, 2), 6),
+    "one tile": (Slide(7, 3, 1, 1, 7, 1, 1, 1, 1, 1), 7),
+    "no element": (Slide(6, 2, 1, 1, 1, 1, 1, 1, 3, 3), 3),
+}
+
+
+@pytest.mark.parametrize("name", SLIDES)
+def test_borders_leave_out_products_with_padding_only(name: str) -> None:
+    slide, tile = SLIDES[name]
+    row = np.zeros(slide.padded)
+    row[slide.low : slide.low + slide.size] = 1
+    found = {number: border.met for border in borders_of(slide, tile, 1) for number in border.tiles}
+    assert found
+    for number in range(-(-slide.count // tile)):
+        first = min(number * tile, slide.count - tile)
+        for tap in range(slide.kernel):
+            elements = row[(first + np.arange(tile)) * slide.stride + tap * slide.dilation]
+            assert list(found[number][tap] if number in found else range(tile)) == list(np.flatnonzero(elements))
+
+
+def test_borders_are_for_rows_with_much_padding_and_small_code() -> None:
+    wide = Slide(224, 3, 1, 1, 224, 1, 1, 1, 1, 1)
+    assert not borders_of(wide, 14, 2), "too few products meet padding"
+    long = Slide(100, 51, 1, 1, 100, 1, 1, 1, 25, 25)
+    assert not borders_of(long, 14, 2), "the code would be long"
+    assert not borders_of(Slide(62, 3, 1, 1, 64, 1, 1, 1), 14, 2), "there is no padding"
 
 
 PIXELS: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {

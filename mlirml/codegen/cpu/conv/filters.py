@@ -9,15 +9,19 @@ for plane, block, row tile:
 
 Loops over channels and taps are not unrolled: LLVM would keep broadcasts alive across taps and spill. Planes and rows
 of taps that only meet padding with zeros are skipped if all weights of the block are finite: 0 * infinity is not 0.
+So are the pixels of a tile at the border of a row, each at the taps where it meets padding: there the taps along the
+row are unrolled, and the loop over channels is inside.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 
 from mlirml.codegen.cpu.contract.kernel import fused_multiply_add
 from mlirml.codegen.cpu.contract.pack import transpose
+from mlirml.codegen.cpu.conv.borders import Border, borders_of
 from mlirml.codegen.cpu.conv.epilogue import Epilogue
 from mlirml.codegen.cpu.conv.frame import Argument, Frame, Kernel, Offsets, Padded, clamped, pad_plane
 from mlirml.codegen.cpu.conv.plan import Plan, filter_iterations
@@ -54,8 +58,10 @@ class FilterKernel:
         self.packed = self.frame.buffer(math.prod(a.size for a in self.groups) * self.blocks * self.panel)
         self.types = [vector(lanes, problem.element) for _, lanes in plan.parts]
         self.skips = is_zero(filler) and skipped(problem, plan) > LEAST_SKIPPED
+        self.borders = borders_of(problem.slides[2], plan.columns, plan.rows * plan.vectors) if is_zero(filler) else []
         blocks = math.prod(a.size for a in self.groups) * self.blocks
-        self.finite = self.frame.buffer(blocks) if self.skips and problem.element[0] == "f" else None
+        checks = problem.element[0] == "f" and (self.skips or self.borders)
+        self.finite = self.frame.buffer(blocks) if checks else None
 
     def build(self, name: str) -> Kernel:
         """Emit the function."""
@@ -79,12 +85,13 @@ class FilterKernel:
             base = self._plane(source, number, offsets.x)
             base += plane * (depth.stride * source.strides[0]) + row * (height.stride * source.strides[1])
             out = offsets.out + first * problem.filters.out + plane * depth.out + row * height.out
-            bounds = self._bounds(group * self.blocks + block, plane, row)
+            finite = self._finite(group * self.blocks + block)
+            bounds = self._bounds(finite, plane, row)
             with self.e.loop(0, -(-width.count // plan.columns), 1, "t") as t:
                 column = clamped(self.e, t, plan.columns, width.count)
                 start = base + column * (width.stride * source.strides[2])
                 bias = group * problem.filters.size + first
-                totals = self._sum(source, start, weights, self._start(bias, first), bounds)
+                totals = self._tile(t, finite, source, start, weights, self._start(bias, first), bounds)
                 self._store(totals, out + column * width.out, first, bias)
         return self.frame.finish(name)
 
@@ -151,18 +158,24 @@ class FilterKernel:
         """The weights of one tap of one channel for all filters of a tile."""
         return [self.e.load(self.packed, at + first, lanes) for first, lanes in self.plan.parts]
 
-    def _bounds(self, panel: Index, plane: Index, row: Index) -> list[tuple[Index, Index]]:
+    def _finite(self, panel: Index) -> str:
+        """True if all weights of a panel are finite; no value where that does not matter."""
+        if self.finite is None:
+            return ""
+        e, element = self.e, self.problem.element
+        zero = e.let(f"arith.constant 0.0 : {element}", "zero")
+        return e.let(f"arith.cmpf oeq, {e.load_scalar(self.finite, panel)}, {zero} : {element}", "finite")
+
+    def _bounds(self, finite: str, plane: Index, row: Index) -> list[tuple[Index, Index]]:
         """The taps to compute in each spatial dimension: those that meet elements for a tile of rows from `row` on."""
         depth, height, width = self.problem.slides
         every = [(Index(), Index.of(slide.kernel)) for slide in (depth, height, width)]
         if not self.skips:
             return every
         met = [(depth, *met_taps(self.e, depth, plane, 1)), (height, *met_taps(self.e, height, row, self.plan.rows))]
-        if self.finite is None:
+        if not finite:
             return [(low, high) for _, low, high in met] + every[2:]
-        e, element = self.e, self.problem.element
-        zero = e.let(f"arith.constant 0.0 : {element}", "zero")
-        finite = e.let(f"arith.cmpf oeq, {e.load_scalar(self.finite, panel)}, {zero} : {element}", "finite")
+        e = self.e
 
         def chosen(met: Index, all_: int) -> Index:
             if not met.terms:
@@ -218,40 +231,123 @@ class FilterKernel:
             values.append(e.load(self.frame.views["bias"], bias + start, lanes, left))
         return values * plan.pixels
 
+    def _tile(
+        self,
+        number: Index,
+        finite: str,
+        source: Source,
+        start: Index,
+        weights: Index,
+        initial: list[str],
+        taps: list[tuple[Index, Index]],
+    ) -> list[str]:
+        """The sums of tile `number` of a row: without the products with padding where it is a border."""
+        e, types = self.e, self.types * self.plan.pixels
+        tiles = -(-self.problem.slides[2].count // self.plan.columns)
+
+        def summed(borders: list[Border]) -> list[str]:
+            if not borders:
+                return self._sum(source, start, weights, initial, taps)
+            border, *others = borders
+            condition = self._is_of(border, number, finite, tiles)
+            if not condition:
+                return self._border_sum(border, source, start, weights, initial, taps)
+            return e.either(
+                condition,
+                types,
+                lambda: self._border_sum(border, source, start, weights, initial, taps),
+                lambda: summed(others),
+            )
+
+        return summed(self.borders)
+
+    def _is_of(self, border: Border, number: Index, finite: str, tiles: int) -> str:
+        """True if a tile is one of a border and its weights are finite; no value if that is certain."""
+        e = self.e
+        if len(border.tiles) == tiles:
+            return finite
+        same = [e.let(f"arith.cmpi eq, {e.at(number)}, {e.constant(tile)} : index") for tile in border.tiles]
+        found = functools.reduce(lambda one, other: e.let(f"arith.ori {one}, {other} : i1"), same)
+        return e.let(f"arith.andi {found}, {finite} : i1") if finite else found
+
     def _sum(
         self, source: Source, start: Index, weights: Index, initial: list[str], taps: list[tuple[Index, Index]]
     ) -> list[str]:
         """The accumulators, summed over channels and the taps of each dimension within bounds."""
-        p, plan, e = self.problem, self.plan, self.e
+        p, e = self.problem, self.e
         loops = [(Index(), Index.of(p.channels.size), p.channels.size, source.channel)]
         for slide, (low, high), stride in zip(p.slides, taps, source.strides, strict=True):
             loops.append((low, high, slide.kernel, slide.dilation * stride))
-        offsets = self._pixels(source)
-        types = self.types * plan.pixels
-
-        def tap(x: Index, k: Index, totals: Sequence[str]) -> list[str]:
-            factors = self._weights(weights + k * plan.width)
-            results = []
-            for position, offset in enumerate(offsets):
-                pixel = e.load_scalar(source.view, x + offset)
-                for number, (factor, kind) in enumerate(zip(factors, self.types, strict=True)):
-                    spread = e.let(f"vector.broadcast {pixel} : {p.element} to {kind}")
-                    total = totals[position * plan.vectors + number]
-                    results.append(fused_multiply_add(e, spread, factor, total, kind))
-            return results
+        pixels = list(range(self.plan.pixels))
 
         def nest(level: int, x: Index, k: Index, totals: list[str]) -> list[str]:
             if level == len(loops):
-                return tap(x, k, totals)
+                return self._tap(source, x, weights + k * self.plan.width, pixels, totals)
             low, high, size, stride = loops[level]
             return e.carry(
                 (low, high, 1),
                 totals,
-                types,
+                self.types * self.plan.pixels,
                 lambda i, inner: nest(level + 1, x + i * stride, k * size + i, inner),
             )
 
         return nest(0, start, Index(), initial)
+
+    def _border_sum(
+        self,
+        border: Border,
+        source: Source,
+        start: Index,
+        weights: Index,
+        initial: list[str],
+        taps: list[tuple[Index, Index]],
+    ) -> list[str]:
+        """The accumulators of a border, each summed over the taps where it meets elements."""
+        p, plan, e = self.problem, self.plan, self.e
+        depth, height, width = p.slides
+        every = self.types * plan.pixels
+        face, row, column = source.strides
+
+        def row_of_taps(d: Index, h: Index, totals: list[str]) -> list[str]:
+            for w, met in enumerate(border.met):
+                if not met:
+                    continue
+                pixels = [r * plan.columns + i for r in range(plan.rows) for i in met]
+                kept = [i * plan.vectors + v for i in pixels for v in range(plan.vectors)]
+                x = start + d * (depth.dilation * face) + h * (height.dilation * row) + w * width.dilation * column
+                k = (d * height.kernel + h) * width.kernel + w
+
+                def channel(
+                    c: Index, inner: list[str], x: Index = x, k: Index = k, pixels: list[int] = pixels
+                ) -> list[str]:
+                    at = weights + (c * p.taps + k) * plan.width
+                    return self._tap(source, x + c * source.channel, at, pixels, inner)
+
+                found = e.carry((0, p.channels.size, 1), [totals[i] for i in kept], [every[i] for i in kept], channel)
+                totals = list(totals)
+                for i, value in zip(kept, found, strict=True):
+                    totals[i] = value
+            return totals
+
+        return e.carry(
+            (*taps[0], 1),
+            initial,
+            every,
+            lambda d, outer: e.carry((*taps[1], 1), outer, every, lambda h, inner: row_of_taps(d, h, inner)),
+        )
+
+    def _tap(self, source: Source, x: Index, weights: Index, pixels: list[int], totals: Sequence[str]) -> list[str]:
+        """The accumulators of some pixels of a tile at `x`, after one tap of one channel."""
+        p, e = self.problem, self.e
+        factors, offsets = self._weights(weights), self._pixels(source)
+        results = []
+        for position, number in enumerate(pixels):
+            pixel = e.load_scalar(source.view, x + offsets[number])
+            for v, (factor, kind) in enumerate(zip(factors, self.types, strict=True)):
+                spread = e.let(f"vector.broadcast {pixel} : {p.element} to {kind}")
+                total = totals[position * self.plan.vectors + v]
+                results.append(fused_multiply_add(e, spread, factor, total, kind))
+        return results
 
     def _pixels(self, source: Source) -> list[int]:
         """The offsets of the pixels of a tile."""
