@@ -390,6 +390,8 @@ class custom_jvp:
         self.fn = fn
         self.nondiff_argnums = tuple(nondiff_argnums)
         self.rule: Function | None = None
+        self.refusal: tuple[str, str] | None = None
+        """The message and the help of the error for derivatives by an argument without tangents."""
 
     def defjvp(self, rule: Function) -> Function:
         """Set the derivative; returns `rule`, so that this can be a decorator."""
@@ -419,7 +421,7 @@ class custom_jvp:
         name = getattr(self.fn, "__name__", "function")
         rule = _given(self.rule, "custom_jvp", name, "defjvp(rule)")
         fixed = [place for place, _ in enumerate(args) if place in self.nondiff_argnums]
-        return call_with_jvp(trace, self.fn, rule, args, fixed, name)
+        return call_with_jvp(trace, self.fn, rule, args, fixed, name, self.refusal)
 
 
 def _given(rule: Any, transform: str, name: str, how: str) -> Any:

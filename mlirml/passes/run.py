@@ -111,6 +111,9 @@ def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instru
         except PipelineError:
             raise
         except Exception as cause:
+            if isinstance(cause, MlirmlError) and not isinstance(cause, (LoweringError, InternalError)):
+                # The program is wrong, and no pass: there is nothing to look for.
+                raise _failure(cause, stage.name, step, "", (), instrumentation) from None
             found = _culprit(before, steps[: position + 1], cause)
             step = steps[found.position]
             remaining = steps[found.first : found.position + 1]

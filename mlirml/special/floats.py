@@ -51,11 +51,12 @@ def of_floats(function: Function) -> Function:
     return converted
 
 
-def differentiable(*rules: Function, fixed: int = 0) -> Callable[[Function], Function]:
+def differentiable(*rules: Function, fixed: int = 0, slope_of: str = "") -> Callable[[Function], Function]:
     """A decorator: the function of any real dtypes, with a derivative for each argument but the first `fixed` ones.
 
     `rule(tangent, result, *args)` is the part of the tangent of the result that is due to the argument. A function
-    of this package enters the records, of which those of public names are kept.
+    of this package enters the records, of which those of public names are kept. A function that is the derivative of
+    the functions `slope_of` by a fixed argument is named by these in errors.
     """
 
     def decorated(function: Function) -> Function:
@@ -63,6 +64,8 @@ def differentiable(*rules: Function, fixed: int = 0) -> Callable[[Function], Fun
         if module.startswith(f"{__package__}.") and name == function.__name__ and not name.startswith("_"):
             library("mlirml.special", *[*inspect.signature(function).parameters][fixed:])(function)
         made = custom_jvp(function, tuple(range(fixed)))
+        if slope_of:
+            made.refusal = _no_second_derivative(slope_of, [*inspect.signature(function).parameters][:fixed])
 
         def rule(*args: Any) -> tuple[Any, Any]:
             *first, primals, tangents = args
@@ -75,6 +78,16 @@ def differentiable(*rules: Function, fixed: int = 0) -> Callable[[Function], Fun
         return of_floats(made)
 
     return decorated
+
+
+def _no_second_derivative(functions: str, parameters: list[str]) -> tuple[str, str]:
+    """The message and the help of the error for a derivative of a derivative, both by parameters."""
+    names = " and ".join(f"`{name}`" for name in parameters)
+    return (
+        f"{functions} have no second derivatives in {names}",
+        f"differentiate in {names} once only: `ml.stop_gradient` takes an argument out of a derivative, and "
+        "differences of first derivatives are near the second",
+    )
 
 
 def is_double(x: Any) -> bool:

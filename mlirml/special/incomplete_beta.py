@@ -188,6 +188,7 @@ def _slope(a: Any, b: Any, x: Any, y: Any, by_first: bool) -> Any:
     lambda t, r, a, b, x, y: _times(beta_density(a, b, x), np.log(x) - digamma(a) + digamma(a + b)) * t,
     lambda t, r, a, b, x, y: 0 * t,
     fixed=2,
+    slope_of="betainc, betaincc and their inverses",
 )
 def beta_slope_of_first(a: Any, b: Any, x: Any, y: Any) -> Any:
     """The derivative of I(a, b, x) by a with y = 1 - x; it has none by a and b themselves."""
@@ -198,6 +199,7 @@ def beta_slope_of_first(a: Any, b: Any, x: Any, y: Any) -> Any:
     lambda t, r, a, b, x, y: _times(beta_density(a, b, x), np.log(y) - digamma(b) + digamma(a + b)) * t,
     lambda t, r, a, b, x, y: 0 * t,
     fixed=2,
+    slope_of="betainc, betaincc and their inverses",
 )
 def beta_slope_of_second(a: Any, b: Any, x: Any, y: Any) -> Any:
     """The derivative of I(a, b, x) by b with y = 1 - x; it has none by a and b themselves."""

@@ -228,7 +228,11 @@ def _times(y: Any, slope: Any) -> Any:
     return np.where(zero, 0, y * np.where(zero, 0, slope))
 
 
-@differentiable(lambda t, y, a, x: _times(-gamma_density(a, x), np.log(x) - digamma(a)) * t, fixed=1)
+@differentiable(
+    lambda t, y, a, x: _times(-gamma_density(a, x), np.log(x) - digamma(a)) * t,
+    fixed=1,
+    slope_of="gammainc, gammaincc and their inverses",
+)
 def gamma_slope(a: Any, x: Any) -> Any:
     """The derivative of Q by a; it has none by a itself."""
     ordinary = (a >= 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)

@@ -337,9 +337,17 @@ def test_second_derivatives_of_incomplete_functions() -> None:
     assert float(mixed[0]) == pytest.approx(float(slope), rel=1e-12) == float(mixed[1])
     one = ml.grad(ml.grad(special.betainc, 1), 2)(a, b, x)
     assert float(one) == pytest.approx(float(ml.grad(ml.grad(special.betainc, 2), 1)(a, b, x)), rel=1e-12)
-    for function, args in ((special.gammainc, (a, x)), (special.betainc, (a, b, x))):
-        with pytest.raises(ml.NoDerivativeError):
-            ml.grad(ml.grad(function))(*args)
+    for function, args, message in (
+        (special.gammainc, (a, x), "gammainc, gammaincc and their inverses have no second derivatives in `a`"),
+        (special.gammaincinv, (a, x), "gammainc, gammaincc and their inverses have no second derivatives in `a`"),
+        (special.betainc, (a, b, x), "betainc, betaincc and their inverses have no second derivatives in `a` and `b`"),
+    ):
+        for twice in (ml.grad(ml.grad(function)), ml.jacfwd(ml.jacfwd(function)), ml.hessian(function)):
+            with pytest.raises(ml.NoDerivativeError, match=message):
+                twice(*args)
+    rows = np.array([0.5, 1.5])
+    with pytest.raises(ml.NoDerivativeError, match="in `a`"):
+        ml.vmap(ml.grad(ml.grad(special.gammainc)), (0, None))(rows, x)
     twice = ml.grad(ml.grad(special.gammaincinv, 1), 1)(a, x)
     step = 1e-5
     first = [float(ml.grad(special.gammaincinv, 1)(a, x + s)) for s in (step, -step)]

@@ -148,7 +148,13 @@ def custom_parts(op: mlir.Operation) -> tuple[list[mlir.Operation], list[mlir.Op
 
 
 def refuse_outer(op: mlir.Operation, transform: str) -> NoDerivativeError:
-    """The error for a function that captures a differentiated value which is no argument."""
+    """The error for a function that captures a differentiated value which is no argument.
+
+    A function of this package that is not differentiable by some arguments has its message with it.
+    """
+    if "refusal" in op.attributes:
+        message, help_ = (mlir.StringAttr(text).value for text in mlir.ArrayAttr(op.attributes["refusal"]))
+        return NoDerivativeError(message, location=source_location(op.location), help=help_)
     return NoDerivativeError(
         f"a function with `ml.{transform}` uses a float from outside by which is differentiated",
         location=source_location(op.location),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -127,10 +128,12 @@ def call_with_jvp(
     args: tuple[Any, ...],
     fixed: Sequence[int],
     name: str,
+    refusal: tuple[str, str] | None = None,
 ) -> Any:
     """Call the rule of a function for its result, and trace the tangent of the result, which is used in forward mode.
 
-    `fixed` are the positions of arguments that the rule takes unchanged, first. The code of the rule is differentiated
+    `fixed` are the positions of arguments that the rule takes unchanged, first, and `refusal` are the message and the
+    help of the error for derivatives by these. The code of the rule is differentiated
     once less than the call is, so that it may call the function itself; if nothing is differentiated, only `function`
     is called.
     """
@@ -163,6 +166,8 @@ def call_with_jvp(
             _moving(trace, name, leaf, tangent, path)
             for leaf, tangent, path in zip(results, tangents, out_tree.paths("result"))
         ]
+        if refusal is not None:
+            tags += f", refusal = [{', '.join(map(json.dumps, refusal))}]"
         outputs = [
             leaf if pair is None else wrapped(trace, mark(trace, "custom_result", tags, *pair), leaf)
             for leaf, pair in zip(results, pairs)
