@@ -12,6 +12,8 @@ from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, composed
 from mlirml.ops.shapes.rearrange import known
 
+_BUT_BF16 = tuple(d for d in ALL if d != "bf16")
+
 
 def _count(name: str, num: Any) -> int:
     count = int(known(name, "num", num))
@@ -71,6 +73,28 @@ def logspace(
     exponents = linspace.build(xp, start, stop, num, endpoint, axis=axis)
     result = xp.power(xp.asarray(base).astype(exponents.dtype), exponents)
     return result if dtype is None else result.astype(dtype)
+
+
+@composed("creation", np.geomspace, dtypes=_BUT_BF16, gaps=NO_COMPLEX_ORDER, arrays=2, domain=(0.5, 3), tolerance=64)
+def geomspace(
+    xp: Any, start: Any, stop: Any, num: Any = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> Any:
+    """`num` numbers of f64 from start to stop with equal quotients along a new axis; NaN where their signs differ."""
+    if np.iscomplexobj(start) or np.iscomplexobj(stop):
+        raise DTypeError("geomspace: not compiled for complex numbers")
+    if any(promoted(xp, x).name == "bfloat16" for x in (start, stop)):
+        raise DTypeError("geomspace: not compiled for bf16, as in NumPy")
+    count = _count("geomspace", num)
+    start, stop = xp.broadcast_arrays(*(xp.asarray(x).astype(np.float64) for x in (start, stop)))
+    sign = xp.sign(start)
+    exponents = (xp.log10(start * sign), xp.log10(stop * sign))
+    line = logspace.build(xp, *exponents, count, endpoint) * sign
+    ends = [line[:0], start[None], line[1:]] if count else [line]
+    if count > 1 and endpoint:
+        ends = [start[None], line[1:-1], stop[None]]
+    line = xp.concatenate(ends, axis=0)
+    result = line if dtype is None else line.astype(dtype)
+    return xp.moveaxis(result, 0, axis) if axis else result
 
 
 @composed("join", np.block, dtypes=ALL, arrays=-1)

@@ -55,6 +55,31 @@ def polymul(xp: Any, a1: Any, a2: Any) -> Any:
     return xp.convolve(_coefficients(xp, "polymul", a1), _coefficients(xp, "polymul", a2))
 
 
+@composed("numeric", np.polydiv, dtypes=_NUMBERS, arrays=2, tolerance=64)
+def polydiv(xp: Any, u: Any, v: Any) -> Any:
+    """The quotient and the remainder of two polynomials.
+
+    The first coefficient of the divisor must not be 0. NumPy leaves coefficients near 0 at the beginning of the
+    remainder away, here it has as many as there can be: one less than the divisor, or those of `u` where these are
+    fewer.
+    """
+    u, v = _coefficients(xp, "polydiv", u) + 0.0, _coefficients(xp, "polydiv", v) + 0.0
+    count, width = u.shape[0], v.shape[0]
+    if not count or not width:
+        raise ShapeError("polydiv: a polynomial has at least one coefficient")
+    dtype = np.result_type(u.dtype, v.dtype)
+    u, v = u.astype(dtype), v.astype(dtype)
+    if count < width:
+        return xp.zeros(1, dtype=dtype), u
+    scale, rest, quotient = 1 / v[0], u[:width], []
+    for k in range(count - width + 1):
+        if k:
+            rest = xp.concatenate([rest[1:], u[k + width - 1 : k + width]])
+        quotient.append(scale * rest[0])
+        rest = rest - quotient[-1] * v
+    return xp.stack(quotient), rest[1:] if width > 1 else xp.zeros(1, dtype=dtype)
+
+
 @composed("numeric", np.polyder, dtypes=_NUMBERS, arrays=1, tolerance=4)
 def polyder(xp: Any, p: Any, m: Any = 1) -> Any:
     """The m-th derivative of a polynomial."""

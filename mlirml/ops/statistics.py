@@ -577,6 +577,15 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
     return counts, edges
 
 
+@composed("statistics", np.histogram_bin_edges, dtypes=_BUT_BF16, gaps=NO_ORDER)
+def histogram_bin_edges(xp: Any, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
+    """The edges of the bins of `np.histogram`; the number of bins is known at trace time, and no rule's name."""
+    a = xp.asarray(a)
+    _refuse_bfloat16("histogram_bin_edges", a)
+    a = a.reshape(-1)
+    return _edges(xp, a.astype(np.uint8) if a.dtype == np.bool_ else a, bins, range)
+
+
 def _binned(xp: Any, a: Any, bins: Any, limits: Any, edges: Any = None) -> tuple[Any, Any]:
     """The edges of the bins of `a`, and the bin of each element: the index after the last bin for one in none."""
     edges = _edges(xp, a, bins, limits) if edges is None else edges

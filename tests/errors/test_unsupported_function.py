@@ -10,12 +10,12 @@ import mlirml as ml
 from tests.errors.shown import check_error
 
 
-def quotient(x: Any) -> Any:
-    return np.polydiv(x, x)
+def bytes_of(x: Any) -> Any:
+    return np.unpackbits(x)
 
 
-def flat_places(x: Any) -> Any:
-    return np.ravel_multi_index((x, x), (3, 3))
+def real_parts(x: Any) -> Any:
+    return np.real_if_close(x)
 
 
 def bits(x: Any) -> Any:
@@ -31,30 +31,30 @@ def added_at(x: Any) -> Any:
     return x
 
 
-def test_a_quotient_of_polynomials() -> None:
+def test_a_function() -> None:
     check_error(
-        lambda: ml.compile(quotient)(np.ones(3)),
+        lambda: ml.compile(bytes_of)(np.ones(3, np.uint8)),
         """
-        mlirml.UnsupportedSyntaxError: `np.polydiv` is not compiled
-          --> test_unsupported_function.py:14:12 (quotient)
+        mlirml.UnsupportedSyntaxError: `np.unpackbits` is not compiled
+          --> test_unsupported_function.py:14:12 (bytes_of)
             |
-         14 |     return np.polydiv(x, x)
+         14 |     return np.unpackbits(x)
             |            ^^^^^^^^^^^^^^^^
-           = help: call it outside, and pass its result as an argument; compiled functions with a similar name: np.poly
+           = help: call it outside, and pass its result as an argument
         """,
     )
 
 
 def test_a_similar_name() -> None:
     check_error(
-        lambda: ml.compile(flat_places)(np.ones(3, int)),
+        lambda: ml.compile(real_parts)(np.ones(3)),
         """
-        mlirml.UnsupportedSyntaxError: `np.ravel_multi_index` is not compiled
-          --> test_unsupported_function.py:18:12 (flat_places)
+        mlirml.UnsupportedSyntaxError: `np.real_if_close` is not compiled
+          --> test_unsupported_function.py:18:12 (real_parts)
             |
-         18 |     return np.ravel_multi_index((x, x), (3, 3))
-            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-           = help: call it outside, and pass its result as an argument; compiled functions with a similar name: np.ravel
+         18 |     return np.real_if_close(x)
+            |            ^^^^^^^^^^^^^^^^^^^
+           = help: call it outside, and pass its result as an argument
         """,
     )
 

@@ -118,6 +118,15 @@ def _histogram(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(50),), {"range": (0, 3), "density": True}
 
 
+@sampler("histogram_bin_edges")
+def _histogram_bin_edges(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 20), 4), {}
+    if draw.thorough:
+        yield (draw.array(20), 5, (-3, 3)), {}
+        yield (draw.array(20), [0, 1, 2, 4]), {}
+        yield (np.full_like(draw.array(3), 2), 3), {}
+
+
 @sampler("histogram2d")
 def _histogram2d(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(20), draw.array(20), [[0, 1, 2, 4], [0, 2, 3]]), {}
@@ -300,6 +309,16 @@ def _logspace(draw: Draw) -> Iterator[Arguments]:
         yield (0, draw.array(), 4), {"endpoint": False, "base": 2.0}
 
 
+@sampler("geomspace")
+def _geomspace(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3) + draw.dtype.type(1), draw.array(3) + draw.dtype.type(1), 5), {}
+    if draw.thorough:
+        yield (1, draw.array(2, 1) + 1, 4), {"endpoint": False, "axis": -1}
+        yield (-(draw.array(3) + 1), -2, 4), {}
+        yield (draw.array(2) + 1, draw.array(2) + 1, 1), {}
+        yield (draw.array(2) + 1, draw.array(2) + 1, 0), {}
+
+
 @sampler("block")
 def _block(draw: Draw) -> Iterator[Arguments]:
     yield ([[draw.array(2, 2), draw.array(2, 1)], [draw.array(1, 3)]],), {}
@@ -331,6 +350,16 @@ def _polynomials(draw: Draw) -> Iterator[Arguments]:
     if draw.thorough:
         yield (_of_degree(draw, 4), _of_degree(draw, 0)), {}
         yield ([1, 2, 3], _of_degree(draw, 2)), {}
+
+
+@sampler("polydiv")
+def _polydiv(draw: Draw) -> Iterator[Arguments]:
+    yield (_of_degree(draw, 5), _of_degree(draw, 2)), {}
+    if draw.thorough:
+        yield (_of_degree(draw, 3), _of_degree(draw, 3)), {}
+        yield (_of_degree(draw, 4), _of_degree(draw, 0)), {}
+        yield (_of_degree(draw, 1), _of_degree(draw, 3)), {}
+        yield ([5, 3, 1, 2], _of_degree(draw, 1)), {}
 
 
 @sampler("polyder")

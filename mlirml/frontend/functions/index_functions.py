@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from mlirml.ops.indexing.gather import broadcast_along
 from mlirml.ops.indexing.positions import checked_mode, positions
 from mlirml.ops.indexing.scatter import Scatter
 from mlirml.ops.reductions import normalized_axes
-from mlirml.ops.shapes.views import Reshape
+from mlirml.ops.shapes.views import Reshape, integers
 
 
 def put(trace: Trace, a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
@@ -96,14 +97,106 @@ def putmask(trace: Trace, a: Any, mask: Any, values: Any) -> None:
     a._check_part(values)
     if chosen.shape != a.shape:
         raise ShapeError(f"putmask: a mask of shape {list(chosen.shape)} for an array of shape {list(a.shape)}")
-    is_array = isinstance(values, np.ndarray) or (isinstance(values, Traced) and not values._scalar)
-    if is_array and not np.can_cast(new.dtype, a.dtype, "safe"):
-        raise DTypeError(f"putmask: cannot store {new.dtype} into an array of {a.dtype}")
+    _check_stored("putmask", a, values, new.dtype)
     if not new.size or not a.size:
         return
     if new.size not in (1, a.size):
         new = trace.call_function(np.take, (new, trace.known(np.arange(a.size) % new.size)), {})
     a._assign_where(chosen.astype(np.bool_), new.reshape(a.shape if new.size == a.size else (1,) * a.ndim))
+
+
+def _check_stored(name: str, a: Traced, values: Any, dtype: np.dtype) -> None:
+    """Arrays are stored without loss only; lists of numbers take the dtype of the array."""
+    is_array = isinstance(values, np.ndarray) or (isinstance(values, Traced) and not values._scalar)
+    if is_array and not np.can_cast(dtype, a.dtype, "safe"):
+        raise DTypeError(f"{name}: cannot store {dtype} into an array of {a.dtype}")
+
+
+def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
+    """`np.place`: under a mask, stores the values one after the other, repeated if there are too few."""
+    if not isinstance(arr, Traced):
+        raise trace.real_array_error()
+    chosen, new = trace.array(mask, copy=False).astype(np.bool_), trace.array(vals, copy=False).reshape(-1)
+    arr._check_part(vals)
+    _check_stored("place", arr, vals, new.dtype)
+    if chosen.size != arr.size:
+        raise ShapeError(f"place: a mask of {chosen.size} elements for an array of {arr.size}")
+    if not new.size:
+        _check(trace, ~chosen, "ShapeError", "place: there are no values for the elements under the mask")
+        return
+    if arr.size:
+        order = trace.call_function(np.cumsum, (chosen.reshape(-1),), {}) - 1
+        taken = trace.call_function(np.take, (new, order % new.size), {})
+        arr._assign_where(chosen.reshape(arr.shape), taken.reshape(arr.shape).astype(arr.dtype))
+
+
+def _check(trace: Trace, holds: Any, kind: str, message: str, help_: str | None = None) -> None:
+    """An error when the program runs, unless all elements are true."""
+    b = trace.builder
+    b.check(b.element(trace.call_function(np.all, (holds,), {})._read()), Check(kind, message, help_))
+
+
+def _indices(trace: Trace, name: str, values: Any) -> Any:
+    found: Any = trace.array(values, copy=False)
+    if found.dtype.kind not in "iub" or not np.can_cast(found.dtype, np.int64, "safe"):
+        raise DTypeError(f"{name}: indices of {found.dtype}", help="convert them with `.astype(np.int64)`")
+    return found.astype(np.int64)
+
+
+def _in_order(name: str, shape: Sequence[int], order: str) -> list[int]:
+    """The axes of an array, the one with the largest steps in memory first."""
+    if order not in ("C", "F"):
+        raise ShapeError(f"{name}: the order {order!r} is neither 'C' nor 'F'")
+    return list(range(len(shape)) if order == "C" else range(len(shape) - 1, -1, -1))
+
+
+def _has_traced(x: Any) -> bool:
+    return any(map(_has_traced, x)) if isinstance(x, (tuple, list)) else isinstance(x, Traced)
+
+
+def unravel_index(trace: Trace, indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    """`np.unravel_index`: the indices along each axis of an array for those into the flat one, as i64."""
+    sizes = integers("unravel_index", "the shape", shape if np.ndim(shape) else (shape,))
+    if not _has_traced(indices):
+        return np.unravel_index(indices, sizes, order)  # type: ignore[call-overload, no-any-return]
+    axes, left = _in_order("unravel_index", sizes, order), _indices(trace, "unravel_index", indices)
+    count = math.prod(sizes)
+    message = f"unravel_index: an index is negative, or not below the {count} elements of the shape {list(sizes)}"
+    _check(trace, (left >= 0) & (left < count), "IndexOutOfBoundsError", message)
+    left = trace.call_function(np.clip, (left, 0, max(count - 1, 0)), {})
+    found: dict[int, Any] = {}
+    for axis in reversed(axes[1:]):
+        size = max(sizes[axis], 1)
+        found[axis], left = left % size, left // size
+    if axes:
+        found[axes[0]] = left
+    return tuple(found[axis] for axis in range(len(sizes)))
+
+
+def ravel_multi_index(trace: Trace, multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Any:
+    """`np.ravel_multi_index`: the indices into the flat array for those along each axis, as i64."""
+    sizes = integers("ravel_multi_index", "`dims`", dims if np.ndim(dims) else (dims,))
+    if not _has_traced(multi_index):
+        return np.ravel_multi_index(multi_index, sizes, mode, order)
+    axes, parts = _in_order("ravel_multi_index", sizes, order), list(multi_index)
+    modes = list(mode) if isinstance(mode, (tuple, list)) else [mode] * len(sizes)
+    if len(parts) != len(sizes) or len(modes) != len(sizes):
+        raise ShapeError(
+            f"ravel_multi_index: {len(parts)} arrays of indices and {len(modes)} modes for {len(sizes)} dimensions"
+        )
+    flat: Any = 0
+    for axis in axes:
+        index, size = _indices(trace, "ravel_multi_index", parts[axis]), sizes[axis]
+        kind = checked_mode("ravel_multi_index", modes[axis])
+        if kind == "raise":
+            message = f"ravel_multi_index: an index along axis {axis} is negative, or not below {size}"
+            _check(trace, (index >= 0) & (index < size), "IndexOutOfBoundsError", message)
+        if kind == "wrap":
+            index = index % max(size, 1)
+        elif kind == "clip":
+            index = trace.call_function(np.clip, (index, 0, max(size - 1, 0)), {})
+        flat = flat * size + index
+    return flat
 
 
 def select(trace: Trace, condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
@@ -176,11 +269,9 @@ def bincount(trace: Trace, x: Any, /, weights: Any = None, minlength: Any = 0) -
     counts = trace.known(np.zeros(size, kind))._copy()
     if not numbers.size:
         return counts
-    b, indices = trace.builder, numbers.astype(np.int64)
-    below = (indices >= 0) & (indices < size)
-    in_bounds = trace.call_function(np.all, (below,), {})
+    indices = numbers.astype(np.int64)
     message = f"bincount: a number is negative, or not below minlength={size}"
-    b.check(b.element(in_bounds._read()), Check("ShapeError", message, "give a greater `minlength`"))
+    _check(trace, (indices >= 0) & (indices < size), "ShapeError", message, "give a greater `minlength`")
     added: Any = 1 if weights is None else trace.array(weights, copy=False)
     if weights is not None:
         if not np.can_cast(added.dtype, kind, "safe"):
@@ -216,5 +307,6 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.put: put, np.putmask: putmask, np.fill_diagonal: fill_diagonal, np.put_along_axis: put_along_axis,
+    np.place: place, np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index,
     np.select: select, np.choose: choose, np.ix_: ix_, np.bincount: bincount, np.roll: roll,
 }  # fmt: skip
