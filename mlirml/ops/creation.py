@@ -82,7 +82,7 @@ def geomspace(
     """`num` numbers of f64 from start to stop with equal quotients along a new axis; NaN where their signs differ."""
     if np.iscomplexobj(start) or np.iscomplexobj(stop):
         raise DTypeError("geomspace: not compiled for complex numbers")
-    if any(promoted(xp, x).name == "bfloat16" for x in (start, stop)):
+    if any(xp.asarray(x).dtype.name == "bfloat16" for x in (start, stop)):
         raise DTypeError("geomspace: not compiled for bf16, as in NumPy")
     count = _count("geomspace", num)
     start, stop = xp.broadcast_arrays(*(xp.asarray(x).astype(np.float64) for x in (start, stop)))

@@ -112,17 +112,17 @@ def _check_stored(name: str, a: Traced, values: Any, dtype: np.dtype) -> None:
         raise DTypeError(f"{name}: cannot store {dtype} into an array of {a.dtype}")
 
 
-def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
-    """`np.place`: under a mask, stores the values one after the other, repeated if there are too few."""
+def stored_under_mask(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
+    """`np.place`: under a mask, stores the values in their order, repeated if there are too few."""
     if not isinstance(arr, Traced):
         raise trace.real_array_error()
     chosen, new = trace.array(mask, copy=False).astype(np.bool_), trace.array(vals, copy=False).reshape(-1)
     arr._check_part(vals)
-    _check_stored("place", arr, vals, new.dtype)
+    _check_stored("np.place", arr, vals, new.dtype)
     if chosen.size != arr.size:
-        raise ShapeError(f"place: a mask of {chosen.size} elements for an array of {arr.size}")
+        raise ShapeError(f"np.place: a mask of {chosen.size} elements for an array of {arr.size}")
     if not new.size:
-        _check(trace, ~chosen, "ShapeError", "place: there are no values for the elements under the mask")
+        _check(trace, ~chosen, "ShapeError", "np.place: there are no values for the elements under the mask")
         return
     if arr.size:
         order = trace.call_function(np.cumsum, (chosen.reshape(-1),), {}) - 1
@@ -130,10 +130,10 @@ def place(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
         arr._assign_where(chosen.reshape(arr.shape), taken.reshape(arr.shape).astype(arr.dtype))
 
 
-def _check(trace: Trace, holds: Any, kind: str, message: str, help_: str | None = None) -> None:
+def _check(trace: Trace, holds: Any, error: str, message: str, help_: str | None = None) -> None:
     """An error when the program runs, unless all elements are true."""
     b = trace.builder
-    b.check(b.element(trace.call_function(np.all, (holds,), {})._read()), Check(kind, message, help_))
+    b.check(b.element(trace.call_function(np.all, (holds,), {})._read()), Check(error, message, help_))
 
 
 def _indices(trace: Trace, name: str, values: Any) -> Any:
@@ -177,7 +177,7 @@ def ravel_multi_index(trace: Trace, multi_index: Any, dims: Any, mode: Any = "ra
     """`np.ravel_multi_index`: the indices into the flat array for those along each axis, as i64."""
     sizes = integers("ravel_multi_index", "`dims`", dims if np.ndim(dims) else (dims,))
     if not _has_traced(multi_index):
-        return np.ravel_multi_index(multi_index, sizes, mode, order)
+        return np.ravel_multi_index(multi_index, sizes, mode, order)  # type: ignore[call-overload]
     axes, parts = _in_order("ravel_multi_index", sizes, order), list(multi_index)
     modes = list(mode) if isinstance(mode, (tuple, list)) else [mode] * len(sizes)
     if len(parts) != len(sizes) or len(modes) != len(sizes):
@@ -187,13 +187,13 @@ def ravel_multi_index(trace: Trace, multi_index: Any, dims: Any, mode: Any = "ra
     flat: Any = 0
     for axis in axes:
         index, size = _indices(trace, "ravel_multi_index", parts[axis]), sizes[axis]
-        kind = checked_mode("ravel_multi_index", modes[axis])
-        if kind == "raise":
+        chosen = checked_mode("ravel_multi_index", modes[axis])
+        if chosen == "raise":
             message = f"ravel_multi_index: an index along axis {axis} is negative, or not below {size}"
             _check(trace, (index >= 0) & (index < size), "IndexOutOfBoundsError", message)
-        if kind == "wrap":
+        if chosen == "wrap":
             index = index % max(size, 1)
-        elif kind == "clip":
+        elif chosen == "clip":
             index = trace.call_function(np.clip, (index, 0, max(size - 1, 0)), {})
         flat = flat * size + index
     return flat
@@ -307,6 +307,6 @@ def roll(trace: Trace, a: Any, shift: Any, axis: Any = None) -> Any:
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.put: put, np.putmask: putmask, np.fill_diagonal: fill_diagonal, np.put_along_axis: put_along_axis,
-    np.place: place, np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index,
+    np.place: stored_under_mask, np.unravel_index: unravel_index, np.ravel_multi_index: ravel_multi_index,
     np.select: select, np.choose: choose, np.ix_: ix_, np.bincount: bincount, np.roll: roll,
 }  # fmt: skip
