@@ -116,13 +116,19 @@ def stored_under_mask(trace: Trace, arr: Any, mask: Any, vals: Any) -> None:
     """`np.place`: under a mask, stores the values in their order, repeated if there are too few."""
     if not isinstance(arr, Traced):
         raise trace.real_array_error()
+    name = np.place.__name__
     chosen, new = trace.array(mask, copy=False).astype(np.bool_), trace.array(vals, copy=False).reshape(-1)
     arr._check_part(vals)
-    _check_stored("np.place", arr, vals, new.dtype)
+    _check_stored(name, arr, vals, new.dtype)
     if chosen.size != arr.size:
-        raise ShapeError(f"np.place: a mask of {chosen.size} elements for an array of {arr.size}")
+        raise ShapeError(f"{name}: a mask of {chosen.size} elements for an array of {arr.size}")
     if not new.size:
-        _check(trace, ~chosen, "ShapeError", "np.place: there are no values for the elements under the mask")
+        _check(
+            trace,
+            trace.call_function(np.logical_not, (chosen,), {}),
+            "ShapeError",
+            f"{name}: there are no values for the elements under the mask",
+        )
         return
     if arr.size:
         order = trace.call_function(np.cumsum, (chosen.reshape(-1),), {}) - 1
