@@ -153,3 +153,17 @@ def test_distances_without_zeros_and_into_arrays() -> None:
     assert np.all(indices == 1)
     with pytest.raises(ml.ShapeError, match="no metric"):
         ndimage.distance_transform_cdt(ones, "diagonal")
+
+
+@pytest.mark.parametrize("metric", ["chessboard", "taxicab"])
+@pytest.mark.parametrize("shape", [(7,), (1, 5), (23, 31), (5, 6, 7), (3, 1, 4, 5)])
+@pytest.mark.parametrize("zeros", [0, 1, 3])
+def test_steps_from_few_zeros(metric: str, shape: tuple[int, ...], zeros: int) -> None:
+    rng = np.random.default_rng(zeros)
+    x = np.ones(shape)
+    x.reshape(-1)[rng.integers(0, x.size, zeros)] = 0
+    expected = scipy_ndimage.distance_transform_cdt(x, metric)
+    for function in (ndimage.distance_transform_cdt, ml.compile(ndimage.distance_transform_cdt)):
+        found = function(x, metric)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
