@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.core.config import config, float64_choice
 from mlirml.core.processes import COMPILER, sends_functions, uncollected
 from mlirml.core.tracebacks import without_own_frames
@@ -613,16 +614,18 @@ class Compiled(Dispatcher):
             self._compiled, captured, call.treedef, call.specs, call.paths, statics, program, call.overlaps, remarks
         )
         if self._explains:
-            print("".join(f"{remark.shown()}\n" for remark in self._remarks(build)), end="", file=sys.stderr)
+            told = [remark for remark in self._remarks(build) if remark.outcome != "rewritten"]
+            print("".join(f"{remark.shown()}\n" for remark in told), end="", file=sys.stderr)
         return build
 
     def _remarks(self, build: Build) -> list[Remark]:
-        """The remarks on the loops of a program; a program from the disk cache is raised once more to compute them."""
+        """The remarks on the loops and products of a program; for one from the disk cache the passes run once more."""
         if build.remarks is None:
-            has_loops = "scf." in build.captured.text and dict(self.target.stages).get("raise")
+            text, stages = build.captured.text, dict(self.target.stages)
             build.remarks = []
-            if has_loops:
-                build.remarks = on_loops(run_pipeline(self.target, parsed(build.captured), "raise"))
+            last = "optimize" if any(name in text for name in CONTRACTIONS) else "raise" if "scf." in text else ""
+            if stages.get(last):
+                build.remarks = on_loops(run_pipeline(self.target, parsed(build.captured), last))
         return build.remarks
 
     def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: Clock) -> tuple[Any, Any]:
@@ -744,9 +747,12 @@ class Compiled(Dispatcher):
         lines += self._sizes.values()
         with COMPILER:
             for build in self._builds.values():
-                notes = [*build.captured.unrolled, *((r.location, r.text) for r in self._remarks(build))]
-                lines += [f"loops of signature {build.number}:"] * bool(notes)
-                lines += [f"   {replace(place, function='') if place else '?'}: {text}" for place, text in notes]
+                found = self._remarks(build)
+                loops = [(r.location, r.text) for r in found if r.outcome != "rewritten"]
+                algebra = [(r.location, r.text) for r in found if r.outcome == "rewritten"]
+                for title, notes in (("loops", [*build.captured.unrolled, *loops]), ("algebra", algebra)):
+                    lines += [f"{title} of signature {build.number}:"] * bool(notes)
+                    lines += [f"   {replace(place, function='') if place else '?'}: {text}" for place, text in notes]
                 if isinstance(build.program, DeviceProgram):
                     lines.append(f"where signature {build.number} runs:")
                     lines += [f"   {line}" for line in build.program.describe()]

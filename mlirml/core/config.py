@@ -61,6 +61,12 @@ def _precision(value: Any) -> str:
     raise ValueError(f"expected 'highest' or 'tf32', got {value!r}")
 
 
+def _algebra(value: Any) -> str:
+    if value in ("exact", "reassociate"):
+        return str(value)
+    raise ValueError(f"expected 'exact' or 'reassociate', got {value!r}")
+
+
 def _tiles(value: Any) -> str:
     if isinstance(value, str) and re.fullmatch(r"auto|off|sm_\d{2,3}", value):
         return value
@@ -129,6 +135,7 @@ _SETTINGS = {
     "sync": _Setting(False, _switch, "MLIRML_SYNC", _parse_switch),
     "processor": _Setting("host", _processor, "MLIRML_PROCESSOR"),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
+    "algebra": _Setting("reassociate", _algebra, "MLIRML_ALGEBRA"),
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
     "tiles": _Setting("auto", _tiles, "MLIRML_TILES"),
     "float64": _Setting("refuse", float64_choice, "MLIRML_FLOAT64"),
@@ -160,6 +167,10 @@ class Config:
       second-level cache; read when `compile` is called (`MLIRML_PROCESSOR`).
     * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
+    * `algebra`: "reassociate" for products of matrices in the order that costs least, sums of products without the
+      products, and common factors taken out, whose rounding errors stay within the bounds of sums; "exact" where each
+      number, infinities and NaN too, must be that of the program as it is written, up to the order in which one sum is
+      added up; integers are rewritten in both, as they wrap around; read when `compile` is called (`MLIRML_ALGEBRA`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where their factors may be rounded to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
     * `tiles`: the architecture of NVIDIA's that products are assembled for as kernels of tiles: "auto", that of the
@@ -201,6 +212,7 @@ class Config:
     sync: bool
     processor: str
     math: str
+    algebra: str
     matmul_precision: str
     tiles: str
     float64: str

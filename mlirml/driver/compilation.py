@@ -206,7 +206,7 @@ def seconds(watch: Instrumentation) -> dict[str, float]:
 
 
 def on_loops(watch: Instrumentation) -> list[Remark]:
-    """The remarks on how loops were raised or why they were not, in source order."""
+    """The remarks on how loops were raised or why not, and on products that were rewritten, in source order."""
     found = [remark for remark in watch.remarks if remark.outcome]
     return sorted(found, key=lambda r: (r.location.file, r.location.line, r.location.column) if r.location else ("",))
 

@@ -23,6 +23,9 @@ RAISE = (
 
 CLEAN = ("canonicalize", "cse", "mlirml-forward-stores", "mlirml-promote-elements")
 
+ALGEBRA = ("mlirml-order-products",)
+"""Rewrites of products of tensors, each of which tells what is exact in it."""
+
 TO_LLVM = (
     # Index arithmetic of views is expanded while loops are one block each, not the many of `convert-scf-to-cf`.
     "expand-strided-metadata",
@@ -49,17 +52,19 @@ TO_LLVM = (
 LOWER = ("mlirml-lower-sort", "mlirml-lower-library-calls", "mlirml-lower-host-calls", *TO_LLVM)
 
 
-def stages(machine: Processor, math: str, checkpoint_bytes: int, *, lapack: bool, nontemporal: bool) -> Recipe:
+def stages(
+    machine: Processor, math: str, checkpoint_bytes: int, *, lapack: bool, nontemporal: bool, exact: bool = False
+) -> Recipe:
     """The stages for a processor, a choice of `config.math`, and the bytes that a loop may keep for its derivative.
 
     With `lapack` programs call the LAPACK that NumPy is linked to; with `nontemporal` large results are stored past the
-    cache.
+    cache; with `exact` no sums or products of floats are reassociated.
     """
     return recipe(
         **{
             "raise": [step("mlirml-choose-library", lapack=lapack), *RAISE],
             "transform": ["mlirml-lower-lengths", "mlirml-stop-shifts", *expand(checkpoint_bytes)],
-            "optimize": optimize(machine),
+            "optimize": optimize(machine, exact=exact),
             "offload": [],
             "schedule": schedule(machine, nontemporal),
             "lower": [expand_math(math, machine), *check(), *LOWER, "mlirml-flush-denormals"],
@@ -80,9 +85,16 @@ def expand(checkpoint_bytes: int) -> list[str]:
     return ["mlirml-checkpoint", step("mlirml-expand", checkpoint_bytes=checkpoint_bytes), "mlirml-lower-affine"]
 
 
-def fuse(**options: Any) -> list[str]:
-    """Algebra and fusion of operations on tensors; the options are those of `mlirml-fuse`."""
+def algebra(*, exact: bool = False) -> list[str]:
+    """Products of matrices in cheaper forms. With `exact` floats are not reassociated."""
+    options: dict[str, Any] = {"exact": True} if exact else {}
+    return [step(name, **options) for name in ALGEBRA]
+
+
+def fuse(*, exact: bool = False, **options: Any) -> list[str]:
+    """Algebra and fusion of operations on tensors; the options are those of `algebra` and of `mlirml-fuse`."""
     return [
+        *algebra(exact=exact),
         "mlirml-fold-contract",
         "mlirml-widen-products",
         "mlirml-fuse-shifts",
@@ -92,7 +104,7 @@ def fuse(**options: Any) -> list[str]:
     ]
 
 
-def optimize(machine: Processor) -> list[str]:
+def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
     """Fusion, with the loops that stay prepared for it; then blocks of what goes through one dimension together."""
     return [
         "mlirml-fold-ranges",
@@ -101,7 +113,7 @@ def optimize(machine: Processor) -> list[str]:
         *CLEAN,
         "mlirml-expand-scalars",
         "mlirml-jam-loops",
-        *fuse(prologues=True),
+        *fuse(exact=exact, prologues=True),
         "mlirml-jam-updates",
         "mlirml-widen-columns",
         "mlirml-recompute-elements",

@@ -77,11 +77,12 @@ def stages(
     *,
     deterministic: bool,
     tf32: bool | None = None,
+    exact: bool = False,
 ) -> Recipe:
     """The stages of a GPU, with host code for `machine`; `lower_kernels` makes a binary of the kernels.
 
     `deterministic` sums of scatters do not depend on the order of threads. `tf32` tells whether products of f32 may be
-    computed with 10 bits of mantissa, on devices that can.
+    computed with 10 bits of mantissa, on devices that can. With `exact` no sums or products of floats are reassociated.
     """
     # Where operands alone are counted, some buffers are left for results.
     fused = min((device.buffers or 32) - 4, device.kernel_buffers)
@@ -90,7 +91,7 @@ def stages(
         **{
             "raise": ["mlirml-choose-library", *cpu.RAISE],
             "transform": [step("mlirml-lower-lengths", for_requests=True), *cpu.expand(checkpoint_bytes)],
-            "optimize": [*cpu.CLEAN, *cpu.fuse(max_operands=fused), "canonicalize", "cse"],
+            "optimize": [*cpu.CLEAN, *cpu.fuse(exact=exact, max_operands=fused), "canonicalize", "cse"],
             "offload": [
                 "mlirml-mark-loops",
                 step("mlirml-form-dispatches", device=device),

@@ -32,18 +32,23 @@ def cpu_target() -> Target:
             "config.math is 'libmvec', but this machine has no vector functions of glibc 2.35 or newer",
             help="leave `config.math` at 'builtin'",
         )
-    return target_with(config.math, config.checkpoint_bytes, processor(), lapack=HAS_LAPACK)
+    exact = config.algebra == "exact"
+    return target_with(config.math, config.checkpoint_bytes, processor(), lapack=HAS_LAPACK, exact=exact)
 
 
 @cache
-def target_with(math: str, checkpoint_bytes: int, machine: Processor, *, lapack: bool = False) -> Target:
+def target_with(
+    math: str, checkpoint_bytes: int, machine: Processor, *, lapack: bool = False, exact: bool = False
+) -> Target:
     """The target for a processor, a choice of `config.math`, and what loops may keep for gradients.
 
-    With `lapack` programs call the LAPACK that NumPy is linked to; without, all code is our own.
+    With `lapack` programs call the LAPACK that NumPy is linked to; without, all code is our own. With `exact` no sums
+    or products of floats are reassociated.
     """
+    nontemporal = host_facts()["machine"] == "x86_64"
     return Target(
         name="cpu",
-        stages=stages(machine, math, checkpoint_bytes, lapack=lapack, nontemporal=host_facts()["machine"] == "x86_64"),
+        stages=stages(machine, math, checkpoint_bytes, lapack=lapack, nontemporal=nontemporal, exact=exact),
         codegen=partial(codegen, machine=machine),
         depends_on=machine.key_entries(),
         ahead=Ahead("mlirml-lower-loops", lambda: kernel_pipeline(math, machine), partial(begin_kernels, machine)),

@@ -22,22 +22,33 @@ ARCHITECTURE = "sm_80"
 def cuda_target() -> Target:
     """The target for NVIDIA GPUs of compute capability 8.0 or later."""
     return target_for(
-        config.checkpoint_bytes, config.matmul_precision, config.deterministic, processor(), tile_architecture()
+        config.checkpoint_bytes,
+        config.matmul_precision,
+        config.deterministic,
+        processor(),
+        tile_architecture(),
+        exact=config.algebra == "exact",
     )
 
 
 @cache
 def target_for(
-    checkpoint_bytes: int, matmul_precision: str, deterministic: bool, machine: Processor, tiles: str
+    checkpoint_bytes: int,
+    matmul_precision: str,
+    deterministic: bool,
+    machine: Processor,
+    tiles: str,
+    *,
+    exact: bool = False,
 ) -> Target:
-    """The target, with the memory limit of checkpoints, the precision of f32 products, the order of scatters, and the
-    architecture of the kernels of tiles.
+    """The target, with the memory limit of checkpoints, the precision of f32 products, the order of scatters, the
+    architecture of the kernels of tiles, and the choice of `config.algebra`.
     """
     tf32 = matmul_precision == "tf32"
     device = replace(DEVICES["cuda"], tile=tiles)
     return Target(
         name="cuda",
-        stages=stages(device, machine, checkpoint_bytes, TO_NVVM, deterministic=deterministic, tf32=tf32),
+        stages=stages(device, machine, checkpoint_bytes, TO_NVVM, deterministic=deterministic, tf32=tf32, exact=exact),
         codegen=partial(codegen, machine=machine, tiles=tiles),
         depends_on=(
             *machine.key_entries(),

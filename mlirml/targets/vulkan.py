@@ -43,20 +43,26 @@ def vulkan_target() -> Target:
         found = device_of(device("vulkan").capabilities)
     except TargetError:
         return least_target()
-    return target_for(found, config.checkpoint_bytes, config.deterministic, processor())
+    return target_for(found, config.checkpoint_bytes, config.deterministic, processor(), exact=_is_exact())
 
 
 def least_target() -> Target:
     """The target for the least that a Vulkan device may be: none is opened."""
-    return target_for(LEAST, config.checkpoint_bytes, config.deterministic, processor())
+    return target_for(LEAST, config.checkpoint_bytes, config.deterministic, processor(), exact=_is_exact())
+
+
+def _is_exact() -> bool:
+    return config.algebra == "exact"
 
 
 @cache
-def target_for(device: Device, checkpoint_bytes: int, deterministic: bool, machine: Processor) -> Target:
-    """The target for a device and a processor."""
+def target_for(
+    device: Device, checkpoint_bytes: int, deterministic: bool, machine: Processor, *, exact: bool = False
+) -> Target:
+    """The target for a device and a processor. With `exact` no sums or products of floats are reassociated."""
     return Target(
         name="vulkan",
-        stages=stages(device, machine, checkpoint_bytes, TO_SPIRV, deterministic=deterministic),
+        stages=stages(device, machine, checkpoint_bytes, TO_SPIRV, deterministic=deterministic, exact=exact),
         codegen=partial(codegen, machine=machine),
         depends_on=machine.key_entries(),
         device="vulkan",

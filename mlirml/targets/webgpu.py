@@ -23,17 +23,23 @@ from mlirml.targets.target import Target, target
 def webgpu_target() -> Target:
     """The target for every implementation of WebGPU, run by wgpu-native on the devices of this system."""
     device = "metal" if sys.platform == "darwin" else "vulkan"
-    return target_for("webgpu", device, config.checkpoint_bytes, config.deterministic, processor())
+    return target_for("webgpu", device, config.checkpoint_bytes, config.deterministic, processor(), exact=_is_exact())
 
 
 @target("metal", forms=("wgsl",))
 def metal_target() -> Target:
     """The same code for Metal devices only."""
-    return target_for("metal", "metal", config.checkpoint_bytes, config.deterministic, processor())
+    return target_for("metal", "metal", config.checkpoint_bytes, config.deterministic, processor(), exact=_is_exact())
+
+
+def _is_exact() -> bool:
+    return config.algebra == "exact"
 
 
 @cache
-def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: bool, machine: Processor) -> Target:
+def target_for(
+    name: str, device: str, checkpoint_bytes: int, deterministic: bool, machine: Processor, *, exact: bool = False
+) -> Target:
     """The WebGPU target of name `name`, whose programs run on devices of backend `device`."""
 
     def codegen(module: Any) -> Artifact:
@@ -42,7 +48,7 @@ def target_for(name: str, device: str, checkpoint_bytes: int, deterministic: boo
 
     return Target(
         name=name,
-        stages=stages(DEVICES[name], machine, checkpoint_bytes, TO_WGSL, deterministic=deterministic),
+        stages=stages(DEVICES[name], machine, checkpoint_bytes, TO_WGSL, deterministic=deterministic, exact=exact),
         codegen=codegen,
         depends_on=machine.key_entries(),
         device=device,
