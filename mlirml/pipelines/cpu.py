@@ -23,7 +23,11 @@ RAISE = (
 
 CLEAN = ("canonicalize", "cse", "mlirml-forward-stores", "mlirml-promote-elements")
 
-ALGEBRA = ("mlirml-reduce-products", "mlirml-order-products")
+ALGEBRA = (
+    "mlirml-reduce-products",
+    "mlirml-factor-products",
+    "mlirml-order-products",
+)
 """Rewrites of products of tensors, each of which tells what is exact in it."""
 
 TO_LLVM = (

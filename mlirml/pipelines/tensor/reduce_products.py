@@ -241,9 +241,9 @@ def rebuilt(
 def sliced(factor: Factor, windows: Sequence[Window], dropped: frozenset[int]) -> mlir.Value:
     """A slice of a factor, without the dropped dims."""
     shape = list(factor.value.type.shape)
-    if all(window == Window(0, size) for window, size in zip(windows, shape, strict=True)):
-        if not any(d in dropped for d in factor.dims):
-            return factor.value
+    whole = all(window == Window(0, size) for window, size in zip(windows, shape, strict=True))
+    if whole and not any(d in dropped for d in factor.dims):
+        return factor.value
     kept = [window.size for window, d in zip(windows, factor.dims, strict=True) if d not in dropped]
     fields = [[getattr(window, name) for window in windows] for name in ("offset", "size", "stride")]
     return emit.extract_slice(factor.value, fields[0], fields[1], kept, fields[2])
