@@ -24,6 +24,7 @@ RAISE = (
 CLEAN = ("canonicalize", "cse", "mlirml-forward-stores", "mlirml-promote-elements")
 
 ALGEBRA = (
+    "mlirml-move-scalings",
     "mlirml-reduce-products",
     "mlirml-factor-products",
     "mlirml-order-products",
