@@ -10,6 +10,10 @@ After:
 
 Half of the flops are left. The products must have no other user. Integers wrap around to the same numbers; floats are
 reassociated, which `exact` forbids.
+
+Products that share a factor but are not added up (`x @ wq, x @ wk, x @ wv`) stay apart: joined in one wide product they
+took 1.05 to 3 times as long for the weights to be concatenated, and as long with weights that were one array before (1
+to 2048 rows, 256 and 768 columns, one thread, Zen 4).
 """
 
 from __future__ import annotations

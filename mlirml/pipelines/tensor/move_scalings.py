@@ -35,6 +35,8 @@ from mlirml.pipelines.tensor.products.networks import Dims, Factor, Product
 
 _WORTH = 0.8
 """The most that a product without a broadcast may cost of the one with it."""
+_MOST_OPS = 3
+"""The operations in the body of a scaling: a constant, the scaling, and the yield."""
 _SCALINGS = ("arith.mulf", "arith.muli", "arith.divf")
 
 
@@ -57,6 +59,9 @@ class MoveScalingsPass(Pass):
 
 def move(op: mlir.Operation, exact: bool) -> None:
     """Move what the factors of a product are scaled by, then what they are broadcast over; raises `NoMatch`."""
+    owners = [defining_op(value) for value in list(op.operands)[:2]]
+    if not any(owner is not None and networks.may_be_copy(owner, _MOST_OPS) for owner in owners):
+        raise NoMatch("no scaling and no broadcast")
     product = networks.match_product(op)
     if product.casts:
         raise NoMatch("it converts its factors")
@@ -110,6 +115,8 @@ def match_scaling(op: mlir.Operation | None) -> Scaling:
 
 def scaling_moved(product: Product, number: int) -> Product:
     """The product with a factor that is a scaled product replaced by that; its result is scaled. Raises `NoMatch`."""
+    if not has_one_use(product.factors[number].value):
+        raise NoMatch("it is used elsewhere")
     factor, passed = networks.through_transposes(product.factors[number], only_uses=True)
     scaling = match_scaling(defining_op(factor.value))
     if not has_one_use(factor.value) or scaling.op.block != product.op.block:

@@ -57,6 +57,8 @@ def order(op: mlir.Operation, exact: bool) -> tuple[list[mlir.Operation], bool]:
 
     Raises `NoMatch` if there is but one product.
     """
+    if not any(map(networks.may_be_product, list(op.operands)[:2])):
+        raise NoMatch("one product")
     root = networks.match_product(op)
     if root.casts or not networks.may_rewrite(root.element, exact):
         raise NoMatch("not to be reordered")

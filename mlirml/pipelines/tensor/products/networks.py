@@ -95,6 +95,21 @@ def match_product(op: mlir.Operation | None) -> Product:
     return Product(op, factors, dims, dict(enumerate(found.sizes)), element, casts)
 
 
+def may_be_product(value: mlir.Value) -> bool:
+    """False for values that are clearly no product, which takes less time than to match one."""
+    op = defining_op(value)
+    while op is not None and may_be_copy(op, most_ops=1):
+        op = defining_op(op.operands[0])
+    return op is not None and op.name in CONTRACTIONS
+
+
+def may_be_copy(op: mlir.Operation, most_ops: int) -> bool:
+    """True for a transpose, and for a `linalg.generic` of one or two tensors with so few operations in its body."""
+    if op.name == "linalg.transpose":
+        return True
+    return op.name == "linalg.generic" and len(op.operands) <= 3 and len(op.regions[0].blocks[0].operations) <= most_ops
+
+
 def is_zero(value: mlir.Value) -> bool:
     """True for a tensor that is filled with zero."""
     fill = defining_op(value)
