@@ -35,6 +35,26 @@ def matmul_nt(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return a @ b.T
 
 
+def products(a: np.ndarray, b: np.ndarray, c: np.ndarray, d: np.ndarray) -> np.ndarray:
+    """A chain of matrix products, in the order in which one writes it."""
+    return a @ b @ c @ d
+
+
+def trace_of_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The trace of a product."""
+    return np.trace(a @ b)
+
+
+def sum_of_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The sums of the rows of a product."""
+    return np.sum(a @ b, axis=1)
+
+
+def common_factor(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Two products with a factor in common."""
+    return a @ b + a @ c
+
+
 def chain(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Elementwise operations that NumPy walks over memory for one by one."""
     t = a * b + c
@@ -274,6 +294,26 @@ _ALL = (
         lambda b, m, k, n: 2.0 * b * m * k * n,
     ),
     Workload("matmul_bf16_1024", matmul, _narrow, (1024,) * 3, (33, 17, 40), "flop", _matmul_flops, narrow=True),
+    Workload(
+        "products2000x20x500", products, lambda n, k, m: _normal((n, k), (k, n), (n, k), (k, m)), (2000, 20, 500),
+        (17, 3, 9), "flop", lambda n, k, m: 4.0 * n * n * k + 2.0 * n * k * m,
+    ),
+    Workload(
+        "products_vector1000", products, lambda n: _normal((n, n), (n, n), (n, n), (n,)), (1000,), (17,), "flop",
+        lambda n: 4.0 * n**3 + 2.0 * n * n,
+    ),
+    Workload(
+        "trace_of_product1000", trace_of_product, lambda n: _normal((n, n), (n, n)), (1000,), (17,), "flop",
+        lambda n: 2.0 * n**3,
+    ),
+    Workload(
+        "sum_of_product1000", sum_of_product, lambda n: _normal((n, n), (n, n)), (1000,), (17,), "flop",
+        lambda n: 2.0 * n**3,
+    ),
+    Workload(
+        "common_factor1000", common_factor, lambda n: _normal(*[(n, n)] * 3), (1000,), (17,), "flop",
+        lambda n: 4.0 * n**3,
+    ),
     Workload("chain16m", chain, lambda n: _normal(*[(n,)] * 3), (1 << 24,), (1000,), "byte", lambda n: 16.0 * n),
     Workload("softmax", softmax, lambda m, n: _normal((m, n)), (4096, 2048), (7, 33), "byte", lambda m, n: 8.0 * m * n),
     Workload(
