@@ -28,6 +28,7 @@ ALGEBRA = (
     "mlirml-reduce-products",
     "mlirml-factor-products",
     "mlirml-order-products",
+    "mlirml-solve-inverses",
 )
 """Rewrites of products of tensors, each of which tells what is exact in it."""
 
