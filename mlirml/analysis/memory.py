@@ -16,6 +16,7 @@ from mlirml.analysis.values import ancestor_in
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, seen_through
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 
 VIEWS = (
@@ -31,6 +32,7 @@ _READS = {
     "vector.transfer_read": (0,), "affine.vector_load": (0,), "memref.copy": (0,), "gpu.memcpy": (1,),
     "memref.prefetch": (0,), **dict.fromkeys(SORTS, (0,)),
     **{name: tuple(range(call.inputs)) for name, call in LIBRARY_CALLS.items()},
+    **{name: tuple(range(inputs)) for name, inputs in COMPACTIONS.items()},
 }  # fmt: skip
 """The operands of which an operation reads elements."""
 _WRITES = {
@@ -38,6 +40,7 @@ _WRITES = {
     "vector.scatter": (0,), "vector.transfer_write": (1,), "affine.vector_store": (1,), "memref.copy": (1,),
     "gpu.memcpy": (0,), "memref.dealloc": (0,), "memref.atomic_rmw": (1,),
     **dict.fromkeys(SORTS, (1,)), **{name: (call.inputs,) for name, call in LIBRARY_CALLS.items()},
+    **{name: (inputs,) for name, inputs in COMPACTIONS.items()},
 }  # fmt: skip
 """The operands of which an operation writes elements."""
 _PURE = ("arith.", "math.", "complex.", "index.", "tensor.", "vector.", "ub.", "affine.apply", "affine.m")

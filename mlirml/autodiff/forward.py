@@ -24,7 +24,7 @@ from mlirml.ir.bindings import mlir
 Pushforward = Callable[["Push", mlir.Operation], None]
 
 pushforward: RuleTable[Pushforward] = RuleTable(
-    "library_calls", "forward_control", "forward_custom", "forward_linalg", "forward_shapes"
+    "compactions", "library_calls", "forward_control", "forward_custom", "forward_linalg", "forward_shapes"
 )
 """Decorator of forward-mode rules."""
 

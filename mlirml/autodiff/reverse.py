@@ -25,11 +25,11 @@ from mlirml.ir.bindings import block_ops, mlir, operations
 
 Transpose = Callable[["Sweep", mlir.Operation], None]
 
-transpose: RuleTable[Transpose] = RuleTable("control", "custom", "library_calls", "linalg", "shapes")
+transpose: RuleTable[Transpose] = RuleTable("compactions", "control", "custom", "library_calls", "linalg", "shapes")
 """Decorator of reverse-mode rules."""
 
 NO_DERIVATIVE = {
-    "mlirml.cotangent", "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert",
+    "mlirml.cotangent", "tensor.empty", "arith.constant", "mlirml.argsort", "mlirml.mask_counts", "mlirml.positions", "tensor.dim", "cf.assert",
     "mlirml.stop_gradient", "scf.yield", "scf.condition", "linalg.yield", "mlirml.custom_cotangent", *HOST_CALLS,
     "mlirml.custom_gradient", "mlirml.custom_primal", "mlirml.custom_tangent",
 }  # fmt: skip

@@ -22,10 +22,11 @@ from mlirml.analysis.values import used_values
 from mlirml.autodiff.structured import Structured
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir.bindings import mlir
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 
 _COSTLY = ("linalg.matmul", "linalg.batch_", "linalg.mat", "linalg.vec", "linalg.dot", "linalg.con", "linalg.depthwise")
-_LOOPS = ("scf.", *SORTS, *LIBRARY_CALLS)
+_LOOPS = ("scf.", *SORTS, *LIBRARY_CALLS, *COMPACTIONS)
 _LITTLE = 1 << 12
 """Points of an iteration space below which no operation is costly."""
 _MORE_VALUES = 1 << 10

@@ -74,7 +74,7 @@ class TreeDef:
         return dataclasses.replace(self, children=children)
 
     def with_trees(self, trees: Mapping[int, TreeDef]) -> TreeDef:
-        """The structure in which the leaves of these indices are trees with one leaf."""
+        """The structure in which the leaves of these indices are trees."""
         return self._with_trees(itertools.count(), trees)
 
     def _with_trees(self, numbers: Iterator[int], trees: Mapping[int, TreeDef]) -> TreeDef:

@@ -23,6 +23,11 @@ MASK_HELP = (
     "keep the shape with `np.where(mask, x, 0)`; what a mask picks can be summed up, `x[mask].sum()`, or stored under "
     "the same mask, `x[mask] = np.sqrt(x[mask])`"
 )
+DATA_SIZE = "an array whose length depends on the data"
+DATA_SIZE_HELP = (
+    "this needs the source of the function and `frontend=\"auto\"` or \"loops\"; or keep the shape: "
+    "`np.where(condition, a, b)`"
+)
 STORE = "a store into a real array"
 SLICE = "a slice"  # with a dynamic bound
 INDEX = "an index"  # of a list or tuple, dynamic

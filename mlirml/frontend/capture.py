@@ -73,10 +73,34 @@ class _Parts:
         return part_of_part(whole(array), index)
 
     @staticmethod
+    def of_data(name: str) -> Callable[..., Any]:
+        from mlirml.frontend.loops.dynamic_slices.data_functions import NAMED
+
+        return NAMED[name]
+
+    @staticmethod
+    def selected(masked: Any) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.compaction import selected
+
+        return selected(masked)
+
+    @staticmethod
+    def sized_parts(array: Any) -> tuple[list[Traced], tuple[int, ...]]:
+        from mlirml.frontend.loops.dynamic_slices.compaction import sized_parts
+
+        return sized_parts(array)
+
+    @staticmethod
     def gathered(array: Traced, index: Any) -> Any:
-        from mlirml.frontend.loops.dynamic_slices.indices import gathered
+        from mlirml.frontend.loops.dynamic_slices.gathering import gathered
 
         return gathered(array, index)
+
+    @staticmethod
+    def scattered(array: Traced, index: Any, value: Any) -> None:
+        from mlirml.frontend.loops.dynamic_slices.gathering import scattered
+
+        scattered(array, index, value)
 
 
 HANDLERS: Handlers = _Parts()
@@ -132,7 +156,7 @@ def capture(
             named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         with at_function(function):
-            leaves, out_tree = flatten_result(result, state.reached.has_seen)
+            leaves, out_tree = flatten_result(result, state.reached.has_seen, state)
             new = _new_items(in_tree, inputs, (dynamic, kwargs))
             outputs = [value_of(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
             outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]

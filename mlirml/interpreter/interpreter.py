@@ -14,6 +14,7 @@ import numpy as np
 
 from mlirml.errors import LaunchError
 from mlirml.interpreter import (  # noqa: F401  (importing them registers their rules)
+    compactions,
     control,
     host_calls,
     library_calls,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 
 _MARKS = (
@@ -31,6 +32,7 @@ DIALECT = "".join(
         _operation("sort", 1, "input: %t0, out: %t0", "sorted: optional %t0"),
         _operation("argsort", 2, "input: %t0, out: %t1", "positions: optional %t1"),
         *(_library_call(name.removeprefix("mlirml."), call.inputs) for name, call in LIBRARY_CALLS.items()),
+        *(_library_call(name.removeprefix("mlirml."), inputs) for name, inputs in COMPACTIONS.items()),
         _operation("host_value", 1, "value: %t0"),
         _operation("host_call", 0, ""),
         _operation("host_result", 1, "out: %t0", "result: optional %t0"),
@@ -44,7 +46,7 @@ DIALECT = "".join(
     )
 )
 """The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`) and calls of libraries
-(`ir/text/library_calls.py`), on tensors and on memrefs; requests for derivatives and batches (`autodiff/requests.py`).
+(`ir/text/library_calls.py`), compactions (`ir/compactions.py`), on tensors and on memrefs; requests for derivatives and batches (`autodiff/requests.py`).
 
 It is also the namespace of our discardable attributes, `mlirml.schedule`, `mlirml.parallel_for`, ...
 """

@@ -36,6 +36,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_CALLS, HOST_INPUTS, HOST_WORK, SORTS, WHY
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations, set_function_type
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
@@ -327,6 +328,8 @@ def overwrites(op: mlir.Operation, position: int) -> bool:
         return True
     if op.name in LIBRARY_CALLS:
         return position == LIBRARY_CALLS[op.name].inputs
+    if op.name in COMPACTIONS:
+        return False  # what the program does not define keeps its old contents
     return position == 1 and op.name in ("linalg.fill", "memref.copy", *SORTS)
 
 

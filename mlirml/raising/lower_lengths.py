@@ -34,6 +34,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
@@ -74,7 +75,7 @@ class LowerLengthsPass(Pass):
 
 def has_requests(module: mlir.Operation) -> bool:
     """True if a module has requests for derivatives or batches."""
-    others = (*SORTS, *LIBRARY_CALLS)
+    others = (*SORTS, *LIBRARY_CALLS, *COMPACTIONS)
     return any(op.name.startswith("mlirml.") and op.name not in others for op in operations(module))
 
 

@@ -254,11 +254,12 @@ def _unfit_element(type_: mlir.Type) -> str:
 def _wanted() -> dict[str, tuple[tuple[str, ...], int]]:
     """The attributes that operations of the dialect must have, and the rank of their arrays, 0 for any."""
     from mlirml.dialects.mlirml import SORTS
+    from mlirml.ir.compactions import COMPACTIONS
     from mlirml.ir.library_calls import LIBRARY_CALLS
 
     sorts: dict[str, tuple[tuple[str, ...], int]] = dict.fromkeys(SORTS, (("kind", "descending"), 2))
     values = dict.fromkeys(("mlirml.host_value", "mlirml.host_result"), (("kind",), 0))
-    return {**sorts, **values, **dict.fromkeys(LIBRARY_CALLS, (("kind",), 0))}
+    return {**sorts, **values, **dict.fromkeys((*LIBRARY_CALLS, *COMPACTIONS), (("kind",), 0))}
 
 
 def _unfit_request(op: mlir.Operation) -> str:

@@ -188,7 +188,7 @@ class Traced(Tracer):
                 return unreachable_indices.stand_in(self, error)[index]
 
     def _indexed(self, index: Any) -> Any:
-        if is_dynamic(index):
+        if is_dynamic(index) or (type(index) is tuple and any(map(is_dynamic, index))):
             return self._trace.handlers.gathered(self, index)
         try:
             parsed = parse_index(self._trace, self._shape, index)
@@ -227,6 +227,9 @@ class Traced(Tracer):
             truth = known_truth(index)
             if truth is not None:
                 self._viewed(Reshape((1, *self._shape)))[: int(truth)][...] = value
+                return
+            if is_dynamic(index) or (type(index) is tuple and any(map(is_dynamic, index))):
+                self._trace.handlers.scattered(self, index, value)
                 return
             masked = scattering.masked_part(self, index)
             if masked is not None and (not masked.known or np.ndim(value) <= masked.free):

@@ -5,7 +5,7 @@
 
 The elements keep their positions in the masked array. Elementwise functions are computed for all elements; reductions
 ignore elements outside of the mask; a store under the same mask is a `where`. Operations that need the elements
-compacted are refused at the location of the index.
+side by side are those of an array of dynamic length, which the loop front end makes of them.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy as np
 
 from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.frontend import advice
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.scattering import Masked
 from mlirml.frontend.arrays.tracer import Tracer
@@ -45,6 +46,7 @@ class MaskedElements:
 
     def __init__(self, trace: Trace, values: Traced, mask: Traced, lead: int, index: Any) -> None:
         self._trace, self._values, self._mask, self._lead, self._index = trace, values, mask, lead, index
+        self._side_by_side: Any = None  # the same as an array of dynamic length, and the region that it is made in
 
     # What a user asks of an array.
 
@@ -110,13 +112,27 @@ class MaskedElements:
     # Elements.
 
     def refused(self, what: str = "") -> CaptureError:
-        """The error for operations that need the elements compacted."""
+        """The error for operations that need the number of the elements when the function is traced."""
         notes = (f"{what} would need all of what the mask picks, side by side",) if what else ()
-        return ShapeError(advice.MASK, location=self._index, notes=notes, help=advice.MASK_HELP)
+        error = ShapeError(advice.MASK, location=self._index, notes=notes, help=advice.MASK_HELP)
+        error.subject = advice.DATA_SIZE
+        return error
 
     def as_result(self, path: str) -> CaptureError:
-        """The error for such an array in the result of the function."""
+        """The error for such an array in the result of a function within the program."""
         return self.refused()
+
+    def side_by_side(self, what: str = "") -> Any:
+        """The elements as an array of dynamic length, for operations that need them so.
+
+        Raises ShapeError, by which the loop front end is chosen, in a function that is traced without its loops.
+        """
+        if not self._trace.builder.direct:
+            raise self.refused(what)
+        found = self._side_by_side
+        if found is None or not found[1].open:
+            found = self._side_by_side = self._trace.handlers.selected(self), self._trace.builder.region
+        return found[0]
 
     def __len__(self) -> int:
         raise self.refused("`len`")
@@ -139,12 +155,12 @@ class MaskedElements:
         with at_user_line():
             if self._is_all(index):
                 return self
-            raise self.refused("an index")
+            return self.side_by_side("an index")[index]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         with at_user_line():
             if not self._is_all(index):
-                raise self.refused("an index")
+                raise self.refused("a store at an index")
             self._replace(self._operand(value), "assignment")
 
     def _is_all(self, index: Any) -> bool:
@@ -162,7 +178,7 @@ class MaskedElements:
         spread = self._trace.call_function(
             np.broadcast_to, (new.astype(self.dtype, copy=False), self._values.shape), {}
         )
-        self._values = spread._copy()
+        self._values, self._side_by_side = spread._copy(), None
 
     def _operand(self, x: Any) -> Any:
         """An operand of an expression with this array, broadcast to the masked array's dimensions."""
@@ -192,6 +208,8 @@ class MaskedElements:
             return masked_elements._call_ufunc(ufunc, method, inputs, kwargs)
 
     def _call_ufunc(self, ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        if any(is_dynamic(x) and not isinstance(x, MaskedElements) for x in (*inputs, *kwargs.get("out", ()))):
+            return self._with_slices(lambda xs: getattr(ufunc, method)(*xs, **_side_by_side(kwargs, "")), inputs)
         if method == "reduce" and ufunc in _REDUCED:
             return reduced(_REDUCED[ufunc])(*inputs, **{"axis": 0, **kwargs})
         (out,) = kwargs.pop("out", (None,))
@@ -203,7 +221,9 @@ class MaskedElements:
         ):
             if ufunc is np.matmul and not kwargs and out is None:
                 return product(*inputs)
-            raise self.refused(f"`np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}`")
+            what = f"`np.{ufunc.__name__}{'' if method == '__call__' else '.' + method}`"
+            outs = {} if out is None else {"out": (out,)}
+            return self._with_slices(lambda xs: getattr(ufunc, method)(*xs, **kwargs, **outs), inputs, what)
         found = self._computed(lambda *xs: self._trace.call_ufunc(ufunc, "__call__", xs, {}), inputs, ufunc is np.power)
         if out is None:
             return found
@@ -229,7 +249,19 @@ class MaskedElements:
     def _operated(self, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
         if ufunc is np.matmul:
             return product(*operands)
+        if any(self._needs_side_by_side(x) for x in operands):
+            return self._with_slices(lambda xs: _operator(self._trace, ufunc, xs), operands)
         return self._computed(lambda *xs: self._trace.call_operator(ufunc, xs), operands, ufunc is np.power)
+
+    def _needs_side_by_side(self, x: Any) -> bool:
+        """True for an operand along the elements, whose length is that of another array."""
+        if isinstance(x, MaskedElements):
+            return False
+        return is_dynamic(x) or (self._trace.builder.direct and np.ndim(x) > self._free)
+
+    def _with_slices(self, function: Callable[..., Any], operands: Sequence[Any], what: str = "") -> Any:
+        """The result of a function with the elements side by side."""
+        return function(_side_by_side(tuple(operands), what))
 
     def _operated_in_place(self, ufunc: np.ufunc, other: Any) -> MaskedElements:
         found = self._operated(ufunc, (self, other))
@@ -242,7 +274,8 @@ class MaskedElements:
                 return self._computed(lambda *xs: self._trace.call_function(function, xs, kwargs), args)
             if function not in _FUNCTIONS or not isinstance(args[0] if args else None, MaskedElements):
                 module = "linalg." if "linalg" in (getattr(function, "__module__", "") or "") else ""
-                raise self.refused(f"`np.{module}{function.__name__}`")
+                what = f"`np.{module}{function.__name__}`"
+                return self._with_slices(lambda xs: function(*xs, **_side_by_side(kwargs, what)), args, what)
             return _FUNCTIONS[function](*args, **kwargs)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> MaskedElements:
@@ -267,12 +300,29 @@ class MaskedElements:
             return self.copy
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
-        raise self.refused(f"`.{name}`")
+        return getattr(self.side_by_side(f"`.{name}`"), name)
+
+
+def _side_by_side(x: Any, what: str) -> Any:
+    """Operands in which elements under masks are arrays of dynamic length."""
+    if isinstance(x, MaskedElements):
+        return x.side_by_side(what)
+    if type(x) in (list, tuple):
+        return type(x)(_side_by_side(item, what) for item in x)
+    if type(x) is dict:
+        return {key: _side_by_side(item, what) for key, item in x.items()}
+    return x
 
 
 def _called(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with at_user_line():
         return method(*args, **kwargs)
+
+
+def _operator(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
+    """A Python operator on operands of which one is an array of dynamic length."""
+    found = next(x for x in operands if is_dynamic(x))
+    return found._operated(ufunc, operands)
 
 
 def masked_elements(masked: Masked) -> MaskedElements:
@@ -309,21 +359,28 @@ def store_masked(masked: Masked, value: Any) -> None:
         check_same_mask(trace, value._mask, flat)
         part._assign_where(mask, value._values)
         return
-    new = trace.array(value, copy=False)
+    length: Any = None
+    if is_dynamic(value):
+        (new, *lengths), dims = trace.handlers.sized_parts(value)
+        if dims != (new.ndim - 1 - free,):
+            raise ShapeError(f"storing {value._describe()} through a mask, which picks along another dimension")
+        length = lengths[0]
+    else:
+        new = trace.array(value, copy=False)
     if new.ndim > lead + 1 + free:
         raise ShapeError(
             f"storing {new._describe()} through a mask, which leaves {lead + 1 + free} dimension(s)",
             help="write `x[...] = np.where(mask, value, x)` with a value of the shape of x",
         )
     axis = new.ndim - 1 - free  # of the value, along which its elements are compacted
-    if new.shape[axis] == 1:
+    if length is None and new.shape[axis] == 1:
         part._assign_where(mask, new.reshape(new.shape[:axis] + (1,) * rank + new.shape[axis + 1 :]))
         return
     count = trace.call_function(np.count_nonzero, (flat,), {})
-    fits = trace.call_function(np.equal, (count, new.shape[axis]), {})
+    fits = trace.call_function(np.equal, (count, new.shape[axis] if length is None else length), {})
     b = trace.builder
     help_ = "`x[...] = np.where(mask, value, x)` takes a value of the shape of x"
-    message = f"assignment: the mask picks another number of elements than there are in {new._describe()}"
+    message = f"assignment: the mask picks another number of elements than there are in {new._describe() if length is None else value._describe()}"
     b.check(b.element(fits._read()), Check("ShapeError", message, help_))
     if not new.size:
         return
@@ -342,7 +399,8 @@ def reduced(function: Callable[..., Any]) -> Callable[..., Any]:
     def reduction(x: MaskedElements, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
         trace, mask = x._trace, x._wide_mask()
         if args or kwargs.get("out") is not None or kwargs.get("where", True) is not True:
-            raise x.refused(f"`np.{function.__name__}` with these arguments")
+            what = f"`np.{function.__name__}` with these arguments"
+            return function(x.side_by_side(what), axis, *args, **kwargs)  # type: ignore[call-overload]
         kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue and k not in ("where", "out")}
         keepdims = kwargs.pop("keepdims", False)
         axes = tuple(range(x.ndim)) if axis is None else normalized_axes(function.__name__, (1,) * x.ndim, axis)
@@ -403,7 +461,7 @@ def product(one: Any, other: Any) -> Any:
             return reduced(np.sum)(np.multiply(one, other))
         if not isinstance(other, MaskedElements) and one._free == 1 and 1 <= np.ndim(other) <= 2:
             return one._like(one._trace.call_ufunc(np.matmul, "__call__", (one._values, other), {}))
-    raise x.refused("a matrix product")
+    return np.matmul(*_side_by_side((one, other), "a matrix product"))
 
 
 def norm(x: MaskedElements, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced, check_device, is_complex_object
-from mlirml.frontend.functions import index_functions, linear_algebra
+from mlirml.frontend.functions import data_sizes, index_functions, linear_algebra
 from mlirml.frontend.tracing.trace import Trace, keeps_c_order
 
 
@@ -167,6 +167,7 @@ FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.copy: lambda trace, a, order="K", subok=False: a._copy(c_order=a._keeps_c_order()),
     np.copyto: _copyto,
     **index_functions.FUNCTIONS,
+    **data_sizes.FUNCTIONS,
     **linear_algebra.FUNCTIONS,
     **{function: _on_demand("factorizations", function.__name__) for function in FACTORIZATIONS},
     **{function: _on_demand("fourier", function.__name__) for function in TRANSFORMS},

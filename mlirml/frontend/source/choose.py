@@ -20,7 +20,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from mlirml.errors import ArgumentError, CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
-from mlirml.frontend.advice import INDEX, SLICE, STORE
+from mlirml.frontend.advice import DATA_SIZE, INDEX, SLICE, STORE
 from mlirml.frontend.frames import function_location
 from mlirml.frontend.iteration_limits import LIMITED
 from mlirml.frontend.source.functions import source_of
@@ -72,7 +72,8 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
 
     These are a branch on data; a slice with dynamic bounds; a dynamic index into a list or tuple; a loop with a dynamic
     trip count or condition; another use of a number in a function with loops; functions of numbers, as `math.exp(x)`
-    and `float(x)`; and a store into an array that a method made, whose calls are not seen when it is traced.
+    and `float(x)`; a store into an array that a method made, whose calls are not seen when it is traced; and an array whose length
+    depends on data.
     """
     if frontend != "auto":
         return False
@@ -80,7 +81,7 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
     source = None if plain is None else source_of(plain)
     if source is None:
         return False
-    if is_of_calls(error) or error.subject in (SLICE, "a loop", "`range()`"):
+    if is_of_calls(error) or error.subject in (SLICE, DATA_SIZE, "a loop", "`range()`"):
         return True
     if turns_on_number(error) or (error.subject == INDEX and not error.sizes):
         return True

@@ -11,16 +11,21 @@ class.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlirml.core.tree import ObjectFlattener, TreeDef, flatten
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import PartedList, is_numeric_list
 from mlirml.frontend.state.concrete_arrays import original
 from mlirml.frontend.user_objects import attributes_of
 from mlirml.ir.text.dtypes import is_float
+from mlirml.runtime.array import Array, put
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
 
 _, _LEAF = flatten(0)
 
@@ -76,20 +81,74 @@ def listed(array: np.ndarray, weak: bool) -> list[Any]:
     return [*array] if array.ndim == 1 else [listed(row, weak) for row in array]
 
 
-def flatten_result(result: Any, is_known: Callable[[Any], bool]) -> tuple[list[Any], TreeDef]:
+class Beginning:
+    """The container type in a `TreeDef` for an array whose lengths along `dims` depend on data: it is made of a buffer,
+    which is as long as it can get, and of these lengths.
+    """
+
+    __name__ = "array"
+
+    def __init__(self, dims: tuple[int, ...]) -> None:
+        self.dims = dims
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Beginning) and self.dims == other.dims
+
+    def __hash__(self) -> int:
+        return hash((Beginning, self.dims))
+
+    def __reduce__(self) -> Any:
+        return Beginning, (self.dims,)
+
+    def _make(self, parts: Sequence[Any]) -> Any:
+        whole, *lengths = parts
+        buffer = whole.numpy() if isinstance(whole, Array) else whole
+        index: list[Any] = [slice(None)] * buffer.ndim
+        for dim, length in zip(self.dims, lengths):
+            index[dim] = slice(int(np.asarray(length)))
+        found = buffer[tuple(index)]
+        if found.size == buffer.size:
+            found = buffer
+        elif not found.flags.c_contiguous or found.nbytes < buffer.nbytes // _KEPT_PART:
+            found = found.copy()
+        return put(found, whole.device) if isinstance(whole, Array) else found
+
+
+_KEPT_PART = 4
+"""A result that is a smaller part of its buffer than one in so many is copied, so that the rest is freed."""
+
+
+def flatten_result(result: Any, is_known: Callable[[Any], bool], trace: Trace) -> tuple[list[Any], TreeDef]:
     """The leaves of a function's result, in which a list that is an array is one leaf.
 
-    `is_known` is true for objects that a call does not create.
+    `is_known` is true for objects that a call does not create. An array of dynamic length is a buffer and its lengths.
     """
     leaves, tree = flatten(result, is_leaf=is_numeric_list)
-    if not all(isinstance(x, _PLAIN) for x in leaves):
-        leaves, tree = flatten_objects(result, is_numeric_list, is_known)
+    if not all(isinstance(x, _PLAIN) or is_dynamic(x) for x in leaves):
+        leaves, tree = flatten_objects(result, lambda x: is_numeric_list(x) or is_dynamic(x), is_known)
+    if any(map(is_dynamic, leaves)):
+        leaves, tree = _with_lengths(trace, leaves, tree)
     leaf_types: dict[int, TreeDef] = {}
     for number, leaf in enumerate(leaves):
         if is_numeric_list(leaf):
             leaves[number] = leaf.array()
             leaf_types[number] = TreeDef(Listed(leaf.rows.growth.leaf_types[0].weak), ("",), (_LEAF,))
     return leaves, tree.with_trees(leaf_types) if leaf_types else tree
+
+
+def _with_lengths(trace: Trace, leaves: Sequence[Any], tree: TreeDef) -> tuple[list[Any], TreeDef]:
+    """The leaves and the structure with the buffers and lengths of arrays of dynamic length."""
+    found: list[Any] = []
+    trees: dict[int, TreeDef] = {}
+    with trace.in_loops():
+        for number, leaf in enumerate(leaves):
+            if not is_dynamic(leaf):
+                found.append(leaf)
+                continue
+            parts, dims = trace.handlers.sized_parts(leaf)
+            found += parts
+            trees[number] = TreeDef(Beginning(dims), ("",) * len(parts), (_LEAF,) * len(parts))
+    return found, tree.with_trees(trees)
 
 
 _PLAIN = (Traced, PartedList, np.ndarray, np.generic, bool, int, float, complex)

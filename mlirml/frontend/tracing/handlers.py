@@ -46,5 +46,17 @@ class Handlers(Protocol):
     def dynamic_slice(self, array: Traced, index: Any) -> Any:
         """A slice of dynamic length (`frontend/loops`)."""
 
+    def of_data(self, name: str) -> Callable[..., Any]:
+        """A function of NumPy whose result has a length that depends on the data (`frontend/loops`)."""
+
+    def selected(self, masked: Any) -> Any:
+        """The elements under a mask side by side, as an array of dynamic length (`frontend/loops`)."""
+
+    def sized_parts(self, array: Any) -> tuple[list[Traced], tuple[int, ...]]:
+        """The buffer and the lengths of an array of dynamic length, and the dimensions of these (`frontend/loops`)."""
+
     def gathered(self, array: Traced, index: Any) -> Any:
-        """The elements at an array of indices of dynamic length (`frontend/loops`)."""
+        """The elements at arrays of indices of dynamic length (`frontend/loops`)."""
+
+    def scattered(self, array: Traced, index: Any, value: Any) -> None:
+        """Stores at arrays of indices of dynamic length (`frontend/loops`)."""

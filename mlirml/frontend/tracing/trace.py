@@ -104,6 +104,7 @@ class Trace:
         self.signed: list[Any] = []  # objects in its keys, kept alive so that their addresses are not reused
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may be unassigned
         self.drawn: dict[Any, Any] = {}  # the first use of each key of `mlirml.random`
+        self.compactions: dict[str, Any] = {}  # of masks, by the names of their values
         self._requests = 0
         self.constructs = 0  # the nesting depth of loops and branches
         self.inputs: Sequence[Traced] = ()  # the function's arguments
@@ -132,6 +133,15 @@ class Trace:
     def hooks(self) -> Any:
         """The functions that rewritten functions call."""
         return self.handlers.loop_hooks(self)
+
+    @contextmanager
+    def in_loops(self) -> Iterator[None]:
+        """Context manager: operations are those of a function that is captured with its loops, if this one is."""
+        outer, self.builder.direct = self.builder.direct, self.drops_unused
+        try:
+            yield
+        finally:
+            self.builder.direct = outer
 
     def call_loops(self, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
         """Call a function with its loops and branches captured as those of the program."""
@@ -315,7 +325,7 @@ class Trace:
             module = getattr(function, "__module__", "numpy") or "numpy"
             if module.startswith("numpy.") and not module.startswith(("numpy._", "numpy.lib")):
                 name = f"np.{module.removeprefix('numpy.')}.{function.__name__}"
-            own = self.functions.get(function)
+            own = self.functions.get(np.nonzero if function is np.where and len(args) == 1 else function)
             if own is not None:
                 return own(self, *args, **kwargs)
             if function not in _MUTATORS and self._foldable(args, kwargs) and function not in BY_FUNCTION:

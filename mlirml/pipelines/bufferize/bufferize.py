@@ -28,6 +28,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import HOST_CALLS, SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import is_unknown
 from mlirml.passes import Pass, register, run_upstream
@@ -207,11 +208,11 @@ def choose_by_elements(op: mlir.Operation) -> None:
 
 
 def bufferize_library_calls(main: mlir.Operation) -> None:
-    """Bufferize sorts and factorizations, which upstream's analysis does not know.
+    """Bufferize sorts, factorizations and compactions, which upstream's analysis does not know.
 
     Each writes to a new buffer.
     """
-    for op in named_operations(main, (*SORTS, *LIBRARY_CALLS)):
+    for op in named_operations(main, (*SORTS, *LIBRARY_CALLS, *COMPACTIONS)):
         *sources, out = op.operands
         given = defining_op(out)
         with op.location, mlir.InsertionPoint(op):

@@ -29,6 +29,7 @@ from mlirml.analysis.values import ancestor_in
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 
 ALLOC = "bufferization.alloc_tensor"
@@ -226,7 +227,7 @@ def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: C
 
 def writes_outs(op: mlir.Operation) -> bool:
     """True if an operation overwrites its last operands, the inits."""
-    return (op.name.startswith("linalg.") or op.name in (*SORTS, *LIBRARY_CALLS)) and bool(op.results)
+    return (op.name.startswith("linalg.") or op.name in (*SORTS, *LIBRARY_CALLS, *COMPACTIONS)) and bool(op.results)
 
 
 def grows_from(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:

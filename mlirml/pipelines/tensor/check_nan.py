@@ -24,6 +24,7 @@ from mlirml.dialects.mlirml import CHECK
 from mlirml.errors import SourceLocation, nan_check
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations, operations
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
@@ -99,7 +100,7 @@ def has_nan_of_its_own(op: mlir.Operation) -> bool:
 def read_by(op: mlir.Operation) -> Iterator[mlir.Value]:
     """The float values that an operation reads; inits that it only overwrites are arbitrary and left out."""
     operands = list(op.operands)
-    if op.name in LIBRARY_CALLS:
+    if op.name in LIBRARY_CALLS or op.name in COMPACTIONS:
         operands.pop()
     if op.name.startswith("linalg.") and len(op.regions):
         body = op.regions[0].blocks[0]

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "checks.h"
+#include "compact.h"
 #include "device.h"
 #include "host.h"
 #include "interrupts.h"
@@ -462,6 +463,9 @@ uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_host_call") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_call);
   if (std::strcmp(name, "mlirml_sort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_sort);
   if (std::strcmp(name, "mlirml_argsort") == 0) return reinterpret_cast<uintptr_t>(&mlirml_argsort);
+  if (std::strcmp(name, "mlirml_mask_counts") == 0) return reinterpret_cast<uintptr_t>(&mlirml_mask_counts);
+  if (std::strcmp(name, "mlirml_positions") == 0) return reinterpret_cast<uintptr_t>(&mlirml_positions);
+  if (std::strcmp(name, "mlirml_compress") == 0) return reinterpret_cast<uintptr_t>(&mlirml_compress);
   if (std::strcmp(name, "mlirml_fft") == 0) return reinterpret_cast<uintptr_t>(&mlirml_fft);
   if (has_lapack()) {
     if (std::strcmp(name, "mlirml_cholesky") == 0) return reinterpret_cast<uintptr_t>(&mlirml_cholesky);

@@ -18,6 +18,7 @@ from typing import Any
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir.bindings import mlir, operations
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.targets.llvm.bf16 import move_bf16_as_integers
 from mlirml.targets.llvm.elf import join, undefined_symbols
@@ -44,7 +45,7 @@ _LIBM = [
 ]  # fmt: skip
 _RUNTIME = [
     "mlirml_parallel_for", "mlirml_parallel_for_long", "mlirml_check_failed", "mlirml_poll", "mlirml_threads",
-    "mlirml_sort", "mlirml_argsort", *(name.replace(".", "_") for name in LIBRARY_CALLS),
+    "mlirml_sort", "mlirml_argsort", *(name.replace(".", "_") for name in (*LIBRARY_CALLS, *COMPACTIONS)),
     "mlirml_host_word", "mlirml_host_bytes", "mlirml_host_call", "memcpy", "memset", "memmove", "bcmp", "memcmp",
 ]  # fmt: skip
 EXTERNALS = frozenset([*_RUNTIME, *_LIBM, *(f"{name}f" for name in _LIBM)])

@@ -9,9 +9,9 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.indexing import position
+from mlirml.frontend.arrays.indexing import is_dynamic, position
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, clamped, index_name, slice_bound
-from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, moved, part, refused, whole
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, moved, part, refused
 from mlirml.frontend.loops.dynamic_slices.windows import unknown_step
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
@@ -30,6 +30,8 @@ class Walk:
 def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
     """`x[index]`."""
     trace = x._trace
+    if is_dynamic(index):
+        return picked(x, index)
     items = list(index) if isinstance(index, tuple) else [index]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > x.ndim:
@@ -65,6 +67,13 @@ def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
 
     sample = np.ones((1,) * len(shape), x.dtype)
     return DynamicSlice(trace, shape, most, sample, element, moved(x))
+
+
+def picked(x: DynamicSlice, index: Any) -> DynamicSlice:
+    """`x[index]` for a mask or an array of positions of dynamic length."""
+    from mlirml.frontend.loops.dynamic_slices.gathering import elements_at
+
+    return elements_at(x, index)
 
 
 def _under(axis: Axis, walks: list[Walk], dims: list[int | None]) -> Axis:
@@ -163,19 +172,3 @@ def _from_start(trace: Trace, bound: Any, size: Number) -> Number:
     if greatest is not None and greatest < 0:
         return bound + size
     return trace.hooks.select(bound < 0, lambda: bound + size, lambda: bound)
-
-
-def gathered(base: Traced, index: DynamicSlice) -> DynamicSlice:
-    """`base[index]` for an array of integers of dynamic length."""
-    if index.dtype.kind not in "iu" or not base.ndim:
-        raise refused(base._trace, index, f"an index by {index._describe()}")
-    count = index.ndim
-
-    def element(found: tuple[Number, ...]) -> Any:
-        indices = (index._at(found[:count]), *found[count:])
-        return base[indices]
-
-    rest = base.shape[1:]
-    sample = np.ones((1,) * (count + len(rest)), base.dtype)
-    reads = [*moved(index), *moved(whole(base))]
-    return DynamicSlice(base._trace, [*index._shape, *rest], [*index._most, *rest], sample, element, reads)

@@ -19,7 +19,9 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.frontend import advice
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line, user_location
@@ -153,12 +155,17 @@ class DynamicSlice:
 
     # Elements.
 
+    def _operated(self, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
+        """The result of a Python operator of which this is an operand."""
+        return operated(self._trace, ufunc, operands)
+
     def _at(self, indices: Sequence[Number]) -> Any:
         """The element at indices within the lengths."""
         return self._element(tuple(indices))
 
     def __getitem__(self, index: Any) -> Any:
         with at_user_line():
+            check_front_end(self._trace)
             found = self._operations.part(self, index)
             if found.ndim:
                 return found
@@ -167,6 +174,7 @@ class DynamicSlice:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         with at_user_line():
+            check_front_end(self._trace)
             store(self._operations.part(self, index), value)
 
     def store(self, value: Any) -> None:
@@ -179,20 +187,34 @@ class DynamicSlice:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         with at_user_line():
+            check_front_end(self._trace)
             return self._operations.call_ufunc(self._trace, ufunc, method, inputs, kwargs)
 
     def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
         with at_user_line():
+            check_front_end(self._trace)
             return self._operations.call_function(self, function, args, kwargs)
 
 
 def _called(method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     with at_user_line():
+        for x in args:
+            if isinstance(x, DynamicSlice):
+                check_front_end(x._trace)
         return method(*args, **kwargs)
+
+
+def check_front_end(trace: Trace) -> None:
+    """Refuse loops over elements in a function that is traced without its loops: it is captured with them then."""
+    if not trace.builder.direct:
+        error = ShapeError(advice.DATA_SIZE, location=user_location(2), help=advice.DATA_SIZE_HELP)
+        error.subject = advice.DATA_SIZE
+        raise error
 
 
 def refused(trace: Trace, part: DynamicSlice, what: str, help_: str = _HELP) -> CaptureError:
     """The error for an unsupported operation on a dynamic slice; unrolling the enclosing loops would make it static."""
+    check_front_end(trace)
     error = UnsupportedSyntaxError(
         f"the length of a slice is known only at run time, and {what} would need it",
         location=user_location(2),
@@ -211,6 +233,8 @@ def as_part(trace: Trace, x: Any) -> DynamicSlice:
     """Any operand of an expression as a `DynamicSlice`."""
     if isinstance(x, DynamicSlice):
         return x
+    if is_dynamic(x):
+        return x.side_by_side()  # type: ignore[no-any-return]
     if not isinstance(x, Traced) and not np.isscalar(x):
         x = trace.array(x, copy=False)
     if not isinstance(x, Traced):
@@ -339,6 +363,7 @@ def moved(x: DynamicSlice) -> list[Read]:
 
 def over(trace: Trace, length: Number, total: Any, body: Callable[[Any, Number], Any]) -> Any:
     """`body(total, number)`, which returns the next total, for each number below a length."""
+    check_front_end(trace)
 
     def iteration(number: Number) -> None:
         nonlocal total
@@ -375,6 +400,7 @@ def check_unchanged(x: DynamicSlice) -> None:
 
 def store(target: DynamicSlice, value: Any) -> None:
     """`target[...] = value`."""
+    check_front_end(target._trace)
     trace, indices = target._trace, target._location
     if indices is None:
         raise CaptureError(

@@ -1,0 +1,68 @@
+"""Lower compactions: the counts, positions and elements of masks on memrefs become calls of the native runtime.
+
+Before:
+    "mlirml.compress"(%mask, %counts, %x, %out) {kind = "f32"}
+        : (memref<1x40xi1>, memref<1x2xi64>, memref<1x40x3xf32>, memref<1x40x3xf32>) -> ()
+After:
+    %p = memref.extract_aligned_pointer_as_index %mask : memref<1x40xi1> -> index
+    %m, %c, %in, %to = arith.index_cast ... : index to i64
+    call @mlirml_compress(%m, %c, %in, %to, %c1, %c40, %c12) : (i64, i64, i64, i64, i64, i64, i64) -> ()
+
+The integers are the rows and the elements of the mask, and the bytes of what is moved for one of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mlirml.core.dataclass import dataclass
+from mlirml.errors import PreconditionError
+from mlirml.ir import emit
+from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.compactions import COMPACTIONS, counts_length
+from mlirml.ir.location import source_location
+from mlirml.ir.text.dtypes import from_short_name
+from mlirml.passes import Pass, register
+from mlirml.passes.presence import ANY_REQUEST
+from mlirml.pipelines.memref.lower_sort import address, declare
+
+
+@register(when=ANY_REQUEST)
+@dataclass(frozen=True)
+class LowerCompactionsPass(Pass):
+    """Lower compactions to calls of the native runtime."""
+
+    name = "mlirml-lower-compactions"
+
+    def run(self, module: mlir.Operation) -> None:
+        declared: set[str] = set()
+        for op in named_operations(module, COMPACTIONS):
+            callee, numbers = op.name.replace(".", "_"), numbers_of(op)
+            with op.location:
+                if callee not in declared:
+                    declared.add(callee)
+                    declare(module, callee, len(op.operands) + len(numbers))
+                with mlir.InsertionPoint(op):
+                    constants = [emit.constant(emit.i64(number)) for number in numbers]
+                    operands = [*map(address, op.operands), *constants]
+                    emit.create("func.call", operands, (), {"callee": mlir.FlatSymbolRefAttr.get(callee)})
+            op.erase()
+
+
+def numbers_of(op: mlir.Operation) -> list[int]:
+    """The last arguments of the runtime function.
+
+    Raises PreconditionError where the operands are not arrays that the function reads and writes within.
+    """
+    mask, *others = [tuple(x.type.shape) for x in op.operands]
+    kind = from_short_name(mlir.StringAttr(op.attributes["kind"]).value)
+    if op.name == "mlirml.compress":
+        counts, values, out = others
+        fits = len(values) >= 2 and values[:2] == mask and out == values
+    else:
+        counts = others[0]
+        fits = others[1:] == [mask] * (op.name == "mlirml.positions")
+    if len(mask) != 2 or counts != (mask[0], counts_length(mask[1])) or not fits:
+        shapes = ", ".join(str(list(x)) for x in (mask, *others))
+        raise PreconditionError(f"`{op.name}`: the shapes {shapes} do not fit", location=source_location(op.location))
+    return [*mask, *([kind.itemsize * math.prod(values[2:])] if op.name == "mlirml.compress" else [])]
