@@ -11,6 +11,7 @@ side by side are those of an array of dynamic length, which the loop front end m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,6 +47,7 @@ class MaskedElements:
 
     def __init__(self, trace: Trace, values: Traced, mask: Traced, lead: int, index: Any) -> None:
         self._trace, self._values, self._mask, self._lead, self._index = trace, values, mask, lead, index
+        self._origin: tuple[Callable[..., Any], list[Any]] | None = None  # the function and operands that it is of
         self._side_by_side: Any = None  # the same as an array of dynamic length, and the region that it is made in
 
     # What a user asks of an array.
@@ -179,6 +181,7 @@ class MaskedElements:
             np.broadcast_to, (new.astype(self.dtype, copy=False), self._values.shape), {}
         )
         self._values, self._side_by_side = spread._copy(), None
+        self._origin = None
 
     def _operand(self, x: Any) -> Any:
         """An operand of an expression with this array, broadcast to the masked array's dimensions."""
@@ -244,7 +247,11 @@ class MaskedElements:
                 for x in full_operands
             ]
         found = compute(*full_operands)
-        return tuple(map(self._like, found)) if isinstance(found, tuple) else self._like(found)
+        if isinstance(found, tuple):
+            return tuple(map(self._like, found))
+        result = self._like(found)
+        result._origin = compute, [copy(x) if isinstance(x, MaskedElements) else x for x in operands]
+        return result
 
     def _operated(self, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
         if ufunc is np.matmul:

@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.frontend.arrays.indexing import DYNAMIC
 from mlirml.frontend.tracing.trace import Trace
+from mlirml.ops import BY_FUNCTION
 
-NAMES = ("nonzero", "flatnonzero", "argwhere")
+NAMES = (
+    "nonzero", "flatnonzero", "argwhere", "unique", "setdiff1d", "intersect1d", "union1d", "compress", "extract",
+    "trim_zeros",
+)  # fmt: skip
 
 
 def _of_data(name: str) -> Callable[..., Any]:
@@ -18,9 +23,16 @@ def _of_data(name: str) -> Callable[..., Any]:
     def call(trace: Trace, *args: Any, **kwargs: Any) -> Any:
         if trace._foldable(args, kwargs):
             return trace._fold(function, args, kwargs)
+        if name == "compress" and _is_known(trace, args[0] if args else kwargs["condition"]):
+            return trace._apply(BY_FUNCTION[function], args, dict(kwargs))
         return trace.handlers.of_data(name)(trace, *args, **kwargs)
 
     return call
+
+
+def _is_known(trace: Trace, condition: Any) -> bool:
+    known = getattr(condition, "_known", None)
+    return known() is not None if known is not None else not hasattr(type(condition), DYNAMIC)
 
 
 FUNCTIONS: dict[Any, Callable[..., Any]] = {getattr(np, name): _of_data(name) for name in NAMES}

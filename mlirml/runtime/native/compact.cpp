@@ -6,6 +6,11 @@
 
 #include "pool.h"
 
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define MLIRML_VECTOR_CLONES 1
+#include <immintrin.h>
+#endif
+
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")  // vectorise the loops over the lanes of a block
 #endif
@@ -17,8 +22,7 @@ namespace {
 
 constexpr int64_t kBlock = 64;  // bytes of a mask that are tested at once
 constexpr int64_t kGrain = 8;   // chunks worth a piece of the pool
-constexpr uint64_t kOnes = 0x0101010101010101u;
-constexpr uint64_t kGather = 0x0102040810204080u;  // brings the low bits of eight bytes together
+constexpr int kFew = 8;         // true elements of a block that are moved one by one
 
 // For each set of eight bits the positions of those that are set, followed by the last of them.
 struct Offsets {
@@ -35,20 +39,48 @@ struct Offsets {
 constexpr Offsets kOffsets;
 
 namespace baseline {
+// The bits of a block of bytes that are not zero.
+MLIRML_INLINE uint64_t truths(const uint8_t *mask) {
+  uint64_t bits = 0;
+  for (int64_t lane = 0; lane < kBlock; lane += 8) {
+    uint64_t word;
+    std::memcpy(&word, mask + lane, sizeof word);
+    word |= word >> 4 & 0x0F0F0F0F0F0F0F0Fu;
+    word |= word >> 2 & 0x3333333333333333u;
+    word |= word >> 1 & 0x5555555555555555u;
+    // The product brings the low bits of the bytes together in the highest byte.
+    bits |= ((word & 0x0101010101010101u) * 0x0102040810204080u) >> 56 << lane;
+  }
+  return bits;
+}
+
 #include "compact_loops.inc"
 }  // namespace baseline
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define MLIRML_VECTOR_CLONES 1
+#ifdef MLIRML_VECTOR_CLONES
 #pragma GCC push_options
 #pragma GCC target("avx2,popcnt")
 namespace avx2 {
+MLIRML_INLINE uint64_t truths(const uint8_t *mask) {
+  const __m256i zero = _mm256_setzero_si256();
+  const auto low = _mm256_cmpeq_epi8(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(mask)), zero);
+  const auto high = _mm256_cmpeq_epi8(_mm256_loadu_si256(reinterpret_cast<const __m256i *>(mask + 32)), zero);
+  const auto falses = static_cast<uint64_t>(static_cast<uint32_t>(_mm256_movemask_epi8(high))) << 32 |
+                      static_cast<uint32_t>(_mm256_movemask_epi8(low));
+  return ~falses;
+}
+
 #include "compact_loops.inc"
 }  // namespace avx2
 #pragma GCC pop_options
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,popcnt,prefer-vector-width=512")
 namespace avx512 {
+MLIRML_INLINE uint64_t truths(const uint8_t *mask) {
+  const __m512i bytes = _mm512_loadu_si512(mask);
+  return _mm512_test_epi8_mask(bytes, bytes);
+}
+
 #include "compact_loops.inc"
 }  // namespace avx512
 #pragma GCC pop_options
@@ -118,6 +150,7 @@ void compress(const Chunks &chunks, const uint8_t *mask, const int64_t *counts, 
   const auto *from = reinterpret_cast<const Element *>(values);
   auto *to = reinterpret_cast<Element *>(out);
   chunks.visit([&](int64_t row, int64_t first, int64_t length, int64_t number) {
+    if (counts[number] == counts[number + 1]) return;
     Element *begin = to + row * n;
     fill(mask + row * n + first, length, from + row * n + first, begin + counts[number], begin + counts[number + 1]);
   });
@@ -145,6 +178,7 @@ extern "C" void mlirml_mask_counts(const uint8_t *mask, int64_t *counts, int64_t
 extern "C" void mlirml_positions(const uint8_t *mask, const int64_t *counts, int64_t *out, int64_t rows, int64_t n) {
   mlirml::Chunks(rows, n).visit([&](int64_t row, int64_t first, int64_t length, int64_t number) {
     int64_t *begin = out + row * n;
+    if (counts[number] == counts[number + 1]) return;
     mlirml::loops().positions(mask + row * n + first, first, length, begin + counts[number], begin + counts[number + 1]);
   });
 }
@@ -161,6 +195,7 @@ extern "C" void mlirml_compress(const uint8_t *mask, const int64_t *counts, cons
     default: break;
   }
   chunks.visit([&](int64_t row, int64_t first, int64_t length, int64_t number) {
+    if (counts[number] == counts[number + 1]) return;
     char *to = out + (row * n + counts[number]) * size;
     for (int64_t i = first; i < first + length; i++) {
       if (!mask[row * n + i]) continue;

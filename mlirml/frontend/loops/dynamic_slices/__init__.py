@@ -1,6 +1,6 @@
 """Slices of dynamic length, and functions of them, as loops."""
 
-from mlirml.frontend.loops.dynamic_slices import functions, statistics
+from mlirml.frontend.loops.dynamic_slices import data_functions, functions, statistics
 from mlirml.frontend.loops.dynamic_slices.indices import part_of_part
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, Operations
 
@@ -11,4 +11,5 @@ DynamicSlice._operations = Operations(
     functions.product,
     {**functions.FUNCTIONS, **statistics.FUNCTIONS},
     {**functions.METHODS, **statistics.METHODS},
+    data_functions.NAMED,
 )

@@ -102,6 +102,9 @@ def truth(trace: Trace, x: Traced) -> Traced:
 def selected(x: MaskedElements) -> DynamicSlice:
     """The elements under a mask side by side."""
     trace, values, mask, lead = x._trace, x._values, x._mask, x._lead
+    if x._origin is not None and mask.size and trace.builder.direct:
+        compute, operands = x._origin
+        return combined(trace, compute, lambda *_: np.ones((), x.dtype), operands)
     if not mask.size:
         empty = values.reshape((*values.shape[:lead], 0, *values.shape[lead + mask.ndim :]))
         return part(empty, [Axis(0, 1, d) for d in range(empty.ndim)], empty.shape, empty.shape)

@@ -1,15 +1,262 @@
-"""NumPy's functions of sets and of positions, whose results have lengths that depend on data."""
+"""NumPy's functions of sets, masks and counts, whose results have lengths that depend on data."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from mlirml.frontend.loops.dynamic_slices.compaction import argwhere, flatnonzero, nonzero
+import numpy as np
+
+from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.tracer import Cell
+from mlirml.frontend.loops.dynamic_indices import Axis
+from mlirml.frontend.loops.dynamic_slices.compaction import (
+    argwhere,
+    as_slice,
+    beginning,
+    compaction_of,
+    flatnonzero,
+    nonzero,
+    truth,
+    whole_buffer,
+)
+from mlirml.frontend.loops.dynamic_slices.functions import padded, sorted_whole
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, combined, part, store
+from mlirml.frontend.tracing.trace import Trace
+
+_INDEX = np.dtype(np.int64)
+
+
+def _is_slice(x: Any) -> bool:
+    return hasattr(type(x), "__mlirml_varying__")
+
+
+def _flat(trace: Trace, a: Any, name: str) -> tuple[Traced, Any]:
+    """An array in one dimension, and how many of its elements count, or None for all of them."""
+    if not _is_slice(a):
+        return trace.array(a, copy=False).reshape(-1), None
+    found = as_slice(a)
+    if found.ndim != 1:
+        raise ShapeError(f"{name}: an array of several dimensions, one of which depends on the data")
+    return whole_buffer(found), found._length(0)
+
+
+def _in_order(trace: Trace, a: Any, name: str) -> tuple[Traced, Any]:
+    """The elements in order, and how many of them count."""
+    if not _is_slice(a):
+        flat, count = _flat(trace, a, name)
+        return trace.call_function(np.sort, (flat,), {}), count
+    found = as_slice(a)
+    flat, count = _flat(trace, found, name)
+    return (sorted_whole(found) if flat.size else flat), count
+
+
+def _empty(trace: Trace, dtype: np.dtype) -> DynamicSlice:
+    return part(trace.known(np.zeros(0, dtype)), [Axis(0, 1, 0)], [0], [0])
+
+
+def _nan(trace: Trace, x: Traced) -> Traced:
+    found: Traced = trace.call_operator(np.not_equal, (x, x))
+    return found
+
+
+def _first_of_equals(trace: Trace, ordered: Traced, count: Any, equal_nan: bool) -> Traced:
+    """A mask of the elements of an array in order that differ from the one before."""
+    call = trace.call_operator
+    before, after = ordered[:-1], ordered[1:]
+    differ = call(np.not_equal, (after, before))
+    if equal_nan and ordered.dtype.kind in "fc":
+        nans = call(np.bitwise_and, (_nan(trace, after), _nan(trace, before)))
+        differ = call(np.bitwise_and, (differ, call(np.invert, (nans,))))
+    first = trace.call_function(np.concatenate, ((np.ones(1, np.bool_), differ),), {})
+    if count is not None:
+        number = trace.known(np.arange(ordered.size))
+        first = call(np.bitwise_and, (first, call(np.less, (number, count))))
+    return first  # type: ignore[no-any-return]
+
+
+def unique(
+    trace: Trace,
+    ar: Any,
+    return_index: Any = False,
+    return_inverse: Any = False,
+    return_counts: Any = False,
+    axis: Any = None,
+    *,
+    equal_nan: Any = True,
+    sorted: Any = True,
+) -> Any:
+    """`np.unique` of all elements; they are sorted in any case."""
+    if axis is not None and not (axis in (0, -1) and np.ndim(ar) == 1):
+        raise UnsupportedSyntaxError("unique: `axis` is not compiled", help="compare the rows outside")
+    shape = None if _is_slice(ar) else trace.array(ar, copy=False).shape
+    by_position = bool(return_index or return_inverse)
+    flat, count = _flat(trace, ar, "unique")
+    if not flat.size:
+        others = [_empty(trace, _INDEX)] * sum(map(bool, (return_index, return_inverse, return_counts)))
+        return (_empty(trace, flat.dtype), *others) if others else _empty(trace, flat.dtype)
+    if by_position:
+        order = trace.call_function(np.argsort, (padded(as_slice(ar)) if _is_slice(ar) else flat,), {"kind": "stable"})
+        ordered = flat[order]
+    else:
+        ordered, count = _in_order(trace, ar, "unique")
+    first = _first_of_equals(trace, ordered, count, bool(equal_nan))
+    found = compaction_of(trace, first)
+    results: list[Any] = [found.compressed(ordered, 1)]
+    if return_index:
+        results.append(found.compressed(order, 1))
+    if return_inverse:
+        results.append(_inverse(trace, first, order, shape, count))
+    if return_counts:
+        results.append(_differences(trace, found.positions(), ordered.size if count is None else count))
+    return results[0] if len(results) == 1 else tuple(results)
+
+
+def _inverse(trace: Trace, first: Traced, order: Traced, shape: Any, count: Any) -> Any:
+    """The index among the unique elements of each element."""
+    numbers = trace.call_function(np.cumsum, (first,), {}) - 1
+    result = trace.known(np.zeros(first.size, _INDEX))._copy()
+    result[order] = numbers
+    return result.reshape(shape) if count is None else beginning(result, count)
+
+
+def _differences(trace: Trace, starts: DynamicSlice, end: Any) -> DynamicSlice:
+    """The distances between positions, and that of the last one to the end."""
+    most = starts._most[0]
+    bounds = Traced(trace, Cell(trace.builder.empty((most + 1,), _INDEX), owned=True))
+    store(part(bounds, [Axis(0, 1, 0)], starts._shape, starts._most), starts)
+    bounds[starts._length(0)] = end
+    after = part(bounds, [Axis(1, 1, 0)], starts._shape, starts._most)
+    before = part(bounds, [Axis(0, 1, 0)], starts._shape, starts._most)
+    subtract = lambda x, y: trace.call_operator(np.subtract, (x, y))  # noqa: E731
+    return combined(trace, subtract, np.subtract, [after, before])
+
+
+def _same_kind(trace: Trace, one: Any, other: Any) -> tuple[Any, Any]:
+    """Two arrays with the dtype that they have when they are joined."""
+    arrays = [as_slice(x) if _is_slice(x) else trace.array(x, copy=False) for x in (one, other)]
+    dtype = np.result_type(*(x.dtype for x in arrays))
+    first, second = (x if x.dtype == dtype else x.astype(dtype) for x in arrays)
+    return first, second
+
+
+def _is_member(trace: Trace, x: Traced, of: Any, name: str) -> Traced:
+    """A mask of the elements that are among those of another array."""
+    ordered, count = _in_order(trace, of, name)
+    call = trace.call_function
+    if not ordered.size:
+        return trace.known(np.zeros(x.shape, np.bool_))._copy()
+    at = call(np.searchsorted, (ordered, x), {})
+    found = ordered[call(np.minimum, (at, ordered.size - 1), {})]
+    same = trace.call_operator(np.equal, (found, x))
+    if count is not None:
+        same = trace.call_operator(np.bitwise_and, (same, trace.call_operator(np.less, (at, count))))
+    return same  # type: ignore[no-any-return]
+
+
+def setdiff1d(trace: Trace, ar1: Any, ar2: Any, assume_unique: Any = False) -> DynamicSlice:
+    """`np.setdiff1d`."""
+    dtype = as_slice(ar1).dtype if _is_slice(ar1) else trace.array(ar1, copy=False).dtype
+    one, other = _same_kind(trace, ar1, ar2)
+    if assume_unique:
+        ordered, count = _flat(trace, one, "setdiff1d")
+    else:
+        ordered, count = _in_order(trace, one, "setdiff1d")
+    if not ordered.size:
+        return _empty(trace, dtype)
+    keep = trace.call_operator(np.invert, (_is_member(trace, ordered, other, "setdiff1d"),))
+    first = _counted(trace, ordered, count) if assume_unique else _first_of_equals(trace, ordered, count, True)
+    keep = trace.call_operator(np.bitwise_and, (keep, first))
+    return compaction_of(trace, keep).compressed(ordered.astype(dtype, copy=False), 1)
+
+
+def _counted(trace: Trace, x: Traced, count: Any) -> Traced:
+    """A mask of the elements that count."""
+    if count is None:
+        return trace.known(np.ones(x.shape, np.bool_))
+    found: Traced = trace.call_operator(np.less, (trace.known(np.arange(x.size)), count))
+    return found
+
+
+def intersect1d(
+    trace: Trace, ar1: Any, ar2: Any, assume_unique: Any = False, return_indices: Any = False
+) -> DynamicSlice:
+    """`np.intersect1d`."""
+    if return_indices:
+        raise UnsupportedSyntaxError("intersect1d: `return_indices` is not compiled", help="search for the elements")
+    one, other = _same_kind(trace, ar1, ar2)
+    ordered, count = _in_order(trace, one, "intersect1d")
+    if not ordered.size:
+        return _empty(trace, ordered.dtype)
+    first = _first_of_equals(trace, ordered, count, True)
+    keep = trace.call_operator(np.bitwise_and, (first, _is_member(trace, ordered, other, "intersect1d")))
+    return compaction_of(trace, keep).compressed(ordered, 1)
+
+
+def union1d(trace: Trace, ar1: Any, ar2: Any) -> Any:
+    """`np.union1d`."""
+    one, other = (x if _is_slice(x) else trace.array(x, copy=False).reshape(-1) for x in (ar1, ar2))
+    return unique(trace, np.concatenate((one, other)))
+
+
+def compress(trace: Trace, condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
+    """`np.compress`."""
+    if out is not None:
+        raise UnsupportedSyntaxError("compress: `out` is not compiled, as the length of the result depends on the data")
+    mask: Any = trace.array(condition, copy=False)
+    if mask.ndim != 1:
+        raise ShapeError(f"compress: the condition has {mask.ndim} dimensions, not 1")
+    array: Any = trace.array(a, copy=False)
+    if axis is None:
+        array, axis = array.reshape(-1), 0
+    axis = axis % array.ndim if -array.ndim <= axis < array.ndim else axis
+    if axis >= array.ndim or axis < 0:
+        raise ShapeError(f"compress: axis {axis} is out of bounds for an array of {array.ndim} dimension(s)")
+    if mask.size > array.shape[axis]:
+        message = f"compress: the condition has {mask.size} elements, the array {array.shape[axis]} along axis {axis}"
+        raise ShapeError(message, help="shorten the condition")
+    whole = (slice(None),) * axis
+    return array[(*whole, slice(0, mask.size))][(*whole, truth(trace, mask))]
+
+
+def extract(trace: Trace, condition: Any, arr: Any) -> Any:
+    """`np.extract`."""
+    mask = truth(trace, trace.array(condition, copy=False)).reshape(-1)
+    return compress(trace, mask, trace.array(arr, copy=False).reshape(-1))
+
+
+def trim_zeros(trace: Trace, filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """`np.trim_zeros` of a vector."""
+    array = as_slice(filt) if _is_slice(filt) else trace.array(filt, copy=False)
+    if array.ndim != 1 or axis not in (None, 0, -1):
+        raise UnsupportedSyntaxError("trim_zeros: is compiled for arrays of 1 dimension")
+    if set(trim.lower()) - {"f", "b"}:
+        raise ShapeError(f"trim_zeros: `trim` has letters other than f and b: {trim!r}")
+    found = flatnonzero(trace, array)
+    count, size = found._length(0), array.shape[0]
+    buffer = whole_buffer(found)
+    if not buffer.size:
+        return array
+    none = trace.call_operator(np.equal, (count, 0))
+    last_index = trace.call_function(np.maximum, (count - 1, 0), {})
+    where = lambda x, y: trace.call_function(np.where, (none, x, y), {})  # noqa: E731
+    first: Any = where(size, buffer[0]) if "f" in trim.lower() else 0
+    last: Any = where(0, buffer[last_index] + 1) if "b" in trim.lower() else size
+    first, last = (x[()].astype(np.int64) if isinstance(x, Traced) else x for x in (first, last))
+    return array[first:last]
+
 
 NAMED: dict[str, Callable[..., Any]] = {
     "nonzero": nonzero,
     "flatnonzero": flatnonzero,
     "argwhere": argwhere,
+    "unique": unique,
+    "setdiff1d": setdiff1d,
+    "intersect1d": intersect1d,
+    "union1d": union1d,
+    "compress": compress,
+    "extract": extract,
+    "trim_zeros": trim_zeros,
 }
 """The functions by their names in NumPy; each takes the trace first."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, index_name
 from mlirml.frontend.loops.dynamic_slices.slices import (
     DynamicSlice,
@@ -54,10 +55,15 @@ def call_ufunc(trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any]
 def call_function(x: DynamicSlice, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     """A NumPy function with a dynamic slice among its arguments."""
     trace = x._trace
-    if function in _ELEMENTWISE:
+    if function in _ELEMENTWISE and not (function is np.where and len(args) == 1):
         return combined(trace, lambda *xs: trace.call_function(function, xs, kwargs), function, args)
     if function in _OF_TRACE:
         return _OF_TRACE[function](trace, *args, **kwargs)
+    if function is np.where and len(args) == 1:
+        function = np.nonzero
+    by_name = x._operations.named.get(getattr(function, "__name__", ""))
+    if by_name is not None and function is getattr(np, function.__name__, None):
+        return by_name(trace, *args, **kwargs)
     known = x._operations.functions.get(function)
     if known is None or not isinstance(args[0] if args else None, DynamicSlice):
         raise refused(trace, x, f"`np.{function.__name__}`")
@@ -326,18 +332,60 @@ def sort(x: DynamicSlice, axis: Any = -1, kind: Any = None, order: Any = None, *
     """`np.sort` of a vector: padded to its greatest length with values that sort last."""
     if x.ndim != 1 or order is not None or axis not in (None, 0, -1):
         raise refused(x._trace, x, "`np.sort` in more than one dimension")
+    if not x._most[0]:
+        return x
     return part(sorted_whole(x), [Axis(0, 1, 0)], x._shape, x._most)
 
 
 def sorted_whole(x: DynamicSlice) -> Traced:
     """A vector of the greatest length: the sorted elements, followed by padding that sorts last."""
+    ordered: Traced = x._trace.call_function(np.sort, (padded(x),), {})
+    return ordered
+
+
+def padded(x: DynamicSlice) -> Traced:
+    """A vector of the greatest length that begins with `x`, followed by what sorts last."""
     last = {"f": np.nan, "c": complex(np.nan, np.nan)}
     array = x._trace.known(
         np.full(x._most, last[x.dtype.kind] if x.dtype.kind in last else _greatest(x.dtype), x.dtype)
     )
     store(part(array, [Axis(0, 1, 0)], x._shape, x._most), x)
-    ordered: Traced = x._trace.call_function(np.sort, (array,), {})
-    return ordered
+    return array
+
+
+def argsort(x: DynamicSlice, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> DynamicSlice:
+    """`np.argsort` of a vector: what pads it comes last, as the sort is stable."""
+    if x.ndim != 1 or order is not None or axis not in (None, 0, -1) or not x._most[0]:
+        raise refused(x._trace, x, "this form of `np.argsort`")
+    found = x._trace.call_function(np.argsort, (padded(x),), {})
+    return part(found, [Axis(0, 1, 0)], x._shape, x._most)
+
+
+def concatenate(trace: Trace, arrays: Any, axis: Any = 0, out: Any = None, dtype: Any = None, **_: Any) -> Any:
+    """`np.concatenate` along the first dimension: each array is stored behind the one before."""
+    parts = [as_part(trace, x) for x in arrays]
+    first, rank = parts[0], parts[0].ndim
+    if axis not in (0, -rank) or out is not None or any(p.ndim != rank for p in parts) or not rank:
+        raise refused(trace, next(x for x in parts if any(isinstance(n, Traced) for n in x._shape)), "this join")
+    kind = as_dtype(dtype) if dtype is not None else np.result_type(*(p.dtype for p in parts))
+    rest, most = list(first._shape[1:]), list(first._most[1:])
+    for other in parts[1:]:
+        for d in range(1, rank):
+            same_length(trace, (first._shape[d], first._most[d]), (other._shape[d], other._most[d]), (first, other))
+    longest = sum(p._most[0] for p in parts)
+    buffer = Traced(trace, Cell(trace.builder.empty((longest, *most), kind), owned=True))
+    end: Any = 0
+    for p in parts:
+        if p._most[0]:
+            axes = [Axis(end, 1, 0), *(Axis(0, 1, d) for d in range(1, rank))]
+            store(part(buffer, axes, p._shape, p._most), p)
+        end = end + p._length(0)
+    return part(buffer, [Axis(0, 1, d) for d in range(rank)], [end, *rest], [longest, *most])
+
+
+def stacked_lines(trace: Trace, tup: Any, **options: Any) -> Any:
+    """`np.hstack` of vectors."""
+    return concatenate(trace, tup, 0 if all(np.ndim(x) == 1 for x in tup) else 1, **options)
 
 
 def sort_in_place(x: DynamicSlice, *args: Any, **kwargs: Any) -> None:
@@ -371,13 +419,19 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.full_like: full_like,
     np.cumsum: cumsum,
     np.sort: sort,
+    np.argsort: argsort,
+    np.ravel: lambda x, order="C": x if x.ndim == 1 else _refuse_flip(x),
+    np.shape: lambda x: x.shape,
+    np.size: lambda x, axis=None: x.size if axis is None else x.shape[axis],
+    np.ndim: lambda x: x.ndim,
     np.transpose: transpose,
     np.flip: lambda x, axis=None: x[::-1] if x.ndim == 1 else _refuse_flip(x),
 }
-_OF_TRACE: dict[Callable[..., Any], Callable[..., Any]] = {np.dot: dot, np.inner: dot, np.vdot: dot, np.outer: outer}
+_OF_TRACE: dict[Callable[..., Any], Callable[..., Any]] = {np.dot: dot, np.inner: dot, np.vdot: dot, np.outer: outer,
+    np.concatenate: concatenate, np.hstack: stacked_lines}
 METHODS: dict[str, Callable[..., Any]] = {
     name: FUNCTIONS[getattr(np, name)]
-    for name in ("sum", "prod", "max", "min", "all", "any", "mean", "argmax", "argmin", "copy", "cumsum", "transpose")
+    for name in ("sum", "prod", "max", "min", "all", "any", "mean", "argmax", "argmin", "argsort", "copy", "cumsum", "transpose")
 } | {"astype": astype, "dot": lambda x, other: dot(x._trace, x, other), "fill": store, "sort": sort_in_place}
 
 

@@ -45,6 +45,8 @@ class Operations:
     product: Callable[[Trace, Any, Any], Any]
     functions: Mapping[Callable[..., Any], Callable[..., Any]]
     methods: Mapping[str, Callable[..., Any]]
+    named: Mapping[str, Callable[..., Any]]
+    """Functions that take the trace first, by their names."""
 
 
 class DynamicSlice:
