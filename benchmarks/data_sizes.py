@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -47,7 +48,7 @@ def main() -> None:
             best = [np.inf, np.inf]
             for _ in range(CALLS):
                 for number, each in enumerate((function, compiled)):
-                    best[number] = min(best[number], milliseconds(lambda each=each: each(x, mask, numbers)))
+                    best[number] = min(best[number], milliseconds(partial(each, x, mask, numbers)))
             print(f"{name:40} {share:6} {best[0]:9.3f} {best[1]:9.3f} {best[0] / best[1]:6.2f}")
 
 

@@ -29,7 +29,8 @@ transpose: RuleTable[Transpose] = RuleTable("compactions", "control", "custom", 
 """Decorator of reverse-mode rules."""
 
 NO_DERIVATIVE = {
-    "mlirml.cotangent", "tensor.empty", "arith.constant", "mlirml.argsort", "mlirml.mask_counts", "mlirml.positions", "tensor.dim", "cf.assert",
+    "mlirml.cotangent", "tensor.empty", "arith.constant", "mlirml.argsort", "tensor.dim", "cf.assert",
+    "mlirml.mask_counts", "mlirml.positions",
     "mlirml.stop_gradient", "scf.yield", "scf.condition", "linalg.yield", "mlirml.custom_cotangent", *HOST_CALLS,
     "mlirml.custom_gradient", "mlirml.custom_primal", "mlirml.custom_tangent",
 }  # fmt: skip

@@ -25,7 +25,7 @@ MASK_HELP = (
 )
 DATA_SIZE = "an array whose length depends on the data"
 DATA_SIZE_HELP = (
-    "this needs the source of the function and `frontend=\"auto\"` or \"loops\"; or keep the shape: "
+    'this needs the source of the function and `frontend="auto"` or "loops"; or keep the shape: '
     "`np.where(condition, a, b)`"
 )
 STORE = "a store into a real array"

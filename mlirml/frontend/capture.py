@@ -79,10 +79,10 @@ class _Parts:
         return NAMED[name]
 
     @staticmethod
-    def selected(masked: Any) -> Any:
-        from mlirml.frontend.loops.dynamic_slices.compaction import selected
+    def compacted_elements(masked: Any) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.compaction import compacted_elements
 
-        return selected(masked)
+        return compacted_elements(masked)
 
     @staticmethod
     def sized_parts(array: Any) -> tuple[list[Traced], tuple[int, ...]]:

@@ -19,9 +19,12 @@ _PADDING = 0x5A
 @evaluates(*COMPACTIONS)
 def compaction_rule(op: mlir.Operation, _: Function) -> Kernel:
     """The counts of a mask, the positions of its true elements, or the slices there."""
-    compute: Callable[..., Array] = {
-        "mlirml.mask_counts": _counts, "mlirml.positions": _positions, "mlirml.compress": _compressed
-    }[op.name]  # fmt: skip
+    functions: dict[str, Callable[..., Array]] = {
+        "mlirml.mask_counts": _counts,
+        "mlirml.positions": _positions,
+        "mlirml.compress": _compressed,
+    }
+    compute = functions[op.name]
     in_place = not op.results
 
     def kernel(*operands: Value) -> Value:
@@ -55,7 +58,7 @@ def _compressed(mask: Array, _: Array, values: Array, out: Array) -> Array:
 
 def _filled(mask: Array, out: Array, function: Callable[[Array], Any]) -> Array:
     """The results of `function` for each row of the mask, followed by padding."""
-    result = np.full(out.nbytes, _PADDING, np.uint8).view(np.uint8)
+    result = np.full(out.nbytes, _PADDING, np.uint8)
     if out.dtype == np.bool_:
         result[:] = 1
     array: Array = result.view(out.dtype).reshape(out.shape)

@@ -45,8 +45,9 @@ DIALECT = "".join(
         "}\n",
     )
 )
-"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`) and calls of libraries
-(`ir/text/library_calls.py`), compactions (`ir/compactions.py`), on tensors and on memrefs; requests for derivatives and batches (`autodiff/requests.py`).
+"""The dialect in IRDL: sorts of rows (`dialects/ops/sorting.py`), calls of libraries (`ir/text/library_calls.py`) and
+compactions (`ir/compactions.py`), on tensors and on memrefs; requests for derivatives and batches
+(`autodiff/requests.py`).
 
 It is also the namespace of our discardable attributes, `mlirml.schedule`, `mlirml.parallel_for`, ...
 """

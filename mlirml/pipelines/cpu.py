@@ -55,7 +55,13 @@ TO_LLVM = (
 )
 """From loops over memrefs to the LLVM dialect."""
 
-LOWER = ("mlirml-lower-sort", "mlirml-lower-library-calls", "mlirml-lower-compactions", "mlirml-lower-host-calls", *TO_LLVM)
+LOWER = (
+    "mlirml-lower-sort",
+    "mlirml-lower-library-calls",
+    "mlirml-lower-compactions",
+    "mlirml-lower-host-calls",
+    *TO_LLVM,
+)
 
 
 def stages(

@@ -1,4 +1,4 @@
-"""Results whose shape would depend on the data."""
+"""Arrays whose lengths depend on the data, where their lengths are needed when a function is traced."""
 
 from __future__ import annotations
 
@@ -10,109 +10,181 @@ import mlirml as ml
 from tests.errors.shown import check_error
 
 
-def nonzero(x: Any) -> Any:
-    return np.nonzero(x)
+def of_a_number(x: Any) -> Any:
+    return np.nonzero(x.sum())
 
 
-def nonzero_method(x: Any) -> Any:
-    return x.nonzero()
+def quantile(x: Any) -> Any:
+    return np.quantile(x[x > 0], 0.5)
 
 
-def unique(x: Any) -> Any:
-    return np.unique(x)
+def different(x: Any) -> Any:
+    return x[x > 0] * np.flatnonzero(x > 1)
 
 
-def where(x: Any) -> Any:
-    return np.where(x > 0)
+def reshaped(x: Any) -> Any:
+    return x[x > 0].reshape(2, -1)
 
 
-def positions(x: Any) -> Any:
-    return np.argwhere(x)
+def repeated(x: Any, n: Any) -> Any:
+    return np.repeat(x, n)
 
 
-def extracted(x: Any) -> Any:
-    return np.extract(x > 0, x)
+def unique_rows(x: Any) -> Any:
+    return np.unique(x, axis=0)
 
 
-def test_nonzero() -> None:
+def far(x: Any) -> Any:
+    return x[x > 0][2]
+
+
+def largest(x: Any) -> Any:
+    return np.sort(x[x > 0]).max()
+
+
+def batch(x: Any) -> Any:
+    return ml.vmap(lambda row: np.flatnonzero(row > 0))(x)
+
+
+def long_condition(x: Any) -> Any:
+    return np.compress(x > 0, x[:2])
+
+
+X = np.array([1.0, 0.5, -1.0])
+
+
+def test_of_a_number() -> None:
     check_error(
-        lambda: ml.compile(nonzero)(np.ones(3)),
+        lambda: ml.compile(of_a_number)(X),
         """
-        mlirml.ShapeError: `np.nonzero`: the shape of the result would depend on the data
-          --> test_data_dependent.py:14:12 (nonzero)
+        mlirml.ShapeError: nonzero: needs an array of 1 dimension or more
+          --> test_data_dependent.py:14:12 (of_a_number)
             |
-         14 |     return np.nonzero(x)
-            |            ^^^^^^^^^^^^^
-           = help: use the condition itself: `np.where(condition, a, b)`, or count with `np.count_nonzero(x)`
+         14 |     return np.nonzero(x.sum())
+            |            ^^^^^^^^^^^^^^^^^^^
+           = help: use `np.atleast_1d(x)`
         """,
     )
 
 
-def test_the_method_nonzero() -> None:
+def test_quantile() -> None:
     check_error(
-        lambda: ml.compile(nonzero_method)(np.ones(3)),
+        lambda: ml.compile(quantile)(X),
         """
-        mlirml.ShapeError: `np.nonzero`: the shape of the result would depend on the data
-          --> test_data_dependent.py:18:12 (nonzero_method)
+        mlirml.UnsupportedSyntaxError: the length of a slice is known only at run time, and `np.quantile` would need it
+          --> test_data_dependent.py:18:12 (quantile)
             |
-         18 |     return x.nonzero()
-            |            ^^^^^^^^^^^
-           = help: use the condition itself: `np.where(condition, a, b)`, or count with `np.count_nonzero(x)`
+         18 |     return np.quantile(x[x > 0], 0.5)
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: write a loop over the elements, or slices of one length, as in `x[i : i + 3]`
         """,
     )
 
 
-def test_unique() -> None:
+def test_different() -> None:
     check_error(
-        lambda: ml.compile(unique)(np.ones(3)),
+        lambda: ml.compile(different)(X),
         """
-        mlirml.ShapeError: `np.unique`: the shape of the result would depend on the data
-          --> test_data_dependent.py:22:12 (unique)
+        mlirml.ShapeError: slices of different lengths are combined
+          --> test_data_dependent.py:22:12 (different)
             |
-         22 |     return np.unique(x)
-            |            ^^^^^^^^^^^^
-           = help: call it outside, and pass its result as an argument
+         22 |     return x[x > 0] * np.flatnonzero(x > 1)
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
         """,
     )
 
 
-def test_where_with_a_condition_only() -> None:
+def test_reshaped() -> None:
     check_error(
-        lambda: ml.compile(where)(np.ones(3)),
+        lambda: ml.compile(reshaped)(X),
         """
-        mlirml.ShapeError: where: with a condition only, the shape of the result would depend on the data
-          --> test_data_dependent.py:26:12 (where)
+        mlirml.UnsupportedSyntaxError: the length of a slice is known only at run time, and `.reshape` would need it
+          --> test_data_dependent.py:26:12 (reshaped)
             |
-         26 |     return np.where(x > 0)
+         26 |     return x[x > 0].reshape(2, -1)
+            |            ^^^^^^^^^^^^^^^^
+           = help: write a loop over the elements, or slices of one length, as in `x[i : i + 3]`
+        """,
+    )
+
+
+def test_repeated() -> None:
+    check_error(
+        lambda: ml.compile(repeated)(X, np.array([1, 2, 3])),
+        """
+        mlirml.ShapeError: repeat: repeats must be known when the function is traced
+          --> test_data_dependent.py:30:12 (repeated)
+            |
+         30 |     return np.repeat(x, n)
             |            ^^^^^^^^^^^^^^^
-           = help: give both values: `np.where(condition, x, y)`
+           = help: pass Python integers, and list the argument in `static_argnums`
         """,
     )
 
 
-def test_argwhere() -> None:
+def test_unique_rows() -> None:
     check_error(
-        lambda: ml.compile(positions)(np.ones(3)),
+        lambda: ml.compile(unique_rows)(np.ones((2, 2))),
         """
-        mlirml.ShapeError: `np.argwhere`: the shape of the result would depend on the data
-          --> test_data_dependent.py:30:12 (positions)
+        mlirml.UnsupportedSyntaxError: unique: `axis` is not compiled
+          --> test_data_dependent.py:34:12 (unique_rows)
             |
-         30 |     return np.argwhere(x)
-            |            ^^^^^^^^^^^^^^
-           = help: use the condition itself: `np.where(condition, a, b)`, or count with `np.count_nonzero(x)`
-        """,
-    )
-
-
-def test_extract() -> None:
-    check_error(
-        lambda: ml.compile(extracted)(np.ones(3)),
-        """
-        mlirml.ShapeError: `np.extract`: the shape of the result would depend on the data
-          --> test_data_dependent.py:34:12 (extracted)
-            |
-         34 |     return np.extract(x > 0, x)
+         34 |     return np.unique(x, axis=0)
             |            ^^^^^^^^^^^^^^^^^^^^
-           = help: keep the shape: `np.where(condition, x, 0)`
+           = help: compare the rows outside
+        """,
+    )
+
+
+def test_far() -> None:
+    check_error(
+        lambda: ml.compile(far)(X),
+        """
+        mlirml.IndexOutOfBoundsError: the index is out of bounds for a slice of changing length
+          --> test_data_dependent.py:38:12 (far)
+            |
+         38 |     return x[x > 0][2]
+            |            ^^^^^^^^^^^
+        """,
+    )
+
+
+def test_largest() -> None:
+    check_error(
+        lambda: ml.compile(largest)(-np.abs(X)),
+        """
+        mlirml.ShapeError: np.max: the array is empty, which has no such element
+          --> test_data_dependent.py:42:12 (largest)
+            |
+         42 |     return np.sort(x[x > 0]).max()
+            |            ^^^^^^^^^^^^^^^^^^^^^^^
+        """,
+    )
+
+
+def test_batch() -> None:
+    check_error(
+        lambda: ml.compile(batch)(np.ones((2, 3))),
+        """
+        mlirml.ShapeError: result is a slice whose length is known only at run time
+          --> test_data_dependent.py:46:32 (<lambda>)
+            |
+         46 |     return ml.vmap(lambda row: np.flatnonzero(row > 0))(x)
+            |                                ^^^^^^^^^^^^^^^^^^^^^^^
+           = help: return the array and the length
+        """,
+    )
+
+
+def test_long_condition() -> None:
+    check_error(
+        lambda: ml.compile(long_condition)(X),
+        """
+        mlirml.ShapeError: compress: the condition has 3 elements, the array 2 along axis 0
+          --> test_data_dependent.py:50:12 (long_condition)
+            |
+         50 |     return np.compress(x > 0, x[:2])
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^
+           = help: shorten the condition
         """,
     )

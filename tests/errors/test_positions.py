@@ -29,10 +29,6 @@ def taken_along(x: Any, i: Any) -> Any:
     return np.take_along_axis(x, i, axis=1)
 
 
-def compressed(x: Any) -> Any:
-    return np.compress(x[0] > 0, x, axis=1)
-
-
 def counted(x: Any, i: Any) -> Any:
     np.add.at(x, i, np.ones(5))
     return x
@@ -105,28 +101,14 @@ def test_take_along_axis_of_another_rank() -> None:
     )
 
 
-def test_compress_by_a_traced_condition() -> None:
-    check_error(
-        lambda: ml.compile(compressed)(X),
-        """
-        mlirml.ShapeError: `np.compress`: the shape of the result would depend on the data
-          --> test_positions.py:33:12 (compressed)
-            |
-         33 |     return np.compress(x[0] > 0, x, axis=1)
-            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
-           = help: keep the shape: `np.where(condition, x, 0)`
-        """,
-    )
-
-
 def test_adding_too_many_values() -> None:
     check_error(
         lambda: ml.compile(counted)(np.zeros(3, int), np.array([0, 1])),
         """
         mlirml.ShapeError: assignment: f64[5] does not broadcast to the elements at the index, of shape [2]
-          --> test_positions.py:37:5 (counted)
+          --> test_positions.py:33:5 (counted)
             |
-         37 |     np.add.at(x, i, np.ones(5))
+         33 |     np.add.at(x, i, np.ones(5))
             |     ^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`
         """,
@@ -138,9 +120,9 @@ def test_values_of_another_shape() -> None:
         lambda: ml.compile(stored_rows)(X, np.array([0, 1])),
         """
         mlirml.ShapeError: assignment: f64[3,8] does not broadcast to the elements at the index, of shape [2, 8]
-          --> test_positions.py:42:5 (stored_rows)
+          --> test_positions.py:38:5 (stored_rows)
             |
-         42 |     x[i] = np.zeros((3, 8))
+         38 |     x[i] = np.zeros((3, 8))
             |     ^^^^
            = help: sizes must be equal or 1, counted from the last dimension; add axes with `x[:, None]`
         """,
@@ -152,9 +134,9 @@ def test_put_into_a_real_array() -> None:
         lambda: ml.compile(put_into_a_real_array)(np.array([0, 1])),
         """
         mlirml.CaptureError: the array to store into is a real NumPy array, which compiled code cannot fill
-          --> test_positions.py:46:5 (put_into_a_real_array)
+          --> test_positions.py:42:5 (put_into_a_real_array)
             |
-         46 |     np.put(TABLE, i, 1.0)
+         42 |     np.put(TABLE, i, 1.0)
             |     ^^^^^^^^^^^^^^^^^^^^^
            = help: make the array inside the function with `np.zeros` or its like, or pass it as an argument
         """,
@@ -166,9 +148,9 @@ def test_an_update_out_of_bounds() -> None:
         lambda: ml.compile(updated)(X, np.array([0, -9])),
         """
         mlirml.IndexOutOfBoundsError: index -9 is out of bounds for axis 1 with size 8
-          --> test_positions.py:50:12 (updated)
+          --> test_positions.py:46:12 (updated)
             |
-         50 |     return x.at[0, i].add(1)
+         46 |     return x.at[0, i].add(1)
             |            ^^^^^^^^^^^^^^^^^
            = help: an index lies between -8 and 7; `np.take` can clip or wrap what lies outside
         """,

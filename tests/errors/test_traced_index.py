@@ -21,26 +21,8 @@ def picked(x: Any, i: Any) -> Any:
     return y[:, i] * 2
 
 
-def rest(x: Any, i: Any) -> Any:
-    return x[i:]
-
-
 def item_of_a_list(x: Any, i: Any) -> Any:
     return [x, -x][i]
-
-
-def test_an_argument_as_bound_of_a_slice() -> None:
-    check_error(
-        lambda: ml.compile(rest)(np.ones((4, 8), np.float32), np.int64(1)),
-        """
-        mlirml.UnsupportedSyntaxError: a bound of a slice is known only at run time (i64[]), and so is the length
-          --> test_traced_index.py:25:12 (rest)
-            |
-         25 |     return x[i:]
-            |            ^^^^^
-           = help: for a known length n write `x[start + np.arange(n)]`, or make the argument static (`static_argnums`)
-        """,
-    )
 
 
 def test_an_argument_as_index_of_a_list() -> None:
@@ -48,9 +30,9 @@ def test_an_argument_as_index_of_a_list() -> None:
         lambda: ml.compile(item_of_a_list)(np.ones((4, 8), np.float32), np.int64(1)),
         """
         mlirml.TracedValueError: an index needs the value of i64[], known only at run time
-          --> test_traced_index.py:29:12 (item_of_a_list)
+          --> test_traced_index.py:25:12 (item_of_a_list)
             |
-         29 |     return [x, -x][i]
+         25 |     return [x, -x][i]
             |            ^^^^^^^^^^
            = help: index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list; or make the argument static (`static_argnums`)
         """,  # noqa: E501

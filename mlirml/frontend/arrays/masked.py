@@ -133,7 +133,7 @@ class MaskedElements:
             raise self.refused(what)
         found = self._side_by_side
         if found is None or not found[1].open:
-            found = self._side_by_side = self._trace.handlers.selected(self), self._trace.builder.region
+            found = self._side_by_side = self._trace.handlers.compacted_elements(self), self._trace.builder.region
         return found[0]
 
     def __len__(self) -> int:
@@ -264,7 +264,7 @@ class MaskedElements:
         """True for an operand along the elements, whose length is that of another array."""
         if isinstance(x, MaskedElements):
             return False
-        return is_dynamic(x) or (self._trace.builder.direct and np.ndim(x) > self._free)
+        return is_dynamic(x) or np.ndim(x) > self._free
 
     def _with_slices(self, function: Callable[..., Any], operands: Sequence[Any], what: str = "") -> Any:
         """The result of a function with the elements side by side."""
@@ -387,7 +387,8 @@ def store_masked(masked: Masked, value: Any) -> None:
     fits = trace.call_function(np.equal, (count, new.shape[axis] if length is None else length), {})
     b = trace.builder
     help_ = "`x[...] = np.where(mask, value, x)` takes a value of the shape of x"
-    message = f"assignment: the mask picks another number of elements than there are in {new._describe() if length is None else value._describe()}"
+    given = (new if length is None else value)._describe()
+    message = f"assignment: the mask picks another number of elements than there are in {given}"
     b.check(b.element(fits._read()), Check("ShapeError", message, help_))
     if not new.size:
         return
@@ -407,7 +408,7 @@ def reduced(function: Callable[..., Any]) -> Callable[..., Any]:
         trace, mask = x._trace, x._wide_mask()
         if args or kwargs.get("out") is not None or kwargs.get("where", True) is not True:
             what = f"`np.{function.__name__}` with these arguments"
-            return function(x.side_by_side(what), axis, *args, **kwargs)  # type: ignore[call-overload]
+            return function(x.side_by_side(what), axis, *args, **kwargs)
         kwargs = {k: v for k, v in kwargs.items() if v is not np._NoValue and k not in ("where", "out")}
         keepdims = kwargs.pop("keepdims", False)
         axes = tuple(range(x.ndim)) if axis is None else normalized_axes(function.__name__, (1,) * x.ndim, axis)
@@ -462,7 +463,6 @@ def _neutral(x: MaskedElements, function: Callable[..., Any]) -> Any:
 
 def product(one: Any, other: Any) -> Any:
     """`one @ other`: of two vectors under the same mask, or of rows with an array."""
-    x = one if isinstance(one, MaskedElements) else other
     if isinstance(one, MaskedElements) and not one._lead:
         if isinstance(other, MaskedElements) and not one._free and not other._free and not other._lead:
             return reduced(np.sum)(np.multiply(one, other))

@@ -72,8 +72,8 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
 
     These are a branch on data; a slice with dynamic bounds; a dynamic index into a list or tuple; a loop with a dynamic
     trip count or condition; another use of a number in a function with loops; functions of numbers, as `math.exp(x)`
-    and `float(x)`; a store into an array that a method made, whose calls are not seen when it is traced; and an array whose length
-    depends on data.
+    and `float(x)`; a store into an array that a method made, whose calls are not seen when it is traced; and an
+    array whose length depends on data.
     """
     if frontend != "auto":
         return False

@@ -49,7 +49,7 @@ class Handlers(Protocol):
     def of_data(self, name: str) -> Callable[..., Any]:
         """A function of NumPy whose result has a length that depends on the data (`frontend/loops`)."""
 
-    def selected(self, masked: Any) -> Any:
+    def compacted_elements(self, masked: Any) -> Any:
         """The elements under a mask side by side, as an array of dynamic length (`frontend/loops`)."""
 
     def sized_parts(self, array: Any) -> tuple[list[Traced], tuple[int, ...]]:

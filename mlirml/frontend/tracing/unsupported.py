@@ -11,14 +11,11 @@ from mlirml.errors import CaptureError, ShapeError, UnsupportedSyntaxError
 from mlirml.ops import BY_FUNCTION
 
 _OUTSIDE = "call it outside, and pass its result as an argument"
-_MASK = "use the condition itself: `np.where(condition, a, b)`, or count with `np.count_nonzero(x)`"
 
 # Functions whose result has a size that depends on the data.
 _DATA_DEPENDENT: dict[Callable[..., Any], str] = {
-    **dict.fromkeys((np.nonzero, np.flatnonzero, np.argwhere), _MASK),
-    **dict.fromkeys((np.extract,), "keep the shape: `np.where(condition, x, 0)`"),
-    **dict.fromkeys((np.unique, np.union1d, np.intersect1d, np.setdiff1d, np.setxor1d, np.trim_zeros), _OUTSIDE),
-    **dict.fromkeys((np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values), _OUTSIDE),
+    np.setxor1d: "join `np.setdiff1d(a, b)` and `np.setdiff1d(b, a)`",
+    **dict.fromkeys((np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values), "use `np.unique`"),
 }
 _INSTEAD: dict[Callable[..., Any], str] = {
     np.copyto: "write `x[...] = y`",

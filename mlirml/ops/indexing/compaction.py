@@ -30,7 +30,7 @@ def true_positions(b: ComplexBuilder, mask: Value, counts: Value) -> Value:
 
 
 def compressed(b: ComplexBuilder, mask: Value, counts: Value, values: Value) -> Value:
-    """For each row of a mask the slices of `values` at its true elements, of which the mask has the first dimensions."""
+    """For each row of a mask the slices of `values` at its true elements; the mask has their first dimensions."""
     memory = b.at_boundary(values)
     result = _compaction(b, "compress", [mask, counts, memory], b.empty(memory.shape, memory.dtype))
     return b.from_boundary(result) if is_complex(values.dtype) else result

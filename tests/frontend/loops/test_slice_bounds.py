@@ -109,12 +109,13 @@ def test_sparse_rows(dtype: Any) -> None:
     check(rows_of_matrix, rows, columns, values, np.arange(6.0).reshape(3, 2))
 
 
-def test_what_is_no_index() -> None:
+def test_a_slice_of_a_mask_as_index() -> None:
     def masks(x: Any, rows: Any, mask: Any) -> Any:
         total = 0.0
         for i in range(rows.size - 1):
             total += np.sum(x[mask[rows[i] : rows[i + 1]]])
         return total
 
-    with pytest.raises(ml.errors.MlirmlError, match="an index by bool"):
-        ml.compile(masks)(np.ones(4), np.array([0, 4]), np.ones(4, bool))
+    check(masks, np.arange(4.0), np.array([0, 4]), np.arange(4) > 1)
+    with pytest.raises(ml.errors.MlirmlError, match="slices of different lengths"):
+        ml.compile(masks)(np.ones(4), np.array([0, 3]), np.ones(4, bool))

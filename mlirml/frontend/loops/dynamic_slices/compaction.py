@@ -99,7 +99,7 @@ def truth(trace: Trace, x: Traced) -> Traced:
     return found
 
 
-def selected(x: MaskedElements) -> DynamicSlice:
+def compacted_elements(x: MaskedElements) -> DynamicSlice:
     """The elements under a mask side by side."""
     trace, values, mask, lead = x._trace, x._values, x._mask, x._lead
     if x._origin is not None and mask.size and trace.builder.direct:
@@ -131,7 +131,7 @@ def as_slice(x: Any) -> DynamicSlice:
     """A dynamic array of any class as a slice."""
     if isinstance(x, DynamicSlice):
         return x
-    return x.side_by_side() if x._trace.builder.direct else selected(x)
+    return x.side_by_side() if x._trace.builder.direct else compacted_elements(x)
 
 
 def whole_buffer(x: DynamicSlice) -> Traced:

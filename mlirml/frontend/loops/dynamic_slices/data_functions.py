@@ -9,6 +9,7 @@ import numpy as np
 
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis
 from mlirml.frontend.loops.dynamic_slices.compaction import (
@@ -28,13 +29,9 @@ from mlirml.frontend.tracing.trace import Trace
 _INDEX = np.dtype(np.int64)
 
 
-def _is_slice(x: Any) -> bool:
-    return hasattr(type(x), "__mlirml_varying__")
-
-
 def _flat(trace: Trace, a: Any, name: str) -> tuple[Traced, Any]:
     """An array in one dimension, and how many of its elements count, or None for all of them."""
-    if not _is_slice(a):
+    if not is_dynamic(a):
         return trace.array(a, copy=False).reshape(-1), None
     found = as_slice(a)
     if found.ndim != 1:
@@ -44,7 +41,7 @@ def _flat(trace: Trace, a: Any, name: str) -> tuple[Traced, Any]:
 
 def _in_order(trace: Trace, a: Any, name: str) -> tuple[Traced, Any]:
     """The elements in order, and how many of them count."""
-    if not _is_slice(a):
+    if not is_dynamic(a):
         flat, count = _flat(trace, a, name)
         return trace.call_function(np.sort, (flat,), {}), count
     found = as_slice(a)
@@ -90,14 +87,14 @@ def unique(
     """`np.unique` of all elements; they are sorted in any case."""
     if axis is not None and not (axis in (0, -1) and np.ndim(ar) == 1):
         raise UnsupportedSyntaxError("unique: `axis` is not compiled", help="compare the rows outside")
-    shape = None if _is_slice(ar) else trace.array(ar, copy=False).shape
+    shape = None if is_dynamic(ar) else trace.array(ar, copy=False).shape
     by_position = bool(return_index or return_inverse)
     flat, count = _flat(trace, ar, "unique")
     if not flat.size:
         others = [_empty(trace, _INDEX)] * sum(map(bool, (return_index, return_inverse, return_counts)))
         return (_empty(trace, flat.dtype), *others) if others else _empty(trace, flat.dtype)
     if by_position:
-        order = trace.call_function(np.argsort, (padded(as_slice(ar)) if _is_slice(ar) else flat,), {"kind": "stable"})
+        order = trace.call_function(np.argsort, (padded(as_slice(ar)) if is_dynamic(ar) else flat,), {"kind": "stable"})
         ordered = flat[order]
     else:
         ordered, count = _in_order(trace, ar, "unique")
@@ -135,7 +132,7 @@ def _differences(trace: Trace, starts: DynamicSlice, end: Any) -> DynamicSlice:
 
 def _same_kind(trace: Trace, one: Any, other: Any) -> tuple[Any, Any]:
     """Two arrays with the dtype that they have when they are joined."""
-    arrays = [as_slice(x) if _is_slice(x) else trace.array(x, copy=False) for x in (one, other)]
+    arrays = [as_slice(x) if is_dynamic(x) else trace.array(x, copy=False) for x in (one, other)]
     dtype = np.result_type(*(x.dtype for x in arrays))
     first, second = (x if x.dtype == dtype else x.astype(dtype) for x in arrays)
     return first, second
@@ -157,7 +154,7 @@ def _is_member(trace: Trace, x: Traced, of: Any, name: str) -> Traced:
 
 def setdiff1d(trace: Trace, ar1: Any, ar2: Any, assume_unique: Any = False) -> DynamicSlice:
     """`np.setdiff1d`."""
-    dtype = as_slice(ar1).dtype if _is_slice(ar1) else trace.array(ar1, copy=False).dtype
+    dtype = as_slice(ar1).dtype if is_dynamic(ar1) else trace.array(ar1, copy=False).dtype
     one, other = _same_kind(trace, ar1, ar2)
     if assume_unique:
         ordered, count = _flat(trace, one, "setdiff1d")
@@ -196,7 +193,7 @@ def intersect1d(
 
 def union1d(trace: Trace, ar1: Any, ar2: Any) -> Any:
     """`np.union1d`."""
-    one, other = (x if _is_slice(x) else trace.array(x, copy=False).reshape(-1) for x in (ar1, ar2))
+    one, other = (x if is_dynamic(x) else trace.array(x, copy=False).reshape(-1) for x in (ar1, ar2))
     return unique(trace, np.concatenate((one, other)))
 
 
@@ -217,7 +214,8 @@ def compress(trace: Trace, condition: Any, a: Any, axis: Any = None, out: Any = 
         message = f"compress: the condition has {mask.size} elements, the array {array.shape[axis]} along axis {axis}"
         raise ShapeError(message, help="shorten the condition")
     whole = (slice(None),) * axis
-    return array[(*whole, slice(0, mask.size))][(*whole, truth(trace, mask))]
+    shorter, index = (*whole, slice(0, mask.size)), (*whole, truth(trace, mask))
+    return array[shorter][index]
 
 
 def extract(trace: Trace, condition: Any, arr: Any) -> Any:
@@ -228,7 +226,7 @@ def extract(trace: Trace, condition: Any, arr: Any) -> Any:
 
 def trim_zeros(trace: Trace, filt: Any, trim: str = "fb", axis: Any = None) -> Any:
     """`np.trim_zeros` of a vector."""
-    array = as_slice(filt) if _is_slice(filt) else trace.array(filt, copy=False)
+    array = as_slice(filt) if is_dynamic(filt) else trace.array(filt, copy=False)
     if array.ndim != 1 or axis not in (None, 0, -1):
         raise UnsupportedSyntaxError("trim_zeros: is compiled for arrays of 1 dimension")
     if set(trim.lower()) - {"f", "b"}:
@@ -240,7 +238,7 @@ def trim_zeros(trace: Trace, filt: Any, trim: str = "fb", axis: Any = None) -> A
         return array
     none = trace.call_operator(np.equal, (count, 0))
     last_index = trace.call_function(np.maximum, (count - 1, 0), {})
-    where = lambda x, y: trace.call_function(np.where, (none, x, y), {})  # noqa: E731
+    where: Callable[..., Any] = lambda x, y: trace.call_function(np.where, (none, x, y), {})  # noqa: E731
     first: Any = where(size, buffer[0]) if "f" in trim.lower() else 0
     last: Any = where(0, buffer[last_index] + 1) if "b" in trim.lower() else size
     first, last = (x[()].astype(np.int64) if isinstance(x, Traced) else x for x in (first, last))

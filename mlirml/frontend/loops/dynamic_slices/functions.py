@@ -353,7 +353,9 @@ def padded(x: DynamicSlice) -> Traced:
     return array
 
 
-def argsort(x: DynamicSlice, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> DynamicSlice:
+def argsort(
+    x: DynamicSlice, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
+) -> DynamicSlice:
     """`np.argsort` of a vector: what pads it comes last, as the sort is stable."""
     if x.ndim != 1 or order is not None or axis not in (None, 0, -1) or not x._most[0]:
         raise refused(x._trace, x, "this form of `np.argsort`")
@@ -362,7 +364,7 @@ def argsort(x: DynamicSlice, axis: Any = -1, kind: Any = None, order: Any = None
 
 
 def concatenate(trace: Trace, arrays: Any, axis: Any = 0, out: Any = None, dtype: Any = None, **_: Any) -> Any:
-    """`np.concatenate` along the first dimension: each array is stored behind the one before."""
+    """`np.concatenate` along the first dimension: each array is stored after the one before."""
     parts = [as_part(trace, x) for x in arrays]
     first, rank = parts[0], parts[0].ndim
     if axis not in (0, -rank) or out is not None or any(p.ndim != rank for p in parts) or not rank:
@@ -427,11 +429,31 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.transpose: transpose,
     np.flip: lambda x, axis=None: x[::-1] if x.ndim == 1 else _refuse_flip(x),
 }
-_OF_TRACE: dict[Callable[..., Any], Callable[..., Any]] = {np.dot: dot, np.inner: dot, np.vdot: dot, np.outer: outer,
-    np.concatenate: concatenate, np.hstack: stacked_lines}
+_OF_TRACE: dict[Callable[..., Any], Callable[..., Any]] = {
+    np.dot: dot,
+    np.inner: dot,
+    np.vdot: dot,
+    np.outer: outer,
+    np.concatenate: concatenate,
+    np.hstack: stacked_lines,
+}
 METHODS: dict[str, Callable[..., Any]] = {
     name: FUNCTIONS[getattr(np, name)]
-    for name in ("sum", "prod", "max", "min", "all", "any", "mean", "argmax", "argmin", "argsort", "copy", "cumsum", "transpose")
+    for name in (
+        "sum",
+        "prod",
+        "max",
+        "min",
+        "all",
+        "any",
+        "mean",
+        "argmax",
+        "argmin",
+        "argsort",
+        "copy",
+        "cumsum",
+        "transpose",
+    )
 } | {"astype": astype, "dot": lambda x, other: dot(x._trace, x, other), "fill": store, "sort": sort_in_place}
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis, Number
 from mlirml.frontend.loops.dynamic_slices.compaction import (
@@ -46,17 +47,18 @@ def gathered(base: Traced, index: Any) -> DynamicSlice:
     rank, rest = len(shape), base.shape[used:]
 
     def element(found: tuple[Number, ...]) -> Any:
-        return base[(*(stretched(p, found[:rank]) for p in parts), *found[rank:])]
+        index = (*(stretched(p, found[:rank]) for p in parts), *found[rank:])
+        return base[index]
 
     sample = np.ones((1,) * (rank + len(rest)), base.dtype)
     reads = [*(read for p in parts for read in moved(p)), *moved(whole(base))]
     return DynamicSlice(trace, [*shape, *rest], [*most, *rest], sample, element, reads)
 
 
-def scattered(base: Traced, index: Any, value: Any) -> None:
+def scattered(base: Traced, given_index: Any, value: Any) -> None:
     """`base[index] = value`; of equal positions the last one wins."""
     check_front_end(base._trace)
-    parts = [_stored(p) for p in _positions(base, index)]
+    parts = [_stored(p) for p in _positions(base, given_index)]
     trace, used = base._trace, len(parts)
     lengths, most = common_shape(trace, parts)
     rank, rest = len(lengths), base.shape[used:]
@@ -72,7 +74,8 @@ def scattered(base: Traced, index: Any, value: Any) -> None:
 
     def level(found: tuple[Number, ...]) -> None:
         if len(found) == len(whole_shape):
-            base[(*(stretched(p, found[:rank]) for p in parts), *found[rank:])] = stretched(given, found)
+            index = (*(stretched(p, found[:rank]) for p in parts), *found[rank:])
+            base[index] = stretched(given, found)
             return
 
         def iteration(number: Number) -> None:
@@ -96,7 +99,7 @@ def _positions(base: Traced, index: Any) -> list[DynamicSlice]:
     for item in index if isinstance(index, tuple) else (index,):
         if item is Ellipsis or item is None or isinstance(item, slice):
             raise refused(trace, _first_dynamic(index), "an index with a slice beside it")
-        found = as_slice(item) if hasattr(type(item), "__mlirml_varying__") else as_part(trace, item)
+        found = as_slice(item) if is_dynamic(item) else as_part(trace, item)
         if found.dtype == np.bool_:
             size = base.shape[len(parts)] if len(parts) < base.ndim else 0
             if found.ndim != 1:
@@ -113,7 +116,7 @@ def _positions(base: Traced, index: Any) -> list[DynamicSlice]:
 
 def _first_dynamic(index: Any) -> DynamicSlice:
     items: Sequence[Any] = index if isinstance(index, tuple) else (index,)
-    return as_slice(next(item for item in items if hasattr(type(item), "__mlirml_varying__")))
+    return as_slice(next(item for item in items if is_dynamic(item)))
 
 
 def elements_at(x: DynamicSlice, index: Any) -> DynamicSlice:

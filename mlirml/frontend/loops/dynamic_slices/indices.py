@@ -31,7 +31,9 @@ def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
     """`x[index]`."""
     trace = x._trace
     if is_dynamic(index):
-        return picked(x, index)
+        from mlirml.frontend.loops.dynamic_slices.gathering import elements_at
+
+        return elements_at(x, index)
     items = list(index) if isinstance(index, tuple) else [index]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > x.ndim:
@@ -67,13 +69,6 @@ def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
 
     sample = np.ones((1,) * len(shape), x.dtype)
     return DynamicSlice(trace, shape, most, sample, element, moved(x))
-
-
-def picked(x: DynamicSlice, index: Any) -> DynamicSlice:
-    """`x[index]` for a mask or an array of positions of dynamic length."""
-    from mlirml.frontend.loops.dynamic_slices.gathering import elements_at
-
-    return elements_at(x, index)
 
 
 def _under(axis: Axis, walks: list[Walk], dims: list[int | None]) -> Axis:
