@@ -18,13 +18,53 @@ import mlirml as ml
 SIZE = 1_000_000
 SHARES = (0.0, 0.01, 0.5, 1.0)
 CALLS = 30
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "flatnonzero(m)": lambda x, m, n: np.flatnonzero(m),
-    "x[m]": lambda x, m, n: x[m],
-    "x[x > 0]": lambda x, m, n: x[x > 0],
-    "sqrt(x[x > 0]) + 1": lambda x, m, n: np.sqrt(x[x > 0]) + 1,
-    "nonzero(x.reshape(1000, 1000) > 0)": lambda x, m, n: np.nonzero(x.reshape(1000, 1000) > 0),
-}
+
+Array = Any
+
+
+def flatnonzero(x: Array, m: Array, n: Array) -> Any:
+    return np.flatnonzero(m)
+
+
+def elements(x: Array, m: Array, n: Array) -> Any:
+    return x[m]
+
+
+def positive(x: Array, m: Array, n: Array) -> Any:
+    return x[x > 0]
+
+
+def roots(x: Array, m: Array, n: Array) -> Any:
+    return np.sqrt(x[x > 0]) + 1
+
+
+def nonzero_of_matrix(x: Array, m: Array, n: Array) -> Any:
+    return np.nonzero(x.reshape(1000, 1000) > 0)
+
+
+def gathered(x: Array, m: Array, n: Array) -> Any:
+    return x[np.flatnonzero(m)]
+
+
+def in_order(x: Array, m: Array, n: Array) -> Any:
+    return np.sort(x[m])
+
+
+def unique(x: Array, m: Array, n: Array) -> Any:
+    return np.unique(n)
+
+
+def counted(x: Array, m: Array, n: Array) -> Any:
+    return np.unique(n, return_counts=True)
+
+
+def sets(x: Array, m: Array, n: Array) -> Any:
+    return np.setdiff1d(n, n[:1000])
+
+
+FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    flatnonzero, elements, positive, roots, nonzero_of_matrix, gathered, in_order, unique, counted, sets,
+)  # fmt: skip
 
 
 def milliseconds(function: Callable[[], Any]) -> float:
@@ -37,8 +77,8 @@ def milliseconds(function: Callable[[], Any]) -> float:
 def main() -> None:
     """Print a line for each function and share."""
     rng = np.random.default_rng(0)
-    print(f"{'':40} {'share':>6} {'numpy':>9} {'mlirml':>9} {'ratio':>6}")
-    for name, function in FUNCTIONS.items():
+    print(f"{'':20} {'share':>6} {'numpy':>9} {'mlirml':>9} {'ratio':>6}")
+    for function in FUNCTIONS:
         compiled = ml.compile(function)
         for share in SHARES:
             mask = rng.random(SIZE) < share
@@ -49,7 +89,7 @@ def main() -> None:
             for _ in range(CALLS):
                 for number, each in enumerate((function, compiled)):
                     best[number] = min(best[number], milliseconds(partial(each, x, mask, numbers)))
-            print(f"{name:40} {share:6} {best[0]:9.3f} {best[1]:9.3f} {best[0] / best[1]:6.2f}")
+            print(f"{function.__name__:20} {share:6} {best[0]:9.3f} {best[1]:9.3f} {best[0] / best[1]:6.2f}")
 
 
 if __name__ == "__main__":

@@ -5,10 +5,10 @@
 // CHECK: func.func private @mlirml_mask_counts(i64, i64, i64, i64)
 // CHECK-LABEL: func.func @rows_under_a_mask
 // CHECK-SAME: (%[[MASK:.*]]: memref<2x40xi1>, %[[X:.*]]: memref<2x40x3xf32>,
-// CHECK: %[[P:.*]] = memref.extract_aligned_pointer_as_index %[[MASK]]
-// CHECK: %[[M:.*]] = arith.index_cast %[[P]] : index to i64
 // CHECK: %[[ROWS:.*]] = arith.constant 2 : i64
 // CHECK: %[[SIZE:.*]] = arith.constant 40 : i64
+// CHECK: %[[P:.*]] = memref.extract_aligned_pointer_as_index %[[MASK]]
+// CHECK: %[[M:.*]] = arith.index_cast %[[P]] : index to i64
 // CHECK: call @mlirml_mask_counts(%[[M]], %{{.*}}, %[[ROWS]], %[[SIZE]])
 // CHECK: %[[BYTES:.*]] = arith.constant 12 : i64
 // CHECK: call @mlirml_compress(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[BYTES]])
