@@ -21,6 +21,7 @@ from mlirml.frontend.captured import STATE, Captured
 from mlirml.frontend.current import CURRENT
 from mlirml.frontend.functions.other_functions import FUNCTIONS
 from mlirml.frontend.namespace.numpy_namespace import Namespace, retarget
+from mlirml.frontend.source.choose import can_turn
 from mlirml.frontend.spec import TensorSpec
 from mlirml.frontend.state.effects import Effects
 from mlirml.frontend.state.objects import flatten_result
@@ -134,6 +135,7 @@ def capture(
         for (number, views), s in zip(aliasing.views_of_base(len(specs)), specs)
     ]
     state.inputs = inputs
+    state.has_source = can_turn(function)
     dynamic, kwargs = in_tree.unflatten(inputs)
     args = list(dynamic)
     for position in sorted(key for key in statics if isinstance(key, int)):

@@ -341,11 +341,19 @@ def unwrap(xp: Any, p: Any, discont: Any = None, axis: int = -1, *, period: Any 
     return xp.concatenate([p[_at(place, slice(None, 1))].astype(dtype), rest.astype(dtype)], axis=place)
 
 
+_FEW_TESTS = 32
+"""Test elements that each element is compared with one after the other; it is searched for among more."""
+
+
 @composed("numeric", np.isin, dtypes=ALL, scalars=False)
 def isin(
     xp: Any, element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Any:
     """True if each element is one of the test elements."""
     element, tests = xp.asarray(element), xp.asarray(test_elements).reshape(-1)
-    found = xp.any(element[..., None] == tests, axis=-1)
+    if tests.size > _FEW_TESTS and element.dtype == tests.dtype and element.dtype.kind in "iuf":
+        ordered = xp.sort(tests)
+        found = ordered[xp.minimum(xp.searchsorted(ordered, element), tests.size - 1)] == element
+    else:
+        found = xp.any(element[..., None] == tests, axis=-1)
     return ~found if invert else found

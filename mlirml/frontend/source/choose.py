@@ -89,6 +89,12 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
     return isinstance(error, TracedValueError) and _any_loops(plain)
 
 
+def can_turn(function: Callable[..., Any]) -> bool:
+    """True if a function that is traced can be captured with its loops instead."""
+    plain = plain_function(function)
+    return not TRACED_ONLY.get() and plain is not None and source_of(plain) is not None
+
+
 def turns_on_number(error: CaptureError) -> bool:
     """True if tracing a function failed on a branch on one number, which the loop front end supports."""
     return isinstance(error, TracedBoolError) and not error.of_array

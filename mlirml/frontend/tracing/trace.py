@@ -105,6 +105,7 @@ class Trace:
         self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may be unassigned
         self.drawn: dict[Any, Any] = {}  # the first use of each key of `mlirml.random`
         self.compactions: dict[str, Any] = {}  # of masks, by the names of their values
+        self.has_source = False  # whether the function can be captured with its loops instead
         self._requests = 0
         self.constructs = 0  # the nesting depth of loops and branches
         self.inputs: Sequence[Traced] = ()  # the function's arguments

@@ -260,3 +260,26 @@ def test_batches_of_what_has_a_length_of_its_own() -> None:
     x = np.random.default_rng(4).integers(-3, 3, (5, 8)).astype(np.float64)
     for f in (of_a_loop, of_gathered, count):
         np.testing.assert_allclose(ml.vmap(f)(x), [f(row) for row in x])
+
+
+def test_membership_in_many_elements() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return np.isin(x, y), np.isin(x, y, invert=True)
+
+    rng = np.random.default_rng(5)
+    compiled = ml.compile(f)
+    for dtype in (np.int64, np.uint8, np.float32):
+        x, y = rng.integers(0, 90, (4, 9)).astype(dtype), rng.integers(0, 90, 40).astype(dtype)
+        if dtype == np.float32:
+            x[0, :3], y[:3] = np.nan, (np.nan, -np.inf, np.inf)
+        same(compiled(x, y), f(x, y))
+
+
+def test_functions_without_source_return_what_they_pick() -> None:
+    space: dict[str, Any] = {"np": np}
+    exec("def f(x): return np.sqrt(x[x > 0]), x[x > 0], np.flatnonzero(x > 0), np.unique(x)", space)
+    x = np.random.default_rng(6).standard_normal(30)
+    same(ml.compile(space["f"])(x), space["f"](x))
+    exec("def g(x): return np.sort(x[x > 0])", space)
+    with pytest.raises(ml.errors.ShapeError, match="the shape of the result would depend on the data"):
+        ml.compile(space["g"])(x)

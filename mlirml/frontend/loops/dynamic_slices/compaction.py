@@ -131,7 +131,9 @@ def as_slice(x: Any) -> DynamicSlice:
     """A dynamic array of any class as a slice."""
     if isinstance(x, DynamicSlice):
         return x
-    return x.side_by_side() if x._trace.builder.direct else compacted_elements(x)
+    if not x._trace.builder.direct and (x._origin is None or not x._trace.has_source):
+        return compacted_elements(x)
+    return x.side_by_side()  # by the loop front end, which computes nothing for elements outside of the mask
 
 
 def whole_buffer(x: DynamicSlice) -> Traced:
