@@ -162,7 +162,9 @@ class MaskedElements:
     def __setitem__(self, index: Any, value: Any) -> None:
         with at_user_line():
             if not self._is_all(index):
-                raise self.refused("a store at an index")
+                error = self.refused("a store at an index")
+                error.help = "take a `.copy()` of what the mask picks, and store into that"
+                raise error
             self._replace(self._operand(value), "assignment")
 
     def _is_all(self, index: Any) -> bool:
@@ -289,9 +291,9 @@ class MaskedElements:
         """A copy with another element type."""
         return self._like(self._values.astype(dtype, *args, **kwargs))
 
-    def copy(self, order: str = "C") -> MaskedElements:
-        """A new array with the same contents."""
-        return self._like(self._values)
+    def copy(self, order: str = "C") -> Any:
+        """A new array with the same contents, into which elements can be stored."""
+        return self.side_by_side().copy() if self._trace.builder.direct else self._like(self._values)
 
     def store_in_place(self, ufunc: np.ufunc, operand: Any) -> Any:
         """`self += operand` and its like."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
+from mlirml.errors import CaptureError, IndexOutOfBoundsError, InvalidIndexError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.tracer import Cell
@@ -136,6 +136,43 @@ def elements_at(x: DynamicSlice, index: Any) -> DynamicSlice:
     sample = np.ones((1,) * x.ndim, x.dtype)
     reads = [*moved(found), *moved(x)]
     return DynamicSlice(trace, [*found._shape, *x._shape[1:]], [*found._most, *x._most[1:]], sample, element, reads)
+
+
+def store_at(x: DynamicSlice, index: Any, value: Any) -> None:
+    """`x[index] = value` for a mask or positions along the first dimension, both of dynamic length."""
+    trace, found, given = x._trace, as_slice(index), as_part(x._trace, value)
+    if found.ndim != 1 or found.dtype.kind not in "biu":
+        raise refused(trace, x, f"a store at an index by {found._describe()}")
+    if x._location is None:
+        raise CaptureError(
+            "a store into what was computed of a slice of changing length",
+            help="give it a name first, and store into that",
+        )
+    if found.dtype == np.bool_:
+        same_length(trace, (x._shape[0], x._most[0]), (found._shape[0], found._most[0]), (x, found))
+        found = nonzero(trace, found)[0]
+    positions = found if found._location is not None else materialised(found)
+    if given.ndim > x.ndim:
+        raise ShapeError(f"assignment: {given._describe()} does not broadcast to the elements at the index")
+    if given.ndim == x.ndim and not (type(given._shape[0]) is int and given._shape[0] == 1):
+        same_length(trace, (given._shape[0], given._most[0]), (found._shape[0], found._most[0]), (given, found))
+    check_unchanged(given)
+    base = x._location.base
+    if any(r.base._cell is base._cell for r in given._reads):
+        given = materialised(given)
+    if positions._location is not None and positions._location.base._cell is base._cell:
+        positions = materialised(positions)
+
+    def iteration(number: Number) -> None:
+        base  # noqa: B018  (the loop stores into it)
+        row = (
+            given
+            if given.ndim < x.ndim
+            else given[0 if type(given._shape[0]) is int and given._shape[0] == 1 else number]
+        )
+        store(x._operations.part(x, positions._at((number,))), row)
+
+    trace.hooks.for_(_iterable(positions._shape[0]), iteration, (), (), (), ("base",), "", "", False)
 
 
 def _under_mask(trace: Trace, x: DynamicSlice, mask: DynamicSlice) -> DynamicSlice:

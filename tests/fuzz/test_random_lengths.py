@@ -1,0 +1,157 @@
+"""Random programs of arrays whose lengths depend on data, against NumPy: on the CPU and interpreted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+
+COUNT = int(os.environ.get("MLIRML_FUZZ", "40"))
+
+
+def positive(y: Any, x: Any) -> Any:
+    return y[y > 0]
+
+
+def small(y: Any, x: Any) -> Any:
+    return y[abs(y) < 1.5]
+
+
+def all_but_equal(y: Any, x: Any) -> Any:
+    return y[y != y]
+
+
+def scaled(y: Any, x: Any) -> Any:
+    return y * 2 - 0.5
+
+
+def rooted(y: Any, x: Any) -> Any:
+    return np.sqrt(np.abs(y)) + np.sin(y)
+
+
+def chosen(y: Any, x: Any) -> Any:
+    return np.where(y > 0.3, y, -y)
+
+
+def ordered(y: Any, x: Any) -> Any:
+    return np.sort(y)
+
+
+def reversed_(y: Any, x: Any) -> Any:
+    return y[::-1]
+
+
+def rest(y: Any, x: Any) -> Any:
+    return y[1:]
+
+
+def every_other(y: Any, x: Any) -> Any:
+    return y[::2]
+
+
+def different(y: Any, x: Any) -> Any:
+    return np.unique(np.round(y * 4) / 4)
+
+
+def counts(y: Any, x: Any) -> Any:
+    return np.unique(np.round(y), return_counts=True)[1] * 0.5
+
+
+def inverse(y: Any, x: Any) -> Any:
+    return np.unique(np.round(y * 2), return_inverse=True)[1] - 0.25
+
+
+def firsts(y: Any, x: Any) -> Any:
+    return y[np.unique(np.round(y), return_index=True)[1]]
+
+
+def sums(y: Any, x: Any) -> Any:
+    return np.cumsum(y) / 8
+
+
+def positions(y: Any, x: Any) -> Any:
+    return np.flatnonzero(y > 0) * 0.125 - 0.5
+
+
+def at_positions(y: Any, x: Any) -> Any:
+    return y[np.flatnonzero(y > -0.5)]
+
+
+def of_the_whole(y: Any, x: Any) -> Any:
+    return x[np.flatnonzero(y > 0)]
+
+
+def joined(y: Any, x: Any) -> Any:
+    return np.concatenate([y[y > 0], x[:3], y[:2]])
+
+
+def sorted_by(y: Any, x: Any) -> Any:
+    return y[np.argsort(-y)]
+
+
+def stored(y: Any, x: Any) -> Any:
+    z = y.copy()
+    z[z > 1] = 0.75
+    z[np.flatnonzero(z < -1)] = -0.75
+    return z
+
+
+def without(y: Any, x: Any) -> Any:
+    return np.setdiff1d(np.round(y), np.round(x[:2]))
+
+
+def both(y: Any, x: Any) -> Any:
+    return np.intersect1d(np.round(y), np.round(x)) + np.float64(0.25)
+
+
+def either(y: Any, x: Any) -> Any:
+    return np.union1d(np.round(y), x[:3])
+
+
+def trimmed(y: Any, x: Any) -> Any:
+    return np.trim_zeros(np.where(y > 0, y, 0))
+
+
+STEPS: tuple[Callable[..., Any], ...] = (
+    positive, small, all_but_equal, scaled, rooted, chosen, ordered, reversed_, rest, every_other, different, counts,
+    inverse, firsts, sums, positions, at_positions, of_the_whole, joined, sorted_by, stored, without, both, either,
+    trimmed,
+)  # fmt: skip
+
+
+def program(x: Any, steps: tuple[int, ...]) -> Any:
+    y = x
+    found = []
+    for step in steps:
+        y = STEPS[step](y, x)
+        found.append(y)
+    return found, np.sum(y), len(y), np.count_nonzero(y > 0)
+
+
+def arrays(rng: np.random.Generator) -> list[Any]:
+    x = np.round(rng.standard_normal(int(rng.integers(3, 24))) * 1.5, 2)
+    return [x, np.abs(x) + 0.125, -np.abs(x) - 0.125, x * 0]
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_random_programs(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    steps = tuple(int(n) for n in rng.integers(0, len(STEPS), int(rng.integers(1, 5))))
+    names = [STEPS[n].__name__ for n in steps]
+    target = "cpu" if seed % 3 else "reference"
+    compiled = ml.compile(program, static_argnums=1, target=target)
+    for x in arrays(rng):
+        try:
+            expected = program(x, steps)
+        except IndexError:  # positions past the end
+            continue
+        found = compiled(x, steps)
+        for one, other in zip([*found[0], *found[1:]], [*expected[0], *expected[1:]]):
+            one, other = np.asarray(one), np.asarray(other)
+            assert (one.shape, one.dtype) == (other.shape, other.dtype), (names, x)
+            np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9, err_msg=str(names))
