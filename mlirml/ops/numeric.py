@@ -342,7 +342,7 @@ def unwrap(xp: Any, p: Any, discont: Any = None, axis: int = -1, *, period: Any 
 
 
 _FEW_TESTS = 32
-"""Test elements that each element is compared with one after the other; it is searched for among more."""
+"""The number of test elements that each element is compared with in turn; it is searched for among more."""
 
 
 @composed("numeric", np.isin, dtypes=ALL, scalars=False)

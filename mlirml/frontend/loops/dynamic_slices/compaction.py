@@ -133,7 +133,7 @@ def as_slice(x: Any) -> DynamicSlice:
         return x
     if not x._trace.builder.direct and (x._origin is None or not x._trace.has_source):
         return compacted_elements(x)
-    return x.side_by_side()  # by the loop front end, which computes nothing for elements outside of the mask
+    found: DynamicSlice = x.side_by_side()  # by the loop front end, which computes nothing for elements outside of the mask
 
 
 def whole_buffer(x: DynamicSlice) -> Traced:
