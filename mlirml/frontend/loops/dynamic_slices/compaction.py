@@ -133,7 +133,9 @@ def as_slice(x: Any) -> DynamicSlice:
         return x
     if not x._trace.builder.direct and (x._origin is None or not x._trace.has_source):
         return compacted_elements(x)
-    found: DynamicSlice = x.side_by_side()  # by the loop front end, which computes nothing for elements outside of the mask
+    # The loop front end computes nothing for elements outside of the mask.
+    found: DynamicSlice = x.side_by_side()
+    return found
 
 
 def whole_buffer(x: DynamicSlice) -> Traced:
