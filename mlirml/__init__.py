@@ -43,6 +43,8 @@ from mlirml.frontend.functions.einop import einop
 from mlirml.frontend.loops.mark import loops
 from mlirml.frontend.loops.ranges import parallel
 from mlirml.frontend.spec import TensorSpec
+from mlirml.lazy.creation import array, asarray
+from mlirml.lazy.interface import install
 from mlirml.runtime.array import Array, put, wait_all, wait_any
 from mlirml.runtime.device import device, devices
 from mlirml.transforms import (
@@ -62,6 +64,9 @@ from mlirml.transforms import (
     vmap,
 )
 
+install()
+del install
+
 __version__ = "0.1.0"
 __all__ = [
     "ArgumentError", "Array", "CaptureError", "DTypeError", "FailedAssertionError", "FileFormatError",
@@ -69,7 +74,7 @@ __all__ = [
     "LaunchError", "LeakedTracerError", "LinAlgError", "LoweringError", "MlirmlError", "NoBatchingError",
     "NoDerivativeError", "ParseError", "PipelineError", "PreconditionError", "ShapeError", "TargetError",
     "TensorSpec", "TracedBoolError", "TracedValueError", "TransformError", "UnassignedNameError",
-    "UnboundedRecursionError", "UnsupportedSyntaxError", "checkpoint", "compile", "cond", "config", "custom_jvp",
+    "UnboundedRecursionError", "UnsupportedSyntaxError", "array", "asarray", "checkpoint", "compile", "cond", "config", "custom_jvp",
     "custom_vjp", "debug", "device", "devices", "einop", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
     "jacrev", "jvp", "linearize", "loops", "lower", "parallel", "put", "scan", "static_field", "stop_gradient",
     "switch", "trace", "value_and_grad", "vjp", "vmap", "wait_all", "wait_any", "while_loop",

@@ -317,6 +317,10 @@ class Compiled(Dispatcher):
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None
         call, build = self._settled(partial(self._prepared, args, kwargs))
         outs = None if out is None else result_buffers(out, build.captured)
+        if build.captured.writebacks:
+            for leaf in call.leaves:
+                if isinstance(leaf, Array):
+                    leaf.detach()
         results = self._run(build, call, outs)
         captured = build.captured
         plain = not self._state.variables and not captured.effects

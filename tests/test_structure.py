@@ -42,6 +42,7 @@ TIERS = [
     {"nn", "optim"},
     {"driver"},
     {"api", "debug", "transforms"},
+    {"lazy"},
     {"ndimage", "special"},
     {"signal", "stats"},
     {"cli"},

@@ -168,6 +168,8 @@ def _is_declared(class_: type) -> bool:
 
 
 def leaf_array(leaf: Any, spec: TensorSpec) -> Any:
+    if type(leaf) is Array:
+        return leaf.host()
     return leaf if spec.weak or type(leaf) is np.ndarray else np.asarray(leaf)
 
 

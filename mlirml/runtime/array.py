@@ -13,6 +13,7 @@ import numpy.typing as npt
 from mlirml.errors import ArgumentError
 from mlirml.runtime.device import Device, device
 from mlirml.runtime.memory import Block, BorrowedBlock
+from mlirml.runtime.node import ArrayType, Node, array_type, references, stored
 
 _HOST, _CUDA = 1, 2  # DLPack's `kDLCPU` and `kDLCUDA`
 _ALIGNMENT = 16
@@ -21,11 +22,13 @@ _POLL_SECONDS = 2e-4
 
 
 class Array:
-    """An array on a device, densely packed in C order.
+    """An array on a device, densely packed in C order, that does not change.
 
-    It has `shape`, `dtype`, `ndim`, `size`, `nbytes` and `device`. Compiled functions take it as they do NumPy arrays;
-    NumPy functions get a copy in host memory. A call that returns an array may return before the work is done; reading
-    elements waits for it, and `block()` waits without reading. `put` makes one.
+    It has the operators, methods and attributes of `numpy.ndarray`, and NumPy's functions take it. They return arrays on
+    the same device at once, with shape and dtype; operations are gathered until a value is needed, and then compiled
+    and run as one program (`docs/arrays.md`). Compiled functions take it as they do NumPy arrays. A call that returns
+    an array may return before the work is done; reading elements waits for it, and `block()` waits without reading.
+    `array`, `asarray` and `put` make one; `x.at[i].set(v)` is a new array with other elements.
 
     >>> import numpy as np, mlirml as ml
     >>> x = ml.put(np.ones((2, 3), np.float32), "cpu")
@@ -34,9 +37,11 @@ class Array:
     >>> (ml.compile(lambda x: x + 1)(x)).numpy()
     array([[2., 2., 2.],
            [2., 2., 2.]], dtype=float32)
+    >>> np.sum(x * 2, axis=0)
+    Array([4., 4., 4.], dtype=float32, device='cpu')
     """
 
-    __slots__ = ("__weakref__", "_mark", "_storage", "device", "dtype", "shape")
+    __slots__ = ("__weakref__", "_node")
 
     def __init__(
         self,
@@ -45,12 +50,68 @@ class Array:
         shape: tuple[int, ...],
         dtype: npt.DTypeLike,
         mark: int = 0,
+        target: str | None = None,
     ) -> None:
-        self.device = device
-        self.shape = shape
-        self.dtype: np.dtype[Any] = np.dtype(dtype)
-        self._storage = storage
-        self._mark = mark
+        self._node = stored(storage, array_type(shape, np.dtype(dtype), device, target), mark)
+
+    @classmethod
+    def of_node(cls, node: Node) -> Array:
+        """The array that a node computes."""
+        new = cls.__new__(cls)
+        new._node = node
+        return new
+
+    @property
+    def type(self) -> ArrayType:
+        """Shape, dtype, device and target."""
+        found: ArrayType = self._node.type
+        return found
+
+    @property
+    def device(self) -> Device:
+        """The device that the elements are on."""
+        return self._node.type.device  # type: ignore[no-any-return]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the dimensions."""
+        return self._node.type.shape  # type: ignore[no-any-return]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type."""
+        return self._node.type.dtype  # type: ignore[no-any-return]
+
+    @property
+    def _storage(self) -> Any:
+        """The memory of the elements; runs the operations that compute them."""
+        node = self._node
+        if node.value is None:
+            node.call.evaluate(node)
+        return node.value
+
+    @property
+    def _mark(self) -> int:
+        return self._node.mark
+
+    def is_gathered(self) -> bool:
+        """True if the operations that compute the elements have not been run yet."""
+        return self._node.value is None
+
+    def start(self) -> Array:
+        """Run the operations that are gathered, without waiting for a device; returns the array."""
+        if self.is_gathered():
+            self._node.call.evaluate(self._node)
+        return self
+
+    def detach(self) -> None:
+        """Prepare for a store into the memory: operations that are gathered keep the elements as they are now."""
+        storage, node = self._storage, self._node
+        if references(node) > 1:
+            on_device = isinstance(storage, Block)
+            value, mark = (lambda x: (x._storage, x._mark))(self._copied()) if on_device else (storage.copy(), 0)
+            self._node = stored(storage, node.type, node.mark)
+            node.value, node.mark = value, mark
 
     @property
     def ndim(self) -> int:
@@ -69,7 +130,7 @@ class Array:
 
     def stored(self, mark: int) -> None:
         """Record that the work up to a mark writes to the array."""
-        self._mark = mark
+        self._node.mark = mark
 
     @property
     def address(self) -> int:
@@ -78,15 +139,22 @@ class Array:
         return storage.address if isinstance(storage, Block) else int(storage.ctypes.data)
 
     def numpy(self) -> npt.NDArray[Any]:
-        """The elements in host memory: a copy, or the array itself where the device is the CPU. Waits for them."""
+        """The elements in host memory: a copy, or a read-only view where the device is the CPU. Waits for them."""
         storage = self._storage
         if not isinstance(storage, Block):
-            return storage
+            view: npt.NDArray[Any] = storage.view()
+            view.flags.writeable = False
+            return view
         host = np.empty(self.shape, self.dtype)
         if host.nbytes:
             self.device.driver.copy_out(_bytes(host), storage.address, self._mark)
         self.device.settle()
         return host
+
+    def host(self) -> npt.NDArray[Any]:
+        """The memory of an array on the CPU, for programs that may store into it."""
+        found: npt.NDArray[Any] = self._storage
+        return found
 
     def to(self, target: str | Device) -> Array:
         """The same elements on another device; the array itself if it lies there already."""
@@ -95,13 +163,15 @@ class Array:
 
     def block(self, timeout: float | None = None) -> Array:
         """Wait until the elements are computed; raises `TimeoutError` after `timeout` seconds. Returns the array."""
-        if not self.is_ready() and not self.device.driver.wait(self._mark, timeout):
+        if isinstance(self._storage, Block) and not self.device.driver.wait(self._mark, timeout):
             raise TimeoutError(f"the array was not ready after {timeout} s")
         self.device.settle()
         return self
 
     def is_ready(self) -> bool:
-        """True if the elements are computed."""
+        """True if the elements are computed; False while the operations that compute them are only gathered."""
+        if self.is_gathered():
+            return False
         return not isinstance(self._storage, Block) or self.device.driver.wait(self._mark, 0.0)
 
     def __await__(self) -> Generator[Any, None, Array]:
@@ -148,7 +218,8 @@ class Array:
             raise BufferError(f"an array on {self.device.id} cannot be shared without a copy")
         if dl_device not in (None, (_HOST, 0)):
             raise BufferError(f"an array on {self.device.id} cannot be given to the device {dl_device}")
-        return self.numpy().__dlpack__(max_version=max_version, copy=copy if not on_device else None)
+        host = self.numpy() if on_device else self.host()
+        return host.__dlpack__(max_version=max_version, copy=copy if not on_device else None)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         if not isinstance(self._storage, Block):
@@ -208,7 +279,7 @@ class Array:
         new = empty(self.device, self.shape, self.dtype)
         if self.nbytes:
             self.device.driver.copy(new.address, self.address, self.nbytes)
-        new._mark = self.device.driver.mark()
+        new.stored(self.device.driver.mark())
         return new
 
     def __len__(self) -> int:
@@ -229,7 +300,8 @@ class Array:
         return int(np.asarray(self.numpy()).__index__())
 
     def __repr__(self) -> str:
-        return f"Array({np.array2string(self.numpy(), separator=', ', prefix='Array(')}, device={self.device.id!r})"
+        shown = repr(self.numpy())  # with the dtype where the elements do not tell it
+        return f"Array({shown[len('array(') : -1]}, device={self.device.id!r})"
 
     def __reduce__(self) -> Any:
         return put, (self.numpy(), self.device.id)
@@ -309,6 +381,9 @@ def wait_any(arrays: Iterable[Any], timeout: float | None = None) -> int:
     waiting = list(arrays)
     if not waiting:
         raise ArgumentError("wait_any: there is no array to wait for")
+    for array in waiting:
+        if isinstance(array, Array):
+            array.start()
     end = None if timeout is None else time.monotonic() + timeout
     while True:
         for position, array in enumerate(waiting):

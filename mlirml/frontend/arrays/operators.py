@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-_BINARY: dict[str, np.ufunc] = {
+BINARY: dict[str, np.ufunc] = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "truediv": np.divide, "floordiv": np.floor_divide,
     "mod": np.remainder, "pow": np.power, "matmul": np.matmul, "and": np.bitwise_and, "or": np.bitwise_or,
     "xor": np.bitwise_xor, "lshift": np.left_shift, "rshift": np.right_shift,
 }  # fmt: skip
-_ONE_WAY: dict[str, np.ufunc] = {
+ONE_WAY: dict[str, np.ufunc] = {
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
     "neg": np.negative, "pos": np.positive, "abs": np.absolute, "invert": np.invert,
 }  # fmt: skip
@@ -43,11 +43,11 @@ def install_operators(cls: type, operate: Operate, operate_in_place: OperateInPl
     def in_place(ufunc: np.ufunc) -> Callable[..., Any]:
         return lambda self, other: operate_in_place(self, ufunc, other)
 
-    for name, ufunc in _BINARY.items():
+    for name, ufunc in BINARY.items():
         setattr(cls, f"__{name}__", forward(ufunc))
         setattr(cls, f"__r{name}__", reflected(ufunc))
         setattr(cls, f"__i{name}__", in_place(ufunc))
-    for name, ufunc in _ONE_WAY.items():
+    for name, ufunc in ONE_WAY.items():
         setattr(cls, f"__{name}__", forward(ufunc))
     setattr(cls, "__mul__", multiply)  # noqa: B010
     setattr(cls, "__rmul__", reflected_multiply)  # noqa: B010
