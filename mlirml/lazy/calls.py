@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ class Call:
     """
 
     __slots__ = ("apply", "by_value", "name", "results")
+    evaluator: ClassVar[Callable[[list[Node]], None]]
 
     def __init__(self, name: str, apply: Apply, by_value: bool) -> None:
         self.name, self.apply, self.by_value = name, apply, by_value
@@ -36,9 +37,7 @@ class Call:
 
     def evaluate(self, node: Node) -> None:
         """Compute a node of this call, and what it is computed from."""
-        from mlirml.lazy.evaluation import evaluate
-
-        evaluate([node])
+        self.evaluator([node])
 
 
 def interned(key: Any, name: str, apply: Callable[[], Apply], by_value: bool = True) -> Call:

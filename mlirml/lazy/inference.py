@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import ArgumentError, DTypeError, MlirmlError, UnsupportedSyntaxError
+from mlirml.errors import ArgumentError, DTypeError, MlirmlError, TracedValueError, UnsupportedSyntaxError
 from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.lazy.calls import Call
 from mlirml.runtime.node import ArrayType, Node, array_type
 
 _MOST_RESULTS = 1 << 12
+_REFUSED = ("not compiled", "would depend on the data")
+"""What messages say of operations that NumPy has and compiled functions have not."""
 
 
 class NotCompiledError(Exception):
@@ -92,6 +94,7 @@ def common_type(operands: tuple[Any, ...], what: str) -> ArrayType:
 def _inferred(call: Call, operands: tuple[Any, ...]) -> Any:
     from mlirml.core.tree import flatten
     from mlirml.frontend.arrays.array import Traced
+    from mlirml.frontend.arrays.indexing import is_dynamic
     from mlirml.frontend.arrays.tracer import Cell
     from mlirml.frontend.capture import HANDLERS
     from mlirml.frontend.current import CURRENT
@@ -119,6 +122,8 @@ def _inferred(call: Call, operands: tuple[Any, ...]) -> Any:
     if any(cell.written for cell in cells):
         raise ChangesArrayError
     leaves, tree = flatten(result)
+    if any(map(is_dynamic, leaves)):
+        raise NotCompiledError
     if not any(isinstance(leaf, Traced) for leaf in leaves):
         return Constant(result)
     if not all(isinstance(leaf, Traced) for leaf in leaves):
@@ -137,13 +142,9 @@ def _value_of(operand: Any, traced: Any) -> Any:
 
 def _refusal(error: MlirmlError) -> Exception | None:
     """`NotCompiledError` for what compiled functions cannot do, where NumPy can."""
-    from mlirml.errors import TracedValueError
-
     if isinstance(error, (UnsupportedSyntaxError, TracedValueError)):
         return NotCompiledError()
-    if isinstance(error, DTypeError) and "not compiled" in error.message:
-        return NotCompiledError()
-    return None
+    return NotCompiledError() if any(reason in error.message for reason in _REFUSED) else None
 
 
 def check_dtype(dtype: np.dtype[Any]) -> None:

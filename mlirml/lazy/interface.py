@@ -42,6 +42,7 @@ _PRIORITY = 100
 
 def install() -> None:
     """Give `Array` its interface."""
+    calls.Call.evaluator = staticmethod(_evaluate)
     for name, ufunc in BINARY.items():
         call = calls.operator_call(ufunc)
         setattr(Array, f"__{name}__", _binary(call, ufunc))
@@ -60,6 +61,12 @@ def install() -> None:
         setattr(Array, name, property(_attribute(name), doc=f"`numpy.ndarray.{name}`."))
     for name, value in _OWN.items():
         setattr(Array, name, value)
+
+
+def _evaluate(nodes: list[Node]) -> None:
+    from mlirml.lazy.evaluation import evaluate
+
+    evaluate(nodes)
 
 
 def _binary(call: calls.Call, ufunc: np.ufunc) -> Callable[[Array, Any], Any]:
@@ -139,13 +146,19 @@ def _operand(array: Array, other: Any) -> Any:
         return other._node
     if type(other) in NUMBERS or isinstance(other, np.generic):
         return other
-    if getattr(other, "__array_priority__", 0.0) > _PRIORITY or getattr(other, "__array_ufunc__", 0) is None:
+    if _outranks(type(other)) or getattr(other, "__array_ufunc__", 0) is None:
         return None
     if isinstance(other, (np.ndarray, list, tuple)):
         from mlirml.lazy.creation import asarray
 
         return copied(other, array) if isinstance(other, np.ndarray) else asarray(other, target=array.type.target)._node
     return None
+
+
+def _outranks(kind: type) -> bool:
+    """True for the class of objects whose own operators take arrays, such as traced arrays."""
+    priority = getattr(kind, "__array_priority__", 0)
+    return isinstance(priority, (int, float)) and priority > _PRIORITY
 
 
 def _method(name: str) -> Callable[..., Any]:
@@ -211,7 +224,7 @@ def _store(self: Array, *args: Any, **kwargs: Any) -> Any:
 @without_own_frames
 def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
     out = _checked_out(kwargs)
-    if any(getattr(x, "__array_priority__", 0.0) > _PRIORITY for x in inputs):
+    if any(_outranks(type(x)) for x in inputs):
         return NotImplemented
     first = next((x for x in inputs if type(x) is Array), self)
     if method == "at" and type(inputs[0]) is Array:
@@ -241,7 +254,7 @@ def _as_operator(ufunc: np.ufunc, first: Array, inputs: tuple[Any, ...]) -> Any:
 
 @without_own_frames
 def _array_function(self: Array, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
-    if any(getattr(kind, "__array_priority__", 0.0) > _PRIORITY for kind in types):
+    if any(map(_outranks, types)):
         return NotImplemented
     if function in (np.array2string, np.array_repr, np.array_str):
         return function(*on_host(tuple(args)), **on_host(kwargs))
