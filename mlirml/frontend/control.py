@@ -17,6 +17,7 @@ from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import ArgumentError
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
+from mlirml.runtime.array import Array
 
 if TYPE_CHECKING:
     from mlirml.frontend.arrays.carry import LeafType
@@ -150,7 +151,7 @@ def scan(
     if trace is not None:
         return regions.trace_scan(trace, f, init, xs, length, reverse)
     leaves, tree = flatten_values(xs)
-    leaves = [np.asarray(leaf) for leaf in leaves]
+    leaves = [leaf if isinstance(leaf, Array) else np.asarray(leaf) for leaf in leaves]
     with at_user_line():
         count = regions.scan_length(tree.paths("xs"), [leaf.shape for leaf in leaves], length)
     if count == 0:
@@ -257,7 +258,7 @@ class _Carry:
 
 def _has_type(leaf: Any, leaf_type: LeafType) -> bool:
     """True if a leaf certainly has the type of the carry."""
-    if type(leaf) is np.ndarray or isinstance(leaf, np.generic):
+    if type(leaf) is np.ndarray or isinstance(leaf, (np.generic, Array)):
         return not leaf_type.weak and leaf.dtype == leaf_type.dtype and leaf.shape == leaf_type.shape
     return False
 

@@ -16,6 +16,7 @@ from mlirml.frontend.arrays.function_proxy import original_function
 from mlirml.frontend.spec import has_own_arithmetic, is_static
 from mlirml.frontend.user_objects import attributes_of
 from mlirml.ir.text.dtypes import describe, is_supported
+from mlirml.runtime.array import Array
 
 _WEAK = {
     bool: np.dtype(np.bool_),
@@ -73,6 +74,8 @@ def leaf_type_of(leaf: Any, path: str) -> LeafType:
         return LeafType(leaf.shape, leaf.dtype, leaf._is_weak())
     if type(leaf) in _WEAK:
         return LeafType((), _WEAK[type(leaf)], True)
+    if isinstance(leaf, Array):
+        return LeafType(leaf.shape, leaf.dtype)
     dtype = getattr(leaf, "dtype", None)
     if not isinstance(leaf, (np.ndarray, np.generic)) or has_own_arithmetic(leaf) or not is_supported(leaf.dtype):
         what = f"has dtype {dtype}" if isinstance(dtype, np.dtype) else f"is a {type(leaf).__name__}"
