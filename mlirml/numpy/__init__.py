@@ -30,6 +30,7 @@ from mlirml.numpy.standard import (  # noqa: F401
     sort,
 )
 from mlirml.ops import OPS, OpDef
+from mlirml.runtime.array import Array
 
 # Array-API names of functions that NumPy 2.0 knows by another name or not at all.
 _ALIASES = {
@@ -38,6 +39,7 @@ _ALIASES = {
     "bitwise_left_shift": "left_shift", "bitwise_right_shift": "right_shift", "bitwise_invert": "invert",
 }  # fmt: skip
 _CREATION = ("zeros", "ones", "empty", "full", "array", "asarray", "from_dlpack", *COMPUTED)
+_KEEPING = ("array", "asarray", "from_dlpack")
 _OTHER = (
     "zeros_like", "ones_like", "empty_like", "full_like", "shape", "ndim", "size", "copy", "atleast_1d", "atleast_2d",
     "select", "choose", "put", "put_along_axis", "putmask", "fill_diagonal", "ix_",
@@ -65,6 +67,8 @@ def _dispatcher(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         trace = current_trace()
         if trace is not None and name in _CREATION:
             return getattr(Namespace(trace), name)(*args, **kwargs)
+        if name in _KEEPING and args and isinstance(args[0], Array):
+            return _array_again(args[0], *args[1:], **kwargs)
         return function(*args, **kwargs)
 
     record = OPS.get(name)
@@ -76,6 +80,13 @@ def _dispatcher(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _array_again(x: Any, dtype: Any = None, *, device: Any = None, copy: Any = None, **options: Any) -> Any:
+    """`asarray` of an `Array`, which stays one, as it does not change."""
+    if device is not None and device != x.device:
+        x = x.to(device)
+    return x if dtype is None or np.dtype(dtype) == x.dtype else x.astype(dtype)
+
+
 def _is_extension(record: OpDef) -> bool:
     return (record.reference.__module__ or "").startswith("mlirml.")
 
@@ -83,9 +94,12 @@ def _is_extension(record: OpDef) -> bool:
 def _extension(record: OpDef) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         trace = current_trace()
-        return (
-            record.reference(*args, **kwargs) if trace is None else trace.call_function(record.reference, args, kwargs)
-        )
+        if trace is not None:
+            return trace.call_function(record.reference, args, kwargs)
+        gathering: Any = next((x for x in (*args, *kwargs.values()) if isinstance(x, Array)), None)
+        if gathering is not None:
+            return gathering.__array_function__(record.reference, (Array,), args, kwargs)
+        return record.reference(*args, **kwargs)
 
     return call
 

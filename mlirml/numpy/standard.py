@@ -12,6 +12,7 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.frontend.arrays.array import Traced
+from mlirml.runtime.array import Array
 
 __array_api_version__ = "2024.12"
 
@@ -52,7 +53,7 @@ def iinfo(type: Any, /) -> IntegerLimits:
 
 
 def _dtype(type: Any) -> np.dtype:
-    return np.dtype(getattr(type, "dtype", type) if isinstance(type, (np.ndarray, np.generic, Traced)) else type)
+    return np.dtype(getattr(type, "dtype", type) if isinstance(type, (np.ndarray, np.generic, Traced, Array)) else type)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Any:
@@ -97,12 +98,12 @@ def _in_order(function: Callable[..., Any], x: Any, axis: int, descending: bool)
         return function(x, axis=axis, stable=True)
     turned = np.flip(np.argsort(np.flip(x, axis), axis=axis, stable=True), axis)
     order = np.shape(x)[axis] - 1 - turned
-    return order if function is np.argsort else np.take_along_axis(np.asarray(x), order, axis)
+    return order if function is np.argsort else np.take_along_axis(x if isinstance(x, Array) else np.asarray(x), order, axis)
 
 
 def matrix_transpose(x: Any, /) -> Any:
     """The last two dimensions exchanged."""
-    return x.mT if isinstance(x, Traced) else np.swapaxes(x, -1, -2)
+    return x.mT if isinstance(x, (Traced, Array)) else np.swapaxes(x, -1, -2)
 
 
 def __array_namespace_info__() -> Any:

@@ -11,6 +11,7 @@ from mlirml.frontend.arrays.tracer import Cell, Tracer
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.ops import BY_FUNCTION
+from mlirml.runtime.array import Array
 
 
 class At:
@@ -84,7 +85,7 @@ class Elements:
             return result
 
 
-def at(x: Any, /) -> At:
+def at(x: Any, /) -> Any:
     """`at(x)[index].set(values)`, or another method of `Elements`: `x` with elements changed.
 
     The others are `add`, `subtract`, `multiply`, `divide`, `power`, `min`, `max` and `get`. For real arrays too; a
@@ -96,7 +97,7 @@ def at(x: Any, /) -> At:
     >>> count(np.array([0, 2, 2]))
     array([1., 0., 2.])
     """
-    return At(x)
+    return x.at if isinstance(x, Array) else At(x)
 
 
 def _copied(array: Any) -> Any:
