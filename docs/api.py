@@ -26,7 +26,7 @@ SECTIONS = {
     "Batches": ("vmap",),
     "Named axes": ("einop",),
     "Looking inside": ("debug.print", "debug.callback"),
-    "Devices": ("devices", "device", "put", "Array", "wait_all", "wait_any"),
+    "Devices": ("devices", "device", "put", "Array", "array", "asarray", "wait_all", "wait_any"),
 }  # fmt: skip
 NOT_IN_MLIRML = {"Compiled": Compiled, "Lowered": Lowered}
 """What is described beside the public names: the types of their results."""

@@ -22,14 +22,14 @@ _CALLS: dict[Any, Call] = {}
 
 
 class Call:
-    """What is done to operands; one object for each operation with its static arguments.
+    """An operation with its static arguments, of which there is one object.
 
     `results` are the types of the results, by the types of arrays and the keys of numbers among the operands. `by_value`
-    says that integers and floats are told apart by their values there, as the shape of the result may depend on them.
+    is true if the result may have another shape for another number, whose key then is its value.
     """
 
     __slots__ = ("apply", "by_value", "name", "results")
-    evaluator: ClassVar[Callable[[list[Node]], None]]
+    evaluator: ClassVar[Any]  # takes a list of nodes
 
     def __init__(self, name: str, apply: Apply, by_value: bool) -> None:
         self.name, self.apply, self.by_value = name, apply, by_value

@@ -58,7 +58,7 @@ def asarray(x: Any, dtype: npt.DTypeLike | None = None, *, target: str | Device 
         return moved if dtype is None or np.dtype(dtype) == moved.dtype else moved.astype(dtype)
     if isinstance(x, (list, tuple)) and (rows := _with_arrays(x)) is not None:
         stacked = np.stack([asarray(row, target=target or rows.type.target) for row in x])
-        return stacked if dtype is None else stacked.astype(dtype)  # type: ignore[return-value]
+        return stacked if dtype is None else stacked.astype(dtype)
     return _placed(put(np.asarray(x, dtype), _device_of(target)), target)
 
 

@@ -88,7 +88,8 @@ def _run_pieces(nodes: list[Any], ends: list[int], kept: set[int]) -> None:
 
 def _read_later(nodes: list[Node], ends: list[int]) -> set[int]:
     """The addresses of nodes that a later piece reads."""
-    later, inside, begin = set(), set(), 0
+    later: set[int] = set()
+    begin = 0
     for end in ends:
         inside = {id(node) for node in nodes[begin:end]}
         for node in nodes[begin:end]:

@@ -43,7 +43,7 @@ class Several:
 
 
 def number_key(x: Any, by_value: bool) -> Any:
-    """What the type of a result may depend on in a number."""
+    """The part of a number that the type of a result may depend on."""
     kind = type(x)
     if by_value:
         return kind, x

@@ -155,9 +155,9 @@ def _operand(array: Array, other: Any) -> Any:
     return None
 
 
-def _outranks(kind: type) -> bool:
+def _outranks(class_: type) -> bool:
     """True for the class of objects whose own operators take arrays, such as traced arrays."""
-    priority = getattr(kind, "__array_priority__", 0)
+    priority = getattr(class_, "__array_priority__", 0)
     return isinstance(priority, (int, float)) and priority > _PRIORITY
 
 

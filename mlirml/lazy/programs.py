@@ -22,8 +22,8 @@ _FAMILIES: OrderedDict[Any, Family] = OrderedDict()
 class Structure:
     """A piece as a program: its steps, with operands by number, its inputs, and its results.
 
-    An operand is the index of an earlier step, or counts down from -1 for the leaves: arrays that have a value. A number
-    is represented by its type; bools, of which there are two, by their values.
+    An operand is the index of an earlier step, or counts down from -1 for the leaves: arrays that have a value. A
+    number is represented by its type; bools, of which there are two, by their values.
     """
 
     def __init__(self, nodes: Sequence[Node], kept: set[int]) -> None:
@@ -167,7 +167,8 @@ def replayed(steps: Sequence[Any], outputs: Sequence[int], leaves: Sequence[Any]
     from mlirml.frontend.current import current_trace
 
     trace: Any = current_trace()
-    given, values = iter(numbers), []
+    given = iter(numbers)
+    values: list[Any] = []
     for call, _, *operands in steps:
         found = [_operand(x, leaves, values, given) for x in operands]
         values.append(call.apply(trace, found))

@@ -98,7 +98,11 @@ def _in_order(function: Callable[..., Any], x: Any, axis: int, descending: bool)
         return function(x, axis=axis, stable=True)
     turned = np.flip(np.argsort(np.flip(x, axis), axis=axis, stable=True), axis)
     order = np.shape(x)[axis] - 1 - turned
-    return order if function is np.argsort else np.take_along_axis(x if isinstance(x, Array) else np.asarray(x), order, axis)
+    return (
+        order
+        if function is np.argsort
+        else np.take_along_axis(x if isinstance(x, Array) else np.asarray(x), order, axis)
+    )
 
 
 def matrix_transpose(x: Any, /) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Generator, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,8 +24,8 @@ _POLL_SECONDS = 2e-4
 class Array:
     """An array on a device, densely packed in C order, that does not change.
 
-    It has the operators, methods and attributes of `numpy.ndarray`, and NumPy's functions take it. They return arrays on
-    the same device at once, with shape and dtype; operations are gathered until a value is needed, and then compiled
+    It has the operators, methods and attributes of `numpy.ndarray`, and NumPy's functions take it. They return arrays
+    on the same device at once, with shape and dtype; operations are gathered until a value is needed, and then compiled
     and run as one program (`docs/arrays.md`). Compiled functions take it as they do NumPy arrays. A call that returns
     an array may return before the work is done; reading elements waits for it, and `block()` waits without reading.
     `array`, `asarray` and `put` make one; `x.at[i].set(v)` is a new array with other elements.
@@ -42,6 +42,11 @@ class Array:
     """
 
     __slots__ = ("__weakref__", "_node")
+
+    if TYPE_CHECKING:  # what `mlirml.lazy.interface` installs
+
+        def __getattr__(self, name: str) -> Any: ...
+        def __getitem__(self, index: Any) -> Any: ...
 
     def __init__(
         self,

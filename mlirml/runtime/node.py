@@ -48,7 +48,7 @@ def array_type(shape: tuple[int, ...], dtype: npt.DTypeLike, device: Device, tar
 
 
 class Operation(Protocol):
-    """What a node that is not computed yet does to its operands."""
+    """The operation of a node that is not computed yet."""
 
     def evaluate(self, node: Node) -> None:
         """Compute the node, which sets its `value`."""

@@ -43,7 +43,7 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4)
 EXPRESSIONS: list[Callable[[Any], Any]] = [
     lambda x: x + 1, lambda x: 2 - x, lambda x: x @ x.T, lambda x: -x, lambda x: abs(x - 5), lambda x: x > 3,
     lambda x: ~(x > 3), lambda x: x**2, lambda x: divmod(x, 3)[1], lambda x: np.float64(2) * x, lambda x: x + X,
-    lambda x: X - x, lambda x: x + [1, 2, 3, 4], lambda x: np.where(x > 3, x, 0), lambda x: np.stack([x, x + 1]),
+    lambda x: X - x, lambda x: x * [1, 2, 3, 4], lambda x: np.where(x > 3, x, 0), lambda x: np.stack([x, x + 1]),
     lambda x: np.concatenate([x, X]), lambda x: x.sum(0), lambda x: np.sum(x, axis=1, keepdims=True),
     lambda x: x.reshape(4, 3).T, lambda x: x.astype(np.int16), lambda x: np.add.reduce(x), lambda x: x.real,
     lambda x: np.add.accumulate(x, axis=1), lambda x: np.split(x, 2, axis=1)[1], lambda x: x[1], lambda x: x[-1, 2],
