@@ -24,8 +24,8 @@ _CALLS: dict[Any, Call] = {}
 class Call:
     """An operation with its static arguments, of which there is one object.
 
-    `results` are the types of the results, by the types of arrays and the keys of numbers among the operands. `by_value`
-    is true if the result may have another shape for another number, whose key then is its value.
+    `results` are the types of the results, by the types of arrays and the keys of numbers among the operands.
+    `by_value` is true if the result may have another shape for another number, whose key then is its value.
     """
 
     __slots__ = ("apply", "by_value", "name", "results")

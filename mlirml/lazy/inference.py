@@ -75,7 +75,7 @@ def result_of(call: Call, operands: tuple[Any, ...]) -> Any:
 
 
 def common_type(operands: tuple[Any, ...], what: str) -> ArrayType:
-    """The type of one of the arrays; raises `ArgumentError` where they are on several devices or for several targets."""
+    """The type of one of the arrays; raises `ArgumentError` where they are on several devices or of several targets."""
     types = [x.type for x in operands if type(x) is Node]
     types = [part for t in types for part in (t if isinstance(t, tuple) else (t,))]
     first: ArrayType = types[0]

@@ -32,7 +32,7 @@ def _even(begin: int, end: int, length: int) -> list[int]:
 
 
 def repetition(signatures: np.ndarray) -> tuple[int, int, int] | None:
-    """The longest run in the middle of a sequence that repeats itself, as begin, end and period; None if there is none."""
+    """The longest run in the middle of a sequence that repeats itself, as begin, end, period; None if there is none."""
     count = len(signatures)
     middle = count // 2
     region = signatures[middle : middle + 2 * MOST_OPERATIONS]
