@@ -75,9 +75,10 @@ __all__ = [
     "NoDerivativeError", "ParseError", "PipelineError", "PreconditionError", "ShapeError", "TargetError",
     "TensorSpec", "TracedBoolError", "TracedValueError", "TransformError", "UnassignedNameError",
     "UnboundedRecursionError", "UnsupportedSyntaxError", "array", "asarray", "checkpoint", "compile", "cond",
-    "config", "custom_jvp", "custom_vjp", "debug", "device", "devices", "einop", "errors", "fori_loop", "grad", "hessian", "hvp", "jacfwd",
-    "jacrev", "jvp", "linearize", "loops", "lower", "parallel", "put", "scan", "static_field", "stop_gradient",
-    "switch", "trace", "value_and_grad", "vjp", "vmap", "wait_all", "wait_any", "while_loop",
+    "config", "custom_jvp", "custom_vjp", "debug", "device", "devices", "einop", "errors", "fori_loop",
+    "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops", "lower", "parallel", "put", "scan",
+    "static_field", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap", "wait_all", "wait_any",
+    "while_loop",
 ]  # fmt: skip
 
 

@@ -53,21 +53,27 @@ def _root(entry: TracebackType) -> str:
     return str(entry.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
 
 
-def raised_at(error: Exception, location: SourceLocation | None) -> Exception:
-    """An exception whose traceback ends at a line of the user's source that was compiled and did not run in Python."""
-    error = error.with_traceback(None)
-    if location is None:
-        return error
-    tree = ast.parse("raise error")
+def code_at(location: SourceLocation, source: str) -> CodeType:
+    """The code of a statement whose frames are at a line of the user's source."""
+    tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, (ast.stmt, ast.expr)):
             node.lineno, node.end_lineno = location.line, location.end_line or location.line
             node.col_offset, node.end_col_offset = (location.column or 1) - 1, (location.end_column or 1) - 1
     code: CodeType = compile(tree, location.file, "exec")
-    if location.function:
-        code = code.replace(co_name=location.function)
+    if not location.function:
+        return code
+    names = {"co_name": location.function}
+    return code.replace(**names, **({"co_qualname": location.function} if hasattr(code, "co_qualname") else {}))  # type: ignore[arg-type]
+
+
+def raised_at(error: Exception, location: SourceLocation | None) -> Exception:
+    """An exception whose traceback ends at a line of the user's source that was compiled and did not run in Python."""
+    error = error.with_traceback(None)
+    if location is None:
+        return error
     try:
-        exec(code, {"__name__": "<compiled>", "error": error})
+        exec(code_at(location, "raise error"), {"__name__": "<compiled>", "error": error})
     except Exception as raised:
         trace = raised.__traceback__
         return error.with_traceback(None if trace is None else trace.tb_next)

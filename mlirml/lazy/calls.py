@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mlirml.core.tracebacks import code_at
 from mlirml.core.tree import flatten
+from mlirml.errors import SourceLocation
 from mlirml.lazy.templates import filled
 from mlirml.runtime.node import Node
 
@@ -69,6 +71,15 @@ def ufunc_call(ufunc: np.ufunc, method: str, template: Any) -> Call:
     return interned(("ufunc", ufunc, method, template), ufunc.__name__, lambda: apply, method != "__call__")
 
 
+def plain_ufunc_call(ufunc: np.ufunc) -> Call:
+    """A ufunc of arrays and numbers, without options."""
+
+    def apply(trace: Trace, operands: Sequence[Any]) -> Any:
+        return trace.call_ufunc(ufunc, "__call__", tuple(operands), {})
+
+    return interned(("plain ufunc", ufunc), ufunc.__name__, lambda: apply, by_value=False)
+
+
 def function_call(function: Callable[..., Any], template: Any) -> Call:
     """A function of NumPy, or another that is an operation; the template is that of its arguments."""
 
@@ -105,6 +116,22 @@ def part_call(number: int) -> Call:
         return flatten(operands[0])[0][number]
 
     return interned(("part", number), f"result {number}", lambda: apply)
+
+
+def located_call(call: Call, location: SourceLocation) -> Call:
+    """The call with the user's line as that of the operations that it is compiled to, and of their checks."""
+
+    def located() -> Apply:
+        code = code_at(location, "result = apply(trace, operands)")
+
+        def apply(trace: Trace, operands: Sequence[Any]) -> Any:
+            names = {"__name__": "<gathered>", "apply": call.apply, "trace": trace, "operands": operands}
+            exec(code, names)
+            return names["result"]
+
+        return apply
+
+    return interned(("located", call, location), call.name, located)
 
 
 PART_CALLS: dict[Call, int] = {}

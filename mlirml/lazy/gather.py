@@ -9,9 +9,10 @@ import numpy as np
 
 from mlirml.errors import DTypeError
 from mlirml.frontend.frames import user_location
-from mlirml.lazy.calls import Call, part_node
+from mlirml.lazy.calls import Call, located_call, part_node
 from mlirml.lazy.inference import (
     ChangesArrayError,
+    Checked,
     Constant,
     NotCompiledError,
     Several,
@@ -28,6 +29,9 @@ NUMBERS = (int, float, complex, bool)
 def gathered(call: Call, operands: tuple[Any, ...]) -> Any:
     """The result of a call that is run later: an array, a container of arrays, or what is known without running it."""
     found = result_of(call, operands)
+    if type(found) is Checked:
+        location, found = user_location(), found.type
+        call = call if location is None else located_call(call, location)
     if type(found) is Constant:
         return found.value
     if type(found) is Several:

@@ -42,6 +42,15 @@ class Several:
         self.tree, self.types = tree, types
 
 
+class Checked:
+    """The type of a result, or `Several`, of an operation that is checked when it runs."""
+
+    __slots__ = ("type",)
+
+    def __init__(self, type: Any) -> None:
+        self.type = type
+
+
 def number_key(x: Any, by_value: bool) -> Any:
     """The part of a number that the type of a result may depend on."""
     kind = type(x)
@@ -53,7 +62,7 @@ def number_key(x: Any, by_value: bool) -> Any:
 
 
 def result_of(call: Call, operands: tuple[Any, ...]) -> Any:
-    """The type of a call's result, `Several`, or a `Constant`.
+    """The type of a call's result, `Several` or `Checked`, or a `Constant`.
 
     Raises the error of a compiled function for these operands, `ArgumentError` for arrays on several devices,
     `NotCompiledError` and `ChangesArrayError`.
@@ -129,7 +138,8 @@ def _inferred(call: Call, operands: tuple[Any, ...]) -> Any:
     if not all(isinstance(leaf, Traced) for leaf in leaves):
         raise NotCompiledError
     types = tuple(array_type(x.shape, x.dtype, where.device, where.target) for x in leaves)
-    return types[0] if leaves[0] is result else Several(tree, types)
+    found = types[0] if leaves[0] is result else Several(tree, types)
+    return Checked(found) if trace.builder.checks else found
 
 
 def _value_of(operand: Any, traced: Any) -> Any:

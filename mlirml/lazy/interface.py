@@ -35,8 +35,8 @@ _METHODS = (
 )  # fmt: skip
 _STORES = ("fill", "itemset", "partition", "put", "resize", "setfield", "sort")
 _OF_HOST = ("tobytes", "tolist")
-_AS_OPERATORS = {ufunc: ufunc for ufunc in (*BINARY.values(), *ONE_WAY.values()) if ufunc is not np.power}
-"""Ufuncs that give on arrays what the operators do."""
+_OPERATORS = {*BINARY.values(), *ONE_WAY.values()}
+_UFUNCS: dict[np.ufunc, calls.Call] = {}
 _PRIORITY = 100
 
 
@@ -223,33 +223,48 @@ def _store(self: Array, *args: Any, **kwargs: Any) -> Any:
 
 @without_own_frames
 def _array_ufunc(self: Array, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    if method == "__call__" and not kwargs and (operands := _plain_operands(inputs)) is not None:
+        return _of_ufunc(ufunc, self, inputs, operands)
     out = _checked_out(kwargs)
     if any(_outranks(type(x)) for x in inputs):
         return NotImplemented
     first = next((x for x in inputs if type(x) is Array), self)
     if method == "at" and type(inputs[0]) is Array:
         raise immutable()
-    if method == "__call__" and not kwargs and ufunc in _AS_OPERATORS and len(inputs) == ufunc.nin:
-        result = _as_operator(ufunc, first, inputs)
-    else:
-        result = call_with_template(
-            first,
-            (inputs, kwargs),
-            lambda template: calls.ufunc_call(ufunc, method, template),
-            lambda: getattr(ufunc, method)(*on_host(inputs), **on_host(kwargs)),
-            changes=method == "at",
-        )
+    result = call_with_template(
+        first,
+        (inputs, kwargs),
+        lambda template: calls.ufunc_call(ufunc, method, template),
+        lambda: getattr(ufunc, method)(*on_host(inputs), **on_host(kwargs)),
+        changes=method == "at",
+    )
     return result if out is None else _stored_out(out, result)
 
 
-def _as_operator(ufunc: np.ufunc, first: Array, inputs: tuple[Any, ...]) -> Any:
-    operands = tuple(_operand(first, x) for x in inputs)
-    if any(x is None for x in operands):
-        return NotImplemented
+def _plain_operands(inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Arrays as nodes, and numbers; None where there is anything else."""
+    operands = []
+    for x in inputs:
+        if type(x) is Array:
+            operands.append(x._node)
+        elif type(x) in NUMBERS or isinstance(x, np.generic):
+            operands.append(x)
+        else:
+            return None
+    return tuple(operands)
+
+
+def _of_ufunc(ufunc: np.ufunc, like: Array, inputs: tuple[Any, ...], operands: tuple[Any, ...]) -> Any:
+    """A ufunc of arrays and numbers; those that are operators share their programs."""
+    call = _UFUNCS.get(ufunc)
+    if call is None:
+        is_operator = ufunc in _OPERATORS and ufunc is not np.power  # which squares bools as an operator
+        call = calls.operator_call(ufunc) if is_operator else calls.plain_ufunc_call(ufunc)
+        _UFUNCS[ufunc] = call
     try:
-        return gathered(calls.operator_call(ufunc), operands)
+        return gathered(call, operands)
     except NotCompiledError:
-        return on_device(ufunc(*map(on_host, inputs)), first)
+        return on_device(ufunc(*map(on_host, inputs)), like)
 
 
 @without_own_frames

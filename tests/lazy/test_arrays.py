@@ -101,6 +101,45 @@ def test_a_loop_compiles_nothing_after_its_first_iterations(compilations: list[s
     assert counts[3] == counts[-1] and np.isfinite(total)
 
 
+OF_NUMBERS: list[Callable[[Any, int], Any]] = [
+    lambda x, k: x[k], lambda x, k: x[k : k + 2], lambda x, k: x[:, k], lambda x, k: x[k:, 1], lambda x, k: x[-k - 1],
+    lambda x, k: x[1, k : k + 2], lambda x, k: x[::-1][k::-1], lambda x, k: x[k, k : k + 2], lambda x, k: x[None, k],
+    lambda x, k: x[k : k + 2, k : k + 2], lambda x, k: x * k, lambda x, k: x**k, lambda x, k: k - x, lambda x, k: x > k,
+    lambda x, k: x + k * 100, lambda x, k: x * (k / 2), lambda x, k: np.roll(x, k), lambda x, k: np.full_like(x, k),
+    lambda x, k: np.where(x > k, x, k), lambda x, k: np.clip(x, k, 2 * k), lambda x, k: x.reshape(-1, 2 ** (k // 2)),
+    lambda x, k: np.repeat(x, k + 1), lambda x, k: np.sum(x, axis=k % 2), lambda x, k: x * np.float32(k),
+    lambda x, k: np.eye(4)[k] + x[0], lambda x, k: np.take(x, [k, 0], axis=0), lambda x, k: x[[k, 1]],
+    lambda x, k: x % (k + 1),
+    lambda x, k: np.diagonal(x, k), lambda x, k: np.tril(x, k), lambda x, k: (x > 3) * k, lambda x, k: (x > 3) ** k,
+    lambda x, k: np.linalg.matrix_power(x @ x.T, k), lambda x, k: x // (k + 1), lambda x, k: np.pad(x, k),
+    lambda x, k: np.quantile(x, k / 4) * 1.0, lambda x, k: np.float64(k) + x, lambda x, k: x * complex(0, k),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(OF_NUMBERS)))
+@pytest.mark.parametrize("dtype", ["float32", "int16"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_numbers_that_change_from_call_to_call(number: int, dtype: str) -> None:
+    host = np.arange(16).reshape(4, 4).astype(dtype)
+    x, expression = ml.array(host), OF_NUMBERS[number]
+    for k in (0, 1, 2, 1, 3, 0, 2, 3):
+        with np.errstate(all="ignore"):
+            same(expression(x, k), expression(host, k))
+
+
+def test_windows_that_move_are_one_program(compilations: list[str]) -> None:
+    x = ml.array(np.zeros(40))
+    for i in range(38):
+        x = x.at[i : i + 2].set(x[i : i + 2] + i).block()
+        if i == 4:
+            before = len(compilations)
+    expected = np.zeros(40)
+    for i in range(38):
+        expected[i : i + 2] += i
+    same(x, expected)
+    assert len(compilations) == before
+
+
 def test_a_value_that_is_still_used_is_computed_once() -> None:
     calls = []
     x = ml.array(np.arange(4.0))
@@ -257,6 +296,22 @@ def test_errors_are_at_the_line_of_the_operation() -> None:
         ml.array([1], np.uint8) + 300
     with pytest.raises(TypeError):
         x + "text"
+
+
+def test_errors_of_elements_are_at_the_line_of_the_operation() -> None:
+    x, lines = ml.array(np.ones(3)), []
+    wrong = []
+    for index in (5, -7):
+        lines.append(sys._getframe().f_lineno + 1)
+        wrong.append(x[ml.array([0, index])] + 1)
+    lines.append(sys._getframe().f_lineno + 1)
+    wrong.append(np.linalg.inv(x[:, None] * x) @ x)
+    for value, line, kind in zip(wrong, lines, (ml.IndexOutOfBoundsError, ml.IndexOutOfBoundsError, ml.LinAlgError)):
+        with pytest.raises(kind) as error:
+            value.block()
+        assert error.value.location is not None
+        assert (error.value.location.file, error.value.location.line) == (__file__, line)
+        assert value.is_gathered()
 
 
 def test_arrays_of_two_targets_do_not_mix() -> None:
