@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import itertools
 import sys
+import weakref
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from mlirml.runtime.device import Device
-
-_MOST_TYPES = 1 << 14
-_TYPES: dict[Any, ArrayType] = {}
 
 
 class ArrayType:
@@ -21,7 +19,7 @@ class ArrayType:
     `target` is the name of the target that operations on the array are compiled for.
     """
 
-    __slots__ = ("device", "dtype", "shape", "target")
+    __slots__ = ("__weakref__", "device", "dtype", "shape", "target")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any], device: Device, target: str) -> None:
         self.shape, self.dtype, self.device, self.target = shape, dtype, device, target
@@ -41,8 +39,6 @@ def array_type(shape: tuple[int, ...], dtype: npt.DTypeLike, device: Device, tar
     key = shape, dtype, device, name
     known = _TYPES.get(key)
     if known is None:
-        if len(_TYPES) >= _MOST_TYPES:
-            _TYPES.clear()  # equal types that are other objects only mean that results are inferred anew
         known = _TYPES[key] = ArrayType(shape, np.dtype(dtype), device, name)
     return known
 
@@ -73,6 +69,8 @@ class Node:
         self.value = value
         self.call, self.operands = None, ()
 
+
+_TYPES: weakref.WeakValueDictionary[Any, ArrayType] = weakref.WeakValueDictionary()
 
 NEXT_SERIAL = itertools.count(1).__next__
 """The next number of a node: an operation has a greater one than its operands."""
