@@ -75,14 +75,18 @@ def chain() -> None:
     """The chain beside the compiled function, in turns."""
     host = np.random.default_rng(0).random(ELEMENTS, np.float32)
     array, compiled = ml.array(host), ml.compile(ten_operations)
-    ratios, here, there = [], 0.0, 0.0
-    for _ in range(5):
-        here = seconds(lambda: ten_operations(array).block(), 7)
-        there = seconds(lambda: compiled(host), 7)
-        ratios.append(here / there)
+    pairs = []
+    for number in range(42):
+        times = [time.perf_counter()]
+        ten_operations(array).block()
+        times.append(time.perf_counter())
+        compiled(host)
+        times.append(time.perf_counter())
+        pairs += [(times[1] - times[0], times[2] - times[1])] if number > 1 else []
+    here, there = (median(column) for column in zip(*pairs))
     numpy = seconds(lambda: ten_operations(host), 3)
     print(f"ten operations on {ELEMENTS} f32: {1e3 * here:.2f} ms, compiled {1e3 * there:.2f} ms, ", end="")
-    print(f"ratio {median(ratios):.2f}, numpy {1e3 * numpy:.1f} ms")
+    print(f"ratio {here / there:.2f}, numpy {1e3 * numpy:.1f} ms")
 
 
 def many() -> None:
