@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.core.config import config, float64_choice
 from mlirml.core.processes import COMPILER, sends_functions, uncollected
 from mlirml.core.tracebacks import without_own_frames
@@ -43,6 +42,7 @@ from mlirml.driver.compilation import (
     opened,
     parsed,
     progress,
+    remarks_of,
     run_pipeline,
 )
 from mlirml.driver.signature import argument_names, parameters_of, positional_names, readable, takes_out
@@ -625,11 +625,7 @@ class Compiled(Dispatcher):
     def _remarks(self, build: Build) -> list[Remark]:
         """The remarks on the loops and products of a program; for one from the disk cache the passes run once more."""
         if build.remarks is None:
-            text, stages = build.captured.text, dict(self.target.stages)
-            build.remarks = []
-            last = "optimize" if any(name in text for name in CONTRACTIONS) else "raise" if "scf." in text else ""
-            if stages.get(last):
-                build.remarks = on_loops(run_pipeline(self.target, parsed(build.captured), last))
+            build.remarks = remarks_of(self.target, build.captured)
         return build.remarks
 
     def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: Clock) -> tuple[Any, Any]:

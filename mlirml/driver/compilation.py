@@ -211,6 +211,15 @@ def on_loops(watch: Instrumentation) -> list[Remark]:
     return sorted(found, key=lambda r: (r.location.file, r.location.line, r.location.column) if r.location else ("",))
 
 
+def remarks_of(target: Target, captured: Captured) -> list[Remark]:
+    """The remarks on the loops and products of a program, by the passes of the stages that make them."""
+    from mlirml.analysis.contractions import CONTRACTIONS  # loads the bindings of MLIR
+
+    text = captured.text
+    last = "optimize" if any(name in text for name in CONTRACTIONS) else "raise" if "scf." in text else ""
+    return on_loops(run_pipeline(target, parsed(captured), last)) if dict(target.stages).get(last) else []
+
+
 @dataclass
 class Lowered:
     """The module of a program after a stage of its pipeline."""

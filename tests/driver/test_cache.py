@@ -69,8 +69,8 @@ import mlirml as ml
 compiled = ml.compile(lambda x, w: np.tanh(x @ w).sum(axis=0))
 x, w = np.arange(6.0).reshape(2, 3), np.ones((3, 2))
 assert np.allclose(compiled(x, w), np.tanh(x @ w).sum(axis=0))
+loaded = open("/proc/self/maps").read()  # before `explain`, which runs passes to tell about products
 print("disk" if "loaded from the disk cache" in compiled.explain() else "compiler")
-loaded = open("/proc/self/maps").read()
 print(*(name for name in ("libllvmlite", "libTorchMLIR") if name in loaded))
 """
 

@@ -203,7 +203,7 @@ def test_the_pipeline_of_kernels_is_that_of_the_target() -> None:
     def names(text: str) -> list[str]:
         return [step.partition("{")[0] for step in text.split(",")]
 
-    calls = ("mlirml-lower-sort", "mlirml-lower-library-calls", "mlirml-lower-host-calls")
+    calls = ("mlirml-lower-sort", "mlirml-lower-compactions", "mlirml-lower-library-calls", "mlirml-lower-host-calls")
     of_host = (*calls, *check())
     lower = [name for name in names(dict(cpu_target().stages)["lower"]) if name not in of_host]
     own = [name for name in names(str(kernel_pipeline(config.math, processor()))) if "verify-stage" not in name]

@@ -183,6 +183,10 @@ def intersect1d(
     if return_indices:
         raise UnsupportedSyntaxError("intersect1d: `return_indices` is not compiled", help="search for the elements")
     one, other = _same_kind(trace, ar1, ar2)
+    if assume_unique and not (is_dynamic(one) or is_dynamic(other)):  # what one of them has twice is a result, too
+        both: Any = np.sort(np.concatenate((one, other)))
+        equal = trace.call_operator(np.equal, (both[1:], both[:-1]))
+        return compaction_of(trace, equal).compressed(both[:-1], 1)
     ordered, count = _in_order(trace, one, "intersect1d")
     if not ordered.size:
         return _empty(trace, ordered.dtype)
