@@ -76,7 +76,7 @@ print(*(name for name in ("libllvmlite", "libTorchMLIR") if name in loaded))
 
 
 def start(folder: Path, **variables: str) -> str:
-    environment = {**os.environ, "MLIRML_CACHE_DIR": str(folder), **variables}
+    environment = {**os.environ, "MLIRML_PROGRESS": "0", "MLIRML_CACHE_DIR": str(folder), **variables}
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=environment)
     assert done.stderr == ""
     return done.stdout
