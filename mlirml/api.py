@@ -618,8 +618,8 @@ class Compiled(Dispatcher):
             self._compiled, captured, call.treedef, call.specs, call.paths, statics, program, call.overlaps, remarks
         )
         if self._explains:
-            told = [remark for remark in self._remarks(build) if remark.outcome != "rewritten"]
-            print("".join(f"{remark.shown()}\n" for remark in told), end="", file=sys.stderr)
+            shown = [remark for remark in self._remarks(build) if remark.outcome != "rewritten"]
+            print("".join(f"{remark.shown()}\n" for remark in shown), end="", file=sys.stderr)
         return build
 
     def _remarks(self, build: Build) -> list[Remark]:

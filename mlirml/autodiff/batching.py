@@ -29,7 +29,7 @@ STAYS = {"mlirml.unbatch"}
 
 Rule = Callable[["Batch", mlir.Operation], None]
 
-batching: RuleTable[Rule] = RuleTable("batch_control", "batch_linalg", "batch_shapes", "compactions", "library_calls")
+batching: RuleTable[Rule] = RuleTable("batch_control", "batch_linalg", "batch_shapes", "library_calls")
 """Decorator of batching rules."""
 
 

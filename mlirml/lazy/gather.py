@@ -27,7 +27,7 @@ NUMBERS = (int, float, complex, bool)
 
 
 def gathered(call: Call, operands: tuple[Any, ...]) -> Any:
-    """The result of a call that is run later: an array, a container of arrays, or what is known without running it."""
+    """The result of a call that is run later: an array, a container of arrays, or a property such as a shape."""
     found = result_of(call, operands)
     if type(found) is Checked:
         location, found = user_location(), found.type

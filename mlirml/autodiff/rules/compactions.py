@@ -5,24 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlirml.autodiff import tensors
-from mlirml.autodiff.batching import Batch, batching
 from mlirml.autodiff.forward import Push, pushforward
 from mlirml.autodiff.reverse import Sweep, transpose
-from mlirml.autodiff.rules.batch_linalg import _joined, _parted
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
-from mlirml.ir.compactions import COMPACTIONS
-
-
-@batching(*COMPACTIONS)
-def batched(batch: Batch, op: mlir.Operation) -> None:
-    """The rows of all lanes are the rows of one mask."""
-    type_ = batch.batched_type(op.results[0].type)
-    attributes = {name: op.attributes[name] for name in op.attributes}
-    rows = [_joined(batch.full(x)) for x in list(op.operands)[:-1]]
-    flat = mlir.RankedTensorType.get([type_.shape[0] * type_.shape[1], *list(type_.shape)[2:]], type_.element_type)
-    result = emit.create(op.name, [*rows, emit.empty(flat)], [flat], attributes).results[0]
-    batch.values[op.results[0]] = _parted(result, type_)
 
 
 @pushforward("mlirml.compress")

@@ -14,12 +14,13 @@ from mlirml.autodiff.rules.batch_linalg import _joined, _parted
 from mlirml.ir import emit
 from mlirml.ir import library_calls as modes
 from mlirml.ir.bindings import mlir
+from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import FACTORIZATIONS, LIBRARY_CALLS, TRANSFORMS
 
 
-@batching(*LIBRARY_CALLS)
+@batching(*LIBRARY_CALLS, *COMPACTIONS)
 def batched(batch: Batch, op: mlir.Operation) -> None:
-    """The matrices of all lanes are one stack."""
+    """The matrices, or the rows of masks, of all lanes are one stack."""
     type_ = batch.batched_type(op.results[0].type)
     attributes = {name: op.attributes[name] for name in op.attributes}
     stacks = [_joined(batch.full(x)) for x in list(op.operands)[:-1]]

@@ -17,14 +17,13 @@ import math
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError
-from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.bindings import mlir
 from mlirml.ir.compactions import COMPACTIONS, counts_length
 from mlirml.ir.location import source_location
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
-from mlirml.pipelines.memref.lower_sort import address, declare
+from mlirml.pipelines.memref.runtime_calls import lower_to_calls
 
 
 @register(when=ANY_REQUEST)
@@ -35,18 +34,7 @@ class LowerCompactionsPass(Pass):
     name = "mlirml-lower-compactions"
 
     def run(self, module: mlir.Operation) -> None:
-        declared: set[str] = set()
-        for op in named_operations(module, COMPACTIONS):
-            callee, numbers = op.name.replace(".", "_"), numbers_of(op)
-            with op.location:
-                if callee not in declared:
-                    declared.add(callee)
-                    declare(module, callee, len(op.operands) + len(numbers))
-                with mlir.InsertionPoint(op):
-                    constants = [emit.constant(emit.i64(number)) for number in numbers]
-                    operands = [*map(address, op.operands), *constants]
-                    emit.create("func.call", operands, (), {"callee": mlir.FlatSymbolRefAttr.get(callee)})
-            op.erase()
+        lower_to_calls(module, COMPACTIONS, numbers_of)
 
 
 def numbers_of(op: mlir.Operation) -> list[int]:

@@ -31,7 +31,7 @@ from mlirml.ir.location import source_location
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_LOOP
-from mlirml.pipelines.memref.lower_sort import address, declare
+from mlirml.pipelines.memref.runtime_calls import address, declare
 from mlirml.runtime.host import DTYPES
 
 WORD, BYTES, CALL = "mlirml_host_word", "mlirml_host_bytes", "mlirml_host_call"

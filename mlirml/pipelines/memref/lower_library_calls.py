@@ -15,14 +15,13 @@ from __future__ import annotations
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError
-from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.bindings import mlir
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
-from mlirml.pipelines.memref.lower_sort import address, declare
+from mlirml.pipelines.memref.runtime_calls import lower_to_calls
 
 
 @register(when=ANY_REQUEST)
@@ -33,18 +32,7 @@ class LowerLibraryCallsPass(Pass):
     name = "mlirml-lower-library-calls"
 
     def run(self, module: mlir.Operation) -> None:
-        declared: set[str] = set()
-        for op in named_operations(module, LIBRARY_CALLS):
-            callee, numbers = op.name.replace(".", "_"), numbers_of(op)
-            with op.location:
-                if callee not in declared:
-                    declared.add(callee)
-                    declare(module, callee, len(op.operands) + len(numbers))
-                with mlir.InsertionPoint(op):
-                    constants = [emit.constant(emit.i64(number)) for number in numbers]
-                    operands = [*map(address, op.operands), *constants]
-                    emit.create("func.call", operands, (), {"callee": mlir.FlatSymbolRefAttr.get(callee)})
-            op.erase()
+        lower_to_calls(module, LIBRARY_CALLS, numbers_of)
 
 
 def numbers_of(op: mlir.Operation) -> list[int]:

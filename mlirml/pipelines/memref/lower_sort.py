@@ -20,6 +20,7 @@ from mlirml.ir.bindings import mlir, named_operations
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_LOOP
+from mlirml.pipelines.memref.runtime_calls import address, declare
 
 
 @register(when=ANY_LOOP)
@@ -43,18 +44,6 @@ class LowerSortPass(Pass):
             op.erase()
 
 
-def declare(module: mlir.Operation, name: str, count: int) -> None:
-    """Declare a private function of `count` integers."""
-    kind = mlir.FunctionType.get([mlir.IntegerType.get_signless(64)] * count, [])
-    attributes = {
-        "sym_name": mlir.StringAttr.get(name),
-        "function_type": mlir.TypeAttr.get(kind),
-        "sym_visibility": mlir.StringAttr.get("private"),
-    }
-    with mlir.InsertionPoint.at_block_begin(module.regions[0].blocks[0]):
-        emit.create("func.func", (), (), attributes, regions=1)
-
-
 def call(op: mlir.Operation, callee: str) -> None:
     """Call `callee` for a sort."""
     source, out = op.operands
@@ -65,9 +54,3 @@ def call(op: mlir.Operation, callee: str) -> None:
     numbers += [ord(letter) | dtype.itemsize << 8, int(mlir.BoolAttr(op.attributes["descending"]).value)]
     operands = [address(source), address(out), *(emit.constant(emit.i64(number)) for number in numbers)]
     emit.create("func.call", operands, (), {"callee": mlir.FlatSymbolRefAttr.get(callee)})
-
-
-def address(memref: mlir.Value) -> mlir.Value:
-    """The address of the first element."""
-    pointer = emit.value("memref.extract_aligned_pointer_as_index", [memref], mlir.IndexType.get())
-    return emit.value("arith.index_cast", [pointer], mlir.IntegerType.get_signless(64))

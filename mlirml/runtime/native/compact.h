@@ -9,7 +9,7 @@ extern "C" {
 // For each row the number of true elements before each chunk of `kCompactionChunk`, and before its end.
 void mlirml_mask_counts(const uint8_t *mask, int64_t *counts, int64_t rows, int64_t n);
 
-// For each row the positions of the true elements in order. What lies behind them in `out` stays as it is.
+// For each row the positions of the true elements in order. The rest of `out` stays as it is.
 void mlirml_positions(const uint8_t *mask, const int64_t *counts, int64_t *out, int64_t rows, int64_t n);
 
 // For each row the elements of `values`, of `size` bytes, at those positions.
