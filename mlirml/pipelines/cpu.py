@@ -78,7 +78,7 @@ def stages(
             "transform": ["mlirml-lower-lengths", "mlirml-stop-shifts", *expand(checkpoint_bytes)],
             "optimize": optimize(machine, exact=exact),
             "offload": [],
-            "schedule": schedule(machine, nontemporal),
+            "schedule": schedule(machine, nontemporal, exact=exact),
             "lower": [expand_math(math, machine), *check(), *LOWER, "mlirml-flush-denormals"],
         }
     )
@@ -137,8 +137,8 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
     ]
 
 
-def schedule(machine: Processor, nontemporal: bool) -> list[str]:
-    """From tensors to loops over memrefs, and the calls of kernels."""
+def schedule(machine: Processor, nontemporal: bool, *, exact: bool = False) -> list[str]:
+    """From tensors to loops over memrefs, and the calls of kernels; with `exact` factors are not distributed."""
     return [
         # Tensors, for the last time.
         step("mlirml-read-once", processor=machine),
@@ -158,7 +158,7 @@ def schedule(machine: Processor, nontemporal: bool) -> list[str]:
         "mlirml-peel-loops",
         "mlirml-shorten-recurrences",
         "mlirml-carry-elements",
-        "mlirml-distribute-factors",
+        *([] if exact else ["mlirml-distribute-factors"]),
         step("mlirml-jam-recurrences", processor=machine),
         "mlirml-widen-bools",
         step("mlirml-lower-contract", processor=machine),

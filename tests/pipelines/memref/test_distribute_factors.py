@@ -69,3 +69,9 @@ def test_infinite_and_nan_terms() -> None:
         x = np.linspace(-1, 1, 20)
         x[7] = special
         np.testing.assert_allclose(ml.compile(running_mean)(x), running_mean(x), rtol=1e-14, atol=1e-15)
+
+
+def test_exact_keeps_the_quotient_of_the_sum() -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, 1000)
+    with ml.config.override(algebra="exact"):
+        np.testing.assert_array_equal(ml.compile(running_mean)(x), running_mean(x))
