@@ -42,11 +42,14 @@ def same_type(name: str, *operands: mlir.Value, **attributes: mlir.Attribute) ->
 
 
 def compare(predicate: str, a: mlir.Value, b: mlir.Value) -> mlir.Value:
-    """`arith.cmpf` or `arith.cmpi`, by the predicate's name."""
+    """`arith.cmpf` or `arith.cmpi` of scalars or vectors, by the predicate's name."""
     floats = predicate in FLOAT_PREDICATES
     number = FLOAT_PREDICATES[predicate] if floats else INTEGER_PREDICATES[predicate]
     name = "arith.cmpf" if floats else "arith.cmpi"
-    return value(name, [a, b], mlir.IntegerType.get_signless(1), predicate=i64(number))
+    result = mlir.IntegerType.get_signless(1)
+    if isinstance(a.type, mlir.VectorType):
+        result = mlir.VectorType.get(a.type.shape, result)
+    return value(name, [a, b], result, predicate=i64(number))
 
 
 def i64(number: int) -> mlir.IntegerAttr:

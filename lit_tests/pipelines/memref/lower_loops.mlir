@@ -254,17 +254,19 @@ func.func @columns_do_not_share_a_loop(%x: memref<1000x9000xf32>, %s: memref<900
 #m = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// The extrema of four rows, which are read at the same time, and the blocks of 1024 that hold them; then the places.
+// Each lane of four vectors has its best value and the start of the vector that holds it; the remaining eight elements
+// are a block of their own.
 // CHECK-LABEL: func.func @long_argmax
 // CHECK-NOT: linalg.fill
-// CHECK: scf.parallel (%{{.*}}) = (%c0) to (%c100) step (%c4)
-// CHECK: scf.for %{{.*}} = %c0 to %c4096 step %c1024 iter_args({{.*}}) -> (i32, i32, i32, i32, i64, i64, i64, i64)
-// CHECK: scf.for {{.*}} -> (i32, i32, i32, i32)
-// CHECK-COUNT-4: arith.maxsi
-// CHECK: arith.cmpi sgt
-// CHECK: scf.for %{{.*}} = %c0 to %c4 step %c1
+// CHECK: scf.parallel (%{{.*}}) = (%c0) to (%c102) step (%c1)
+// CHECK: %[[LANES:.*]]:2 = scf.for %[[I:.*]] = %c0 to %c4992 step %c32 iter_args({{.*}}) -> (vector<32xi32>, vector<32xi32>)
+// CHECK: %[[X:.*]] = vector.load
+// CHECK: arith.cmpi sgt, %[[X]]
+// CHECK-COUNT-2: arith.select
+// CHECK: vector.reduction <maxsi>, %[[LANES]]#0
 // CHECK: scf.if
-// CHECK: arith.minsi
+// CHECK: vector.reduction <minsi>
+// CHECK: scf.for %{{.*}} = %c4992 to %c5000
 // CHECK: arith.maxsi
 func.func @long_argmax(%x: memref<102x5000xi32>, %y: memref<102xi32>, %p: memref<102xi64>) {
   %low = arith.constant -2147483648 : i32

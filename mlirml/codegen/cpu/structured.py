@@ -81,7 +81,7 @@ def lower(item: Structured, frame: Frame, vector_bits: int) -> None:
     if item.position is not None:
         from mlirml.codegen.cpu.reduce.argmax_rows import lower_position
 
-        lower_position(frame, item.nest, item.body, item.position, item.inits)
+        lower_position(frame, item.nest, item.body, item.position, item.inits, vector_bits)
     elif item.reducers is None:
         from mlirml.codegen.cpu.reduce.sequential import lower_sequential
 

@@ -39,7 +39,7 @@ SLOW = settings(
 SMALL = {
     cost: {"PARALLEL_NS": 0, "GRAIN_NS": 0, "CACHE_BYTES": 0},
     position: {"BLOCK": 3},
-    position_rows: {"ROWS": 2, "APART_BYTES": 100},
+    position_rows: {"VECTORS": 1},
     reduce_columns: {"COLUMNS_BYTES": 16, "ROWS": 2},
     reduce_rows: {"BLOCK": 3, "BLOCK_BYTES": 32, "STREAMS": 2, "STREAM_BYTES": 8, "APART_BYTES": 100},
     reduction: {"CHUNK": 4, "ROW_CHUNK": 4, "FEW": 1000},
@@ -362,3 +362,22 @@ def test_places_in_rows_of_several_blocks(dtype: Any, width: int) -> None:
         x[8] = -np.inf
     for function in (np.argmax, np.argmin):
         assert np.array_equal(ml.compile(lambda x, f=function: f(x, axis=1))(x), function(x, axis=1))
+
+
+@pytest.mark.parametrize("width", [96, 1001])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x, y: np.argmax(np.abs(x - 2), axis=1),
+        lambda x, y: np.argmin(np.where(x > y, x * y, 3.0), axis=1),
+        lambda x, y: np.argmax(x[:, ::2], axis=1),
+        lambda x, y: np.argmax(x + np.arange(x.shape[1]) % 3, axis=1),
+        lambda x, y: np.argmax(x > y, axis=1),
+        lambda x, y: np.argmin(np.sin(x), axis=1),
+        lambda x, y: np.argmax(x[:, None, :] + y[None, :3, :], axis=-1),
+    ],
+)
+def test_places_of_computed_values(function: Any, width: int) -> None:
+    rng = np.random.default_rng(width)
+    x, y = rng.integers(-4, 5, (2, 9, width)).astype(np.float64)
+    assert np.array_equal(ml.compile(function)(x, y), function(x, y))

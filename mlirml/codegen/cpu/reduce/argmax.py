@@ -9,7 +9,6 @@ For each block of a row:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.reductions import argmaxes_of, extreme_of
@@ -131,33 +130,21 @@ class Search:
 
     def extremum(self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value) -> mlir.Value:
         """The extremum of a block; NaN if it contains one."""
-        return self.extrema([cursor], lower, upper)[0]
-
-    def extrema(self, cursors: Sequence[Cursor], lower: mlir.Value, upper: mlir.Value) -> list[mlir.Value]:
-        """The extrema of a block of each of some rows, which are read at the same time."""
         reducer, one = self.plan.reducer, self.frame.index(1)
         if not reducer.is_nan_aware:
-            return emit.for_loop(
-                lower,
-                upper,
-                one,
-                lambda i, carried: [
-                    reducer.combine(best, self.operand_at(cursor, i), fast=True)
-                    for cursor, best in zip(cursors, carried, strict=True)
-                ],
-                [reducer.identity()] * len(cursors),
-            )
+
+            def best_of(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+                return [reducer.combine(carried[0], self.operand_at(cursor, i), fast=True)]
+
+            return emit.for_loop(lower, upper, one, best_of, [reducer.identity()])[0]
 
         def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
-            values = [self.operand_at(cursor, i) for cursor in cursors]
-            new = [reducer.combine_numbers(x, best) for x, best in zip(values, carried, strict=False)]
-            flags = carried[len(cursors) :]
-            return new + [emit.same_type("arith.ori", flag, is_nan(x)) for x, flag in zip(values, flags, strict=True)]
+            x = self.operand_at(cursor, i)
+            return [reducer.combine_numbers(x, carried[0]), emit.same_type("arith.ori", carried[1], is_nan(x))]
 
         flag, nan = emit.number(mlir.IntegerType.get_signless(1), 0), emit.number(reducer.type, math.nan)
-        found = emit.for_loop(lower, upper, one, step, [*[reducer.identity()] * len(cursors), *[flag] * len(cursors)])
-        best, nans = found[: len(cursors)], found[len(cursors) :]
-        return [emit.same_type("arith.select", flag, nan, value) for value, flag in zip(best, nans, strict=True)]
+        best, found = emit.for_loop(lower, upper, one, step, [reducer.identity(), flag])
+        return emit.same_type("arith.select", found, nan, best)
 
     def is_better(self, value: mlir.Value, best: mlir.Value) -> mlir.Value:
         """True if a value wins over the best one so far."""
@@ -169,16 +156,17 @@ class Search:
     def find(
         self, cursor: Cursor, lower: mlir.Value, upper: mlir.Value, value: mlir.Value, type_: mlir.Type
     ) -> mlir.Value:
-        """The first index of a block with this value."""
-        frame, i32 = self.frame, mlir.IntegerType.get_signless(32)
-        none = emit.number(i32, BLOCK)
+        """The first index from `lower` to `upper` with this value, which is there."""
+        frame = self.frame
+        number_type = mlir.IntegerType.get_signless(32 if self.nest.sizes[-1] < 1 << 31 else 64)
+        none = emit.number(number_type, (1 << number_type.width - 1) - 1)
 
         def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
             x = self.operand_at(cursor, i)
             same = emit.compare("oeq" if isinstance(x.type, mlir.FloatType) else "eq", x, value)
             if self.plan.reducer.is_nan_aware:
                 same = emit.same_type("arith.ori", same, emit.same_type("arith.andi", is_nan(x), is_nan(value)))
-            number = emit.value("arith.index_cast", [emit.same_type("arith.subi", i, lower)], i32)
+            number = emit.value("arith.index_cast", [emit.same_type("arith.subi", i, lower)], number_type)
             here = emit.same_type("arith.select", same, number, none)
             return [emit.same_type("arith.minsi", carried[0], here)]
 

@@ -1,29 +1,31 @@
-"""The rows of argmax and argmin: sequential, or several at a time if they have several blocks.
+"""The rows of argmax and argmin: read once, in vectors whose lanes are searched apart.
 
-Several at a time, in blocks of the rows:
-    for each block:                                      several rows are read at the same time
-        m = max(block)
-        best, start = m > best ? (m, block) : (best, start)
-    for each row:
-        index = first i in the block at start with row[i] == best
+For each vector of a row:
+    better = vector > best                               each lane for itself
+    best, start = better ? (vector, its start) : (best, start)
+m = max(best)
+index = min(start + lane where best == m)
 """  # fmt: skip
 
 from __future__ import annotations
 
 import math
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.cpu import cost
-from mlirml.codegen.cpu.elementwise.loops import innermost_dim, loop, nested, outer_grain, outer_order
+from mlirml.codegen.cpu.elementwise.loops import innermost_dim, nested, outer_grain, outer_order
 from mlirml.codegen.cpu.frame import Cursor, Frame
-from mlirml.codegen.cpu.nest import Body, Nest
+from mlirml.codegen.cpu.nest import Access, Body, Nest
 from mlirml.codegen.cpu.reduce.argmax import Position, Search
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 
-ROWS, APART_BYTES = 4, 4096
-"""The number of rows that are read at the same time, and their minimal distance."""
+VECTORS = 4
+"""The number of vectors that are searched at the same time: each waits for its own comparison."""
+_NARROW, _WIDE = 32, 64
+"""Bits of an index: as many as those of the values where that is enough, so that one mask serves both."""
 
 
 def check_rows(nest: Nest) -> None:
@@ -35,105 +37,172 @@ def check_rows(nest: Nest) -> None:
         raise NoMatch("the innermost loop is parallel")
 
 
-def lower_position(frame: Frame, nest: Nest, body: Body, plan: Position, inits: dict[mlir.Value, mlir.Value]) -> None:
+def lower_position(
+    frame: Frame, nest: Nest, body: Body, plan: Position, inits: dict[mlir.Value, mlir.Value], vector_bits: int
+) -> None:
     """Build the loops of a nest that passed `check_rows`; `inits` are the known scalar inits of outputs."""
     nest = nest.without_unit_dims()
     parallel = [d for d in range(nest.rank) if not nest.reduction[d]]
     nest = nest.permuted([*outer_order(nest, parallel), nest.reduction.index(True)])
     search = Search(frame, nest, body, plan, inits)
-    each_ns = cost.iteration_ns(nest, body.ops)
-    if len(inits) == 2 and is_read_apart(search):
-        Rows(search, each_ns).build()
-        return
-    grain = outer_grain(nest, each_ns) if nest.rank > 1 else 0
-    nested(Cursor.start(frame, nest), 0, nest.rank - 1, search.row, grain=grain)
-
-
-def is_read_apart(search: Search) -> bool:
-    """True if there are rows of several blocks to be read at the same time, and the nest is memory bound."""
-    nest, frame = search.nest, search.frame
-    if frame.in_parallel or nest.rank < 2 or nest.sizes[-2] < ROWS or nest.sizes[-1] < 2 * search.block_length:
-        return False
-    streams = [access for access in nest.memory if access.strides[-1]]
-    return len(search.needed()) <= 1 and len(streams) == 1
+    try:
+        row = match_lanes(search, vector_bits).row
+    except NoMatch:
+        row = search.row
+    grain = outer_grain(nest, cost.iteration_ns(nest, body.ops)) if nest.rank > 1 else 0
+    nested(Cursor.start(frame, nest), 0, nest.rank - 1, row, grain=grain)
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Builds the loops over all rows. In between, the outputs are the best value and its block's start or -1."""
+class Lanes:
+    """Builds the search of a row in `lanes`, whose indices are integers of `index` type."""
 
     search: Search
-    each_ns: float
+    lanes: int
+    index: mlir.IntegerType
 
-    def build(self) -> None:
-        """Build the blocks of rows, and the remaining rows."""
-        nest, frame = self.search.nest, self.search.frame
-        last = nest.rank - 2
-        rows, row_ns = nest.sizes[last], self.each_ns * nest.sizes[-1]
-        access = next(access for access in nest.memory if access.strides[-1])
-        apart = max(1, min(APART_BYTES // (abs(access.strides[-1]) * access.bytes * nest.sizes[-1]), rows // ROWS))
-        step = ROWS * apart
-        whole = rows // step * step
-
-        def block(cursor: Cursor, i: mlir.Value) -> None:
-            loop(frame, apart, lambda j: self.maxima(cursor.enter(last, frame.add(i, j)), apart))
-            loop(frame, step, lambda j: self.find(cursor.enter(last, frame.add(i, j))))
-
-        def blocks(cursor: Cursor) -> None:
-            grain = cost.grain(whole // step, row_ns * step) if last == 0 else 0
-            loop(frame, whole, lambda i: block(cursor, i), step=step, grain=grain)
-            if whole < rows:
-                loop(frame, rows, lambda i: self.search.row(cursor.enter(last, i)), lower=whole)
-
-        outer = cost.grain(nest.sizes[0], row_ns * math.prod(nest.sizes[1:-1])) if last else 0
-        nested(Cursor.start(frame, nest), 0, last, blocks, grain=outer)
-
-    def maxima(self, cursor: Cursor, apart: int) -> None:
-        """The best values of rows with distance `apart`, and the blocks that contain them."""
+    def row(self, cursor: Cursor) -> None:
+        """Build the search of one row."""
         search, frame = self.search, self.search.frame
-        nest, length = search.nest, search.block_length
-        value, index = search.outputs
-        cursors = [cursor.shifted(nest.rank - 2, row * apart) if row else cursor for row in range(ROWS)]
-        type_ = frame.flat(index.operand).type.element_type
-        none = emit.number(type_, -1) if not isinstance(type_, mlir.IndexType) else frame.index(-1)
+        size = search.nest.sizes[-1]
+        whole = size // self.lanes * self.lanes
+        best, index = search.first(cursor)
+        extremum, starts = self.extremum(cursor, whole)
+        types = [best.type, index.type]
+        state = emit.conditional(
+            search.is_better(extremum, best),
+            lambda: [extremum, self.position(cursor, whole, extremum, starts, index.type)],
+            lambda: [best, index],
+            types,
+        )
+        if whole < size:
+            state = search.block(cursor, frame.index(whole), frame.index(size), state)
+        for value, out in zip(state, search.outputs, strict=True):
+            cursor.store(value, out)
+
+    def extremum(self, cursor: Cursor, whole: int) -> tuple[mlir.Value, list[mlir.Value]]:
+        """The extremum of the first `whole` elements, NaN if NaN wins, and the best values and starts of all lanes."""
+        search, reducer = self.search, self.search.plan.reducer
+        frame, type_ = search.frame, reducer.type
 
         def step(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
-            start = as_type(i, type_)
-            best, starts = [], []
-            extrema = search.extrema(cursors, i, frame.add(i, frame.index(length)))
-            for new, old, before in zip(extrema, carried[:ROWS], carried[ROWS:], strict=True):
-                better = search.is_better(new, old)
-                best.append(emit.same_type("arith.select", better, new, old))
-                starts.append(emit.same_type("arith.select", better, start, before))
-            return best + starts
+            best, starts, *strange = carried
+            values = self.operand_at(cursor, i)
+            better = emit.compare(reducer.combiner.better, values, best)
+            at = self.splat(emit.value("arith.index_cast", [i], self.index))
+            new = [emit.same_type("arith.select", better, values, best)]
+            new.append(emit.same_type("arith.select", better, at, starts))
+            return new + [
+                emit.same_type("arith.select", emit.compare("uno", values, values), values, x) for x in strange
+            ]
 
-        state = [*[search.first(row)[0] for row in cursors], *[none] * ROWS]
-        whole = nest.sizes[-1] // length * length
-        state = emit.for_loop(frame.index(0), frame.index(whole), frame.index(length), step, state)
-        for row, best, start in zip(cursors, state[:ROWS], state[ROWS:], strict=True):
-            row.store(best, value)
-            row.store(start, index)
+        zeros = self.splat(emit.number(type_, 0))
+        state = [self.splat(reducer.identity()), self.splat(emit.number(self.index, 0))]
+        state += [zeros] if reducer.is_nan_aware else []
+        best, starts, *strange = emit.for_loop(frame.index(0), frame.index(whole), frame.index(self.lanes), step, state)
+        extremum = self.combined(reducer.combiner.vector_kind.replace("imum", "num"), best, type_)
+        for values in strange:
+            flag = self.combined("or", emit.compare("uno", values, values), mlir.IntegerType.get_signless(1))
+            extremum = emit.same_type("arith.select", flag, emit.number(type_, math.nan), extremum)
+        return extremum, [best, starts]
 
-    def find(self, cursor: Cursor) -> None:
-        """The index of the best value of a row."""
-        search, frame = self.search, self.search.frame
-        nest, length = search.nest, search.block_length
-        best, start = [cursor.load(out) for out in search.outputs]
-        at = as_type(start, mlir.IndexType.get())
-        index = emit.conditional(
-            emit.compare("sge", at, frame.index(0)),
-            lambda: [search.find(cursor, at, frame.add(at, frame.index(length)), best, start.type)],
-            lambda: [search.first(cursor)[1]],
-            [start.type],
+    def position(
+        self, cursor: Cursor, whole: int, extremum: mlir.Value, state: list[mlir.Value], type_: mlir.Type
+    ) -> mlir.Value:
+        """The first index of the extremum, of which `state` has the best values and the starts of the lanes."""
+        search, reducer = self.search, self.search.plan.reducer
+        if not reducer.is_nan_aware:
+            return self.among_lanes(extremum, state, type_)
+        first, last = search.frame.index(0), search.frame.index(whole)
+        return emit.conditional(
+            emit.compare("uno", extremum, extremum),
+            lambda: [search.find(cursor, first, last, extremum, type_)],
+            lambda: [self.among_lanes(extremum, state, type_)],
+            [type_],
         )[0]
-        state = [best, index]
-        whole = nest.sizes[-1] // length * length
-        if whole < nest.sizes[-1]:
-            state = search.block(cursor, frame.index(whole), frame.index(nest.sizes[-1]), state)
-        for new, out in zip(state, search.outputs, strict=True):
-            cursor.store(new, out)
+
+    def among_lanes(self, extremum: mlir.Value, state: list[mlir.Value], type_: mlir.Type) -> mlir.Value:
+        """The smallest index among lanes that have the extremum."""
+        best, starts = state
+        equal = emit.compare("oeq" if isinstance(extremum.type, mlir.FloatType) else "eq", best, self.splat(extremum))
+        number = mlir.DenseIntElementsAttr.get(
+            [mlir.IntegerAttr.get(self.index, i) for i in range(self.lanes)], starts.type
+        )
+        index = emit.same_type("arith.addi", starts, emit.constant(number))
+        none = self.splat(emit.number(self.index, (1 << self.index.width - 1) - 1))
+        found = self.combined("minsi", emit.same_type("arith.select", equal, index, none), self.index)
+        at = emit.value("arith.index_cast", [found], mlir.IndexType.get())
+        return at if isinstance(type_, mlir.IndexType) else emit.value("arith.index_cast", [at], type_)
+
+    def operand_at(self, cursor: Cursor, i: mlir.Value) -> mlir.Value:
+        """The compared values from index `i` of the row on."""
+        search, body = self.search, self.search.body
+        here = cursor.enter(search.nest.rank - 1, i)
+        environment: dict[mlir.Value, mlir.Value] = {}
+
+        sources = zip(search.nest.accesses, search.frame.op.operands, strict=True)
+        accesses = dict(zip(body.arguments, sources, strict=True))
+
+        def value_of(value: mlir.Value) -> mlir.Value:
+            if value not in environment:
+                found = accesses.get(value)
+                environment[value] = self.splat(value) if found is None else self.load(here, found)
+            return environment[value]
+
+        for op in reversed(search.needed()):
+            if not op.operands:
+                environment[op.results[0]] = self.splat(op.clone().results[0])
+                continue
+            operands = [value_of(operand) for operand in op.operands]
+            results = [self.vector(result.type) for result in op.results]
+            copy = emit.create(op.name, operands, results, {name: op.attributes[name] for name in op.attributes})
+            environment.update(zip(op.results, copy.results, strict=True))
+        return value_of(search.plan.operand)
+
+    def load(self, cursor: Cursor, source: tuple[Access | None, mlir.Value]) -> mlir.Value:
+        """The values of an operand in all lanes."""
+        access, scalar = source
+        if access is None or not access.strides[-1]:
+            return self.splat(scalar if access is None else cursor.load(access))
+        flat = cursor.frame.flat(access.operand)
+        return emit.value("vector.load", [flat, cursor.address(access)], self.vector(flat.type.element_type))
+
+    def vector(self, element: mlir.Type) -> mlir.Type:
+        return mlir.VectorType.get([self.lanes], element)
+
+    def splat(self, scalar: mlir.Value) -> mlir.Value:
+        return emit.value("vector.broadcast", [scalar], self.vector(scalar.type))
+
+    def combined(self, word: str, lanes: mlir.Value, type_: mlir.Type) -> mlir.Value:
+        """All lanes, which are not NaN, combined."""
+        attributes = {"kind": mlir.Attribute.parse(f"#vector.kind<{word}>")}
+        if isinstance(type_, mlir.FloatType):
+            attributes["fastmath"] = mlir.Attribute.parse("#arith.fastmath<nnan,nsz>")
+        return emit.value("vector.reduction", [lanes], type_, **attributes)
 
 
-def as_type(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
-    """An integer or index value as one of another type."""
-    return value if value.type == type_ else emit.value("arith.index_cast", [value], type_)
+def match_lanes(search: Search, vector_bits: int) -> Lanes:
+    """The lanes for rows of several vectors, whose values are computed by `arith` from contiguous elements."""
+    nest, body, type_ = search.nest, search.body, search.plan.operand.type
+    needed = search.needed()
+    values = [search.plan.operand, *(value for op in needed for value in (*op.operands, *op.results))]
+    if not all(op.name.startswith("arith.") and not op.regions for op in needed):
+        raise NoMatch("the compared value is not computed by arithmetic alone")
+    if not all(is_laned(value.type) for value in values):
+        raise NoMatch("a value has a type without vectors")
+    read = [access for argument, access in zip(body.arguments, nest.accesses, strict=True) if argument in values]
+    if not all(access is None or access.strides[-1] in (0, 1) for access in read):
+        raise NoMatch("the elements of a row are not contiguous")
+    bits = 8 * element_bytes(type_)
+    index = _WIDE if bits == _WIDE or nest.sizes[-1] >= 1 << _NARROW - 1 else _NARROW
+    lanes = VECTORS * vector_bits // max(bits, index)
+    if nest.sizes[-1] < 2 * lanes:
+        raise NoMatch("the rows are too short")
+    return Lanes(search, lanes, mlir.IntegerType.get_signless(index))
+
+
+def is_laned(type_: mlir.Type) -> bool:
+    """True for the types of which vectors have every operation: no narrow floats, which are converted."""
+    if isinstance(type_, mlir.IntegerType):
+        return True
+    return isinstance(type_, (mlir.F32Type, mlir.F64Type))
