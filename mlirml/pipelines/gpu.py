@@ -65,6 +65,7 @@ TO_NVVM = (
     "mlirml-prepare-nvvm",
     "mlirml-lower-nvgpu",
     f"gpu.module({','.join(_TO_NVVM_KERNELS)})",
+    "mlirml-relax-atomics",
 )
 """From scheduled kernels to a gpu.module in the NVVM and LLVM dialects."""
 

@@ -169,15 +169,17 @@ class Device:
     `dtypes` are the element types that it computes with, all if there are none; `atomics` those that it adds to memory
     atomically. Operations of `host_ops` (also "name:f64", for one element type) have no instruction on it. A kernel
     takes up to `buffers` arrays of `array_bytes` or `array_elements` each, a block of threads up to `shared_bytes` of
-    shared memory and `threads` threads, of which `subgroup` run together (0: not relied on). With `tensor_cores` come
-    asynchronous copies to shared memory. `processors` are as many as have work when the device is full. `tile` is the
-    architecture that kernels of tiles are assembled for, empty where there is no assembler.
+    shared memory and `threads` threads, of which `subgroup` run together (0: not relied on), and a grid has up to
+    `blocks` of them along its first dimension. With `tensor_cores` come asynchronous copies to shared memory.
+    `processors` are as many as have work when the device is full. `tile` is the architecture that kernels of tiles are
+    assembled for, empty where there is no assembler.
     """
 
     expects: ClassVar[str] = "a device, such as vulkan,buffers=16"
 
     name: str = "gpu"
     threads: int = 256
+    blocks: int = (1 << 16) - 1
     shared_bytes: int = 32 << 10
     atomics: tuple[str, ...] = ()
     host_ops: tuple[str, ...] = ()
@@ -226,15 +228,19 @@ on f64 would need one for the range reduction of large arguments.
 _CUDA = Device(
     "cuda",
     threads=1024,
+    blocks=(1 << 31) - 1,
     shared_bytes=48 << 10,
     atomics=("bf16", "f16", "f32", "f64", "i16", "i32", "i64", "i8"),
     host_ops=("math.ipowi",),
-    array_elements=(1 << 31) - 1,
+    array_elements=(1 << 31) - 1024,
     subgroup=32,
     tensor_cores=True,
     processors=132,
 )
-"""What every processor of NVIDIA from compute capability 8.0 on has; `processors` are those of the largest."""
+"""What every processor of NVIDIA from compute capability 8.0 on has; `processors` are those of the largest.
+
+Kernels compute with signed indices of 32 bits, and the last block of an array has up to 1023 threads beyond its end.
+"""
 DEVICES = {"cuda": _CUDA, **{name: replace(_SHADER, name=name) for name in ("metal", "vulkan", "webgpu")}}
 """The devices that a text may name; one of another name is described in full."""
 

@@ -204,7 +204,7 @@ def test_f32_uses_tensor_cores_only_where_it_may() -> None:
     [
         ("scatter_add_many", "atom.global.add.f32"), ("scatter_add_halves", "atom.global.add.noftz.f16"),
         ("scatter_add_doubles", "atom.global.add.f64"), ("scatter_integers", "atom.global.add.u32"),
-        ("scatter_maximum", "atom.acq_rel.sys.global.cas.b32"), ("scatter_multiply", "atom.global.exch.b32"),
+        ("scatter_maximum", "atom.relaxed.gpu.global.cas.b32"), ("scatter_multiply", "atom.global.exch.b32"),
     ],
 )  # fmt: skip
 def test_scatters_are_atomic(name: str, instruction: str) -> None:
@@ -220,6 +220,13 @@ def test_sums_of_scatters_are_in_order_where_they_have_to_be() -> None:
 
 def test_a_chain_is_one_kernel() -> None:
     assert code("chain", "sm_80").count(".entry") == 1
+
+
+def test_a_grid_is_as_long_as_the_device_lets_it_be() -> None:
+    """One dimension of 65,536 blocks, not two of 65,535 and 2, of which half would have nothing to do."""
+    x = ml.TensorSpec((1 << 26,), np.dtype(np.float32))
+    text = ml.compile(lambda x: x * 2 + 1, target="cuda").ir("schedule", x)
+    assert "blocks in (%c65536, %c1, %c1)" in text
 
 
 def test_unknown_architecture() -> None:

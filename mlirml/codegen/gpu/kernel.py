@@ -17,9 +17,6 @@ from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 from mlirml.targets.machine import Device
 
-MOST_BLOCKS = 65535
-"""The maximal size of a dimension of a grid, as Vulkan and WebGPU guarantee; more blocks use the next dimension."""
-
 WORKGROUP = "#gpu.address_space<workgroup>"
 
 
@@ -225,7 +222,7 @@ class Kernel:
 
     def cover(self, blocks: int) -> Form:
         """Set a grid of at least `blocks` blocks; returns the number of the block, which may be beyond them."""
-        width = max(min(blocks, MOST_BLOCKS), 1)
+        width = max(min(blocks, self.host.device.blocks), 1)
         self.grid = (width, -(-blocks // width), 1)
         return self.block_number("y") * width + self.block_number("x")
 

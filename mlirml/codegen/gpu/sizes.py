@@ -11,7 +11,7 @@ from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
-from mlirml.codegen.gpu.kernel import MOST_BLOCKS, THREADS, Host, Kernel, is_tensor
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -186,7 +186,7 @@ def cover(kernel: Kernel, count: Size) -> Form:
     one = emit.index
 
     def width() -> mlir.Value:
-        least = emit.same_type("arith.minui", count, one(MOST_BLOCKS))
+        least = emit.same_type("arith.minui", count, one(kernel.host.device.blocks))
         return emit.same_type("arith.maxui", least, one(1))
 
     def height() -> mlir.Value:
