@@ -58,6 +58,7 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=10000 $(BIN)/python -m pytest -s tests/fuzz/test_random_loops.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_exchanged_arrays.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_random_lists.py
+	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_shrinking_programs.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_matrix_programs.py
 	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/raising/test_counting_loops.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/autodiff/test_random.py

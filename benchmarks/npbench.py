@@ -29,8 +29,6 @@ from benchmarks import tables
 
 NUMBA = ("n", "np", "npr", "o", "op", "opr")
 """The endings of the modules with variants for Numba."""
-DYNAMIC = ("mandelbrot2",)
-"""Programs with arrays whose shapes depend on data."""
 TIMEOUT = 300.0
 AT_LEAST, AT_MOST = 0.3, 200
 """Seconds, and calls, that are measured."""

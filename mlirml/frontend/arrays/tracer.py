@@ -47,6 +47,7 @@ class Cell:
         "frozen",
         "owned",
         "region",
+        "root",
         "stored_at",
         "strides",
         "value",
@@ -65,6 +66,7 @@ class Cell:
         self.owned = owned  # a known array that nobody else holds may be stored into
         self.emitted: tuple[Value, Region] | None = None
         self.region: Region | None = None  # the region that allocated it: it cannot be stored into in another one
+        self.root: Cell | None = None  # the allocation that this takes the place of, in whose buffer it is computed
         self.frozen: str | None = None  # the reason why stores are refused
         self.watched: tuple[tuple[Cell, int], ...] = ()  # the cells that this is a copy of, where NumPy has a reference
 

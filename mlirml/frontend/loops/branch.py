@@ -22,11 +22,33 @@ from mlirml.frontend.loops.construct import RetracedConstruct
 from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_name
 from mlirml.frontend.loops.growing import Branched, mask_of
 from mlirml.frontend.loops.references import watch
-from mlirml.frontend.loops.variables import UNBOUND, Stored, Tree, is_array, is_number, same, value_of_type
+from mlirml.frontend.loops.resized import (
+    Lengths,
+    Resized,
+    buffer_of,
+    form_of,
+    is_sized,
+    laid_out,
+    length_in_region,
+    sliced,
+)
+from mlirml.frontend.loops.variables import (
+    UNBOUND,
+    Stored,
+    Tree,
+    cell_of,
+    is_array,
+    is_number,
+    same,
+    value_of_type,
+)
 from mlirml.frontend.tracing.affine import Condition
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Region, Value
 
+_NOTHING = object()
+"""The value of an array that a branch leaves unassigned."""
+_LENGTH = LeafType((), np.dtype(np.int64), True)
 EXPRESSION = "value"  # the variable name for the value of a conditional expression
 
 
@@ -34,13 +56,15 @@ EXPRESSION = "value"  # the variable name for the value of a conditional express
 class Merged:
     """A variable after the branches: its structure, and for each leaf the type of its result.
 
-    A leaf without a type is the same object in both branches, that in `kept`.
+    A leaf without a type is the same object in both branches, that in `kept`. One with a form is an array whose lengths
+    depend on the branch.
     """
 
     treedef: TreeDef
     leaf_types: list[LeafType | None]
     kept: list[Any]
     scalars: list[bool]
+    forms: list[Resized | None]
 
 
 class Branch(RetracedConstruct):
@@ -112,9 +136,11 @@ class Branch(RetracedConstruct):
             if number:
                 self._check_structures(*structures)
             self.check_elements()
-            found.append({name: self.variables.get(name) for name in self.after})
+            found.append({name: laid_out(self.variables.get(name), before.get(name)) for name in self.after})
             if self.merged is not None:
                 plan = self.merged
+                if number and any(form for merged in plan.values() for form in merged.forms):
+                    self._check_forms(plan, found)
             elif number == 0:
                 guess.update(self._guess(found[0], before))
                 plan = guess
@@ -123,7 +149,7 @@ class Branch(RetracedConstruct):
                 if not _alike(plan, guess):
                     self.trace.learned[self.signed] = plan
                     raise Retrace(self)
-            values = self._values(found[-1], plan)
+            values = self._values(found[-1], plan, before)
             held = stored.values()
             stored.leave()
             return [*values, *held]
@@ -137,7 +163,7 @@ class Branch(RetracedConstruct):
         plan = guess if self.merged is None else self.merged
         count = len(results) - len(stored.cells)
         stored.end(results[count:])
-        self._set(plan, results[:count], found)
+        self._set(plan, results[:count], found, before)
         for one in lists:
             one.join(loop, mask)
 
@@ -195,8 +221,16 @@ class Branch(RetracedConstruct):
         other = {name: before[name] if name not in self.assigned[1] else value for name, value in then.items()}
         return self._join([then, other], guess=True)
 
+    def _check_forms(self, plan: dict[str, Merged], found: Sequence[dict[str, Any]]) -> None:
+        """Raise `Retrace` if two arrays do not have the one length that they had in an earlier attempt."""
+        again = self._join(found)
+        if [merged.forms for merged in again.values()] != [merged.forms for merged in plan.values()]:
+            self.trace.learned[self.signed] = again
+            raise Retrace(self)
+
     def _join(self, found: Sequence[dict[str, Any]], guess: bool = False) -> dict[str, Merged]:
         plan: dict[str, Merged] = {}
+        lengths = Lengths(self.trace)
         for name in self.after:
             values = [f[name] for f in found]
             bound = [value for value in values if value is not UNBOUND]
@@ -210,13 +244,18 @@ class Branch(RetracedConstruct):
             if bound[0] is not bound[1] and not guess:
                 self._check_names(name, bound, found)
             paths = trees[0].paths(name)
-            leaves = [self._leaf(*pair, alone) for pair in zip(paths, trees[0].leaves, trees[1].leaves)]
-            plan[name] = Merged(
-                trees[0].treedef,
-                [leaf_type for leaf_type, _, _ in leaves],
-                [kept for _, kept, _ in leaves],
-                [scalar for _, _, scalar in leaves],
-            )
+            merged = plan[name] = Merged(trees[0].treedef, [], [], [], [])
+            for path, one, other in zip(paths, trees[0].leaves, trees[1].leaves):
+                form = self._form(path, one, other, alone, lengths)
+                if form is not None:
+                    found_leaf: tuple[LeafType | None, Any, bool] = LeafType(form.most, form.dtype), None, False
+                else:
+                    found_leaf = self._leaf(path, one, other, alone)
+                leaf_type, kept, scalar = found_leaf
+                merged.leaf_types.append(leaf_type)
+                merged.kept.append(kept)
+                merged.scalars.append(scalar)
+                merged.forms.append(form)
         return plan
 
     def _check_names(self, name: str, values: Sequence[Any], found: Sequence[dict[str, Any]]) -> None:
@@ -233,6 +272,17 @@ class Branch(RetracedConstruct):
                     f"{_subject(name)} one list or dict or another, and one of them has another name",
                     help="give it a copy, `list(a)` or `dict(a)`, so that one name is always one list",
                 )
+
+    def _form(self, path: str, one: Any, other: Any, alone: bool, lengths: Lengths) -> Resized | None:
+        """The form of an array of which a length depends on the data in a branch; None for other values."""
+        if not (is_sized(one) and is_sized(other) and (is_dynamic(one) or is_dynamic(other))):
+            return None
+        if not alone and (one is other or same(one, other)):
+            return None
+        pair = sliced(one), sliced(other)
+        if pair[0].ndim != pair[1].ndim or pair[0].dtype != pair[1].dtype:
+            raise self._different(path, [one, other])
+        return form_of(path, *pair, lengths)
 
     def _leaf(self, path: str, one: Any, other: Any, alone: bool) -> tuple[LeafType | None, Any, bool]:
         numbers = is_number(one), is_number(other)
@@ -260,23 +310,50 @@ class Branch(RetracedConstruct):
             help=_advice(path, values),
         )
 
-    def _values(self, found: dict[str, Any], plan: dict[str, Merged]) -> list[Value]:
+    def _values(self, found: dict[str, Any], plan: dict[str, Merged], before: dict[str, Any]) -> list[Value]:
         values = []
+        seen: set[str] = set()
         for name, merged in plan.items():
             if found[name] is UNBOUND:
-                leaves: list[Any] = [0 for _ in merged.leaf_types]
+                leaves: list[Any] = [0 if form is None else _NOTHING for form in merged.forms]
             else:
                 tree = Tree.of(found[name])
                 if tree.treedef != merged.treedef:
                     raise self._different(name, [found[name], merged.treedef])
                 leaves = tree.leaves
-            for leaf, leaf_type in zip(leaves, merged.leaf_types):
+            roots = self._roots(name, merged, before)
+            for leaf, leaf_type, form, root in zip(leaves, merged.leaf_types, merged.forms, roots):
+                if form is not None:
+                    x = sliced(self.trace.known(np.zeros(form.nothing, form.dtype)) if leaf is _NOTHING else leaf)
+                    for dim, length_name in form.named():
+                        if length_name not in seen:
+                            seen.add(length_name)
+                            values.append(value_of_type(self.trace, x._length(dim), _LENGTH, f"`{name}`"))
+                    leaf = buffer_of(x, form, root)
                 if leaf_type is not None:
                     values.append(value_of_type(self.trace, leaf, leaf_type, f"`{name}`"))
         return values
 
-    def _set(self, plan: dict[str, Merged], results: Sequence[Value], found: Sequence[dict[str, Any]]) -> None:
+    def _roots(self, name: str, merged: Merged, before: dict[str, Any]) -> list[Cell | None]:
+        """The allocations in whose buffers the arrays of a variable are computed: those that it had before."""
+        nothing: list[Cell | None] = [None for _ in merged.forms]
+        value = before.get(name, UNBOUND)
+        if not any(merged.forms) or value is UNBOUND:
+            return nothing
+        tree = Tree.of(value)
+        if tree.treedef != merged.treedef:
+            return nothing
+        return [cell_of(leaf) if is_dynamic(leaf) else None for leaf in tree.leaves]
+
+    def _set(
+        self,
+        plan: dict[str, Merged],
+        results: Sequence[Value],
+        found: Sequence[dict[str, Any]],
+        before: dict[str, Any],
+    ) -> None:
         rest = iter(results)
+        lengths: dict[str, Any] = {}
         for name in self.own:
             self.variables.set(name, UNBOUND)
             if name in self.after and name not in plan:
@@ -288,18 +365,30 @@ class Branch(RetracedConstruct):
                 if leaf_type is None:  # `kept` may be of an earlier attempt
                     leaves.append(given[0][number])
                     continue
+                form = merged.forms[number]
+                if form is not None:
+                    for dim, length_name in form.named():
+                        if length_name not in lengths:
+                            lengths[length_name] = length_in_region(self.trace, next(rest), form.most[dim])
                 value = replace(next(rest), weak=leaf_type.weak)
                 array = Traced(self.trace, Cell(value, owned=True), scalar=scalar)
-                older = [g[number] for g in given if is_array(g[number]) and g[number]._cell.region.open]
+                array._cell.root = self._roots(name, merged, before)[number]
+                older = [g[number] for g in given if is_open(g[number])]
                 if older:
                     array._cell.frozen = f"a store into `{name}`, which is one array or another after the `if`"
                     watch(array, older)
-                leaves.append(array)
+                leaves.append(array if form is None else form.slice_of(array, lengths))
             either = merged.treedef.unflatten(leaves)
             if name in self.either:
                 either = GrowingList(self.trace, either, grows=False)
                 either.only_read(self.either[name])
             self.variables.set(name, either)
+
+
+def is_open(leaf: Any) -> bool:
+    """True if an array is in memory that was there before the branches."""
+    cell = cell_of(leaf)
+    return cell is not None and cell.region is not None and cell.region.open
 
 
 def common(one: LeafType, other: LeafType) -> LeafType:
@@ -329,6 +418,7 @@ def _alike(one: dict[str, Merged], other: dict[str, Merged]) -> bool:
     return all(
         one[n].treedef == other[n].treedef
         and one[n].leaf_types == other[n].leaf_types
+        and one[n].forms == other[n].forms
         and all(k is not None or same(a, b) or a is b for k, a, b in zip(one[n].leaf_types, one[n].kept, other[n].kept))
         for n in one
     )

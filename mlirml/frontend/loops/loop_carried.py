@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
@@ -25,6 +26,18 @@ from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_n
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice
 from mlirml.frontend.loops.growing import Writer, learned, opened
 from mlirml.frontend.loops.references import check_alone, ended, exchanged, find_turns, position_of, watch
+from mlirml.frontend.loops.resized import (
+    Lengths,
+    Resized,
+    buffer_of,
+    check_resized,
+    form_of,
+    is_alone,
+    is_sized,
+    length_in_region,
+    sliced,
+    slots_of,
+)
 from mlirml.frontend.loops.shrinking import Steps, lengthened, remaining, shortened, steps_between
 from mlirml.frontend.loops.variables import UNBOUND, Slot, Stored, Tree, is_array, is_number, same, value_of_type
 from mlirml.ir.text import control
@@ -53,6 +66,9 @@ class LoopInfo:
     dropped: set[str] = field(default_factory=set)  # variables that an iteration leaves unassigned
     rebound: set[str] = field(default_factory=set)  # variables that get another list in an iteration
     steps: dict[str, Steps] = field(default_factory=dict)  # arrays that each iteration leaves shorter
+    resized: dict[str, Resized] = field(default_factory=dict)  # arrays whose lengths depend on data
+    uneven: set[str] = field(default_factory=set)  # arrays that an iteration leaves shorter by another amount
+    named: set[str] = field(default_factory=set)  # arrays of those to which something else may refer
     grown: dict[str, Growth] = field(default_factory=dict)  # lists that an iteration appends to
     differ: str = ""  # the difference between iterations for which the loop is unrolled
 
@@ -73,6 +89,9 @@ class Loop(RetracedConstruct):
         self.shared: set[str] = set()
         self.ends: dict[str, Any] = {}
         self.slots: dict[str, list[Slot]] = {}
+        self.buffers: dict[str, Cell] = {}  # those of the arrays of changing lengths, at the start of an iteration
+        self.lengths = Lengths(self.trace)  # the lengths of arrays at the end of an iteration
+        self.relearned = False  # whether an iteration shows that an array is carried in another way
         self.writers: list[Writer] = []  # the appends to lists
         # The numbers of items by which some iterations append fewer than others, by list, for each iteration.
         self.missing: dict[int, np.ndarray] = {}
@@ -129,6 +148,7 @@ class Loop(RetracedConstruct):
 
     def _slots(self, before: dict[str, Any]) -> dict[str, list[Slot]]:
         found: dict[str, list[Slot]] = {}
+        seen: set[str] = set()
         for name in self.passed:
             value = before[name]
             if self._is_list(name, value):
@@ -138,13 +158,20 @@ class Loop(RetracedConstruct):
                 if first is not None:
                     found[name] = [self._known(slot) for slot in first.slots]
                 continue
-            tree = Tree.of(value)
-            found[name] = [
-                self._known(Slot.of(self.trace, leaf, f"`{path}`"))
-                for leaf, path in zip(tree.leaves, tree.paths(name))
-                if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.info.by_value)
-            ]
+            tree, found[name] = Tree.of(value), []
+            for leaf, path in zip(tree.leaves, (f"`{path}`" for path in tree.paths(name))):
+                form = self.info.resized.get(path)
+                if form is not None:
+                    found[name] += slots_of(self.trace, leaf, path, form, seen)
+                    if path not in self.info.named and not is_alone(leaf, user_variables()):
+                        self.info.named.add(path)
+                elif self._is_carried(path, leaf):
+                    found[name].append(self._known(Slot.of(self.trace, leaf, path)))
         return found
+
+    def _is_carried(self, path: str, leaf: Any) -> bool:
+        """True for a leaf that the loop carries as a value."""
+        return is_number(leaf) or path in self.info.resized or (is_array(leaf) and path in self.info.by_value)
 
     def _is_list(self, name: str, value: Any) -> bool:
         """True if a variable is the same list in all iterations, which may grow."""
@@ -159,20 +186,43 @@ class Loop(RetracedConstruct):
     def begin(self, before: dict[str, Any], values: Sequence[Value]) -> None:
         """Assign the variables their values at the start of an iteration."""
         rest = iter(values)
+        lengths: dict[str, Any] = {}
         for name in self.own:
             self.variables.set(name, UNBOUND if name not in self.passed else before[name])
         for name, group in self.slots.items():
-            inside = [self._argument(slot, next(rest)) for slot in group]
+            inside = self._joined([(slot, self._argument(slot, next(rest))) for slot in group], lengths)
             self.variables.set(name, self._filled(name, before[name], inside))
 
+    def _joined(self, values: Sequence[tuple[Slot, Any]], lengths: dict[str, Any]) -> list[Any]:
+        """The carried leaves of a variable: buffers become slices of the carried lengths, which are added."""
+        found: list[Any] = []
+        for slot, value in values:
+            form = self.info.resized.get(slot.path)
+            if slot.path in self._limits():
+                lengths[slot.path] = value
+            else:
+                if form is not None:
+                    self.buffers[slot.path] = value._cell
+                found.append(value if form is None else form.slice_of(value, lengths))
+        return found
+
+    def _limits(self) -> dict[str, int]:
+        """The carried lengths of arrays, with the greatest value of each."""
+        return {name: form.most[dim] for form in self.info.resized.values() for dim, name in form.named()}
+
     def _argument(self, slot: Slot, value: Value) -> Traced | DynamicSlice:
+        most = self._limits().get(slot.path)
+        if most is not None:
+            if slot.path not in self.symbols:
+                self.symbols[slot.path] = self.trace.integers.symbol(Linear(0), Linear(most), frozenset([self]))
+            return length_in_region(self.trace, value, most, self.symbols[slot.path])
         array = slot.in_region(self.trace, value)
         if slot.scalar and slot.leaf_type.dtype == _I64:
             integers = self.trace.integers
             if slot.path not in self.symbols:
                 self.symbols[slot.path] = integers.symbol(roots=frozenset([self]))
             integers.forms[value.name] = self.symbols[slot.path]
-        if not slot.scalar:
+        if not slot.scalar and (slot.path not in self.info.resized or slot.path in self.info.named):
             array._cell.frozen = (
                 f"a store into {slot.path}, which is another array in the next iteration of the loop: compiled code "
                 "cannot tell whose elements change"
@@ -190,7 +240,7 @@ class Loop(RetracedConstruct):
             return before
         tree, rest = Tree.of(before), iter(values)
         leaves = [
-            next(rest) if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.info.by_value) else leaf
+            next(rest) if self._is_carried(f"`{path}`", leaf) else leaf
             for leaf, path in zip(tree.leaves, tree.paths(name))
         ]
         return tree.treedef.unflatten(leaves)
@@ -217,7 +267,10 @@ class Loop(RetracedConstruct):
             self.info.turns = turns
             raise Retrace(self)
         self._find_by_value(before)
+        self.lengths, self.relearned = Lengths(self.trace), False
         found = [self._ends(name, before[name], self.slots.get(name, [])) for name in self.passed]
+        if self.relearned:
+            raise Retrace(self)
         pairs = [(slot, self._lengthened(slot, leaf)) for group in found for slot, leaf in group]
         self._check_references(pairs, before, stored)
         changed = False
@@ -253,10 +306,9 @@ class Loop(RetracedConstruct):
             return leaf
         array = lengthened(self.trace, leaf, slot.leaf_type, steps, self.number)
         if array is None:
-            raise ShapeError(
-                f"{slot.path} gets shorter in the loop, by another amount in one iteration than in another",
-                help="store into an array of the first shape, and count in a variable",
-            )
+            del self.info.steps[slot.path]
+            self.info.uneven.add(slot.path)
+            raise Retrace(self)
         return array
 
     def note_read(self, growing: GrowingList, index: Any) -> bool:
@@ -382,17 +434,47 @@ class Loop(RetracedConstruct):
         if value is not before:
             self._check_names(name, before, value)
         rest, pairs, again = iter(slots), [], False
-        for path, leaf, after in zip(old.paths(name), old.leaves, new.leaves):
-            if is_number(leaf) or (is_array(leaf) and f"`{path}`" in self.info.by_value):
+        for path, leaf, after in zip((f"`{path}`" for path in old.paths(name)), old.leaves, new.leaves):
+            form = self.info.resized.get(path)
+            if is_sized(leaf) and is_sized(after) and self._is_resized(path, leaf, after):
+                if form is None and (name in self.turns or same(leaf, after)):
+                    continue
+                pairs += self._resized(path, leaf, after, rest)
+            elif self._is_carried(path, leaf):
                 pairs.append((next(rest), after))
             elif not same(leaf, after) and name not in self.turns:
                 if not is_array(leaf) or not isinstance(after, Traced):
-                    raise self._no_number(path, after)
-                self.info.by_value.add(f"`{path}`")
+                    raise self._no_number(path.strip("`"), after)
+                self.info.by_value.add(path)
                 again = True
         if again:
             raise Retrace(self)
         return pairs
+
+    def _is_resized(self, path: str, before: Any, after: Any) -> bool:
+        """True for an array of which a length changes by as much as the data say, or differently in each iteration."""
+        if path in self.info.resized or path in self.info.uneven:
+            return True
+        return path not in self.info.steps and (is_dynamic(before) or is_dynamic(after))
+
+    def _resized(self, path: str, leaf: Any, after: Any, slots: Iterator[Slot]) -> list[tuple[Slot, Any]]:
+        """The values of an array of changing length at the end of an iteration: its lengths, and the buffer."""
+        start, end = sliced(leaf), sliced(after)
+        check_resized(path, start, end)
+        known = self.info.resized.get(path)
+        first = len(self.lengths.known)
+        form = form_of(path, start, end, self.lengths)
+        if known is None or form.lengths != known.lengths:
+            self.info.resized[path] = form
+            self.info.steps.pop(path, None)
+            self.relearned = True
+            return []
+        new = list(self.lengths.known.values())[first:]
+        pairs: list[tuple[Slot, Any]] = [(next(slots), length) for _, length in new]
+        if path not in self.info.named and not is_alone(after, user_variables()):
+            self.info.named.add(path)
+            self.relearned = True
+        return [*pairs, (next(slots), buffer_of(end, form, self.buffers.get(path)))]
 
     def _check_names(self, name: str, before: Any, value: Any) -> None:
         """Refuse a variable that is assigned another list or dict, if one of the two has another name and may change.
@@ -473,13 +555,14 @@ class Loop(RetracedConstruct):
     def end(self, before: dict[str, Any], results: Sequence[Value]) -> None:
         """Assign the variables their values after the loop."""
         rest = iter(results)
+        lengths: dict[str, Any] = {}
         for name in self.own:
             if name not in self.passed or (before[name] is UNBOUND and name not in self.slots):
                 self.variables.set(name, UNBOUND)
                 if name in self.after:
                     self.trace.unbound[name] = self.owner
         for name, group in self.slots.items():
-            values = [self._result(slot, next(rest), before[name]) for slot in group]
+            values = self._joined([(slot, self._result(slot, next(rest), before[name])) for slot in group], lengths)
             first = self.info.first.get(name)
             if before[name] is UNBOUND and first is not None:
                 self.variables.set(name, first.treedef.unflatten(values))
@@ -491,6 +574,9 @@ class Loop(RetracedConstruct):
                 self.variables.set(name, filled)
 
     def _result(self, slot: Slot, value: Value, before: Any) -> Traced:
+        most = self._limits().get(slot.path)
+        if most is not None:
+            return length_in_region(self.trace, value, most)
         result = slot.in_region(self.trace, value)
         if not slot.scalar:
             for writer in self.writers:

@@ -11,8 +11,7 @@ from typing import Any
 
 from mlirml.errors import CaptureError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.tracer import Cell
-from mlirml.frontend.loops.variables import Stored, Variables, is_array, same
+from mlirml.frontend.loops.variables import Stored, Variables, cell_of, is_array, same
 
 _TURNS = 8
 Turns = Mapping[str, str]  # after an iteration a variable refers to the array that this one referred to before
@@ -93,6 +92,6 @@ def watch(result: Traced, leaves: Sequence[Any]) -> None:
 
     A result of a nested loop or branch may itself be among the arrays.
     """
-    cells: list[Cell] = [leaf._cell for leaf in leaves if is_array(leaf)]
+    cells = [cell for cell in map(cell_of, leaves) if cell is not None]
     found = [pair for cell in cells for pair in ((cell, cell.version), *cell.watched)]
     result._cell.watched = tuple((cell, version) for cell, version in found if cell.region is None or cell.region.open)

@@ -97,6 +97,13 @@ def is_array(leaf: Any) -> bool:
     return isinstance(leaf, Traced) and not leaf._scalar
 
 
+def cell_of(leaf: Any) -> Cell | None:
+    """The allocation that an array, or a slice of dynamic length, refers to."""
+    location = getattr(leaf, "_location", None) if is_dynamic(leaf) else None
+    base = leaf if location is None else location.base
+    return base._cell if is_array(base) else None
+
+
 def same(one: Any, other: Any) -> bool:
     """True if two values other than numbers are the same object, or the same slice of the same array."""
     if isinstance(one, Traced) or is_dynamic(one):

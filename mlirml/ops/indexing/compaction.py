@@ -13,8 +13,8 @@ import numpy as np
 
 from mlirml.ir.compactions import counts_length
 from mlirml.ir.text.builder import Value
-from mlirml.ir.text.complex import ComplexBuilder
-from mlirml.ir.text.dtypes import is_complex, short_name
+from mlirml.ir.text.complex import ComplexBuilder, ComplexValue
+from mlirml.ir.text.dtypes import short_name
 
 _INDEX = np.dtype(np.int64)
 
@@ -31,9 +31,9 @@ def true_positions(b: ComplexBuilder, mask: Value, counts: Value) -> Value:
 
 def compressed(b: ComplexBuilder, mask: Value, counts: Value, values: Value) -> Value:
     """For each row of a mask the slices of `values` at its true elements; the mask has their first dimensions."""
-    memory = b.at_boundary(values)
-    result = _compaction(b, "compress", [mask, counts, memory], b.empty(memory.shape, memory.dtype))
-    return b.from_boundary(result) if is_complex(values.dtype) else result
+    if isinstance(values, ComplexValue):
+        return values.map(lambda part: compressed(b, mask, counts, part))
+    return _compaction(b, "compress", [mask, counts, values], b.empty(values.shape, values.dtype))
 
 
 def in_rows(b: ComplexBuilder, values: Value, dims: int) -> Value:

@@ -206,7 +206,8 @@ def may_follow(user: mlir.Operation, op: mlir.Operation) -> bool:
 def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: Copy) -> bool:
     """True if a loop in the block computes `value` in the buffer of its init `target`.
 
-    If the init of that loop is used afterwards, the loop starts from a copy.
+    If the init of that loop is used afterwards, the loop starts from a copy. A loop that starts from an undefined
+    tensor starts from `target` instead, which must not be read any more.
     """
     op = defining_op(value)
     if op is None or op.name not in SEQUENTIAL_LOOPS or op.block != block:
@@ -216,6 +217,10 @@ def lives_in(value: mlir.Value, target: mlir.Value, block: mlir.Block, copied: C
     if position >= len(op.operands) or op.operands[position].type != value.type:
         return False
     start = op.operands[position]
+    empty = defining_op(start)
+    if empty is not None and empty.name == "tensor.empty" and is_read_before(target, op) and start.type == target.type:
+        op.operands[position] = target
+        return True
     if start != target and not lives_in(start, target, block, copied):
         return False
     if is_read_before(start, op, position):

@@ -141,27 +141,58 @@ def as_slice(x: Any) -> DynamicSlice:
 def whole_buffer(x: DynamicSlice) -> Traced:
     """An array of the greatest lengths that begins with `x`."""
     check_unchanged(x)
-    read = x._location
-    if read is not None and tuple(read.base.shape) == x._most:
-        axes = [(axis.dim, axis.step, type(axis.start) is int and axis.start == 0) for axis in read.axes]
-        if axes == [(dim, 1, True) for dim in range(x.ndim)]:
-            return read.base
+    found = beginning_of(x)
+    if found is not None:
+        return found
     out = Traced(x._trace, Cell(x._trace.builder.empty(x._most, x.dtype), owned=True))
     store(part(out, [Axis(0, 1, dim) for dim in range(x.ndim)], x._shape, x._most), x)
     return out
 
 
-def true_everywhere(trace: Trace, x: Any) -> Traced:
-    """A mask of any class as an array of its greatest length that is false after its elements."""
+def beginning_of(x: DynamicSlice) -> Traced | None:
+    """The array of the greatest lengths that a slice is the beginning of; None for other slices."""
+    read = x._location
+    if read is not None and tuple(read.base.shape) == x._most:
+        axes = [(axis.dim, axis.step, type(axis.start) is int and axis.start == 0) for axis in read.axes]
+        if axes == [(dim, 1, True) for dim in range(x.ndim)]:
+            return read.base
+    return None
+
+
+def true_everywhere(trace: Trace, x: Any, size: int | None = None) -> Traced:
+    """A mask of any class as an array that is false after its elements: of its greatest length, or of `size`.
+
+    That of a slice of an array is made once, until the array changes.
+    """
     if not isinstance(x, DynamicSlice):
         return truth(trace, trace.array(x, copy=False))
-    out = trace.known(np.zeros(x._most, np.bool_))._copy()
+    shape = x._most if size is None else (size,)
+    key = _identity(trace, x, shape)
+    known = None if key is None else trace.compactions.get(key)
+    if known is not None:
+        found, region, *line = known
+        if region.open and trace.builder.has_line(*line):
+            return found  # type: ignore[no-any-return]
+    out = trace.known(np.zeros(shape, np.bool_))._copy()
     elements = x
     if x.dtype != np.bool_:
         not_zero = lambda y: trace.call_operator(np.not_equal, (y, 0))  # noqa: E731
         elements = combined(trace, not_zero, lambda y: np.not_equal(y, 0), [x])
-    store(part(out, [Axis(0, 1, dim) for dim in range(x.ndim)], x._shape, x._most), elements)
+    most = tuple(map(min, shape, x._most))
+    store(part(out, [Axis(0, 1, dim) for dim in range(x.ndim)], x._shape, most), elements)
+    if key is not None:
+        out._read()
+        trace.compactions[key] = (out, trace.builder.region, *trace.builder.last_line())
     return out
+
+
+def _identity(trace: Trace, x: DynamicSlice, shape: tuple[int, ...]) -> Any:
+    """A key for the elements of a slice that begins where its array does; None for others."""
+    read = x._location
+    if read is None or any(type(axis.start) is not int or axis.start or axis.step != 1 for axis in read.axes):
+        return None
+    lengths = tuple(n if isinstance(n, int) else n._read().name for n in x._shape)
+    return read.base._read().name, tuple(axis.dim for axis in read.axes), lengths, shape
 
 
 # NumPy's functions.

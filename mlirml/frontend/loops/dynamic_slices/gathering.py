@@ -11,7 +11,7 @@ from mlirml.errors import CaptureError, IndexOutOfBoundsError, InvalidIndexError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.tracer import Cell
-from mlirml.frontend.loops.dynamic_indices import Axis, Number
+from mlirml.frontend.loops.dynamic_indices import Number
 from mlirml.frontend.loops.dynamic_slices.compaction import (
     as_slice,
     compaction_of,
@@ -28,7 +28,6 @@ from mlirml.frontend.loops.dynamic_slices.slices import (
     common_shape,
     materialised,
     moved,
-    part,
     refused,
     same_length,
     store,
@@ -179,12 +178,10 @@ def _under_mask(trace: Trace, x: DynamicSlice, mask: DynamicSlice) -> DynamicSli
     same_length(trace, (x._shape[0], x._most[0]), (mask._shape[0], mask._most[0]), (x, mask))
     if any(isinstance(n, Traced) for n in x._shape[1:]):
         raise refused(trace, x, "a mask of it")
-    buffer, truth = whole_buffer(x), true_everywhere(trace, mask)
+    buffer = whole_buffer(x)
     size = buffer.shape[0]
-    if truth.shape[0] != size:
-        wider = trace.known(np.zeros(size, np.bool_))._copy()
-        store(part(wider, [Axis(0, 1, 0)], mask._shape, (min(size, mask._most[0]),)), mask)
-        truth = wider
     if not size:
         return x
-    return compaction_of(trace, truth).compressed(Traced(trace, Cell(buffer._contents())), 1)
+    return compaction_of(trace, true_everywhere(trace, mask, size)).compressed(
+        Traced(trace, Cell(buffer._contents())), 1
+    )
