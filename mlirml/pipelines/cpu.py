@@ -74,7 +74,7 @@ def stages(
     """
     return recipe(
         **{
-            "raise": [step("mlirml-choose-library", lapack=lapack), *RAISE],
+            "raise": [step("mlirml-choose-library", lapack=lapack), *raising(exact=exact)],
             "transform": ["mlirml-lower-lengths", "mlirml-stop-shifts", *expand(checkpoint_bytes)],
             "optimize": optimize(machine, exact=exact),
             "offload": [],
@@ -82,6 +82,14 @@ def stages(
             "lower": [expand_math(math, machine), *check(), *LOWER, "mlirml-flush-denormals"],
         }
     )
+
+
+def raising(*, exact: bool = False) -> list[str]:
+    """Loops over elements, and those that add up products of slices, as structured operations. With `exact` floats are
+    not reassociated in the latter.
+    """
+    options: dict[str, Any] = {"exact": True} if exact else {}
+    return [*RAISE, step("mlirml-sum-products", **options)]
 
 
 def kernel_stages(machine: Processor, math: str) -> Recipe:

@@ -90,7 +90,7 @@ def stages(
     choices = {"deterministic": deterministic} | ({} if tf32 is None else {"tf32": tf32})
     return recipe(
         **{
-            "raise": ["mlirml-choose-library", *cpu.RAISE],
+            "raise": ["mlirml-choose-library", *cpu.raising(exact=exact)],
             "transform": [step("mlirml-lower-lengths", for_requests=True), *cpu.expand(checkpoint_bytes)],
             "optimize": [*cpu.CLEAN, *cpu.fuse(exact=exact, max_operands=fused), "canonicalize", "cse"],
             "offload": [

@@ -25,6 +25,7 @@ CONSIDERED = {
         "match_rows",
     ): "operations that indices are computed by, none of which has a region",
     ("pipelines/tensor/move_scalings.py", "match_scaling"): "a body of constants and one scalar operation",
+    ("pipelines/tensor/sum_products.py", "is_plain"): "operations of a body without regions",
     ("pipelines/tensor/recompute_elements.py", "_clone_scalars"): "operations of a body without regions, by match_kept",
     ("codegen/cpu/contract/producer.py", "_check_memory"): "what a kernel writes, which only operands are",
     ("pipelines/llvm/scope_buffers.py", "loads_by_loaded_index"): "LLVM operations have no regions",
