@@ -50,6 +50,10 @@ _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 UNROLLED = 256  # the most iterations of a loop that has to be unrolled
 MOST_UNROLLED = 1 << 14
 _FEW_COPIES = 8  # of an item of a list in a loop
+_FOLDS: dict[str, tuple[Any, Any]] = {
+    "sum": (sum, 0), "any": (any, False), "all": (all, True), "max": (max, None), "min": (min, None),
+}  # fmt: skip
+"""The functions of a generator that are computed by a loop, and their results without items."""
 Part = types.FunctionType
 Names = Sequence[str]
 
@@ -483,6 +487,46 @@ class Hooks:
     def growing(self, items: Any, grows: bool) -> Any:
         """A new list that is appended to in a loop, or may have a dynamic index."""
         return GrowingList(self._trace, items, grows=grows) if type(items) is list else items
+
+    def folded(
+        self, callee: Any, iterable: Any, step: Part, original: Callable[[], Any], several: bool, *start: Any
+    ) -> Any:
+        """`sum`, `max`, `min`, `any` or `all` of a generator: by a loop if it is long or in a loop, else `original`.
+
+        `step` gives the next total of an item and the total so far; `several` generators are nested in it.
+        """
+        name = next((name for name, function in _FOLDS.items() if callee is function[0]), None)
+        numbers, _ = numbered(iterable)
+        fewest = _FEW_COPIES if several or self._trace.builder.region.parent is not None else MOST_COPIES
+        of_arrays = not isinstance(iterable, range) or _reads_arrays(step)
+        long = isinstance(numbers, range) and len(numbers) * self._copies > fewest and of_arrays
+        if name is not None and (long or isinstance(numbers, TracedRange)):
+            init = start[0] if start else _FOLDS[name][1]
+            for peels in (False, True):
+                with suppress(CaptureError):
+                    total = self._repeated_from(iterable, step, init) if peels else self.repeated(iterable, step, init)
+                    return original() if total is None else total
+        return original()
+
+    def _repeated_from(self, iterable: Any, step: Part, total: Any) -> Any:
+        """`repeated` with the first iteration before the loop: a sum of arrays starts from the first one."""
+        numbers, item = numbered(iterable)
+        if not isinstance(numbers, range):
+            raise CaptureError("the first item is not known")
+        total = step(numbers[0] if item is None else item(numbers[0]), total)
+        return self.repeated(numbers[1:] if item is None else _Items(numbers[1:], item), step, total)
+
+    def repeated(self, iterable: Any, step: Part, total: Any) -> Any:
+        """The total after a loop, of which each iteration gives the next one."""
+
+        def iteration(item: Any) -> None:
+            nonlocal total
+            total = step(item, total)
+
+        assert isinstance(iteration, Part)
+        own = ("total",)
+        self.for_(iterable, iteration, own, own, own, (), "", "", False)
+        return total
 
     def listed(self, iterable: Any, element: Part) -> Any:
         """`[element(item) for item in iterable]`, by a loop if it is long or in a loop."""

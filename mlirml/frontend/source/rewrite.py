@@ -16,6 +16,7 @@ import ast
 import types
 import weakref
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import TypeVar
 
 from mlirml.frontend.source.functions import Definition, Source, source_of
@@ -32,12 +33,13 @@ from mlirml.frontend.source.liveness import (
     with_aliases,
 )
 from mlirml.frontend.source.simplify import simplified
-from mlirml.frontend.source.unsupported import check_syntax, has_loops, may_be_loop, refused
+from mlirml.frontend.source.unsupported import check_syntax, has_loops, is_folded, may_be_loop, refused
 
 HOOKS = "__mlirml__"
 """The global by which rewritten functions access the hooks."""
 
 _MARK = ".made"  # a parameter that marks the lambdas made here
+_TOTAL, _ITEM = ".total", ".item"  # parameters of the functions that generators become
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
@@ -287,6 +289,8 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Subscript(base, index, node.ctx), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if is_folded(node):
+            return self.folded(node)
         function = self.visit(node.func)
         args, keywords = [self.listed(a) for a in node.args], [self.visit(k) for k in node.keywords]
         return _at(ast.Call(_call("function", [function], node.func), args, keywords), node)
@@ -301,6 +305,50 @@ class _Rewriter(ast.NodeTransformer):
         assert isinstance(generator.target, ast.Name)
         arguments = ast.arguments([], [ast.arg(generator.target.id)], ast.arg(_MARK), [], [], None, [])
         return _call("listed", [generator.iter, _at(ast.Lambda(arguments, new.elt), new.elt)], node)
+
+    def folded(self, node: ast.Call) -> ast.expr:
+        """A call of `sum` or its like for a generator; the hook computes it by a loop that carries the total."""
+        copy, name = deepcopy(node), node.func.id  # type: ignore[attr-defined]
+        callee, *start = self.visit(node.func), *(self.visit(a) for a in node.args[1:])
+        generator = self.visit(node.args[0])
+        assert isinstance(generator, ast.GeneratorExp)
+        total, element = _at(ast.Name(_TOTAL, ast.Load()), node), generator.elt
+        if name == "sum":
+            step: ast.expr = _at(ast.BinOp(total, ast.Add(), element), element)
+        elif name in ("any", "all"):
+            found = [_constant(name == "any"), total][:: 1 if name == "any" else -1]
+            step = _call("select", [element, *(_later(_at(x, element)) for x in found)], element)
+        else:
+            is_first = _at(ast.Compare(total, [ast.Is()], [_at(ast.Constant(None), node)]), node)
+            better = _at(ast.Call(_call("function", [callee], node.func), [total, element], []), element)
+            step = _call("select", [is_first, _later(element), _later(better)], element)
+        first, *rest = generator.generators
+        for inner in [*rest[::-1], None]:
+            part = inner or first
+            for test in part.ifs[::-1]:
+                step = _call("select", [test, _later(step), _later(total)], test)
+            if inner is not None:
+                step = _call("repeated", [inner.iter, _step(inner.target, step), total], inner.iter)
+        original = self.plain_call(copy)
+        several = _constant(bool(rest))
+        return _call("folded", [callee, first.iter, _step(first.target, step), _later(original), several, *start], node)
+
+    def plain_call(self, node: ast.Call) -> ast.expr:
+        """A call of a function by the hook."""
+        args, keywords = [self.listed(a) for a in node.args], [self.visit(k) for k in node.keywords]
+        return _at(ast.Call(_call("function", [self.visit(node.func)], node.func), args, keywords), node)
+
+
+def _step(target: ast.expr, step: ast.expr) -> ast.expr:
+    """A function of an item and the total so far, which gives the next total."""
+    item = _ITEM if isinstance(target, ast.Tuple) else target.id  # type: ignore[attr-defined]
+    if isinstance(target, ast.Tuple):
+        names = [ast.arg(name.id) for name in target.elts]  # type: ignore[attr-defined]
+        inner = _at(ast.Lambda(ast.arguments([], names, ast.arg(_MARK), [], [], None, []), step), step)
+        starred = _at(ast.Starred(_at(ast.Name(_ITEM, ast.Load()), step), ast.Load()), step)
+        step = _at(ast.Call(inner, [starred], []), step)
+    arguments = ast.arguments([], [ast.arg(item), ast.arg(_TOTAL)], ast.arg(_MARK), [], [], None, [])
+    return _at(ast.Lambda(arguments, step), step)
 
 
 def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:
@@ -378,7 +426,7 @@ def _name_tuples(*groups: Names) -> list[ast.expr]:
     return [_constant(tuple(sorted(group))) for group in groups]
 
 
-def _constant(names: tuple[str, ...]) -> ast.expr:
+def _constant(names: tuple[str, ...] | bool) -> ast.expr:
     return ast.Constant(names)  # type: ignore[arg-type]
 
 

@@ -82,9 +82,33 @@ def may_be_loop(node: ast.ListComp) -> bool:
     )
 
 
+_FOLDS = {"sum": 2, "max": 1, "min": 1, "any": 1, "all": 1}
+
+
+def is_folded(node: ast.Call) -> bool:
+    """True if a call of `sum` or its like, by name, takes a generator that can be a loop which carries the total."""
+    if not isinstance(node.func, ast.Name) or node.keywords or not node.args:
+        return False
+    generator = node.args[0]
+    if not isinstance(generator, ast.GeneratorExp) or len(node.args) > _FOLDS.get(node.func.id, 0):
+        return False
+    return all(_is_plain(part.target) and not part.is_async for part in generator.generators) and not any(
+        isinstance(inner, _BOUND) for inner in ast.walk(generator)
+    )
+
+
+def _is_plain(target: ast.expr) -> bool:
+    """True for a name, and a tuple of names."""
+    names = target.elts if isinstance(target, ast.Tuple) else [target]
+    return all(isinstance(name, ast.Name) for name in names)
+
+
 def has_long_lists(node: ast.AST) -> bool:
-    """True if there is a list comprehension in a definition that can be a loop."""
-    return any(isinstance(n, ast.ListComp) and may_be_loop(n) for n in ast.walk(node))
+    """True if there is a comprehension in a definition that can be a loop."""
+    return any(
+        may_be_loop(n) if isinstance(n, ast.ListComp) else isinstance(n, ast.Call) and is_folded(n)
+        for n in ast.walk(node)
+    )
 
 
 def _location(source: Source, node: ast.AST, name: str) -> SourceLocation:
