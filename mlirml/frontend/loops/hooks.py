@@ -31,7 +31,7 @@ from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.ranges import Parallel, TracedRange, numbered
-from mlirml.frontend.loops.variables import Variables, is_number, value_of_type
+from mlirml.frontend.loops.variables import Variables, is_array, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
 from mlirml.frontend.tracing.trace import Trace
@@ -537,7 +537,10 @@ class Hooks:
             items = GrowingList(self._trace, [], grows=True)
 
             def append(item: Any) -> None:
-                items.append(element(item))
+                value = element(item)
+                if any(is_array(leaf) and leaf._views for leaf in flatten(value)[0]):
+                    raise CaptureError("an item is a view of an array, which may be stored into")
+                items.append(value)
 
             assert isinstance(append, Part)
 

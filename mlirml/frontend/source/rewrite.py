@@ -302,9 +302,7 @@ class _Rewriter(ast.NodeTransformer):
             return new
         assert isinstance(new, ast.ListComp)
         (generator,) = new.generators
-        assert isinstance(generator.target, ast.Name)
-        arguments = ast.arguments([], [ast.arg(generator.target.id)], ast.arg(_MARK), [], [], None, [])
-        return _call("listed", [generator.iter, _at(ast.Lambda(arguments, new.elt), new.elt)], node)
+        return _call("listed", [generator.iter, _of_item(generator.target, new.elt)], node)
 
     def folded(self, node: ast.Call) -> ast.expr:
         """A call of `sum` or its like for a generator; the hook computes it by a loop that carries the total."""
@@ -328,10 +326,14 @@ class _Rewriter(ast.NodeTransformer):
             for test in part.ifs[::-1]:
                 step = _call("select", [test, _later(step), _later(total)], test)
             if inner is not None:
-                step = _call("repeated", [inner.iter, _step(inner.target, step), total], inner.iter)
+                step = _call("repeated", [inner.iter, _of_item(inner.target, step, _TOTAL), total], inner.iter)
         original = self.plain_call(copy)
         several = _constant(bool(rest))
-        return _call("folded", [callee, first.iter, _step(first.target, step), _later(original), several, *start], node)
+        return _call(
+            "folded",
+            [callee, first.iter, _of_item(first.target, step, _TOTAL), _later(original), several, *start],
+            node,
+        )
 
     def plain_call(self, node: ast.Call) -> ast.expr:
         """A call of a function by the hook."""
@@ -339,16 +341,16 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Call(_call("function", [self.visit(node.func)], node.func), args, keywords), node)
 
 
-def _step(target: ast.expr, step: ast.expr) -> ast.expr:
-    """A function of an item and the total so far, which gives the next total."""
+def _of_item(target: ast.expr, value: ast.expr, *others: str) -> ast.expr:
+    """A function of an item, and of other values, whose names are those of a target: a name or a tuple of names."""
     item = _ITEM if isinstance(target, ast.Tuple) else target.id  # type: ignore[attr-defined]
     if isinstance(target, ast.Tuple):
         names = [ast.arg(name.id) for name in target.elts]  # type: ignore[attr-defined]
-        inner = _at(ast.Lambda(ast.arguments([], names, ast.arg(_MARK), [], [], None, []), step), step)
-        starred = _at(ast.Starred(_at(ast.Name(_ITEM, ast.Load()), step), ast.Load()), step)
-        step = _at(ast.Call(inner, [starred], []), step)
-    arguments = ast.arguments([], [ast.arg(item), ast.arg(_TOTAL)], ast.arg(_MARK), [], [], None, [])
-    return _at(ast.Lambda(arguments, step), step)
+        inner = _at(ast.Lambda(ast.arguments([], names, ast.arg(_MARK), [], [], None, []), value), value)
+        starred = _at(ast.Starred(_at(ast.Name(_ITEM, ast.Load()), value), ast.Load()), value)
+        value = _at(ast.Call(inner, [starred], []), value)
+    names = [ast.arg(name) for name in (item, *others)]
+    return _at(ast.Lambda(ast.arguments([], names, ast.arg(_MARK), [], [], None, []), value), value)
 
 
 def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:

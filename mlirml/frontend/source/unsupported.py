@@ -69,15 +69,20 @@ def _statements(node: ast.AST) -> Iterator[ast.AST]:
             yield from _statements(statement)
 
 
+_ELEMENTS = (
+    ast.BinOp, ast.UnaryOp, ast.Call, ast.Name, ast.Subscript, ast.IfExp, ast.Tuple, ast.List, ast.Compare, ast.BoolOp,
+)  # fmt: skip
+
+
 def may_be_loop(node: ast.ListComp) -> bool:
-    """True if a list comprehension can be a loop that appends to a list: each item is a new value."""
+    """True if a list comprehension can be a loop that appends to a list: `Hooks.listed` checks that items are new."""
     generator = node.generators[0]
     return (
         len(node.generators) == 1
-        and isinstance(generator.target, ast.Name)
+        and _is_plain(generator.target)
         and not generator.ifs
         and not generator.is_async
-        and isinstance(node.elt, (ast.BinOp, ast.UnaryOp, ast.Call))
+        and isinstance(node.elt, _ELEMENTS)
         and not any(isinstance(inner, _BOUND) for inner in ast.walk(node.elt))
     )
 

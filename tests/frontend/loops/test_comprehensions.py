@@ -51,7 +51,7 @@ def shadowing(x):
     return y, i
 
 
-@pytest.mark.parametrize("function", [frames, named, of_elements, added_up, nested, shadowing])
+@pytest.mark.parametrize("function", [frames, named, of_elements, added_up, nested, shadowing, zipped, enumerated])
 def test_long_comprehension_stays_a_loop(function) -> None:
     compiled = ml.compile(function)
     check(compiled(X), function(X))
