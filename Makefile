@@ -14,7 +14,7 @@ demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
 
 test: lint driver
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --durations=25
 	$(MAKE) --no-print-directory other-machine rehearse-cuda
 
 # The part of the tests that looks at the structure of code, and at numbers that depend on it, for another processor
