@@ -75,6 +75,7 @@ from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
 from mlirml.targets.registry import get_target
 
 if TYPE_CHECKING:
+    from mlirml.driver.profiling.profile import Profile
     from mlirml.frontend.captured import Captured
     from mlirml.frontend.spec import TensorSpec
     from mlirml.passes import Remark
@@ -358,9 +359,7 @@ class Compiled(Dispatcher):
         try:
             return run()
         except CheckFailed as failed:
-            from mlirml.driver.argument_errors import failure
-
-            raise failure(build.captured, failed) from None
+            raise _failure(build.captured, failed) from None
 
     def _run_unchecked(self, build: Build, call: Call, out_arrays: list[Any] | None) -> Any:
         leaves = call.inputs
@@ -629,9 +628,7 @@ class Compiled(Dispatcher):
         return build.remarks
 
     def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: Clock) -> tuple[Any, Any]:
-        """The artifact from the disk cache and its program, or None twice; an artifact that cannot be loaded is
-        dropped.
-        """
+        """The artifact from the disk cache and its program, or None twice; one that cannot be loaded is dropped."""
         from mlirml.driver import cache
 
         artifact = cache.load(entries)
@@ -739,10 +736,16 @@ class Compiled(Dispatcher):
                 run_pipeline(self.target, module, stage)
             return Lowered(module, self.target, stage or self.target.stages[-1][0])
 
+    def profile(self, *args: Any, **kwargs: Any) -> Profile:
+        """The times of the program's kernels for these arguments, which are left as they are (`docs/profiling.md`)."""
+        from mlirml.driver.profiling.run import profiled
+
+        call, build = self._settled(partial(self._prepared, args, kwargs))
+        found: Profile = self._checked(build, partial(profiled, self.target, build, call.inputs, self._name))
+        return found
+
     def explain(self, *args: Any, **kwargs: Any) -> str:
-        """A report: each compilation with its reason, source and times; with arguments, also the effect of a call with
-        them.
-        """
+        """A report: each compilation with its reason, source and times; with arguments, also the effect of a call."""
         lines = [f"{self._name}: target {self.target.name}, {self._compiled} signature(s) compiled", *self._log]
         lines += self._sizes.values()
         with COMPILER:
@@ -765,9 +768,7 @@ class Compiled(Dispatcher):
         return "\n".join(lines)
 
     def _why(self, call: Call) -> str:
-        """The reason why no signature fits a call: its differences from the most similar signature, preferring later
-        ones.
-        """
+        """The reason why no signature fits a call: its differences from the most similar one, preferring later ones."""
         if not self._builds:
             return "it is the first call"
         builds = list(self._builds.values())[::-1]

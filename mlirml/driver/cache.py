@@ -18,6 +18,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from mlirml.core import private_folder
+from mlirml.core.cache_folder import cache_folder
 from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
 from mlirml.core.private_folder import PrivateFolder, Untrusted
@@ -111,18 +112,7 @@ def directory() -> Path:
     """The folder of the cache entries: `config.cache_dir`, or the user's cache folder for mlirml."""
     from pathlib import Path
 
-    return Path(_folder())
-
-
-def _folder() -> str:
-    if config.cache_dir is not None:
-        return config.cache_dir
-    if os.uname().sysname == "Linux":  # as platformdirs has it, which imports too much for one path
-        base = os.environ.get("XDG_CACHE_HOME", "").strip() or os.path.expanduser("~/.cache")
-        return os.path.join(base, "mlirml")
-    import platformdirs
-
-    return platformdirs.user_cache_dir("mlirml")
+    return Path(cache_folder())
 
 
 def _name(entries: Entries) -> str:
@@ -158,7 +148,7 @@ def load(entries: Entries) -> Artifact | None:
         return None
     name = _name(entries)
     try:
-        with private_folder.opened(_folder()) as folder:
+        with private_folder.opened(cache_folder()) as folder:
             try:
                 found, artifact = _decode(folder.read(name))
                 if found != tuple(map(tuple, entries)):
@@ -177,12 +167,12 @@ def load(entries: Entries) -> Artifact | None:
 
 def is_there() -> bool:
     """True if the cache is switched on and its folder exists."""
-    return config.cache and os.path.isdir(_folder())
+    return config.cache and os.path.isdir(cache_folder())
 
 
 def drop(entries: Entries) -> None:
     """Remove the entry of a key, which turned out not to be usable."""
-    with suppress(OSError), private_folder.opened(_folder()) as folder:
+    with suppress(OSError), private_folder.opened(cache_folder()) as folder:
         folder.remove(_name(entries))
 
 
@@ -192,8 +182,8 @@ def store(entries: Entries, artifact: Artifact) -> None:
         return
     body = json.dumps(list(entries)).encode() + b"\n" + artifact.to_bytes()
     try:
-        private_folder.make(_folder())
-        with private_folder.opened(_folder()) as folder:
+        private_folder.make(cache_folder())
+        with private_folder.opened(cache_folder()) as folder:
             folder.write(_name(entries), _MAGIC + _digest(body).encode() + b"\n" + body)
             _prune(folder)
     except Untrusted as reason:
@@ -243,7 +233,7 @@ def unfinished() -> list[tuple[Path, int]]:
 
 def clear() -> int:
     """Remove all entries and unfinished files; how many there were. Raises `Untrusted` as `listing` does."""
-    with suppress(*_NOT_THERE), private_folder.opened(_folder()) as folder:
+    with suppress(*_NOT_THERE), private_folder.opened(cache_folder()) as folder:
         names = [name for name, _ in [*folder.files(_SUFFIX), *folder.files(prefix=_UNFINISHED)]]
         for name in names:
             folder.remove(name)
@@ -253,7 +243,7 @@ def clear() -> int:
 
 def remove_abandoned() -> int:
     """Remove what killed writers have left; how many files."""
-    with suppress(*_NOT_THERE), private_folder.opened(_folder()) as folder:
+    with suppress(*_NOT_THERE), private_folder.opened(cache_folder()) as folder:
         return _remove_abandoned(folder)
     return 0
 

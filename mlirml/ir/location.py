@@ -14,6 +14,8 @@ from mlirml.errors import SourceLocation
 from mlirml.ir.upstream import mlir
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_MARKED = "<mlirml "
+"""The beginning of the file names of marks."""
 _TEXT = r'"(?P<file>(?:[^"\\]|\\.)*)":(?P<line>\d+):(?P<column>\d+)'
 
 
@@ -30,6 +32,18 @@ def source_locations(location: mlir.Location) -> list[SourceLocation]:
     """
     found = list(dict.fromkeys(_walk(location, "")))
     return [source for source in found if not source.file.startswith(_PACKAGE)] or found
+
+
+def marked(location: mlir.Location, mark: str, number: int) -> mlir.Location:
+    """The location with a numbered mark, which passes keep as they keep locations; no source location names it."""
+    context = location.context
+    mark_location = mlir.Location.file(f"{_MARKED}{mark}>", number, 0, context=context)
+    return mlir.Location.fused([location, mark_location], context=context)
+
+
+def marks_of(location: mlir.Location, mark: str) -> list[int]:
+    """The numbers of the marks of this name in a location, each once, in order."""
+    return list(dict.fromkeys(_marks(location, f"{_MARKED}{mark}>")))
 
 
 def is_unknown(location: mlir.Location) -> bool:
@@ -57,10 +71,25 @@ def _downcast(location: mlir.Location) -> mlir.Location:
     return location
 
 
+def _marks(location: mlir.Location, file: str) -> Iterator[int]:
+    location = _downcast(location)
+    if isinstance(location, mlir.FileLineColLoc):
+        if location.filename == file:
+            yield location.start_line
+    elif isinstance(location, mlir.NameLoc):
+        yield from _marks(location.child_loc, file)
+    elif isinstance(location, mlir.CallSiteLoc):
+        yield from _marks(location.callee, file)
+        yield from _marks(location.caller, file)
+    elif isinstance(location, mlir.FusedLoc):
+        for part in location.locations:
+            yield from _marks(part, file)
+
+
 def _walk(location: mlir.Location, function: str) -> Iterator[SourceLocation]:
     location = _downcast(location)
     if isinstance(location, mlir.FileLineColLoc):
-        if location.start_line:
+        if location.start_line and not location.filename.startswith(_MARKED):
             yield replace(_file_range(location), function=function)
     elif isinstance(location, mlir.NameLoc):
         yield from _walk(location.child_loc, location.name_str)

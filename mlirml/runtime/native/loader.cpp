@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "checks.h"
+#include "clock.h"
 #include "compact.h"
 #include "device.h"
 #include "host.h"
@@ -457,6 +458,8 @@ uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_parallel_for_long") == 0) return reinterpret_cast<uintptr_t>(&mlirml_parallel_for_long);
   if (std::strcmp(name, "mlirml_check_failed") == 0) return reinterpret_cast<uintptr_t>(&mlirml_check_failed);
   if (std::strcmp(name, "mlirml_poll") == 0) return reinterpret_cast<uintptr_t>(&mlirml_poll);
+  if (std::strcmp(name, "mlirml_kernel_begins") == 0) return reinterpret_cast<uintptr_t>(&mlirml_kernel_begins);
+  if (std::strcmp(name, "mlirml_kernel_ends") == 0) return reinterpret_cast<uintptr_t>(&mlirml_kernel_ends);
   if (std::strcmp(name, "mlirml_threads") == 0) return reinterpret_cast<uintptr_t>(&mlirml_threads);
   if (std::strcmp(name, "mlirml_host_word") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_word);
   if (std::strcmp(name, "mlirml_host_bytes") == 0) return reinterpret_cast<uintptr_t>(&mlirml_host_bytes);

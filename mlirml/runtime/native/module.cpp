@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bind_devices.h"
+#include "clock.h"
 #include "dispatch.h"
 #include "lapack.h"
 #include "leaves.h"
@@ -62,6 +63,29 @@ void bind_loader(nb::module_ &m) {
       "Place an ELF x86-64 relocatable object in memory; ValueError for a bad one, LookupError for a missing symbol.");
 }
 
+void start_kernel_record(int64_t kernels, int64_t capacity) {
+  if (kernels < 0 || capacity < 0) throw nb::value_error("the size of a record is negative");
+  mlirml::start_kernel_record(kernels, capacity);
+}
+
+nb::tuple end_kernel_record() {
+  const mlirml::KernelRecord record = mlirml::end_kernel_record();
+  nb::list totals, events;
+  for (const mlirml::KernelTotals &each : record.totals) totals.append(nb::make_tuple(each.calls, each.nanoseconds));
+  for (const mlirml::KernelEvent &each : record.events) {
+    events.append(nb::make_tuple(each.kernel, each.begin, each.end));
+  }
+  return nb::make_tuple(totals, events);
+}
+
+void bind_clock(nb::module_ &m) {
+  m.def("clock_nanoseconds", &mlirml::clock_nanoseconds, "The clock of kernel records.");
+  m.def("start_kernel_record", &start_kernel_record, "kernels"_a, "capacity"_a,
+        "Record the kernels of programs that this thread runs from now on, with this many events.");
+  m.def("end_kernel_record", &end_kernel_record,
+        "End the record: (calls, nanoseconds) of each kernel, and the first events (kernel, begin, end).");
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -75,6 +99,7 @@ NB_MODULE(_native, m) {
   require(mlirml::init_program(m.ptr()));
   require(mlirml::init_dispatch(m.ptr()));
   bind_loader(m);
+  bind_clock(m);
   mlirml::bind_devices(m);
   m.def("set_threads", &set_threads, "threads"_a, "Cap the threads of parallel loops; 0 for every CPU of this process.");
   m.def("get_threads", &mlirml::pool_threads, "The number of threads that a parallel loop may use.");

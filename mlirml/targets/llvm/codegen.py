@@ -45,6 +45,7 @@ _LIBM = [
 ]  # fmt: skip
 _RUNTIME = [
     "mlirml_parallel_for", "mlirml_parallel_for_long", "mlirml_check_failed", "mlirml_poll", "mlirml_threads",
+    "mlirml_kernel_begins", "mlirml_kernel_ends",
     "mlirml_sort", "mlirml_argsort", *(name.replace(".", "_") for name in (*LIBRARY_CALLS, *COMPACTIONS)),
     "mlirml_host_word", "mlirml_host_bytes", "mlirml_host_call", "memcpy", "memset", "memmove", "bcmp", "memcmp",
 ]  # fmt: skip
