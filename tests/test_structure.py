@@ -20,6 +20,7 @@ PACKAGE = ROOT / "mlirml"
 TIERS = [
     {"core", "errors"},
     {"targets.machine"},
+    {"targets.measured"},
     {"runtime"},
     {"ir"},
     {"dialects", "analysis", "passes"},
@@ -59,6 +60,7 @@ ONLY = {
     "core": {"core", "errors"},
     "errors": {"errors", "core"},
     "targets.machine": {"errors", "core"},
+    "targets.measured": {"errors", "core", "targets.machine"},
     "runtime": {"runtime", "errors", "core"},
 }
 """Parts that may import nothing but these."""

@@ -11,6 +11,10 @@ from pathlib import Path
 from mlirml.errors import MlirmlError
 from mlirml.targets.registry import form_names
 
+_BENCH = """\
+Without FILE.py:FUNCTION the benchmarks of a source checkout are run, with all arguments: `mlirml bench --list`.
+Arrays are made of random numbers: floats of a normal distribution, integers of 0 and 1.
+"""
 _SIGNATURE = """\
 FILE.py:FUNCTION names a function in a file. --args gives its arguments as they would stand in a call, with a type in
 the place of each array: "f32[4,8], f64[8]" (dtypes: bool i8 i16 i32 i64 u8 u16 u32 u64 f16 bf16 f32 f64; f32[] is an
@@ -26,10 +30,12 @@ examples:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit status: 0 when all went well, 1 for a failure, 2 for a wrong command line."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    if arguments[:1] == ["bench"]:  # all following arguments are for the benchmarks, --help too
+    if arguments[:1] == ["bench"] and not _benches_function(arguments[1:]):
         from mlirml.cli.bench import bench
 
-        return bench(arguments[1:])
+        if arguments[1:] in (["-h"], ["--help"]):
+            _parser(bench_help=True)
+        return bench(arguments[1:])  # they are for the benchmarks, --help too
     options = _parser().parse_args(arguments)
     try:
         status: int = options.run(options)
@@ -45,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 1
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(*, bench_help: bool = False) -> argparse.ArgumentParser:
+    """The parser of all commands; with `bench_help` the help of `bench` is printed, which has two."""
     parser = argparse.ArgumentParser(
         prog="mlirml",
         description="An MLIR-based compiler for Python numeric code. See also: mlirml-opt --help",
@@ -56,6 +63,16 @@ def _parser() -> argparse.ArgumentParser:
 
     command = commands.add_parser("devices", help="list the targets and what they run on")
     command.set_defaults(run=_devices)
+
+    command = commands.add_parser(
+        "machine",
+        help="print this machine as measured: peaks, bandwidths, costs of calls and launches",
+        epilog="It is measured once, which takes a few seconds, and kept in the cache folder. Measure when the machine "
+        "is idle.",
+    )
+    command.add_argument("--measure", action="store_true", help="measure it anew")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_machine)
 
     command = _function_command(commands, "explain", "show what each stage makes of a function, and where it would run")
     command.add_argument("--html", metavar="FILE", help="write a page with the IR before and after every pass")
@@ -69,7 +86,15 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("-o", metavar="FILE", default="-", help="write to a file")
     command.set_defaults(run=_ir)
 
-    commands.add_parser("bench", help="run the benchmarks of a source checkout", add_help=False)
+    command = _function_command(commands, "bench", "time the kernels of a function; without one, run the benchmarks")
+    command.epilog = f"{_BENCH}\n{_SIGNATURE}"
+    command.add_argument("--threads", type=_threads, default=None, metavar="N", help="the threads of parallel loops")
+    command.add_argument("--trace", metavar="FILE", help="write a trace for chrome://tracing or Perfetto")
+    command.add_argument("--roofline", metavar="FILE", help="write the roofline picture, as SVG")
+    command.add_argument("--json", action="store_true", help="print the rows as JSON")
+    command.set_defaults(run=_bench)
+    if bench_help:
+        print(f"{command.format_help()}\nwithout FILE.py:FUNCTION:\n", flush=True)
 
     command = commands.add_parser("cache", help="list, check or clear the disk cache of compiled programs")
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -110,6 +135,12 @@ def _devices(options: argparse.Namespace) -> int:
     return devices()
 
 
+def _machine(options: argparse.Namespace) -> int:
+    from mlirml.cli.machine import machine
+
+    return machine(again=options.measure, as_json=options.json)
+
+
 def _explain(options: argparse.Namespace) -> int:
     from mlirml.cli.explain import explain
     from mlirml.cli.function import read_call
@@ -129,6 +160,23 @@ def _ir(options: argparse.Namespace) -> int:
 
     call = read_call(options.function, options.args, options.static, options.target)
     return print_ir(call, options.stage, options.emit, options.o)
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from mlirml.cli.bench import bench_function
+
+    return bench_function(options)
+
+
+def _benches_function(arguments: Sequence[str]) -> bool:
+    """True if the arguments of `bench` are those of a function."""
+    return any(".py:" in argument and not argument.startswith("-") for argument in arguments)
+
+
+def _threads(text: str) -> int:
+    if not text.isdigit() or not int(text):
+        raise argparse.ArgumentTypeError(f"a number from 1, not {text!r}")
+    return int(text)
 
 
 def _cache(action: str) -> object:

@@ -29,7 +29,9 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class Level:
-    """A level of memory: its bytes (for a core, or shared by all), and bytes a second that are read, written, copied.
+    """A level of memory: its bytes, of each core or shared by all, and bytes a second that are read, written, copied.
+
+    The size of main memory is 0.
 
     A copy of n bytes moves 2n. Each rate is that of one thread and of all threads together.
     """
@@ -59,7 +61,7 @@ class MeasuredMachine:
 
     `peaks` are flops a second by dtype ("f32", "f64", and "bf16" and "i8" where the processor has instructions for
     them), `levels` the memory by name, each with one number for one thread and one for all `threads`. `call_seconds` is
-    the time of a call of a compiled program from Python, `fork_seconds` that of an empty parallel loop.
+    the time of a call of a compiled program from Python, `fork_seconds` that of a parallel loop beyond its work.
     """
 
     cpu: str
@@ -80,7 +82,7 @@ class MeasuredMachine:
         """The level that holds so many bytes, and the most bytes a second that it reads or copies."""
         found = "memory"
         for name, level in self.levels.items():
-            if size <= level.size * (1 if level.shared else threads):
+            if level.size and size <= level.size * (1 if level.shared else threads):
                 found = name
                 break
         return found, self.rate_of(found, threads)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,7 @@ from mlirml.cli.explain import code_bytes, follow
 from mlirml.cli.function import read_arguments
 from mlirml.driver import cache
 from mlirml.errors import ArgumentError
+from mlirml.targets.measured import DeviceCosts, Level, MeasuredMachine
 from mlirml.targets.registry import target_names
 
 MODEL = """\
@@ -38,6 +41,22 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "model.py"
     path.write_text(MODEL)
     return path
+
+
+@pytest.fixture
+def machine(model: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[MeasuredMachine]:
+    """A machine that was measured before, with any number of threads; the threads are as before after the test."""
+    levels = {
+        "L1": Level(32 << 10, False, (100e9, 200e9), (50e9, 90e9), (80e9, 160e9)),
+        "memory": Level(0, True, (10e9, 15e9), (5e9, 8e9), (8e9, 12e9)),
+    }
+    devices = (DeviceCosts("gpu:0", 1e-5, 2e-6, 1e9, 2e9),)
+    found = MeasuredMachine("AMD EPYC", 2, {"f32": (100e9, 190e9)}, levels, 1e-6, 2e-6, devices, {"version": 1})
+    monkeypatch.setattr("mlirml.cli.machine.current_machine", lambda again=False: found)
+    monkeypatch.setattr("mlirml.driver.profiling.run.current_machine", lambda: found)
+    threads = ml.config.threads
+    yield found
+    ml.config.threads = threads
 
 
 ARGS = "f32[6,4], {'w': f32[4,3], 'b': f32[3]}"
@@ -272,13 +291,62 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
-    for command in ("devices", "explain", "ir", "bench", "cache"):
+    for command in ("devices", "machine", "explain", "ir", "bench", "cache"):
         assert re.search(rf"^ +{command} ", shown, re.MULTILINE)
 
 
 def test_bench_passes_its_arguments_on(capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "--help"]) == 0
-    assert "--peers" in capfd.readouterr().out
+    shown = capfd.readouterr().out
+    assert "--peers" in shown and "--roofline" in shown
+
+
+def test_bench_of_a_function_prints_its_kernels(
+    model: Path, machine: MeasuredMachine, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    files = ["--trace", str(tmp_path / "trace.json"), "--roofline", str(tmp_path / "roofline.svg")]
+    assert main(["bench", f"{model}:forward", "--args", ARGS, *files]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("forward: target cpu") and "model.py:4" in shown and "without clocks" in shown
+    assert json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert (tmp_path / "roofline.svg").read_text().startswith("<svg ")
+
+
+def test_bench_of_a_function_prints_json(
+    model: Path, machine: MeasuredMachine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", f"{model}:forward", "--args", ARGS, "--json", "--threads", "1"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["threads"] == 1 and {row["threads"] for row in found["rows"]} == {1}
+    assert sum(row["flops"] for row in found["rows"]) >= 2 * 6 * 4 * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["model.py:forwrd", "--args", ARGS], "has no function 'forwrd'"),
+        (["model.py:forward", "--args", "f32[6,4]"], "missing a required argument: 'p'"),
+        (["model.py:bad", "--args", "f32[6,4]"], "matmul"),
+        (["model.py:forward", "--args", ARGS, "--target", "reference"], "cannot be profiled"),
+        (["model.py:forward", "--args", ARGS, "--trace", "no/such/folder/t.json"], "no/such/folder/t.json"),
+    ],
+)
+def test_bench_of_a_function_shows_mistakes(
+    model: Path, machine: MeasuredMachine, capsys: pytest.CaptureFixture[str], arguments: list[str], message: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(model.parent)
+    assert main(["bench", *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_machine_prints_a_table_and_json(machine: MeasuredMachine, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["machine"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^f32 +100 +190$", shown, re.MULTILINE) and re.search(r"^memory +10 +5", shown, re.MULTILINE)
+    assert "a call of a program: 1 us" in shown and "gpu:0: a launch 10 us" in shown
+    assert main(["machine", "--json"]) == 0
+    assert MeasuredMachine.from_dict(json.loads(capsys.readouterr().out)) == machine
 
 
 def test_bench_without_a_checkout_says_where_it_is(

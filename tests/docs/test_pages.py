@@ -16,6 +16,7 @@ COMPLETE = (
     "coming-from.md",
     "models.md",
     "ndimage.md",
+    "profiling.md",
     "questions.md",
     "random.md",
     "settings.md",

@@ -16,6 +16,12 @@ from mlirml.driver.profiling.rows import limited
 from mlirml.driver.profiling.text import duration, shown_lines
 from mlirml.targets.measured import Level, MeasuredMachine
 
+
+@pytest.fixture(autouse=True)
+def measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mlirml.driver.profiling.run.current_machine", machine)
+
+
 RNG = np.random.default_rng(7)
 
 
@@ -152,6 +158,13 @@ def test_the_trace_is_valid_and_its_events_nest_and_sum_to_the_rows(tmp_path: Pa
         last = event["ts"] + event["dur"]
     assert last <= call["ts"] + call["dur"] + 1e-6
     assert sum(e["dur"] for e in kernels) == pytest.approx(1e6 * profile.kernel_seconds)
+
+
+def test_rows_have_the_limit_of_the_machine() -> None:
+    (row,) = rows_with(two_kernels.profile(normal(96, 80), normal(80, 64)), line_of("# the product"))
+    peak = 100e9 if row.threads == 1 else 200e9
+    assert row.flops is not None and row.bound == "compute"
+    assert row.limit_seconds == pytest.approx(row.flops / peak)
 
 
 def test_errors_of_arguments_are_those_of_a_call() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 860, 520
 _LEFT, _RIGHT, _TOP, _BOTTOM = 70, 30, 46, 56
-_LINE = 18
+_LINE, _APART = 18, 110
 _COLOURS = ("#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#8c564b", "#e377c2", "#17becf")
 _GREY, _INK = "#dddddd", "#333333"
 
@@ -121,21 +121,25 @@ def _roofs(x: Axis, y: Axis, peaks: dict[str, float], bandwidths: dict[str, floa
         begin = x.at(peak / max(bandwidths.values())) if bandwidths else x.start
         yield _segment(begin, y.at(peak), x.end, y.at(peak), _INK, 1.6)
         yield _text(x.end - 4, y.at(peak) - 5, f"{name}: {peak:.0f} GFLOP/s", anchor="end")
-    for name, rate in bandwidths.items():
+    for number, (name, rate) in enumerate(bandwidths.items()):
         left, right = max(x.low, y.low / rate), min(x.high, top / rate)
         if left >= right:
             continue
         width = 1.6 if rate == slowest else 1
         yield _segment(x.at(left), y.at(left * rate), x.at(right), y.at(right * rate), _INK, width)
-        yield _slanted(x, y, left, rate, f"{name}: {rate:.0f} GB/s")
+        yield _slanted(x, y, left, rate, f"{name}: {rate:.0f} GB/s", number)
 
 
-def _slanted(x: Axis, y: Axis, left: float, rate: float, text: str) -> str:
-    """A text along a line of a bandwidth, near its lower end."""
+def _slanted(x: Axis, y: Axis, left: float, rate: float, text: str, number: int) -> str:
+    """A text along the line of a bandwidth; where lines are near each other, the texts are apart.
+
+    Every other one is below its line.
+    """
     first = (x.at(left), y.at(left * rate))
     second = (x.at(10 * left), y.at(10 * left * rate))
     angle = math.degrees(math.atan2(second[1] - first[1], second[0] - first[0]))
-    px, py = first[0] + 14, first[1] + 14 * math.tan(math.radians(angle)) - 4
+    across = 14 + _APART * number * math.cos(math.radians(angle))
+    px, py = first[0] + across, first[1] + across * math.tan(math.radians(angle)) + (14 if number % 2 else -4)
     return (
         f'<text x="{px:.1f}" y="{py:.1f}" fill="{_INK}" font-size="11" '
         f'transform="rotate({angle:.1f} {px:.1f} {py:.1f})">{escape(text)}</text>'
@@ -154,7 +158,7 @@ def _points(points: Sequence[tuple[Row, float, float]], x: Axis, y: Axis) -> Ite
 
 def _legend(points: Sequence[tuple[Row, float, float]]) -> Iterator[str]:
     for number, (row, flops_a_byte, _) in enumerate(points):
-        height = _HEIGHT + _LINE * number
+        height = _HEIGHT + 10 + _LINE * number
         colour = _COLOURS[number % len(_COLOURS)]
         yield f'<circle cx="{_LEFT + 4}" cy="{height - 4}" r="5" fill="{colour}" fill-opacity="0.8"/>'
         yield _text(_LEFT + 16, height, f"{number + 1}  {_described(row, flops_a_byte)}")

@@ -10,6 +10,7 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.core.processes import COMPILER
+from mlirml.driver.machine import current_machine
 from mlirml.driver.profiling.profile import Event, Profile
 from mlirml.driver.profiling.rows import groups_of, limited, merged, row_of
 from mlirml.errors import TargetError
@@ -52,6 +53,7 @@ def profiled(
 
     with COMPILER:
         timed = timed_program(target, build.captured)
+    machine = machine or current_machine()
     fresh = _copier(inputs, build)
     executions = _executions(timed, fresh)
     best, normal = _measured(timed, build, fresh)
