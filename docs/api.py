@@ -31,7 +31,7 @@ SECTIONS = {
 NOT_IN_MLIRML = {"Compiled": Compiled, "Lowered": Lowered}
 """What is described beside the public names: the types of their results."""
 METHODS = {
-    "Compiled": ("explain", "ir", "lower", "trace", "executable"), "Lowered": ("as_text", "emit"),
+    "Compiled": ("explain", "profile", "ir", "lower", "trace", "executable"), "Lowered": ("as_text", "emit"),
     "config": ("override",), "custom_vjp": ("defvjp",), "custom_jvp": ("defjvp", "defjvps"),
     "Array": ("numpy", "to", "block", "is_ready", "item", "from_dlpack"),
 }  # fmt: skip

@@ -78,8 +78,9 @@ class Profile:
     `rows` are in the order of the program. `seconds` is the time of that run from the call to its return, and
     `rest_seconds` what it spent in no kernel: host code between kernels, allocation of the results, the clocks.
     `normal_seconds` is the time of the program without clocks, the fastest of as many runs, made in turn with the
-    others. `results` is what the function returned. `events` are the executions in order, of a long run the first ones;
-    `notes` say what could not be measured. `machine` are the measured limits, or None.
+    others. `threads` is how many loops may use, 0 on a device. `results` is what the function returned. `events` are
+    the executions in order, of a long run the first ones; `notes` say what could not be measured. `machine` are the
+    measured limits, or None.
     """
 
     function: str
@@ -114,12 +115,17 @@ class Profile:
         body.append(("rest", "", "", duration(self.rest_seconds), self._share(self.rest_seconds), "", "", "", ""))
         body.append(("all", "", "", duration(self.seconds), "100%", "", "", "", ""))
         text = [
-            f"{self.function}: target {self.target}, {self.threads} thread{'s' * (self.threads != 1)}",
+            self.title(),
             *aligned([head, *body], left=(0, 1, 8)),
             f"without clocks: {duration(self.normal_seconds)}, of which the kernels here are "
             f"{100 * self.kernel_seconds / self.normal_seconds if self.normal_seconds else 0:.1f}%",
         ]
         return "\n".join([*text, *(f"note: {note}" for note in self.notes)])
+
+    def title(self) -> str:
+        """The name of the function, its target, and the threads of the host."""
+        threads = f", {self.threads} thread{'s' * (self.threads != 1)}" if self.threads else ""
+        return f"{self.function}: target {self.target}{threads}"
 
     def as_dict(self) -> dict[str, Any]:
         """The profile as plain data, without results and events."""

@@ -52,7 +52,7 @@ def picture(profile: Profile) -> str:
     peaks, bandwidths = _limits(profile)
     x_axis, y_axis = _axes([x for _, x, _ in points], [y for _, _, y in points], peaks, bandwidths)
     height = _HEIGHT + _LINE * (len(points) + 1)
-    title = f"{profile.function}: {duration(profile.seconds)}, target {profile.target}, {profile.threads} thread(s)"
+    title = f"{profile.title()}, {duration(profile.seconds)}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" '
         f'viewBox="0 0 {_WIDTH} {height}" font-family="sans-serif" font-size="12">',

@@ -78,7 +78,7 @@ def row_of(
     count = sum((kernel.count.times(calls[kernel.number]) for kernel in members), Count())
     is_parallel = any(clocks[clock].is_parallel for clock in group.clocks)
     return Row(
-        name=named(_labels(members)) or "loop",
+        name=named(labels_of(members)) or "loop",
         lines=line_texts(places or [place for clock in group.clocks for place in clocks[clock].locations]),
         calls=max(calls.values(), default=timings),
         timings=timings,
@@ -86,7 +86,7 @@ def row_of(
         flops=count.flops if is_known else None,
         functions=count.functions if is_known else None,
         bytes_moved=bytes_of(members, calls) if is_known else None,
-        dtype=_dtype(members),
+        dtype=dtype_of_members(members),
         threads=threads if is_parallel else 1,
     )
 
@@ -160,12 +160,12 @@ def limited(row: Row, machine: MeasuredMachine | None) -> Row:
     return replace(row, limit_seconds=seconds, bound=bound) if seconds else row
 
 
-def _labels(members: Sequence[Kernel]) -> list[str]:
+def labels_of(members: Sequence[Kernel]) -> list[str]:
     """Labels of kernels by their computation; copies and fills are mentioned where there is nothing else."""
     working = [kernel.label for kernel in members if kernel.count != Count()]
     return working or [kernel.label for kernel in members]
 
 
-def _dtype(members: Sequence[Kernel]) -> str:
+def dtype_of_members(members: Sequence[Kernel]) -> str:
     """The element type of the kernel with the most arithmetic."""
     return max(members, key=lambda kernel: kernel.count.flops or 0).dtype if members else ""

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
 from mlirml.core.processes import COMPILER
 from mlirml.driver.machine import current_machine
-from mlirml.driver.profiling.profile import Event, Profile
+from mlirml.driver.profiling.profile import Event, Profile, Row
 from mlirml.driver.profiling.rows import groups_of, limited, merged, row_of
+from mlirml.driver.profiling.text import duration
 from mlirml.errors import TargetError
 from mlirml.runtime import _native
+from mlirml.runtime.array import Array
+from mlirml.runtime.device_program import DeviceProgram
 
 if TYPE_CHECKING:
     from mlirml.driver.calls import Build
@@ -45,10 +49,15 @@ def profiled(
 ) -> Profile:
     """The profile of a compiled signature, run with these inputs, whose arrays are left as they are.
 
-    Raises `TargetError` for a target whose kernels have no clocks.
+    Raises `TargetError` for a target whose programs have no kernels.
     """
-    if target.name != "cpu":
-        raise TargetError(f"programs of target {target.name!r} cannot be profiled", help='compile with target="cpu"')
+    if isinstance(build.program, DeviceProgram):
+        return _on_device(target, build, inputs, name, machine or current_machine())
+    if target.processor is None:
+        raise TargetError(
+            f"programs of target {target.name!r} cannot be profiled: it interprets them",
+            help='compile with target="cpu"',
+        )
     from mlirml.driver.profiling.program import timed_program
 
     with COMPILER:
@@ -56,14 +65,10 @@ def profiled(
     machine = machine or current_machine()
     fresh = _copier(inputs, build)
     executions = _executions(timed, fresh)
-    best, normal = _measured(timed, build, fresh)
-    return _profile(timed, best, normal, executions, build, name, target, machine)
-
-
-def _profile(
-    timed: TimedProgram, best: Recorded, normal: float, executions: dict[int, int], build: Build, name: str,
-    target: Target, machine: MeasuredMachine | None,
-) -> Profile:  # fmt: skip
+    best, normal = _measured(
+        lambda: _recorded(timed.program, fresh(), len(timed.clocks), _EVENTS),
+        lambda: _recorded(build.program, fresh(), 0, 0).seconds,
+    )
     threads = _native.get_threads()
     groups = groups_of(timed.clocks, timed.kernels)
     measured = [row_of(group, timed.clocks, timed.kernels, best.totals, executions, threads) for group in groups]
@@ -72,21 +77,57 @@ def _profile(
     row_of_clock = {
         clock: position for (group, _), position in zip(executed, positions, strict=True) for clock in group.clocks
     }
-    notes = []
+    limits = [limited(row, machine) for row in rows]
+    return _profile(name, target, build, best, normal, limits, row_of_clock, threads=threads, machine=machine)
+
+
+def _on_device(target: Target, build: Build, inputs: Sequence[Any], name: str, machine: MeasuredMachine) -> Profile:
+    """The profile of a program on a device, each of whose launches is waited for."""
+    from mlirml.driver.profiling.device import dispatches, rows_of
+
+    program: DeviceProgram = build.program
+    where = next((value.device for value in inputs if isinstance(value, Array)), program.device)
+    table = [kernel for kernel, _ in program.artifact.kernel_table]
+    with COMPILER:
+        found = dispatches(target, build.captured)
+    fresh = _copier(inputs, build)
+
+    def run(values: list[Any], outputs: None) -> list[Any]:
+        results = program(values, outputs)
+        where.synchronize()
+        return results
+
+    def timed() -> Recorded:
+        with config.override(sync=True):
+            return _recorded(run, fresh(), len(table), _EVENTS)
+
+    best, normal = _measured(timed, lambda: _recorded(run, fresh(), 0, 0).seconds)
+    rows, row_of_kernel = rows_of(found, table, program.artifact.kernel_places, best.totals)
+    costs = next((each for each in machine.devices if each.name.startswith(f"{where.id}:")), None)
+    launch = f", about {duration(costs.launch_seconds)}" if costs is not None else ""
+    notes = [f"each launch is waited for: its time includes that of an empty launch{launch}"]
+    notes.append("limits of devices are not measured; copies of arguments and results are in the rest")
+    return _profile(name, target, build, best, normal, rows, row_of_kernel, notes)
+
+
+def _profile(
+    name: str, target: Target, build: Build, best: Recorded, normal: float, rows: Sequence[Row],
+    row_of_clock: Mapping[int, int], notes: Sequence[str] = (), *, threads: int = 0,
+    machine: MeasuredMachine | None = None,
+) -> Profile:  # fmt: skip
     recorded = sum(calls for calls, _ in best.totals)
-    if recorded > len(best.events):
-        notes.append(f"the trace shows the first {len(best.events)} of {recorded} executions")
+    shown = [f"the trace shows the first {len(best.events)} of {recorded} executions"]
     events = (Event(row_of_clock[k], begin - best.start, end - best.start) for k, begin, end in best.events)
     return Profile(
         function=name,
         target=target.name,
-        rows=tuple(limited(row, machine) for row in rows),
+        rows=tuple(rows),
         seconds=best.seconds,
         normal_seconds=normal,
         threads=threads,
         results=build.captured.result(best.outputs),
         events=tuple(events),
-        notes=tuple(notes),
+        notes=(*notes, *(shown if recorded > len(best.events) else [])),
         machine=machine,
     )
 
@@ -95,10 +136,10 @@ def _copier(inputs: Sequence[Any], build: Build) -> Callable[[], list[Any]]:
     """A function that returns inputs for a run: arrays that the program stores into are copies."""
     stored = {target for _, target in build.captured.writebacks}
 
-    def fresh() -> list[Any]:
-        return [np.array(value) if i in stored else value for i, value in enumerate(inputs)]
+    def copy(value: Any) -> Any:
+        return value.copy() if isinstance(value, Array) else np.array(value)
 
-    return fresh
+    return lambda: [copy(value) if i in stored else value for i, value in enumerate(inputs)]
 
 
 def _executions(timed: TimedProgram, fresh: Callable[[], list[Any]]) -> dict[int, int]:
@@ -110,25 +151,16 @@ def _executions(timed: TimedProgram, fresh: Callable[[], list[Any]]) -> dict[int
     return {number: calls if number else 1 for number, (calls, _) in enumerate(counted)}
 
 
-def _measured(timed: TimedProgram, build: Build, fresh: Callable[[], list[Any]]) -> tuple[Recorded, float]:
-    """The fastest run with clocks, and the seconds of the fastest without, in turn."""
-    best = _recorded(timed.program, fresh(), len(timed.clocks), _EVENTS)
-    normal = _seconds(build.program, fresh())
+def _measured(timed: Callable[[], Recorded], normal: Callable[[], float]) -> tuple[Recorded, float]:
+    """The fastest run with clocks, and the seconds of the fastest without, in turn; the first runs warm up."""
+    best, seconds = timed(), normal()
     begun = time.perf_counter()
     for run in range(_MOST_RUNS):
         if run >= _LEAST_RUNS and time.perf_counter() - begun > _SECONDS:
             break
-        normal = min(normal, _seconds(build.program, fresh()))
-        best = min(best, _recorded(timed.program, fresh(), len(timed.clocks), _EVENTS), key=lambda run: run.seconds)
-    return best, normal
-
-
-def _seconds(program: Any, inputs: list[Any]) -> float:
-    begun = _native.clock_nanoseconds()
-    outputs = program(inputs, None)
-    ended = _native.clock_nanoseconds()
-    del outputs
-    return (ended - begun) * 1e-9
+        seconds = min(seconds, normal())
+        best = min(best, timed(), key=lambda run: run.seconds)
+    return best, seconds
 
 
 def _recorded(program: Any, inputs: list[Any], clocks: int, events: int) -> Recorded:

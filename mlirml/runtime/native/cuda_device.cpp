@@ -425,6 +425,7 @@ void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
     auto kernel = std::make_unique<CudaKernel>();
     kernel->device = this;
     kernel->name = entry.name;
+    kernel->number = static_cast<int64_t>(module.kernels.size());
     const cuda::Handle handle = load_image(entry.image.empty() ? common : entry.image, module);
     const char *symbol = entry.image.empty() ? entry.name.c_str() : kOwnSymbol;
     need(f_.ModuleGetFunction(&kernel->function, handle, symbol), ("loading the kernel " + entry.name).c_str());

@@ -1,5 +1,7 @@
 #include "device.h"
 
+#include "clock.h"
+
 void mgpuLaunchKernel(void *kernel, intptr_t grid_x, intptr_t grid_y, intptr_t grid_z, intptr_t block_x,
                       intptr_t block_y, intptr_t block_z, int32_t shared_bytes, void *stream, void **arguments, void **,
                       size_t count) {
@@ -7,7 +9,10 @@ void mgpuLaunchKernel(void *kernel, intptr_t grid_x, intptr_t grid_y, intptr_t g
   const mlirml::Launch launch = {{number(grid_x), number(grid_y), number(grid_z)},
                                  {number(block_x), number(block_y), number(block_z)},
                                  static_cast<uint32_t>(shared_bytes)};
-  static_cast<mlirml::Device *>(stream)->launch(static_cast<mlirml::Kernel *>(kernel), launch, arguments, count);
+  auto *launched = static_cast<mlirml::Kernel *>(kernel);
+  mlirml_kernel_begins(launched->number);
+  static_cast<mlirml::Device *>(stream)->launch(launched, launch, arguments, count);
+  mlirml_kernel_ends(launched->number);
 }
 
 void mgpuMemcpy(void *target, void *source, size_t size, void *stream) {

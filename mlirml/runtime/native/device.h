@@ -69,6 +69,7 @@ class Device;
 // A kernel that is loaded; what host code has in its table.
 struct Kernel {
   Device *device = nullptr;
+  int64_t number = 0;  // in the table of its program
   virtual ~Kernel() = default;
 };
 

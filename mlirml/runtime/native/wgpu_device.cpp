@@ -522,6 +522,7 @@ void WgpuDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
     auto kernel = std::make_unique<WgpuKernel>();
     kernel->device = this;
     kernel->name = entry.name;
+    kernel->number = static_cast<int64_t>(module.kernels.size());
     kernel->scalar_bytes = entry.scalar_bytes;
     if (entry.scalar_bytes.size() > limits.storage_buffers)
       throw DeviceError("kernel " + entry.name + " needs " + std::to_string(entry.scalar_bytes.size()) +
