@@ -38,6 +38,8 @@ def described(found: MeasuredMachine) -> str:
     lines = [name, "", *aligned(peaks, left=(0,)), "", *aligned(levels, left=(0,)), ""]
     lines.append(f"a call of a program: {duration(found.call_seconds)}")
     lines.append(f"a parallel loop: {duration(found.fork_seconds)}" if found.threads > 1 else "one thread: no forks")
+    if found.was_busy:
+        lines.append("threads did not add up: other programs ran, or threads share cores (--measure when it is idle)")
     for each_device in found.devices:
         emulated = ", emulated by the CPU" if each_device.emulated else ""
         lines.append(

@@ -87,6 +87,11 @@ class MeasuredMachine:
                 break
         return found, self.rate_of(found, threads)
 
+    @property
+    def was_busy(self) -> bool:
+        """True if all threads together computed less than three quarters of what they would one by one."""
+        return any(together < 0.75 * self.threads * one for one, together in self.peaks.values())
+
     def rate_of(self, name: str, threads: int = 1) -> float:
         """The most bytes a second that a level reads, writes or copies; 0 for one that was not measured."""
         level = self.levels.get(name)

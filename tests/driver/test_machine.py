@@ -81,6 +81,12 @@ def test_limits_depend_on_threads_and_sizes() -> None:
     assert found.rate_of("L3") == 0
 
 
+def test_threads_that_do_not_add_up_are_noted() -> None:
+    assert not some_machine().was_busy
+    assert some_machine(peaks={"f32": (100e9, 120e9)}).was_busy
+    assert not some_machine(1, peaks={"f32": (100e9, 100e9)}).was_busy
+
+
 def test_the_machine_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     times = []
 

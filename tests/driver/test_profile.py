@@ -58,6 +58,13 @@ def steps(a: Any, b: Any, n: int) -> Any:
 
 
 @ml.compile
+def stencil(a: Any, n: int) -> Any:
+    for _ in range(n):
+        a[1:-1, 1:-1] = 0.25 * (a[:-2, 1:-1] + a[2:, 1:-1] + a[1:-1, :-2] + a[1:-1, 2:])  # the stencil
+    return a
+
+
+@ml.compile
 def layers(a: Any, b: Any) -> Any:
     for _ in range(3):
         a = np.sort(a @ b, axis=1)  # a layer
@@ -107,6 +114,23 @@ def test_kernels_in_loops_count_their_calls_and_flops() -> None:
     assert max(row.calls for row in found) == n
     assert sum(row.flops or 0 for row in found) == n * 2 * size**3
     assert sum(row.functions or 0 for row in found) == n * size**2
+
+
+def test_calls_are_those_of_the_clocks_where_they_cannot_be_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise ml.LoweringError("no calls in loops")
+
+    monkeypatch.setattr("mlirml.driver.profiling.program._counted", refuse)
+    profile = steps.profile(normal(128, 128) / 128, normal(128, 128) / 128, 5)
+    assert max(row.calls for row in rows_with(profile, line_of("# a step"))) == 5
+    assert any("calls in loops" in note for note in profile.notes)
+
+
+def test_loops_that_are_tiled_in_time_count_every_step() -> None:
+    n, size = 60, 400
+    profile = stencil.profile(normal(size, size, dtype=np.float64), n)
+    (row,) = [row for row in rows_with(profile, line_of("# the stencil")) if row.flops]
+    assert row.calls == n and row.flops == n * 4 * (size - 2) ** 2
 
 
 def test_equal_kernels_of_one_line_are_one_row() -> None:

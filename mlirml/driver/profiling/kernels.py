@@ -24,8 +24,11 @@ from mlirml.ir.location import marked, marks_of, source_locations
 from mlirml.pipelines.llvm.time_kernels import BEGINS, ENDS, HOST, KERNEL, call_clock, declare_clock, is_host_control
 
 _LIBRARY = (*SORTS, *LIBRARY_CALLS, *COMPACTIONS)
-_LEAST_WORK = 30_000
-"""Flops and bytes of an iteration, below which the clocks would take a part of the time: the loop is one kernel."""
+_LEAST_WORK = 15_000
+"""Flops and bytes of a kernel, about a microsecond, below which the clocks would take a part of the time.
+
+A loop whose kernels are smaller than that, on average, is one kernel.
+"""
 _OUTSIDE = -1
 """The consumer of what is used by no kernel, such as a result of the program."""
 
@@ -188,21 +191,24 @@ def _is_host(op: mlir.Operation) -> bool:
     """True for a loop or branch with kernels that take much longer than a look at the clock."""
     if op.name not in CONTROL:
         return False
-    return any(_weight(block) >= _LEAST_WORK for _, block in _blocks_of(op))
+    weighed = [_weight(block) for _, block in _blocks_of(op)]
+    return any(number and work >= _LEAST_WORK * number for work, number in weighed)
 
 
-def _weight(block: mlir.Block) -> float:
-    """About how much work the structured operations of a block do in one execution of it; loops count in full."""
-    total = 0.0
+def _weight(block: mlir.Block) -> tuple[float, int]:
+    """About how much work the kernels of a block do in one execution of it, and their number; inner loops in full."""
+    total, number = 0.0, 0
     for op in block_ops(block):
         if op.name in CONTROL:
-            trips = trips_of(op) if op.name == "scf.for" else None
-            total += max((_weight(inner) for _, inner in _blocks_of(op)), default=0.0) * (trips or 1)
+            trips = (trips_of(op) if op.name == "scf.for" else None) or 1
+            work, kernels = max((_weight(inner) for _, inner in _blocks_of(op)), default=(0.0, 0))
+            total, number = total + trips * work, number + trips * kernels
         elif _is_kernel(op):
-            work = work_of(op)
-            flops = (work.count.flops or 0) + FUNCTION_FLOPS * (work.count.functions or 0)
-            total += flops + sum(work.reads.values()) + sum(work.writes.values())
-    return total
+            found = work_of(op)
+            flops = (found.count.flops or 0) + FUNCTION_FLOPS * (found.count.functions or 0)
+            total += flops + sum(found.reads.values()) + sum(found.writes.values())
+            number += 1
+    return total, number
 
 
 def _blocks_of(op: mlir.Operation) -> Iterator[tuple[int, mlir.Block]]:

@@ -9,7 +9,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.core.processes import native_code
 from mlirml.driver.compilation import opened, parsed
 from mlirml.driver.profiling.kernels import Kernels, count_blocks, find_kernels, find_later_kernels
-from mlirml.errors import SourceLocation
+from mlirml.errors import MlirmlError, SourceLocation
 from mlirml.ir.bindings import mlir
 from mlirml.ir.location import source_locations
 from mlirml.passes import Pipeline, Stage
@@ -37,7 +37,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class TimedProgram:
-    """A loaded program with clocks; `counting` counts the executions of host blocks, where they depend on values."""
+    """A loaded program with clocks; `counting` counts executions of host blocks that depend on values, if it can."""
 
     program: Any
     clocks: tuple[Clock, ...]
@@ -51,12 +51,18 @@ def timed_program(target: Target, captured: Captured) -> TimedProgram:
     module = parsed(captured)
     kernels = _lowered(target, module, clocks)
     program = opened(captured, target.codegen(module), target)
-    counting = None
-    if not kernels.are_counted:
-        module = parsed(captured)
-        _counted(target, module)
-        counting = opened(captured, target.codegen(module), target)
+    counting = None if kernels.are_counted else _counting_program(target, captured)
     return TimedProgram(program, tuple(clocks), kernels, counting)
+
+
+def _counting_program(target: Target, captured: Captured) -> Any:
+    """The program that counts the executions of host blocks; None where a pass cannot take the calls that count."""
+    module = parsed(captured)
+    try:
+        _counted(target, module)
+    except MlirmlError:
+        return None
+    return opened(captured, target.codegen(module), target)
 
 
 @native_code()

@@ -61,18 +61,13 @@ def _owners(clocks: Sequence[Clock], kernels: Kernels) -> dict[int, list[int]]:
 
 def row_of(
     group: Group, clocks: Sequence[Clock], kernels: Kernels, measured: Sequence[tuple[int, int]],
-    executions: Mapping[int, int], threads: int,
+    executions: Mapping[int, int | None], threads: int,
 ) -> Row:  # fmt: skip
     """The row of a group: `measured` are calls and nanoseconds by clock, `executions` those of host blocks."""
     timings = sum(measured[clock][0] for clock in group.clocks)
     seconds = sum(measured[clock][1] for clock in group.clocks) * 1e-9
     members = [kernels.kernels[number] for number in group.kernels]
-    calls = {
-        kernel.number: executions[kernel.block]
-        if kernel.block is not None
-        else max(measured[clock][0] for clock in group.clocks if kernel.number in clocks[clock].kernels)
-        for kernel in members
-    }
+    calls = {kernel.number: _calls(kernel, group, clocks, measured, executions) for kernel in members}
     places = [place for kernel in members for place in kernel.locations]
     is_known = bool(members)
     count = sum((kernel.count.times(calls[kernel.number]) for kernel in members), Count())
@@ -89,6 +84,18 @@ def row_of(
         dtype=dtype_of_members(members),
         threads=threads if is_parallel else 1,
     )
+
+
+def _calls(
+    kernel: Kernel, group: Group, clocks: Sequence[Clock], measured: Sequence[tuple[int, int]],
+    executions: Mapping[int, int | None],
+) -> int:  # fmt: skip
+    """The number of executions of a kernel: those of its block, or of its clock where these are not known."""
+    known = None if kernel.block is None else executions[kernel.block]
+    if known is not None:
+        return known
+    own = [clock for clock in group.clocks if kernel.number in clocks[clock].kernels]
+    return max(measured[clock][0] for clock in own or group.clocks)
 
 
 def merged(rows: Sequence[Row]) -> tuple[list[Row], list[int]]:

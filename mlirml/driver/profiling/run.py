@@ -78,7 +78,10 @@ def profiled(
         clock: position for (group, _), position in zip(executed, positions, strict=True) for clock in group.clocks
     }
     limits = [limited(row, machine) for row in rows]
-    return _profile(name, target, build, best, normal, limits, row_of_clock, threads=threads, machine=machine)
+    blocks = [kernel.block for kernel in timed.kernels.kernels if kernel.block is not None]
+    is_counted = all(executions[block] is not None for block in blocks)
+    notes = [] if is_counted else ["calls in loops are those of the clocks: a tiled loop does several in one"]
+    return _profile(name, target, build, best, normal, limits, row_of_clock, notes, threads=threads, machine=machine)
 
 
 def _on_device(target: Target, build: Build, inputs: Sequence[Any], name: str, machine: MeasuredMachine) -> Profile:
@@ -142,11 +145,11 @@ def _copier(inputs: Sequence[Any], build: Build) -> Callable[[], list[Any]]:
     return lambda: [copy(value) if i in stored else value for i, value in enumerate(inputs)]
 
 
-def _executions(timed: TimedProgram, fresh: Callable[[], list[Any]]) -> dict[int, int]:
-    """The number of executions of each block of the host."""
+def _executions(timed: TimedProgram, fresh: Callable[[], list[Any]]) -> dict[int, int | None]:
+    """The number of executions of each block of the host; None where it is not known."""
     blocks = timed.kernels.blocks
     if timed.counting is None:
-        return {number: block.executions or 0 for number, block in enumerate(blocks)}
+        return {number: block.executions for number, block in enumerate(blocks)}
     counted = _recorded(timed.counting, fresh(), len(blocks), 0).totals
     return {number: calls if number else 1 for number, (calls, _) in enumerate(counted)}
 
