@@ -14,7 +14,7 @@ from dataclasses import field
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.cost import element_bytes, instructions_of
 from mlirml.analysis.structured import indexing_maps, sizes_of
-from mlirml.analysis.traits import COUNTED_LOOPS, TENSOR_STARTS, TENSOR_STORES, TENSOR_VIEWS
+from mlirml.analysis.traits import COUNTED_LOOPS, TENSOR_READS, TENSOR_STARTS, TENSOR_STORES, TENSOR_VIEWS
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import captured_values, is_within
 from mlirml.core.dataclass import dataclass
@@ -33,6 +33,7 @@ _INTEGERS = ("arith.addi", "arith.subi", "arith.muli")
 """Arithmetic that is counted where arrays of integers are computed without their indices."""
 _FLOATS = ("bf16", "f16", "f32", "f64")
 _VIEWS = (*TENSOR_VIEWS, "memref.subview", "memref.collapse_shape", "memref.expand_shape", "memref.view")
+_ACCESSES = ("memref.load", "memref.store", *TENSOR_READS, *TENSOR_STORES)
 _SHAPED = (mlir.RankedTensorType, mlir.MemRefType)
 
 
@@ -260,35 +261,38 @@ def _nest(op: mlir.Operation) -> Work:
     """The work of a loop nest: its arithmetic by trip counts, and the arrays from outside that it touches."""
     reads: dict[mlir.Value, int] = {}
     writes: dict[mlir.Value, int] = {}
-    for access, trips in _accesses(op, 1):
+    for access, trips in _accesses(op, trips_of(op) if op.name in COUNTED_LOOPS else None):
         stores = access.name in ("memref.store", *TENSOR_STORES)
-        array = access.operands[1 if stores else 0]
-        width = element_bytes(array.type.element_type)
-        size = (
-            width * trips
-            if access.name not in ("tensor.extract_slice", "tensor.insert_slice")
-            else trips * size_of(access.operands[0] if stores else access.results[0])
-        )
-        _add(writes if stores else reads, _outside(array, op), size)
+        array = _outside(access.operands[1 if stores else 0], op)
+        _add(writes if stores else reads, array, size_of(array) if trips is None else trips * _width(access, stores))
     for result in op.results:
         if isinstance(result.type, _SHAPED):
-            inner = writes.pop(_outside(result, op), None)
-            writes[result] = inner or size_of(result)
+            written = writes.pop(_outside(result, op), None)
+            writes[result] = written or size_of(result)
     dtype = _widest(dtype_of(value) for value in [*reads, *writes])
     return Work(_count(op, integers=False), reads, writes, dtype)
 
 
-def _accesses(op: mlir.Operation, trips: int) -> Iterable[tuple[mlir.Operation, int]]:
-    """The reads and stores of elements in an operation, each with how often it is executed, as far as that is known."""
-    names = ("memref.load", "memref.store", "tensor.extract", "tensor.insert", "tensor.extract_slice",
-             "tensor.insert_slice")  # fmt: skip
-    inner_trips = trips * (trips_of(op) or 1) if op.name in COUNTED_LOOPS else trips
+def _width(access: mlir.Operation, stores: bool) -> int:
+    """The bytes of an element or a slice that an operation reads or stores."""
+    moved = access.operands[0] if stores else access.results[0]
+    if isinstance(moved.type, _SHAPED):
+        return size_of(moved)
+    return element_bytes(moved.type)
+
+
+def _accesses(op: mlir.Operation, trips: int | None) -> Iterable[tuple[mlir.Operation, int | None]]:
+    """The reads and stores in the regions of an operation, each with its number of executions; None if not known.
+
+    `trips` is how often the regions are executed.
+    """
     for region in op.regions:
         for block in region.blocks:
             for inner in block_ops(block):
-                if inner.name in names:
-                    yield inner, inner_trips
-                yield from _accesses(inner, inner_trips)
+                if inner.name in _ACCESSES:
+                    yield inner, trips
+                own = trips_of(inner) if inner.name in COUNTED_LOOPS else None if inner.name == "scf.while" else 1
+                yield from _accesses(inner, None if trips is None or own is None else trips * own)
 
 
 def _outside(value: mlir.Value, loop: mlir.Operation) -> mlir.Value:

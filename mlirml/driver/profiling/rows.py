@@ -151,11 +151,11 @@ def _moved(members: Sequence[Kernel], calls: Mapping[int, int]) -> Iterable[tupl
 
 def limited(row: Row, machine: MeasuredMachine | None) -> Row:
     """The row with the machine's limit: the longer of the times for its arithmetic and for its bytes."""
-    if machine is None:
+    if machine is None or row.flops is None or row.functions is None:
         return row
     limits: list[tuple[float, str]] = []
     peak = machine.peak(row.dtype, row.threads)
-    if row.flops is not None and row.functions is not None and peak:
+    if peak:
         limits.append(((row.flops + FUNCTION_FLOPS * row.functions) / peak, "compute"))
     if row.bytes_moved:
         level, rate = machine.bandwidth_for(row.bytes_moved // max(row.calls, 1), row.threads)
