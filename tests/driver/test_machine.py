@@ -124,14 +124,29 @@ def test_kernels_of_measurements_compute(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_measuring_gives_numbers_of_every_level(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measure_machine, "_LEAST_NANOSECONDS", 50_000)
-    monkeypatch.setattr(measure_machine, "_PASSES", 1)
-    monkeypatch.setattr(measure_machine, "_MORE_PASSES", 1)
+    monkeypatch.setattr(measure_machine, "_SECONDS", 0.0)
+    monkeypatch.setattr(measure_machine, "_TOGETHER_SECONDS", 0.0)
     monkeypatch.setattr(measure_machine, "_MOST_BYTES", 8 << 20)
     found = measure_machine.measure()
     assert {"f32", "f64"} <= {*found.peaks} and {"L1", "L2", "memory"} <= {*found.levels}
     rates = [rate for level in found.levels.values() for rate in (*level.read, *level.write, *level.copy)]
     assert all(np.isfinite(rate) and rate > 0 for rate in (*rates, *found.peaks["f32"], found.call_seconds))
     assert MeasuredMachine.from_dict(json.loads(json.dumps(found.as_dict()))) == found
+
+
+def test_sampling_ends_when_nothing_gets_faster(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([5e6, 4e6, 2e6, *[3e6] * 100])
+
+    class Scripted(measure_machine.Probe):
+        def sample(self) -> int:
+            taken = next(times)
+            self.nanoseconds = min(self.nanoseconds, taken)
+            return int(taken)
+
+    probe = Scripted(lambda repeats: None, amount=4.0)
+    measure_machine.sample_in_turn([probe], 60.0)
+    assert probe.rate == pytest.approx(4.0 / 2e-3)
+    assert len([*times]) == 103 - 3 - measure_machine._STEADY
 
 
 def test_generated_code_does_not_depend_on_measurements() -> None:

@@ -191,6 +191,13 @@ def test_rows_have_the_limit_of_the_machine() -> None:
     assert row.limit_seconds == pytest.approx(row.flops / peak)
 
 
+def test_limits_of_a_busy_machine_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy = machine(peaks={"f32": (100e9, 110e9)})
+    monkeypatch.setattr("mlirml.driver.profiling.run.current_machine", lambda: busy)
+    monkeypatch.setattr("mlirml.driver.profiling.run._native.get_threads", lambda: 2)
+    assert any("too low" in note for note in two_kernels.profile(normal(16, 16), normal(16, 16)).notes)
+
+
 def test_errors_of_arguments_are_those_of_a_call() -> None:
     with pytest.raises(ml.ArgumentError, match="missing a required argument: 'b'"):
         two_kernels.profile(normal(4, 4))

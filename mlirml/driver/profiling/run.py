@@ -81,6 +81,8 @@ def profiled(
     blocks = [kernel.block for kernel in timed.kernels.kernels if kernel.block is not None]
     is_counted = all(executions[block] is not None for block in blocks)
     notes = [] if is_counted else ["calls in loops are those of the clocks: a tiled loop does several in one"]
+    if machine.was_busy and threads > 1:
+        notes.append("limits of all threads are too low: the machine was busy (`mlirml machine --measure`)")
     return _profile(name, target, build, best, normal, limits, row_of_clock, notes, threads=threads, machine=machine)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
     from mlirml.targets.target import Target
 
 _LEAST_NANOSECONDS = 1_000_000
-_PASSES, _MORE_PASSES = 16, 32
-"""Samples of all probes, and further ones of those that need several cores at once."""
+_STEADY = 12
+"""Passes over all probes in which none gets faster, after which no more are made."""
+_SECONDS, _TOGETHER_SECONDS = 1.5, 3.0
+"""The longest time for probes of one thread, and for those of all threads, which need several cores at once."""
 _STEPS = 4000
 """Sequential additions in a task of the loop that measures forks."""
 _ACCESSES = ("read", "write", "copy")
@@ -67,8 +70,8 @@ def _measured(processor: Processor, threads: int) -> MeasuredMachine:
     call, (task, forked) = _call_probe(processor), _fork_probes(processor, threads)
     alone = [*(probes[0] for probes in peaks.values()), *_of_tasks(levels, 1), call, task]
     together = [] if threads == 1 else [*(probes[1] for probes in peaks.values()), *_of_tasks(levels, threads), forked]
-    sample_in_turn([*alone, *together], _PASSES)
-    sample_in_turn(together, _MORE_PASSES)
+    sample_in_turn(alone, _SECONDS)
+    sample_in_turn(together, _TOGETHER_SECONDS)
 
     def rates(level: str, access: str) -> Pair:
         return _pair([max(probe.rate for probe in levels[level, access, count]) for count in tasks])
@@ -316,13 +319,20 @@ class Probe:
         return taken
 
 
-def sample_in_turn(probes: Sequence[Probe], passes: int) -> None:
-    """Sample probes in turn, so that a disturbance does not meet all the samples of one."""
+def sample_in_turn(probes: Sequence[Probe], seconds: float) -> None:
+    """Sample probes in turn, so that a disturbance does not meet all the samples of one, until they are steady.
+
+    They are after some passes in which none got faster, or after so many seconds.
+    """
     for probe in probes:
         probe.calibrate()
-    for _ in range(passes):
+    end, steady = time.perf_counter() + seconds, 0
+    while steady < _STEADY and time.perf_counter() < end:
+        before = [probe.nanoseconds for probe in probes]
         for probe in probes:
             probe.sample()
+        is_faster = any(0.99 * old > probe.nanoseconds for old, probe in zip(before, probes, strict=True))
+        steady = 0 if is_faster else steady + 1
 
 
 def _peak_probe(each: Arithmetic, processor: Processor, threads: int) -> Callable[[int], Probe] | None:
