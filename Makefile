@@ -63,6 +63,8 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/raising/test_counting_loops.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/autodiff/test_random.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/fuzz/test_mutated_modules.py
+	MLIRML_FUZZ=600 $(BIN)/python -m pytest -s tests/pipelines/test_selection.py
+	MLIRML_FUZZ=20 $(BIN)/python -m pytest -s tests/tuning/test_schedule_space.py
 
 # The public suite of the array API standard, a checkout of github.com/data-apis/array-api-tests with its submodule.
 array-api: $(VENV)/installed

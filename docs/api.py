@@ -123,7 +123,8 @@ def _parameters(text: str) -> str:
 def error_lines() -> Iterator[str]:
     """The tree of errors, a line each."""
     yield from _tree(MlirmlError, 0)
-    yield f"- `errors.CacheWarning`, a `UserWarning`: {_first(errors.CacheWarning)}"
+    for warning in (errors.CacheWarning, errors.TuningWarning):
+        yield f"- `errors.{warning.__name__}`, a `UserWarning`: {_first(warning)}"
 
 
 def _tree(error_class: type, depth: int) -> Iterator[str]:

@@ -8,6 +8,7 @@ from mlirml import debug, errors
 from mlirml.api import compile, lower, trace
 from mlirml.core.config import config
 from mlirml.core.tree import static_field
+from mlirml.driver.options import optional_passes
 from mlirml.errors import (
     ArgumentError,
     CaptureError,
@@ -76,7 +77,8 @@ __all__ = [
     "TensorSpec", "TracedBoolError", "TracedValueError", "TransformError", "UnassignedNameError",
     "UnboundedRecursionError", "UnsupportedSyntaxError", "array", "asarray", "checkpoint", "compile", "cond",
     "config", "custom_jvp", "custom_vjp", "debug", "device", "devices", "einop", "errors", "fori_loop",
-    "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops", "lower", "parallel", "put", "scan",
+    "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "loops", "lower", "optional_passes", "parallel",
+    "put", "scan",
     "static_field", "stop_gradient", "switch", "trace", "value_and_grad", "vjp", "vmap", "wait_all", "wait_any",
     "while_loop",
 ]  # fmt: skip

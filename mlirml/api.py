@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mlirml.core.config import config, float64_choice
+from mlirml.core.config import config
 from mlirml.core.processes import COMPILER, sends_functions, uncollected
 from mlirml.core.tracebacks import without_own_frames
 from mlirml.core.tree import flatten
+from mlirml.driver import options
 from mlirml.driver.calls import (
     Build,
     Call,
@@ -45,7 +46,14 @@ from mlirml.driver.compilation import (
     remarks_of,
     run_pipeline,
 )
-from mlirml.driver.signature import argument_names, parameters_of, positional_names, readable, takes_out
+from mlirml.driver.signature import (
+    argument_names,
+    parameters_of,
+    positions_of,
+    positions_of_names,
+    readable,
+    takes_out,
+)
 from mlirml.driver.state import State
 from mlirml.errors import (
     ArgumentError,
@@ -79,6 +87,7 @@ if TYPE_CHECKING:
     from mlirml.frontend.captured import Captured
     from mlirml.frontend.spec import TensorSpec
     from mlirml.passes import Remark
+    from mlirml.targets.target import Target
 
 _LOG_LENGTH = 1000
 _FORMS = 64  # of calls of one program that the native dispatcher gets to know
@@ -94,6 +103,8 @@ def compile(
     donate_argnums: int | Sequence[int] = (),
     explain: str | None = None,
     float64: str | None = None,
+    tune: bool | str | None = None,
+    pipeline: Sequence[str] | None = None,
 ) -> Any:
     """Compile a NumPy function to native code.
 
@@ -123,10 +134,17 @@ def compile(
             was raised, or why it stays a loop.
         float64: what becomes of 64-bit floats on a device without them: "refuse" or "float32"; `config.float64` when
             not given. With "float32" arguments are rounded when they are copied there, and results are float32 arrays.
+        tune: True to search for the fastest schedules of matrix products on this machine, where the file of tuned
+            schedules has none yet, "stored" to use those of the file only, False for neither; `config.tune` when not
+            given (`docs/tuning.md`). On the CPU.
+        pipeline: the optional passes to run, in this order, by their names in `mlirml-opt`, with options as there; all
+            of the recipe, `optional_passes()`, when not given. Passes of different stages run in their stages. On the
+            CPU.
 
     Returns a `Compiled`.
 
-    Raises `ArgumentError` where an option does not fit the function, `TargetError` for a target that does not exist.
+    Raises `ArgumentError` where an option does not fit the function, `TargetError` for a target that does not exist,
+    `PipelineError` for a pass that does not exist or is not optional.
     The first call raises `CaptureError` and its subclasses where the function cannot be captured, and each call
     `IndexOutOfBoundsError`, `FailedAssertionError`, or the exception of a `raise` statement of the function.
 
@@ -136,10 +154,13 @@ def compile(
     array(13.)
     """
     if fn is None:
-        options: Any = {"static_argnums": static_argnums, "static_argnames": static_argnames}
-        options |= {"donate_argnums": donate_argnums, "explain": explain, "float64": float64}
-        return partial(compile, target=target, frontend=frontend, **options)
-    return Compiled(fn, target, static_argnums, explain, frontend, donate_argnums, float64, static_argnames)
+        given: Any = {"static_argnums": static_argnums, "static_argnames": static_argnames}
+        given |= {"donate_argnums": donate_argnums, "explain": explain, "float64": float64}
+        given |= {"tune": tune, "pipeline": pipeline}
+        return partial(compile, target=target, frontend=frontend, **given)
+    return Compiled(
+        fn, target, static_argnums, explain, frontend, donate_argnums, float64, static_argnames, tune, pipeline
+    )
 
 
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
@@ -213,6 +234,8 @@ class Compiled(Dispatcher):
         donate_argnums: int | Sequence[int] = (),
         float64: str | None = None,
         static_argnames: str | Sequence[str] = (),
+        tune: bool | str | None = None,
+        pipeline: Sequence[str] | None = None,
     ) -> None:
         super().__init__(self._miss)
         if not callable(fn):
@@ -224,13 +247,16 @@ class Compiled(Dispatcher):
         self._explains = explain
         check_frontend(frontend)
         self.frontend = frontend
-        self.float64 = _float64(float64)
+        self.float64 = options.checked_float64(float64)
         self.target = get_target(config.target if target is None else target, self.float64)
-        positions, self.static_argnames = self._named(static_argnames)
+        self.tune = options.checked_tune(tune, self.target)
+        self.pipeline = None if pipeline is None else tuple(pipeline)
+        self.target = options.with_passes(self.target, self.pipeline)
+        positions, self.static_argnames = positions_of_names(fn, self._name, static_argnames)
         positions += (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
-        self.static_argnums, self._static_names = self._positions("static_argnums", positions)
+        self.static_argnums, self._static_names = positions_of(fn, self._name, "static_argnums", positions)
         self._static_names += self.static_argnames
-        self.donate_argnums, self._donated_names = self._positions("donate_argnums", donate_argnums)
+        self.donate_argnums, self._donated_names = positions_of(fn, self._name, "donate_argnums", donate_argnums)
         if both := [i for i in self.donate_argnums if i in self.static_argnums]:
             raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
         self._builds: dict[Any, Build] = {}
@@ -270,7 +296,7 @@ class Compiled(Dispatcher):
             static, donated = (tuple(i - 1 for i in n if i > 0) for n in (self.static_argnums, self.donate_argnums))
             bound = held[key] = Compiled(
                 method, self.target.name, static, self._explains, self.frontend, donated, self.float64,
-                self.static_argnames,
+                self.static_argnames, self.tune, self.pipeline,
             )  # fmt: skip
             bound._attribute = self._attribute
         return bound
@@ -288,8 +314,8 @@ class Compiled(Dispatcher):
         is_sent = module == "__main__" and sends_functions()
         if not is_sent and getattr(sys.modules.get(module), name, None) is self:
             return name
-        options = self.static_argnums, self._explains, self.frontend, self.donate_argnums, self.float64
-        return Compiled, (fn, self.target.name, *options, self.static_argnames)
+        given = self.static_argnums, self._explains, self.frontend, self.donate_argnums, self.float64
+        return Compiled, (fn, self.target.name, *given, self.static_argnames, self.tune, self.pipeline)
 
     # Calls that the native dispatcher does not know.
 
@@ -513,35 +539,6 @@ class Compiled(Dispatcher):
             captured = self._apart[key] = self._capture(call)
         return captured
 
-    def _named(self, given: str | Sequence[str]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """The positions of the static arguments of these names, and the names of those that have no position."""
-        names = (given,) if isinstance(given, str) else tuple(given)
-        known, positional = [p.name for p in parameters_of(self.fn)], positional_names(self.fn)
-        unknown = [name for name in names if known and name not in known and not self._takes_names]
-        if unknown:
-            raise ArgumentError(
-                f"static_argnames: `{self._name}` has no argument {unknown[0]!r}",
-                location=_definition(self.fn),
-                help=f"it has {', '.join(f'`{name}`' for name in known)}",
-            )
-        positions = tuple(positional.index(name) for name in names if name in positional)
-        return positions, tuple(name for name in names if name not in positional)
-
-    def _positions(self, option: str, given: int | Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """The positions, none of them negative, and the names by which the same arguments may be passed."""
-        parameters, positional = parameters_of(self.fn), positional_names(self.fn)
-        endless = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
-        positions = []
-        for number in (given,) if isinstance(given, int) else given:
-            if not -len(positional) <= number < len(positional) and not (endless and number >= 0):
-                raise ArgumentError(
-                    f"{option}: `{self._name}` has no positional argument {number}",
-                    location=_definition(self.fn),
-                    help="positions count from 0",
-                )
-            positions.append(number + len(positional) if number < 0 else number)
-        return tuple(positions), tuple(positional[i] for i in positions if i < len(positional))
-
     def _check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         try:
             signature = inspect.signature(self.fn)
@@ -594,13 +591,15 @@ class Compiled(Dispatcher):
         alike = next((build for build in known if build.captured.runs_as(captured)), None)
         if alike is not None:  # what has changed makes no difference to the program
             return replace(alike, captured=captured, treedef=call.treedef)
-        entries = cache.key_entries(captured.key, self.target.fingerprint())
+        target = self._with_schedules(captured, self.tune)
+        clock.note("tuning")
+        entries = cache.key_entries(captured.key, target.fingerprint())
         artifact, program = self._cached_program(captured, entries, clock)
         from_disk = program is not None
         remarks = None
         if program is None:
             begin_loading()
-            artifact, watch = compiled(self.target, captured, clock)
+            artifact, watch = compiled(target, captured, clock)
             remarks = on_loops(watch)
             cache.store(entries, artifact)
             clock.note("store")
@@ -620,6 +619,14 @@ class Compiled(Dispatcher):
             shown = [remark for remark in self._remarks(build) if remark.outcome != "rewritten"]
             print("".join(f"{remark.shown()}\n" for remark in shown), end="", file=sys.stderr)
         return build
+
+    def _with_schedules(self, captured: Captured, tune: str) -> Target:
+        """The target with the tuned schedules of a program; with "search" those that are not known are searched for."""
+        if tune == "off":
+            return self.target
+        from mlirml.tuning.program import with_tuned_schedules
+
+        return with_tuned_schedules(self.target, captured, tune, config.tune_seconds)
 
     def _remarks(self, build: Build) -> list[Remark]:
         """The remarks on the loops and products of a program; for one from the disk cache the passes run once more."""
@@ -732,9 +739,10 @@ class Compiled(Dispatcher):
         with COMPILER:
             captured = self.trace(*args, **kwargs)
             module = parsed(captured)
+            target = self._with_schedules(captured, "off" if self.tune == "off" else "stored")
             if stage != "capture":
-                run_pipeline(self.target, module, stage)
-            return Lowered(module, self.target, stage or self.target.stages[-1][0])
+                run_pipeline(target, module, stage)
+            return Lowered(module, target, stage or target.stages[-1][0])
 
     def profile(self, *args: Any, **kwargs: Any) -> Profile:
         """The times of the program's kernels for these arguments, which are left as they are (`docs/profiling.md`)."""
@@ -780,14 +788,6 @@ def _failure(captured: Captured, failed: CheckFailed) -> Exception:
     from mlirml.driver.argument_errors import failure
 
     return failure(captured, failed)
-
-
-def _float64(given: str | None) -> str:
-    """The checked `float64` option of `compile`: treatment of 64-bit floats on devices that lack them."""
-    try:
-        return config.float64 if given is None else float64_choice(given)
-    except ValueError as error:
-        raise ArgumentError(f"compile: float64: {error}") from None
 
 
 def _definition(fn: Any) -> Any:

@@ -251,6 +251,10 @@ class CacheWarning(UserWarning):
     """The disk cache is not used, because somebody else may have written what is in it."""
 
 
+class TuningWarning(UserWarning):
+    """Tuned schedules are not used or not kept, and programs are compiled with the default ones."""
+
+
 class CheckFailed(Exception):
     """The exception that a target raises when a check of the program failed.
 

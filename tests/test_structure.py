@@ -42,6 +42,7 @@ TIERS = [
     {"linalg", "numpy"},
     {"nn", "optim"},
     {"driver"},
+    {"tuning"},
     {"api", "debug", "transforms"},
     {"lazy"},
     {"ndimage", "special"},

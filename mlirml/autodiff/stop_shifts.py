@@ -47,7 +47,7 @@ class Shift:
     dims: tuple[int, ...] = ()
 
 
-@register(when=ANY_REQUEST)
+@register(when=ANY_REQUEST, optional=True)
 @dataclass(frozen=True)
 class StopShiftsPass(Pass):
     """Put `mlirml.stop_gradient` on maxima and minima that a differentiated program does not depend on."""

@@ -1,4 +1,4 @@
-"""The command `mlirml`: devices, the stages of a function, the disk cache, benchmarks."""
+"""The command `mlirml`: devices, the stages of a function, its schedules, the disk cache, benchmarks."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ array without dimensions); "int", "float" and "bool" stand for Python numbers; l
 examples:
   mlirml explain model.py:forward --args "f32[64,784], {'w': f32[784,10], 'b': f32[10]}"
   mlirml ir model.py:forward --args "f32[64,784], {'w': f32[784,10], 'b': f32[10]}" --stage optimize
+  mlirml tune model.py:forward --args "f32[64,784], {'w': f32[784,10], 'b': f32[10]}" --seconds 60
 """
 
 
@@ -95,6 +96,13 @@ def _parser(*, bench_help: bool = False) -> argparse.ArgumentParser:
     command.set_defaults(run=_bench)
     if bench_help:
         print(f"{command.format_help()}\nwithout FILE.py:FUNCTION:\n", flush=True)
+
+    command = _function_command(
+        commands, "tune", "search for the fastest schedules of the matrix products of a function"
+    )
+    command.add_argument("--seconds", metavar="N", type=_seconds, default=60.0, help="how long (default: 60)")
+    command.set_defaults(run=_tune)
+
 
     command = commands.add_parser("cache", help="list, check or clear the disk cache of compiled programs")
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
@@ -177,6 +185,20 @@ def _threads(text: str) -> int:
     if not text.isdigit() or not int(text):
         raise argparse.ArgumentTypeError(f"a number from 1, not {text!r}")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"a number of seconds above 0, not {text}")
+    return seconds
+
+
+def _tune(options: argparse.Namespace) -> int:
+    from mlirml.cli.function import read_call
+    from mlirml.cli.tune import tune
+
+    return tune(read_call(options.function, options.args, options.static, options.target), options.seconds)
 
 
 def _cache(action: str) -> object:

@@ -73,10 +73,25 @@ def _tiles(value: Any) -> str:
     raise ValueError(f"expected 'auto', 'off' or an architecture such as 'sm_90', got {value!r}")
 
 
+def _tune(value: Any) -> str:
+    if value in ("off", "stored", "search"):
+        return str(value)
+    raise ValueError(f"expected 'off', 'stored' or 'search', got {value!r}")
+
+
+def _seconds(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"expected a number of seconds, got {value!r}")
+    if not 0 < value < float("inf"):
+        raise ValueError(f"expected a number of seconds above 0, got {value!r}")
+    return float(value)
+
+
 def _processor(value: Any) -> str:
-    if isinstance(value, str) and re.fullmatch(r"(host|sse4\.1|avx2|avx512|amx)(,l2=[1-9]\d{0,5}[KM])?", value):
+    names = r"host|x86-64(-v[234])?|sse4\.1|avx2|avx512|amx|neon|sve(256|512)?"
+    if isinstance(value, str) and re.fullmatch(rf"({names})(,l2=[1-9]\d{{0,5}}[KM])?", value):
         return value
-    levels = "'host', 'sse4.1', 'avx2', 'avx512' or 'amx'"
+    levels = "'host', 'x86-64' ('-v2', '-v3', '-v4'), 'sse4.1', 'avx2', 'avx512', 'amx', 'neon' or 'sve'"
     raise ValueError(f"expected {levels}, and ',l2=1M' after it for the size of a cache, got {value!r}")
 
 
@@ -137,6 +152,8 @@ _SETTINGS = {
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "algebra": _Setting("reassociate", _algebra, "MLIRML_ALGEBRA"),
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
+    "tune": _Setting("off", _tune, "MLIRML_TUNE"),
+    "tune_seconds": _Setting(30.0, _seconds, "MLIRML_TUNE_SECONDS", float),
     "tiles": _Setting("auto", _tiles, "MLIRML_TILES"),
     "float64": _Setting("refuse", float64_choice, "MLIRML_FLOAT64"),
     "deterministic": _Setting(False, _switch, "MLIRML_DETERMINISTIC", _parse_switch),
@@ -162,9 +179,11 @@ class Config:
     * `device`: where `put` puts arrays when no device is named; None for the first GPU, or the CPU where there is none
       (`MLIRML_DEVICE`).
     * `sync`: wait for each kernel on a GPU, so that the error of one that fails names it (`MLIRML_SYNC`).
-    * `processor`: what the target `cpu` makes code for: "host", or "sse4.1", "avx2", "avx512", "amx" for a named
-      processor, whose code is the same on every machine; with ",l2=512K" after it, for that size of a core's
-      second-level cache; read when `compile` is called (`MLIRML_PROCESSOR`).
+    * `processor`: what the target `cpu` makes code for: "host", or a named processor, whose code is the same on every
+      machine: the levels of the ABI "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", also "sse4.1", "avx2", "avx512",
+      "amx", and of AArch64 "neon", "sve", and "sve256" or "sve512" for registers of at least that many bits; with
+      ",l2=512K" after it, for that size of a core's second-level cache; read when `compile` is called
+      (`MLIRML_PROCESSOR`).
     * `math`: "builtin" for our own elementary functions, "libmvec" for glibc's vector functions in loops, with their
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `algebra`: "reassociate" for products of matrices in the order that costs least, sums of products without the
@@ -174,6 +193,10 @@ class Config:
       added up; integers are rewritten in both, as they wrap around; read when `compile` is called (`MLIRML_ALGEBRA`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where their factors may be rounded to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
+    * `tune`: "off" for the schedules of matrix products that the compiler chooses by itself, "stored" for those that
+      were tuned on this machine and are in the file `tuned.sqlite` of the cache folder, "search" to tune those that are
+      not there yet when they are compiled (`docs/tuning.md`); read when `compile` is called (`MLIRML_TUNE`).
+    * `tune_seconds`: how long the schedules of one program are searched for (`MLIRML_TUNE_SECONDS`).
     * `tiles`: the architecture of NVIDIA's that products are assembled for as kernels of tiles: "auto", that of the
       device at hand, where `tileiras` is installed, "off", or one such as "sm_90"; read when `compile` is called
       (`MLIRML_TILES`).
@@ -215,6 +238,8 @@ class Config:
     math: str
     algebra: str
     matmul_precision: str
+    tune: str
+    tune_seconds: float
     tiles: str
     float64: str
     deterministic: bool

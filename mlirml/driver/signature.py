@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
+
+from mlirml.errors import ArgumentError
 
 
 def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter]:
@@ -38,3 +40,49 @@ def readable(path: str, names: list[str]) -> str:
     if which == "0":
         return names[int(inner)] + tail
     return inner.strip("'\"") + tail
+
+
+def positions_of_names(
+    fn: Callable[..., Any], name: str, given: str | Sequence[str]
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions of the static arguments of these names, and the names of those that have no position.
+
+    Raises `ArgumentError` where the function, which is called `name`, has no such argument.
+    """
+    from mlirml.frontend.tracing.trace import definition
+
+    names = (given,) if isinstance(given, str) else tuple(given)
+    parameters, positional = parameters_of(fn), positional_names(fn)
+    known, takes_names = [p.name for p in parameters], any(p.kind is p.VAR_KEYWORD for p in parameters)
+    unknown = [each for each in names if known and each not in known and not takes_names]
+    if unknown:
+        raise ArgumentError(
+            f"static_argnames: `{name}` has no argument {unknown[0]!r}",
+            location=definition(fn),
+            help=f"it has {', '.join(f'`{each}`' for each in known)}",
+        )
+    positions = tuple(positional.index(each) for each in names if each in positional)
+    return positions, tuple(each for each in names if each not in positional)
+
+
+def positions_of(
+    fn: Callable[..., Any], name: str, option: str, given: int | Sequence[int]
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions, none of them negative, and the names by which the same arguments may be passed.
+
+    Raises `ArgumentError` where the function, which is called `name`, has no such positional argument.
+    """
+    from mlirml.frontend.tracing.trace import definition
+
+    parameters, positional = parameters_of(fn), positional_names(fn)
+    endless = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    positions = []
+    for number in (given,) if isinstance(given, int) else given:
+        if not -len(positional) <= number < len(positional) and not (endless and number >= 0):
+            raise ArgumentError(
+                f"{option}: `{name}` has no positional argument {number}",
+                location=definition(fn),
+                help="positions count from 0",
+            )
+        positions.append(number + len(positional) if number < 0 else number)
+    return tuple(positions), tuple(positional[i] for i in positions if i < len(positional))

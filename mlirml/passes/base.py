@@ -25,6 +25,7 @@ class Pass:
 
     name: ClassVar[str]
     when: ClassVar[tuple[str, ...] | None] = None
+    optional: ClassVar[bool] = False
 
     def run(self, module: mlir.Operation) -> None:
         """Change the module (a `builtin.module` operation) in place; raise an `MlirmlError` to fail."""
@@ -77,22 +78,25 @@ def register(cls: _PassClass) -> _PassClass: ...
 
 
 @overload
-def register(*, when: tuple[str, ...]) -> Callable[[_PassClass], _PassClass]: ...
+def register(*, when: tuple[str, ...] | None = None, optional: bool = False) -> Callable[[_PassClass], _PassClass]: ...
 
 
-def register(cls: Any = None, *, when: tuple[str, ...] | None = None) -> Any:
+def register(cls: Any = None, *, when: tuple[str, ...] | None = None, optional: bool = False) -> Any:
     """Class decorator: make the pass known to `mlirml-opt` and the pipeline parser.
 
     `when` are the beginnings of names of operations: in a module that has none of these the pass changes nothing, and
     pipelines leave it out. `mlirml.passes.files.condition_of` reads it from the source, so that a pass that is left out
     is not imported: it is an expression of literals and the names of `mlirml.passes.presence`, on one line.
+
+    An `optional` pass makes programs faster and no more: recipes verify and compute the same numbers without it, and
+    with it in any order among the optional passes that it runs with (`mlirml.pipelines.selection`).
     """
     if cls is None:
-        return partial(register, when=when)
+        return partial(register, when=when, optional=optional)
     other = REGISTRY.get(cls.name)
     if other is not None and (other.__module__, other.__qualname__) != (cls.__module__, cls.__qualname__):
         raise ValueError(f"{cls.name} is registered twice, by {other.__module__} and {cls.__module__}")
-    cls.when = when
+    cls.when, cls.optional = when, optional
     REGISTRY[cls.name] = cls
     return cls
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 from functools import cache
+from typing import Any
 
 from mlirml.passes import presence
 from mlirml.passes.base import REGISTRY, Pass
@@ -13,7 +14,7 @@ _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _LEVELS = ("raising", "autodiff", "tensor", "offload", "kernels", "bufferize", "memref", "checks", "llvm")
 """The folders, from captured loops to the LLVM dialect."""
 _PREFIX = "mlirml-"
-_DECLARED = b"\n@register(when="
+_DECLARED = b"\n@register("
 _PACKAGES = ("raising", "autodiff", "offload")
 
 
@@ -25,16 +26,30 @@ def find_pass(name: str) -> type[Pass] | None:
     return REGISTRY.get(name)
 
 
-@cache
 def condition_of(name: str) -> tuple[str, ...] | None:
     """The `when` of a pass, without importing it; None where the pass has none, or is no pass of ours."""
+    condition: tuple[str, ...] | None = _declaration(name).get("when")
+    return condition
+
+
+def is_optional(name: str) -> bool:
+    """True if a pass is declared optional, without importing it; upstream passes that simplify code are, too."""
+    return bool(_declaration(name).get("optional", name in OPTIONAL_UPSTREAM))
+
+
+OPTIONAL_UPSTREAM = ("canonicalize", "cse")
+
+
+@cache
+def _declaration(name: str) -> dict[str, Any]:
+    """The arguments of `@register(...)` above a pass, from its source."""
     for module in _modules().get(name[len(_PREFIX) :].replace("-", "_"), ()) if name.startswith(_PREFIX) else ():
         with open(os.path.join(os.path.dirname(_ROOT), *module.split(".")) + ".py", "rb") as file:
             _, declared, rest = file.read().partition(_DECLARED)
         if declared:
-            condition: tuple[str, ...] = eval(rest[: rest.index(b")\n")], vars(presence))
-            return condition
-    return None
+            found: dict[str, Any] = eval(b"dict(" + rest[: rest.index(b")\n") + 1], vars(presence))
+            return found
+    return {}
 
 
 def load_passes() -> None:

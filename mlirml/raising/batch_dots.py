@@ -44,7 +44,7 @@ _MOST_ELEMENTS = 1 << 19
 """More dot products than these would be evicted from the second-level cache before the loops read them."""
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class BatchDotsPass(Pass):
     """Compute dot products of rows in loops as matrix products before the loops."""

@@ -52,7 +52,7 @@ from mlirml.raising.nests.speculation import may_speculate
 _CLEAN = "cse"  # canonicalization would make select(k >= 0, k, 0) a maximum
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class ConvertIfsPass(Pass):
     """Turn conditionals in loops into selects, if both branches may run; `longest` is in operations.

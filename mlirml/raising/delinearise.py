@@ -43,7 +43,7 @@ from mlirml.raising.nests.find_loops import loop_functions
 _CLEAN = "canonicalize,cse"
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class DelinearisePass(Pass):
     """Give arrays of one dimension the dimensions that the indices of loops imply."""

@@ -33,7 +33,7 @@ _ELEMENTS = ("tensor.extract", "tensor.insert", "tensor.from_elements", "tensor.
 _SCALARS = ("arith", "math", "scf", "affine")
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class ExpandRowsPass(Pass):
     """Turn elementwise operations on rows into loops over elements, in nests whose dot products are batched."""

@@ -46,7 +46,7 @@ _CHEAP = ("math.floor", "math.ceil", "math.trunc", "math.round", "math.roundeven
 _READS = ("tensor.extract", "tensor.from_elements")
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class HoistChecksPass(Pass):
     """Make checks before loop nests if computing the indices takes at most `longest` operations."""

@@ -35,7 +35,7 @@ from mlirml.raising.nests.find_loops import loop_functions
 _CLEAN = "canonicalize,cse"
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class PromoteElementsPass(Pass):
     """Carry the elements that loops update as scalars."""

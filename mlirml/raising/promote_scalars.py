@@ -44,7 +44,7 @@ from mlirml.raising.nests.rows import read_in_place, store_in_place
 _CLEAN = "canonicalize,cse"
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class PromoteScalarsPass(Pass):
     """Compute scalars and indices in functions with loops as scalars, and read and store elements on their own."""

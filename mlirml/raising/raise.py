@@ -42,7 +42,7 @@ from mlirml.raising.nests.remarks import remark
 from mlirml.raising.nests.visit import each_nest
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class RaisePass(Pass):
     """Raise loop nests on tensors to linalg operations of some `forms`.

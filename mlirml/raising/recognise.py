@@ -43,7 +43,7 @@ Family = Callable[[Nest], Callable[[], Built]]
 """Matches a generic and returns the builder of its replacement; raises `NoMatch`."""
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class RecognisePass(Pass):
     """Name the operations that generics compute; with `only_raised`, only of those that mlirml-raise has made."""

@@ -126,3 +126,13 @@ def checking_nan(target: Target) -> Target:
         (name, f"{steps},mlirml-check-nan" if name == "transform" else steps) for name, steps in target.stages
     )
     return replace(target, stages=stages)
+
+
+def with_schedules(target: Target, schedules: tuple[str, ...]) -> Target:
+    """The target with the schedules that a tuner has found, as `mlirml-schedule-contract` reads them.
+
+    They are part of the pipeline's text, and so of the key of compiled programs in the cache.
+    """
+    name = "mlirml-schedule-contract"
+    text = f"{name}{{tuned={{{','.join(schedules)}}} "
+    return replace(target, stages=tuple((stage, steps.replace(f"{name}{{", text)) for stage, steps in target.stages))

@@ -291,7 +291,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         main(["--help"])
     assert ended.value.code == 0
     shown = capsys.readouterr().out
-    for command in ("devices", "machine", "explain", "ir", "bench", "cache"):
+    for command in ("devices", "machine", "explain", "ir", "tune", "bench", "cache"):
         assert re.search(rf"^ +{command} ", shown, re.MULTILINE)
 
 

@@ -22,6 +22,7 @@ COMPLETE = (
     "settings.md",
     "signal-and-stats.md",
     "special.md",
+    "tuning.md",
 )
 """Pages of which each program has its output behind it; in others there are fragments too, which import nothing."""
 PEERS = ("jax", "numba", "torch")

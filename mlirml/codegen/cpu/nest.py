@@ -156,8 +156,10 @@ def match_nest(op: mlir.Operation, body: Body) -> Nest:
                     strides[position] += stride * factor
         accesses.append(Access(whole(operand), offset, tuple(strides), element_bytes(operand.type.element_type)))
     pinned = frozenset(inner.attributes["dim"].value for inner in body.ops if inner.name == "linalg.index")
-    num_outputs = len(body.yields)
-    return Nest(tuple(sizes_of(op, maps)), reductions_of(op), tuple(accesses), num_outputs, tuple(range(rank)), pinned)
+    num_outputs, sizes = len(body.yields), tuple(sizes_of(op, maps))
+    if any(size < 0 for size in sizes):
+        raise NoMatch("its extents are not constant")
+    return Nest(sizes, reductions_of(op), tuple(accesses), num_outputs, tuple(range(rank)), pinned)
 
 
 def whole(operand: mlir.Value) -> mlir.Value:

@@ -88,6 +88,7 @@ class BufferizePass(Pass):
         order_stores(main)  # the patterns of the second pass fold them
         state_types(main)
         run_upstream(module, UPSTREAM)
+        locate_globals(module)
         drop_calls(module)
         replace_proxies_by_launches(main)
         run_upstream(module, TIDY, verify=False)
@@ -131,6 +132,24 @@ def locate_constants(function: mlir.Operation) -> None:
                 user = next(iter(op.results[0].uses), None)
                 if user is not None:
                     op.location = user.owner.location
+
+
+def locate_globals(module: mlir.Operation) -> None:
+    """Set the location of constants in memory that folders have moved to that of a user."""
+    globals_ = [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "memref.global"]
+    if not any(is_unknown(op.location) for op in globals_):
+        return
+    main = main_function(module)
+    readers = {}
+    for op in named_operations(main, ("memref.get_global",)):
+        readers[mlir.FlatSymbolRefAttr(op.attributes["name"]).value] = op
+        if is_unknown(op.location):
+            users = (use.owner.operation for use in op.results[0].uses)
+            op.location = next((user.location for user in users if not is_unknown(user.location)), main.location)
+    for op in globals_:
+        reader = readers.get(mlir.StringAttr(op.attributes["sym_name"]).value)
+        if reader is not None and is_unknown(op.location):
+            op.location = reader.location
 
 
 def expand_pads(function: mlir.Operation) -> None:

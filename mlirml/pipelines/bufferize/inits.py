@@ -297,7 +297,15 @@ def copied(value: mlir.Value) -> mlir.Value:
     """A copy of a tensor in an empty one, which empty-tensor elimination may replace by an out-parameter."""
     identity = mlir.AffineMap.get_identity(mlir.ShapedType(value.type).rank)
     iterators = ["parallel"] * identity.n_dims
-    return emit.generic([value], [emit.empty(value.type)], [identity] * 2, iterators, lambda b: b[:1]).results[0]
+    return emit.generic([value], [_empty_like(value)], [identity] * 2, iterators, lambda b: b[:1]).results[0]
+
+
+def _empty_like(value: mlir.Value) -> mlir.Value:
+    """An empty tensor of the type of another one, and of its dynamic sizes."""
+    index, shape = mlir.IndexType.get(), mlir.ShapedType(value.type)
+    numbers = [number for number in range(shape.rank) if shape.is_dynamic_dim(number)]
+    sizes = [emit.value("tensor.dim", [value, emit.index(number)], index) for number in numbers]
+    return emit.value("tensor.empty", sizes, value.type)
 
 
 def compute_apart(function: mlir.Operation) -> None:

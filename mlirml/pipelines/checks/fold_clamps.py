@@ -37,7 +37,7 @@ from mlirml.passes import Pass, register
 from mlirml.pipelines.checks.lower_asserts import returns_at_once
 
 
-@register
+@register(optional=True)
 @dataclass(frozen=True)
 class FoldClampsPass(Pass):
     """Drop the `arith.minui` of indices that an earlier check bounds."""

@@ -68,7 +68,7 @@ _MOST_FOR_BOUND = 12
 """The maximum number of operations between a loaded row start and the loop bound."""
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class InspectIndicesPass(Pass):
     """Inspect the indices of `chunk` iterations, or of `rows` rows of a sparse matrix, and run these without checks.

@@ -54,7 +54,7 @@ INSPECTED = "mlirml.inspected"
 _LINEAR = ("arith.addi", "arith.subi", "arith.index_cast", "arith.constant")
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class VersionChecksPass(Pass):
     """Give innermost loops of at most `longest` operations a version that runs while indices are in bounds.

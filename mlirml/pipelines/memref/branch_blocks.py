@@ -54,7 +54,7 @@ from mlirml.pipelines.memref.sink_operations import Choice, cost, is_serial, lik
 _LOAD, _STORE = "memref.load", "memref.store"
 
 
-@register(when=("arith.select",))
+@register(when=("arith.select",), optional=True)
 @dataclass(frozen=True)
 class BranchBlocksPass(Pass):
     """Skip sides of selects that take at least `least` instructions for blocks of `block` iterations."""

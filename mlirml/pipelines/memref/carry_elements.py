@@ -48,7 +48,7 @@ _INDEX_OPS = (
 )  # fmt: skip
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class CarryElementsPass(Pass):
     """Carry the elements that innermost loops with checks store and read in the next iteration."""

@@ -42,7 +42,7 @@ _EXPONENTS = {"f32": 60, "f64": 500}
 """The largest exponent of a factor: it times a number of ordinary size is neither infinite nor subnormal."""
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class DistributeFactorsPass(Pass):
     """Distribute constant factors and divisors of sums that the next iteration of an innermost loop waits for."""

@@ -34,7 +34,7 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class ExitLoopsPass(Pass):
     """End loops when a flag is set that makes the remaining iterations do nothing."""

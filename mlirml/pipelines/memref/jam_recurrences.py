@@ -57,7 +57,7 @@ _MOST_INNER, _MOST_OUTER = 16, 48
 _WIDTHS = (32, 64)
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class JamRecurrencesPass(Pass):
     """Jam eight iterations of loops with sums over what earlier iterations stored."""

@@ -53,7 +53,7 @@ _SMALL_SHARE = 16
 """A product is small if it has at most this fraction of the elements of its factors."""
 
 
-@register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
+@register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
 @dataclass(frozen=True)
 class LowerContractPass(Pass):
     """Replace contractions on memrefs by calls of kernels for a processor."""

@@ -38,7 +38,7 @@ FEW_FILTERS = 8
 """From this number of filters on, the lanes of vectors are filters, whatever the vector width."""
 
 
-@register(when=ANY_WINDOW)
+@register(when=ANY_WINDOW, optional=True)
 @dataclass(frozen=True)
 class LowerConvPass(Pass):
     """Replace convolutions and poolings on memrefs by calls of kernels for a processor."""

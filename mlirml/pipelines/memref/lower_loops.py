@@ -28,6 +28,7 @@ becomes LLVM's `memcpy`: LLVM would recognize that in a loop, too, in ten times 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from mlirml.analysis.memory import VIEWS
 from mlirml.codegen.cpu.contract.problem import row_major
@@ -60,6 +61,8 @@ class LowerLoopsPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         for copy in named_operations(module, ("memref.copy",)):
             as_generic(copy)
+        for op in [op for op in named_operations(module, ("linalg.generic",)) if has_dynamic_copy(op)]:
+            lower_dynamic_copy(op)
         for block in blocks_with_loops(module):
             for neighbours in runs(block):
                 for group in groups(neighbours):
@@ -112,6 +115,43 @@ def read(op: mlir.Operation) -> Structured:
         error = LoweringError(f"no loops for `{op.name}`: {reason}", location=source_location(op.location))
         error.op = op.name
         raise error from None
+
+
+def has_dynamic_copy(op: mlir.Operation) -> bool:
+    """True if an operation copies elements to the same indices, of as many as is known at run time only."""
+    block = op.regions[0].blocks[0]
+    (final, *others), maps = block_ops(block), [attribute.value for attribute in op.attributes["indexing_maps"]]
+    if others or len(maps) != 2 or len(op.results) or final.operands[0] != block.arguments[0]:
+        return False
+    is_same = maps[0] == maps[1] == mlir.AffineMap.get_identity(maps[0].n_dims)
+    return is_same and not all(mlir.ShapedType(value.type).has_static_shape for value in op.operands)
+
+
+def lower_dynamic_copy(op: mlir.Operation) -> None:
+    """Loops up to the sizes of the target."""
+    source, target = op.operands
+    shape = mlir.ShapedType(target.type)
+    with op.location, mlir.InsertionPoint(op):
+        sizes = [
+            emit.value("memref.dim", [target, emit.index(d)], mlir.IndexType.get())
+            if shape.is_dynamic_dim(d)
+            else emit.index(shape.get_dim_size(d))
+            for d in range(shape.rank)
+        ]
+        _copy_loops(source, target, sizes, [])
+    op.erase()
+
+
+def _copy_loops(source: mlir.Value, target: mlir.Value, sizes: Sequence[mlir.Value], indices: list[mlir.Value]) -> None:
+    if len(indices) == len(sizes):
+        element = emit.value("memref.load", [source, *indices], mlir.MemRefType(source.type).element_type)
+        emit.create("memref.store", [element, target, *indices])
+        return
+
+    def body(index: mlir.Value, _: Sequence[mlir.Value]) -> None:
+        _copy_loops(source, target, sizes, [*indices, index])
+
+    emit.for_loop(emit.index(0), sizes[len(indices)], emit.index(1), body)
 
 
 def is_short_copy(item: Structured, most: int) -> bool:

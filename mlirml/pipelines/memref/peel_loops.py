@@ -51,7 +51,7 @@ _CLAMPS: dict[str, Callable[[Range, Range], int | None]] = {
 """For each operation the operand that it returns, given the ranges of both; None if the ranges do not decide it."""
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class PeelLoopsPass(Pass):
     """Peel at most `most` iterations from either end of innermost serial loops of at most `longest` operations."""

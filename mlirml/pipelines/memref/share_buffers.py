@@ -41,7 +41,7 @@ from mlirml.pipelines.memref.plan_buffers import users
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
-@register
+@register(optional=True)
 @dataclass(frozen=True)
 class ShareBuffersPass(Pass):
     """Reuse buffers of at least `least` bytes after their last reads."""

@@ -45,7 +45,7 @@ _STORE = "memref.store"
 _STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf.", "llvm.", "mlirml.")
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class SinkOperationsPass(Pass):
     """Sink operations that take at least `least` cycles into branches."""

@@ -48,7 +48,7 @@ _ACCESSES = ("memref.load", "memref.store")
 _WIDTHS = (32, 64)
 
 
-@register
+@register(optional=True)
 @dataclass(frozen=True)
 class SpliceLoadsPass(Pass):
     """Vectorise innermost loops with loads of neighbours, each vector of which is loaded once; for AVX-512."""

@@ -47,7 +47,7 @@ _LONG = 4
 """A chunk of more than this times `max_ops` operations that cannot be split gets its loops outlined."""
 
 
-@register
+@register(optional=True)
 @dataclass(frozen=True)
 class SplitFunctionPass(Pass):
     """Split @main into functions of about `max_ops` operations, if it has more than twice as many."""

@@ -32,7 +32,7 @@ from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_o
 from mlirml.passes import NoMatch, Pass, register
 
 
-@register
+@register(optional=True)
 @dataclass(frozen=True)
 class SplitLoopsPass(Pass):
     """Split innermost loops where the stored element is one that all iterations load."""

@@ -42,7 +42,7 @@ from mlirml.pipelines.memref.nontemporal.match import Stream, match_stream
 from mlirml.targets.machine import Processor
 
 
-@register
+@register(optional=True)
 @dataclass(frozen=True)
 class StreamStoresPass(Pass):
     """Store results of at least `least_bytes`, and four times the L2 cache, with non-temporal stores.

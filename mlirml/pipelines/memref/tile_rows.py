@@ -73,7 +73,7 @@ class ColumnLoop:
     columns: tuple[Rows, ...]
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class TileRowsPass(Pass):
     """Tile loops over columns for the second-level cache, if the lines of one column exceed `least_bytes`."""

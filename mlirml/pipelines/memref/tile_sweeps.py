@@ -39,7 +39,7 @@ from mlirml.pipelines.memref.time_tiles.plan import plan_tiles
 from mlirml.targets.machine import Processor
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class TileSweepsPass(Pass):
     """Tile time loops for the second-level cache, if they access more than it holds, or `least_bytes` if given."""

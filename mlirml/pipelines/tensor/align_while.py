@@ -35,7 +35,7 @@ from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.bufferize.destinations import is_grown_from
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class AlignWhilePass(Pass):
     """Move the arrays of each scf.while before its scalars, in one order for both regions."""

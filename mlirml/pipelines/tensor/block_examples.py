@@ -43,7 +43,7 @@ _FEWEST = 4
 """Fewer tensors than this are not worth a loop."""
 
 
-@register(when=(*ANY_LOOP, *ANY_CONTRACTION))
+@register(when=(*ANY_LOOP, *ANY_CONTRACTION), optional=True)
 @dataclass(frozen=True)
 class BlockExamplesPass(Pass):
     """Tile batch dimensions along which intermediate tensors exceed the second-level cache of `processor` twice.

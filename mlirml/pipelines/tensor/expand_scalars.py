@@ -48,7 +48,7 @@ _LEAST_IN_STRIP = 8
 close together, and tables of indices do not pay, as their addresses would conflict with those of other stores."""
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class ExpandScalarsPass(Pass):
     """Compute values that depend on no earlier iteration in strips of `strip` iterations.

@@ -33,7 +33,7 @@ _WORTH = 0.8
 _SUMS = ("arith.addf", "arith.addi", "arith.subf", "arith.subi")
 
 
-@register(when=ANY_CONTRACTION)
+@register(when=ANY_CONTRACTION, optional=True)
 @dataclass(frozen=True)
 class FactorProductsPass(Pass):
     """Take common factors out of sums of two products. With `exact` only of integers."""

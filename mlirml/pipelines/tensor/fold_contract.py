@@ -30,7 +30,7 @@ _COPIES = ("linalg.generic", "linalg.transpose")
 Dims = tuple[int, ...]
 
 
-@register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
+@register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
 @dataclass(frozen=True)
 class FoldContractPass(Pass):
     """Make contractions read and write the sources and targets of transposes and conversions."""

@@ -45,7 +45,7 @@ _LESS = ("arith.minui", "arith.minsi")
 _CLAMPS = (*_LESS, "arith.maxsi", "arith.maxui")
 
 
-@register(when=("arith.fptosi",))
+@register(when=("arith.fptosi",), optional=True)
 @dataclass(frozen=True)
 class FoldRangesPass(Pass):
     """Drop clamps and checks of indices that are computed within bounds."""

@@ -24,7 +24,7 @@ from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register, run_upstream
 
 
-@register(when=("cf.assert",))
+@register(when=("cf.assert",), optional=True)
 @dataclass(frozen=True)
 class ForwardInitsPass(Pass):
     """Drop results of structured operations that are their inits."""

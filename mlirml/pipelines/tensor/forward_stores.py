@@ -35,7 +35,7 @@ from mlirml.passes.presence import ANY_LOOP
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
-@register(when=(*ANY_LOOP, "tensor.insert_slice"))
+@register(when=(*ANY_LOOP, "tensor.insert_slice"), optional=True)
 @dataclass(frozen=True)
 class ForwardStoresPass(Pass):
     """Remove insert_slice operations whose reads can all be forwarded to the source or the destination."""

@@ -27,7 +27,7 @@ from mlirml.pipelines.tensor.fusion.clusters import Graph
 from mlirml.pipelines.tensor.fusion.merge import rewrite
 
 
-@register
+@register(optional=True)
 @dataclass(frozen=True)
 class FusePass(Pass):
     """Fuse structured operations. `max_ops` limits the body of a result, `max_operands` its memory streams.

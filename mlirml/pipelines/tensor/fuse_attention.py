@@ -34,7 +34,7 @@ from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 from mlirml.targets.machine import Processor
 
 
-@register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
+@register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
 @dataclass(frozen=True)
 class FuseAttentionPass(Pass):
     """Tile chains between products by blocks of rows, if the first needs more than half of the L2 cache."""

@@ -33,7 +33,7 @@ from mlirml.pipelines.tensor.stencils.plan import Plan
 _PUTS = ("tensor.insert_slice", "tensor.pad")
 
 
-@register(when=(*ANY_LOOP, "tensor.insert_slice", "tensor.pad"))
+@register(when=(*ANY_LOOP, "tensor.insert_slice", "tensor.pad"), optional=True)
 @dataclass(frozen=True)
 class FuseShiftsPass(Pass):
     """Fuse elementwise operations with slices between them, for tensors of at least `least` elements."""

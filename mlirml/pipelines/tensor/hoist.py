@@ -32,7 +32,7 @@ _STARTS = ("tensor.empty", "linalg.fill")
 _FREE = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape", "arith.constant", *_STARTS)
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class HoistPass(Pass):
     """Hoist loop-invariant structured operations out of loops."""

@@ -42,7 +42,7 @@ _PURE = (
 )  # fmt: skip
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class JamLoopsPass(Pass):
     """Unroll loops `factor` times whose iterations reduce the same array of at least `least` bytes.

@@ -48,7 +48,7 @@ _FEWEST = 32
 """Rows and columns of a matrix, of which few are then computed apart."""
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class JamUpdatesPass(Pass):
     """Join `factor` updates of matrices of at least `least` bytes, of at most `longest` operations an element."""

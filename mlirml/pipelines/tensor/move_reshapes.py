@@ -37,7 +37,7 @@ _SLICE_FIELDS = ("static_offsets", "static_sizes", "static_strides")
 Groups = list[list[int]]
 
 
-@register
+@register(optional=True)
 @dataclass(frozen=True)
 class MoveReshapesPass(Pass):
     """Move reshapes out from between elementwise operations."""

@@ -40,7 +40,7 @@ _MOST_OPS = 3
 _SCALINGS = ("arith.mulf", "arith.muli", "arith.divf")
 
 
-@register(when=ANY_CONTRACTION)
+@register(when=ANY_CONTRACTION, optional=True)
 @dataclass(frozen=True)
 class MoveScalingsPass(Pass):
     """Move scalings and broadcasts of factors after the product. With `exact` only where no float is reassociated."""

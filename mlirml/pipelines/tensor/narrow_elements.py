@@ -41,7 +41,7 @@ from mlirml.passes.presence import ANY_LOOP
 _LEAST, _GREATEST = -(1 << 31), (1 << 31) - 1
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class NarrowElementsPass(Pass):
     """Store integers that fit into 32 bits as such, in tensors of at least `least` bytes that loops read one by one."""

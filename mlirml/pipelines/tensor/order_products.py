@@ -28,7 +28,7 @@ _WORTH = 0.8
 """The most that the new order may cost of the old one: where they are alike, the program's own is kept."""
 
 
-@register(when=ANY_CONTRACTION)
+@register(when=ANY_CONTRACTION, optional=True)
 @dataclass(frozen=True)
 class OrderProductsPass(Pass):
     """Compute chains of products in the cheapest order. With `exact` only those of integers."""

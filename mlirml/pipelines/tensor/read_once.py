@@ -49,7 +49,7 @@ _LARGE = 4
 _PURE = ("arith.", "linalg.", "math.", "tensor.")
 
 
-@register(when=ANY_CONTRACTION)
+@register(when=ANY_CONTRACTION, optional=True)
 @dataclass(frozen=True)
 class ReadOncePass(Pass):
     """Compute products of a matrix with vectors together, by blocks of rows that half fill the L2 cache."""

@@ -35,7 +35,7 @@ from mlirml.pipelines.tensor.fuse import tensor_blocks
 _COSTLY = (*CONTRACTIONS, "linalg.conv_2d_nhwc_hwcf", "linalg.conv_2d_nchw_fchw")
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class RecomputeElementsPass(Pass):
     """Minimize the bytes saved of elementwise operations, for tensors of at least `least` bytes."""

@@ -38,7 +38,7 @@ _READERS = ("tensor.extract_slice", "linalg.generic")
 _ADDS = ("arith.addf", "arith.addi")
 
 
-@register(when=ANY_CONTRACTION)
+@register(when=ANY_CONTRACTION, optional=True)
 @dataclass(frozen=True)
 class ReduceProductsPass(Pass):
     """Compute the slices, diagonals and sums of products without the products. With `exact` sums of integers only."""

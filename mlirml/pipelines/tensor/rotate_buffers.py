@@ -30,7 +30,7 @@ from mlirml.pipelines.bufferize.destinations import grows_from
 from mlirml.pipelines.unroll import unroll
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class RotateBuffersPass(Pass):
     """Unroll loops that permute arrays, up to `max_factor` times if the result has at most `max_ops` operations."""

@@ -9,6 +9,10 @@ Existing fields are kept, and the others are chosen to match: `{kernel = "packed
 kernel. The pass options `kernel`, `mr`, `nr`, `kc`, `mc` and `nc` do the same for every contraction that has such a
 kernel and no fields of its own. `codegen/cpu/contract/plan.py` documents the fields. An operand that an elementwise
 operation computes is packed even if another operand would not be: it can then be computed as it is packed.
+
+The option `tuned` has the schedules that a tuner has found (`mlirml.tuning`), each with the key of its contraction and
+the elementwise operations beside it (`codegen/cpu/contract/cluster.py`): `tuned={1a2b.../kernel=packed/lanes=16/...}`.
+An entry that this processor has no kernel for is left out.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlirml.analysis.structured import is_parallel
-from mlirml.codegen.cpu.contract.attribute import NAME, read_fields, to_attribute
+from mlirml.codegen.cpu.contract.attribute import NAME, from_words, read_fields, to_attribute
+from mlirml.codegen.cpu.contract.cluster import cluster_key, cluster_text
 from mlirml.codegen.cpu.contract.plan import TILE_K, Schedule, check, fits_tiles, plan, round_up
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, Problem, build_problem, match_contraction
 from mlirml.core.dataclass import dataclass, replace
@@ -33,7 +38,7 @@ FEWEST_TO_PACK = 48
 """With fewer rows or columns, packing takes longer than writing an operand to memory and reading it once more."""
 
 
-@register(when=(*ANY_CONTRACTION, *ANY_WINDOW))
+@register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
 @dataclass(frozen=True)
 class ScheduleContractPass(Pass):
     """Choose the kernel, tile and blocks of every contraction; `kernel` to `nc` are chosen by the options if given."""
@@ -46,11 +51,25 @@ class ScheduleContractPass(Pass):
     kc: int = 0
     mc: int = 0
     nc: int = 0
+    tuned: tuple[str, ...] = ()
 
     def run(self, module: mlir.Operation) -> None:
-        for op in named_operations(module, CONTRACTIONS):
+        found = named_operations(module, CONTRACTIONS)
+        # All are looked up before one is changed: a cluster has other contractions' results as arguments only, but the
+        # order in which they are scheduled must not matter.
+        tuned = [self.tuned_schedule(op) for op in found]
+        for op, known in zip(found, tuned, strict=True):
             with op.location:
-                op.attributes[NAME] = to_attribute(schedule(op, self.processor, self.wanted))
+                op.attributes[NAME] = to_attribute(known or schedule(op, self.processor, self.wanted))
+
+    def tuned_schedule(self, op: mlir.Operation) -> Schedule | None:
+        """The schedule that a tuner has found for a contraction without fields of its own; None if there is none."""
+        if not self.tuned or read_fields(op):
+            return None
+        text = cluster_text(op)
+        key = cluster_key(text) if text is not None else ""
+        found = next((rest for entry in self.tuned for name, _, rest in [entry.partition("/")] if name == key), "")
+        return from_tuner(op, self.processor, found) if found else None
 
     @property
     def wanted(self) -> dict[str, Any]:
@@ -88,6 +107,21 @@ def schedule(op: mlir.Operation, machine: Processor, wanted: Mapping[str, Any]) 
             f"{NAME} of {op.name}: there is no {given['kernel']} kernel for it: {reason}",
             location=source_location(op.location),
         ) from reason
+
+
+def from_tuner(op: mlir.Operation, machine: Processor, text: str) -> Schedule | None:
+    """The schedule of a tuner's text; None if this processor has no such kernel for the operation."""
+    fields = from_words(text)
+    if fields is None or (fields["pairs"] == TILE_K and not machine.has_tiles):
+        return None
+    if fields["pairs"] > 1 and not machine.has_bf16_pairs and not machine.has_tiles:
+        return None
+    try:
+        chosen = Schedule(**fields)
+        check(build_problem(match_contraction(op)), chosen)
+    except NoMatch:
+        return None
+    return chosen
 
 
 def is_worth_packing(op: mlir.Operation, problem: Problem, machine: Processor) -> bool:

@@ -32,7 +32,7 @@ _KINDS = ("f32", "f64")
 _MOVABLE = ("linalg.", "tensor.", "arith.constant")
 
 
-@register(when=("mlirml.inverse",))
+@register(when=("mlirml.inverse",), optional=True)
 @dataclass(frozen=True)
 class SolveInversesPass(Pass):
     """Solve systems in place of products with inverses. With `exact` nothing changes."""

@@ -47,7 +47,7 @@ from mlirml.pipelines.tensor.unroll_windows import dimensions_of
 _LOOPS = ("scf.for", "scf.while", "scf.if")
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class UnrollReductionsPass(Pass):
     """Unroll reductions to a scalar of at most `most` elements, with bodies of at most `longest` operations."""

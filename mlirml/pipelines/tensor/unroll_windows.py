@@ -30,7 +30,7 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_LOOP
 
 
-@register(when=(*ANY_LOOP, "linalg.window"))
+@register(when=(*ANY_LOOP, "linalg.window"), optional=True)
 @dataclass(frozen=True)
 class UnrollWindowsPass(Pass):
     """Unroll windows of at most `most` elements."""

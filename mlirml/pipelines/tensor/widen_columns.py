@@ -50,7 +50,7 @@ _Now = Callable[[mlir.Value], mlir.Value]
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_LOOP, optional=True)
 @dataclass(frozen=True)
 class WidenColumnsPass(Pass):
     """Make loops over columns, of at most `longest` operations, work on `columns` of them at a time."""

@@ -29,7 +29,7 @@ _LEAST, _MOST = 96, 0.75
 """Columns that are worth mirroring, and the part of the multiplications that may be left."""
 
 
-@register(when=ANY_CONTRACTION)
+@register(when=ANY_CONTRACTION, optional=True)
 @dataclass(frozen=True)
 class WidenProductsPass(Pass):
     """Compute the product of slices of a matrix as a part of a symmetric product."""

@@ -25,6 +25,26 @@ def to_attribute(schedule: Schedule) -> mlir.Attribute:
     return mlir.Attribute.parse("{" + ", ".join(shown) + "}")
 
 
+def to_words(schedule: Schedule) -> str:
+    """The fields as text without spaces: `kernel=packed/lanes=16/mr=8`; the reverse of `from_words`."""
+    return "/".join(f"{name}={getattr(schedule, name)}" for name in _DEFAULTS)
+
+
+def from_words(text: str) -> dict[str, Any] | None:
+    """The fields of a text that `to_words` has made, all of them; None for any other text."""
+    found: dict[str, Any] = {}
+    for word in text.split("/"):
+        name, _, value = word.partition("=")
+        if name in _WORDS and value in _WORDS[name]:
+            found[name] = value
+        elif name in _DEFAULTS and name not in _WORDS and value.isascii() and value.isdigit():
+            found[name] = int(value)
+    is_whole = found.keys() == _DEFAULTS.keys() and all(
+        value >= min(1, _DEFAULTS[name]) for name, value in found.items() if isinstance(value, int)
+    )
+    return found if is_whole and found["lanes"] == power_of_two(found["lanes"]) else None
+
+
 def read_fields(op: mlir.Operation) -> dict[str, Any]:
     """The fields of an operation's attribute; none without one. Raises `LoweringError` for unknown fields."""
     if NAME not in op.attributes:

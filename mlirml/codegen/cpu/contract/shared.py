@@ -343,11 +343,12 @@ def _pack_squares(reader: Reader, there: View, width: int, room: int, lanes: int
     e = reader.e
     whole_squares = width // lanes * lanes
     last = symbol("%rows") - 1
+    # The vectors of a part that is no power of two end in the next row, whose first elements are stored after that.
+    if width > whole_squares:
+        _pack_square(reader, there, (Index.of(whole_squares), width - whole_squares, last), room, lanes, whole)
     if whole_squares:
         with e.loop(0, whole_squares, lanes, "square") as first:
             _pack_square(reader, there, (first, lanes, last), room, lanes, whole)
-    if width > whole_squares:
-        _pack_square(reader, there, (Index.of(whole_squares), width - whole_squares, last), room, lanes, whole)
 
 
 def _pack_square(

@@ -154,6 +154,8 @@ def match_node(op: mlir.Operation, position: int, maps: MapCache) -> Node:
     block = op.regions[0].blocks[0]
     arguments, ops = list(block.arguments), block_ops(block)
     out_map = read[first_out][0]
+    if len({is_permutation(map_, rank) for map_, _ in read[first_out:]}) > 1:
+        raise NoMatch("some of its results are reductions, others are not: it is the result of fusion")
     sizes = loop_sizes(operands, [map_ for map_, _ in read], rank)
     reduction = reductions(op, out_map, rank)
     yields = list(ops[-1].operands)
