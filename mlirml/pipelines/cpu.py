@@ -79,7 +79,7 @@ def stages(
             "optimize": optimize(machine, exact=exact),
             "offload": [],
             "schedule": schedule(machine, nontemporal, exact=exact),
-            "lower": [expand_math(math, machine), *check(), *LOWER, "mlirml-flush-denormals"],
+            "lower": [expand_math(math, machine), *check(), *LOWER, flush_denormals(machine)],
         }
     )
 
@@ -96,7 +96,7 @@ def kernel_stages(machine: Processor, math: str) -> Recipe:
     """The stages that remain for kernels of contractions and convolutions, which are lowered apart from @main."""
     return recipe(
         schedule=["mlirml-outline-parallel"],
-        lower=[expand_math(math, machine), *TO_LLVM, "mlirml-flush-denormals"],
+        lower=[expand_math(math, machine), *TO_LLVM, flush_denormals(machine)],
     )
 
 
@@ -199,6 +199,12 @@ def check() -> list[str]:
         "mlirml-collect-checks",
         "mlirml-fold-clamps",
     ]
+
+
+def flush_denormals(machine: Processor) -> str:
+    """The mode of the processor in which programs with derivatives compute."""
+    name = "mlirml-flush-denormals"
+    return name if machine.architecture == "x86_64" else step(name, processor=machine)
 
 
 def expand_math(math: str, machine: Processor) -> str:

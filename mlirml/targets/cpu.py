@@ -12,7 +12,7 @@ from mlirml.pipelines.cpu import kernel_stages, stages
 from mlirml.runtime import HAS_LAPACK
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.targets.llvm.early_kernels import Ahead, Kernels
-from mlirml.targets.machine import Processor, has_libmvec, host_facts, processor
+from mlirml.targets.machine import Processor, has_libmvec, processor
 from mlirml.targets.target import Target, target
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def cpu_target() -> Target:
 
     Raises `TargetError` where glibc's vector functions are asked for and not there.
     """
-    if config.math == "libmvec" and not has_libmvec():
+    if config.math == "libmvec" and not (has_libmvec() and processor().architecture == "x86_64"):
         raise TargetError(
             "config.math is 'libmvec', but this machine has no vector functions of glibc 2.35 or newer",
             help="leave `config.math` at 'builtin'",
@@ -45,7 +45,7 @@ def target_with(
     With `lapack` programs call the LAPACK that NumPy is linked to; without, all code is our own. With `exact` no sums
     or products of floats are reassociated.
     """
-    nontemporal = host_facts()["machine"] == "x86_64"
+    nontemporal = machine.architecture == "x86_64"
     return Target(
         name="cpu",
         stages=stages(machine, math, checkpoint_bytes, lapack=lapack, nontemporal=nontemporal, exact=exact),

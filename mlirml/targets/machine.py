@@ -23,6 +23,8 @@ _SSE41 = ("sse2", "ssse3", "sse4_1")
 _AVX2 = (*_SSE41, "sse4_2", "popcnt", "avx", "avx2", "fma", "f16c", "bmi1", "bmi2", "abm", "movbe")
 _AVX512 = (*_AVX2, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl")
 _AMX = ("amx_tile", "amx_bf16")
+_NEON = ("fp", "asimd")
+_SVE = (*_NEON, "fphp", "asimdhp", "sve")
 _LEVELS = {
     "scalar": ("", ()),
     "generic": ("", ()),
@@ -30,22 +32,40 @@ _LEVELS = {
     "avx2": ("x86-64-v3", _AVX2),
     "avx512": ("x86-64-v4", _AVX512),
     "amx": ("x86-64-v4", (*_AVX512, "avx512_bf16", *_AMX)),
+    "neon": ("generic", _NEON),
+    "sve": ("generic", _SVE),
+    "sve256": ("generic", (*_SVE, "sve256")),
+    "sve512": ("generic", (*_SVE, "sve512")),
 }
 """For each processor that can be named, lowest first: LLVM's name, and the features as Linux lists them.
 
-"scalar" has no vectors, as the thread of a GPU and a language without them; "generic" has those of 128 bits.
+"scalar" has no vectors, as the thread of a GPU and a language without them; "generic" has those of 128 bits. Those from
+"neon" on are of AArch64; SVE has registers of at least 128 bits, or of 256 and 512, which the programs then rely on.
 """
-_FEATURES = ("avx", "avx512_bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "f16c", "fma", *_AMX)
+_OTHER_NAMES = {
+    "x86-64": ("x86-64", ("sse2",)),
+    "x86-64-v2": ("x86-64-v2", (*_SSE41, "sse4_2", "popcnt")),
+    "x86-64-v3": _LEVELS["avx2"],
+    "x86-64-v4": _LEVELS["avx512"],
+}
+"""The levels of x86-64's ABI, for which passes make what they make for one of `_LEVELS`."""
+NAMES = ("host", *_OTHER_NAMES, *[name for name, (cpu, _) in _LEVELS.items() if cpu])
+"""The names that `config.processor` takes."""
+_FEATURES = (
+    "asimd", "avx", "avx512_bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "f16c", "fma", "sve", "sve256",
+    "sve512", *_AMX,
+)  # fmt: skip
 """The features that passes depend on; LLVM gets all of them."""
 _LLVM_NAMES = {
     "sse4_1": "sse4.1", "sse4_2": "sse4.2", "bmi1": "bmi", "abm": "lzcnt", "avx512_bf16": "avx512bf16",
-    "amx_tile": "amx-tile", "amx_bf16": "amx-bf16",
+    "amx_tile": "amx-tile", "amx_bf16": "amx-bf16", "fp": "fp-armv8", "asimd": "neon", "asimdhp": "fullfp16",
+    "fphp": "fullfp16",
 }  # fmt: skip
 """The features whose names in Linux and LLVM differ."""
 _DEFAULT_L2 = 1 << 20
 _MOST_BUFFERS = 24
 _TEXT = re.compile(
-    r"(?P<level>[a-z][a-z0-9.]*)(?P<more>(\+\w+)*)(,l2=(?P<size>[1-9]\d{0,5})(?P<unit>[KM]))?(,cores=(?P<cores>\d+))?"
+    r"(?P<level>[a-z][a-z0-9.-]*)(?P<more>(\+\w+)*)(,l2=(?P<size>[1-9]\d{0,5})(?P<unit>[KM]))?(,cores=(?P<cores>\d+))?"
 )
 
 _ARCH_PRCTL, _REQUEST_PERMISSION, _TILE_DATA = 158, 0x1023, 18
@@ -77,42 +97,51 @@ class Processor:
             return 0
         if self.features >= {"avx512f", "avx512vl", "avx512bw", "avx512dq"}:
             return 512
+        if "sve" in self.features:
+            return next((bits for bits in (512, 256) if f"sve{bits}" in self.features), 128)
         return 256 if "avx" in self.features else 128
 
     @cached_property
     def vector_registers(self) -> int:
         """The number of vector registers."""
-        return 32 if self.vector_bits == 512 else 16
+        return 32 if self.vector_bits == 512 or "asimd" in self.features else 16
+
+    @property
+    def architecture(self) -> str:
+        """The name of the architecture as Linux has it; that of this machine if no other is named."""
+        if not self.llvm_cpu:
+            return host_facts()["machine"]
+        return "aarch64" if "asimd" in self.features else "x86_64"
 
     @property
     def has_fma(self) -> bool:
         """True if an instruction multiplies and adds with one rounding."""
-        return "fma" in self.features
+        return not self.features.isdisjoint(("fma", "asimd"))
 
     @property
     def converts_f16(self) -> bool:
-        """True if instructions convert f16 to f32 and back (F16C)."""
-        return "f16c" in self.features
+        """True if instructions convert f16 to f32 and back (F16C, and all of AArch64)."""
+        return not self.features.isdisjoint(("f16c", "asimd"))
 
     @property
     def has_avx512(self) -> bool:
-        """True if vectors have 512 bits: with these come x * 2^n, and conversions of 64-bit integers (AVX512DQ)."""
-        return self.vector_bits == 512
+        """True for AVX-512: with its vectors come x * 2^n, and conversions of 64-bit integers (AVX512DQ)."""
+        return self.vector_bits == 512 and "avx512f" in self.features
 
     @cached_property
     def has_bf16_pairs(self) -> bool:
         """True if an instruction adds products of pairs of bf16 (AVX512_BF16)."""
-        return self.vector_bits == 512 and "avx512_bf16" in self.features
+        return self.has_avx512 and "avx512_bf16" in self.features
 
     @cached_property
     def has_tiles(self) -> bool:
         """True if the processor has tile registers for bf16 (AMX), which this process may use."""
-        return self.vector_bits == 512 and self.features >= {*_AMX}
+        return self.has_avx512 and self.features >= {*_AMX}
 
     @property
     def llvm_features(self) -> str:
         """LLVM's list of features; empty for the host."""
-        names = sorted(_LLVM_NAMES.get(feature, feature) for feature in self.features)
+        names = sorted({_LLVM_NAMES.get(name, name) for name in self.features if not name.startswith(("sve2", "sve5"))})
         return ",".join(f"+{name}" for name in names) if self.llvm_cpu else ""
 
     def lanes(self, bits: int) -> int:
@@ -136,7 +165,12 @@ class Processor:
         known = {level: {*features} & {*_FEATURES} for level, (_, features) in _LEVELS.items()}
         if not self.features.issuperset(_SSE41):
             del known["sse4.1"]
-        found = [level for level, features in known.items() if features <= self.features]
+        of_arm = "asimd" in self.features
+        found = [
+            level
+            for level, features in known.items()
+            if features <= self.features and (not of_arm or level in ("scalar", "generic") or "asimd" in features)
+        ]
         level = found[0 if self.vector_bits == 0 else -1]
         more = [feature for feature in _FEATURES if feature in self.features and feature not in known[level]]
         text = "+".join([level, *more])
@@ -150,7 +184,7 @@ class Processor:
         host = host_facts()
         if not self.llvm_cpu:
             return tuple(host.items())
-        return (("machine", host["machine"]), ("cpu", self.llvm_cpu), ("cpu.flags", self.llvm_features))
+        return (("machine", self.architecture), ("cpu", self.llvm_cpu), ("cpu.flags", self.llvm_features))
 
     def check_runs_here(self) -> None:
         """Raise `TargetError` if code for this processor has instructions that this machine's does not have."""
@@ -285,12 +319,13 @@ def named(text: str) -> Processor:
     match = _TEXT.fullmatch(text)
     level = match["level"] if match is not None else ""
     more = match["more"].split("+")[1:] if match is not None else []
-    if match is None or (level != "host" and level not in _LEVELS) or not {*more} <= {*_FEATURES}:
+    levels = {**_LEVELS, **_OTHER_NAMES}
+    if match is None or (level != "host" and level not in levels) or not {*more} <= {*_FEATURES}:
         raise ValueError(f"no processor is {text!r}")
     size = int(match["size"]) << {"K": 10, "M": 20}[match["unit"]] if match["size"] else 0
     if level == "host":
         return Processor(level, host_features().union(more), size or host_l2_bytes(), "", int(match["cores"] or 0))
-    cpu, features = _LEVELS[level]
+    cpu, features = levels[level]
     return Processor(level, frozenset((*features, *more)), size or _DEFAULT_L2, cpu, int(match["cores"] or 0))
 
 

@@ -148,7 +148,9 @@ def _machine(options: CodegenOptions) -> AbstractContextManager[Machine]:
         cpu = host_cpu()
         tuning = [features for name, features in _TUNING.items() if cpu.startswith(name)]
         features = ",".join([host_features(), *tuning])
-    return machine_for(cpu, features, options.level)
+    architecture = options.processor.architecture
+    triple = "" if architecture == os.uname().machine else f"{architecture}-unknown-linux-gnu"
+    return machine_for(cpu, features, options.level, triple)
 
 
 def _checked_text(source: Any, options: CodegenOptions) -> str:
@@ -330,6 +332,8 @@ def _with_function_attributes(text: str, options: CodegenOptions) -> str:
     """Every defined function gets `nounwind` (so no unwind tables), the vector width and the right linkage."""
     width = options.vector_width or options.processor.vector_bits
     attributes = f' nounwind "prefer-vector-width"="{width}"'
+    if "sve" in options.processor.features:
+        attributes += f" vscale_range({max(1, options.processor.vector_bits // 128)},16)"
     if _VARIANTS.search(text):
         # Vectors are spilled around calls of vector functions, and LLVM does not align their stack slots by itself.
         attributes += ' "stackrealign"'

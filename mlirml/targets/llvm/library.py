@@ -52,6 +52,10 @@ _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "GetHostCPUName": (None, (_TEXT,)),
     "GetTargetFromTriple": (c_void_p, (c_char_p, _TEXT)),
     "GetValueName": (c_char_p, (c_void_p,)),
+    "InitializeAllAsmPrinters": (None, ()),
+    "InitializeAllTargetInfos": (None, ()),
+    "InitializeAllTargetMCs": (None, ()),
+    "InitializeAllTargets": (None, ()),
     "InitializeNativeAsmPrinter": (c_int, ()),
     "InitializeNativeTarget": (c_int, ()),
     "IsDeclaration": (c_int, (c_void_p,)),
@@ -164,12 +168,17 @@ def host_features() -> str:
 
 
 class Machine:
-    """A target machine for one CPU, with position independent code. Use it in one thread only."""
+    """A target machine for one CPU, with position independent code. Use it in one thread only.
 
-    def __init__(self, cpu: str, features: str, level: int) -> None:
+    The `triple` is that of this machine where it is empty.
+    """
+
+    def __init__(self, cpu: str, features: str, level: int, triple: str = "") -> None:
         lib = self._lib = library()
         self.level = level
-        self.triple = lib.text(lib.GetDefaultTargetTriple).encode()
+        if triple:
+            _initialize_all()
+        self.triple = triple.encode() or lib.text(lib.GetDefaultTargetTriple).encode()
         target, problem = lib.checked(lib.GetTargetFromTriple, self.triple)
         texts = (cpu.encode(), features.encode())
         if target:
@@ -205,17 +214,25 @@ class Machine:
         self._lib.DisposeTargetMachine(self.ref)
 
 
-_IDLE: dict[tuple[str, str, int], list[Machine]] = {}
+@cache
+def _initialize_all() -> None:
+    """Make the code generators of all architectures known; at first use, as it takes a few milliseconds."""
+    lib = library()
+    for name in ("TargetInfos", "Targets", "TargetMCs", "AsmPrinters"):
+        getattr(lib, f"InitializeAll{name}")()
+
+
+_IDLE: dict[tuple[str, str, int, str], list[Machine]] = {}
 
 
 @contextmanager
-def machine_for(cpu: str, features: str, level: int) -> Iterator[Machine]:
+def machine_for(cpu: str, features: str, level: int, triple: str = "") -> Iterator[Machine]:
     """A target machine of this thread, cached for later users: making the tables of a processor takes 2 ms."""
-    idle = _IDLE.setdefault((cpu, features, level), [])
+    idle = _IDLE.setdefault((cpu, features, level, triple), [])
     try:
         machine = idle.pop()
     except IndexError:
-        machine = Machine(cpu, features, level)
+        machine = Machine(cpu, features, level, triple)
     try:
         yield machine
     except BaseException:
