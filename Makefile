@@ -33,13 +33,19 @@ machines: $(VENV)/installed
 	  $(MAKE) --no-print-directory other-machine OTHER="$$level $$l2 $$threads" || exit 1; \
 	done; done; done
 
-# A Vulkan driver that needs no GPU. Where it may not be installed, the tests that need one are skipped and say so.
+# A Vulkan driver that needs no GPU, and an emulator of AArch64. Where they may not be installed, the tests that need one
+# are skipped and say so.
 driver:
 	@ls /usr/share/vulkan/icd.d /etc/vulkan/icd.d 2> /dev/null | grep -q json \
 	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
 	       && apt-get install -qq -y --no-install-recommends mesa-vulkan-drivers libvulkan1 > /dev/null; } \
 	  || echo "There is no Vulkan driver, and it cannot be installed here: the tests on Vulkan are skipped." \
 	       "On Debian: apt-get install mesa-vulkan-drivers libvulkan1"
+	@command -v qemu-aarch64 > /dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && apt-get update -qq \
+	       && apt-get install -qq -y --no-install-recommends qemu-user > /dev/null; } \
+	  || echo "There is no qemu-aarch64, and it cannot be installed here: code for AArch64 is compiled and not run." \
+	       "On Debian: apt-get install qemu-user"
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
@@ -65,6 +71,7 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/fuzz/test_mutated_modules.py
 	MLIRML_FUZZ=600 $(BIN)/python -m pytest -s tests/pipelines/test_selection.py
 	MLIRML_FUZZ=20 $(BIN)/python -m pytest -s tests/tuning/test_schedule_space.py
+	MLIRML_FUZZ=1 $(BIN)/python -m pytest -s tests/targets/test_processors.py
 
 # The public suite of the array API standard, a checkout of github.com/data-apis/array-api-tests with its submodule.
 array-api: $(VENV)/installed
