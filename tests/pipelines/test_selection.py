@@ -80,6 +80,18 @@ def test_programs_need_no_optional_pass(name: str) -> None:
     assert_same(name, [])
 
 
+@pytest.mark.parametrize(
+    ("name", "pipeline"),
+    [
+        ("k_means", ["mlirml-fuse", "mlirml-promote-scalars", "mlirml-fuse"]),  # fused operations were fused wrongly
+        ("american_put", ["mlirml-raise", "mlirml-promote-scalars"]),  # slices of dynamic size were not copied
+        ("sobel", []),  # constants in loops had no location
+    ],
+)
+def test_pipelines_that_found_a_fault(name: str, pipeline: list[str]) -> None:
+    assert_same(name, pipeline)
+
+
 def test_all_optional_passes_are_the_recipe() -> None:
     target = get_target("cpu")
     assert with_optional_steps(target.stages, ml.optional_passes()) == target.stages
