@@ -592,7 +592,8 @@ class Compiled(Dispatcher):
         if alike is not None:  # what has changed makes no difference to the program
             return replace(alike, captured=captured, treedef=call.treedef)
         target = self._with_schedules(captured, self.tune)
-        clock.note("tuning")
+        if self.tune != "off":
+            clock.note("tuning")
         entries = cache.key_entries(captured.key, target.fingerprint())
         artifact, program = self._cached_program(captured, entries, clock)
         from_disk = program is not None

@@ -275,10 +275,12 @@ def report(
     facts = ", ".join(
         f"{name} {value[:16]}" for name, value in entries if not name.startswith(("pipeline", "cpu.flags"))
     )
+    tuned = sum(text.count("/kernel=") for name, text in entries if name == "pipeline.schedule")
     return (
         f"{number}. ({inputs}) -> ({outputs})\n"
         f"   because {reason}\n"
         f"   {source} in {1e3 * total:.1f} ms ({times})\n"
         f"   {memory_of(artifact)}\n"
-        f"   cache entry {key_of(entries)[:16]}: {facts}"
+        + (f"   tuned schedules of contractions: {tuned}\n" if tuned else "")
+        + f"   cache entry {key_of(entries)[:16]}: {facts}"
     )

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -59,7 +60,8 @@ class Worker:
             process.wait()
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
-                    pipe.close()
+                    with suppress(OSError):  # it writes what the process has not read
+                        pipe.close()
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None

@@ -63,7 +63,9 @@ def test_processes_write_at_the_same_time() -> None:
 import sys
 import mlirml as ml
 from dataclasses import replace
+from mlirml.tuning import store
 from mlirml.tuning.store import Row, opened
+store.PATIENCE = 60.0
 ml.config.cache_dir = {str(store.path().parent)!r}
 for number in range(20):
     with opened() as file:

@@ -92,6 +92,7 @@ def test_a_stored_schedule_is_part_of_the_pipeline_and_of_the_key() -> None:
     assert plain._with_schedules(plain.trace(*args), "off") is plain.target
     assert plain.ir("lower", *args) != stored.ir("lower", *args)
     np.testing.assert_allclose(stored(*args), plain(*args), rtol=1e-5, atol=1e-5)
+    assert "tuned schedules of contractions: 1" in stored.explain() and "tuned" not in plain.explain()
 
 
 def test_without_the_tuner_the_file_makes_no_difference() -> None:
