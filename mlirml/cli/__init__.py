@@ -103,7 +103,6 @@ def _parser(*, bench_help: bool = False) -> argparse.ArgumentParser:
     command.add_argument("--seconds", metavar="N", type=_seconds, default=60.0, help="how long (default: 60)")
     command.set_defaults(run=_tune)
 
-
     command = commands.add_parser("cache", help="list, check or clear the disk cache of compiled programs")
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
     action = actions.add_parser("list", help="list the entries, the least recently used first")
