@@ -142,6 +142,7 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
         "canonicalize",
         "mlirml-forward-inits",
         "cse",
+        "mlirml-skip-masked",
     ]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import DTypeError, SourceLocation
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name, short_name, tensor_type
-from mlirml.ir.text.triangles import match_triangle
+from mlirml.ir.text.index_masks import match_index_mask, match_index_sum
 
 # Marks in operation text where a location goes.
 LOC = "\x01"
@@ -373,7 +373,7 @@ class Builder:
     def constant(self, array: np.ndarray, *, live: bool = False) -> Value:
         """An array as a value: a fill, a dense attribute, or a further argument of `@main` that shares the buffer.
 
-        Large triangles of booleans are comparisons of indices.
+        Large masks that are comparisons of indices, and integers that are sums of indices, are computed.
 
         With `live` the array is always an argument, read anew at each call.
         """
@@ -382,8 +382,8 @@ class Builder:
                 value = self.filled(array.shape, array.dtype, array.reshape(-1)[0])
             elif array.nbytes <= SMALL_CONSTANT_BYTES:
                 value = self._dense(array)
-            elif (triangle := match_triangle(array)) is not None:
-                value = self.elementwise([], [], array.dtype, array.shape, lambda block, _: triangle.body(block))
+            elif (computed := match_index_mask(array) or match_index_sum(array)) is not None:
+                value = self.elementwise([], [], array.dtype, array.shape, lambda block, _: computed.body(block))
             else:
                 value = self._in_memory_order(self._shared(array))
             self._contents[value.name] = array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 
 from mlirml.analysis.contractions import CONTRACTIONS
@@ -18,7 +18,8 @@ class Tile:
     """One tile: `lengths[axis]` of `sizes[axis]` indices of each dimension, from `starts[axis]` on.
 
     If `is_last`, tensors have the dimension last, so that vectors run along it, except for those in `fixed`. `sums` has
-    the inits of results without the dimension, and `into` the current contents of tensors from outside.
+    the inits of results without the dimension, and `into` the current contents of tensors from outside. `replaced` builds
+    values of bodies in another way, from the indices of parts.
     """
 
     sizes: Sequence[int]
@@ -29,6 +30,7 @@ class Tile:
     sums: Mapping[mlir.Value, mlir.Value] = field(default_factory=dict)
     into: Mapping[mlir.Value, mlir.Value] = field(default_factory=dict)
     values: dict[tuple[mlir.Value, Parts], mlir.Value] = field(default_factory=dict)
+    replaced: Mapping[mlir.Value, Callable[[Callable[[Part], mlir.Value]], mlir.Value]] = field(default_factory=dict)
 
     def add(self, member: Member) -> None:
         """Build an operation at the insertion point, after those that it depends on."""
@@ -168,11 +170,32 @@ class Tile:
         inner = emit.block(new, [argument.type for argument in body.arguments])
         environment: dict[mlir.Value, mlir.Value] = dict(zip(body.arguments, inner.arguments, strict=True))
         with mlir.InsertionPoint(inner):
+            self._replace(list(body.arguments), member, loops, environment)
             for scalar in block_ops(body):
                 emit.body_op(scalar, environment)
                 if scalar.name == "linalg.index":
                     self._index(scalar, environment, loops, shift)
+                self._replace(list(scalar.results), member, loops, environment)
         return list(new.results)
+
+    def _replace(
+        self,
+        values: Sequence[mlir.Value],
+        member: Member,
+        loops: Sequence[int],
+        environment: dict[mlir.Value, mlir.Value],
+    ) -> None:
+        """Build those of the values in another way that are to be."""
+
+        def index(part: Part) -> mlir.Value:
+            d = next(d for d, own in member.loops.items() if own == part)
+            found = emit.value("linalg.index", [], mlir.IndexType.get(), dim=emit.i64(list(loops).index(d)))
+            start = self._offset(part)
+            return emit.same_type("arith.addi", found, emit.index(start) if isinstance(start, int) else start)
+
+        for value in values:
+            if value in self.replaced:
+                environment[value] = self.replaced[value](index)
 
     def _index(
         self,

@@ -1,0 +1,1 @@
+"""Masks: comparisons of indices in the bodies of structured operations, and what follows from them for blocks."""
