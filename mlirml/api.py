@@ -617,7 +617,7 @@ class Compiled(Dispatcher):
             self._compiled, captured, call.treedef, call.specs, call.paths, statics, program, call.overlaps, remarks
         )
         if self._explains:
-            shown = [remark for remark in self._remarks(build) if remark.outcome != "rewritten"]
+            shown = [remark for remark in self._remarks(build) if remark.topic == "loops"]
             print("".join(f"{remark.shown()}\n" for remark in shown), end="", file=sys.stderr)
         return build
 
@@ -760,9 +760,9 @@ class Compiled(Dispatcher):
         with COMPILER:
             for build in self._builds.values():
                 found = self._remarks(build)
-                loops = [(r.location, r.text) for r in found if r.outcome != "rewritten"]
-                algebra = [(r.location, r.text) for r in found if r.outcome == "rewritten"]
-                for title, notes in (("loops", [*build.captured.unrolled, *loops]), ("algebra", algebra)):
+                for title in ("loops", "algebra", "masks"):
+                    own = [(r.location, r.text) for r in found if r.topic == title]
+                    notes = [*(build.captured.unrolled if title == "loops" else ()), *own]
                     lines += [f"{title} of signature {build.number}:"] * bool(notes)
                     lines += [f"   {replace(place, function='') if place else '?'}: {text}" for place, text in notes]
                 if isinstance(build.program, DeviceProgram):

@@ -34,6 +34,11 @@ class Remark:
     severity: Severity = "remark"
     outcome: str = ""
 
+    @property
+    def topic(self) -> str:
+        """The part of a report that the remark is in: "loops", "algebra" or "masks"."""
+        return {"rewritten": "algebra", "masked": "masks"}.get(self.outcome, "loops")
+
     def __str__(self) -> str:
         place = f"{replace(self.location, function='')}: " if self.location else ""
         origin = f" [{self.pass_name}]" if self.pass_name else ""

@@ -16,6 +16,7 @@ from typing import TypeAlias
 from mlirml.analysis.dimensions import Part
 from mlirml.analysis.masks.terms import INDEX, LITERAL, Term
 from mlirml.analysis.structured import INDEX_CONVERSIONS
+from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import mlir
 
@@ -121,9 +122,9 @@ def limits_of(condition: Term, column: Part) -> Limits:
         a, b = (limits_of(arg, column) for arg in condition.args)
         return Either(a, b)
     if condition.name == "arith.xori":
-        a, b = condition.args
-        if b.name == LITERAL:
-            return Not(limits_of(a, column)) if b.payload else limits_of(a, column)
+        inner, other = condition.args
+        if other.name == LITERAL:
+            return Not(limits_of(inner, column)) if other.payload else limits_of(inner, column)
     if condition.name == "arith.select" and is_truth(condition):
         chosen, a, b = (limits_of(arg, column) for arg in condition.args)
         return Either(Both(chosen, a), Both(Not(chosen), b))
@@ -202,7 +203,7 @@ def _linear(term: Term, column: Part) -> _Linear | None:
         return _Linear(sign=1) if term.payload == column and column.step == 1 and not column.single else None
     if term.name in _CASTS and not is_truth(term.args[0]):
         return _linear(term.args[0], column) if _fits(term, column) else None
-    if term.name in ("arith.addi", "arith.subi"):
+    if term.name in INTEGER_STEPS:
         a, b = (_linear(arg, column) for arg in term.args)
         if a is None or b is None:
             return None
@@ -246,7 +247,9 @@ def _divided(term: Term, column: Part, *, floor: bool) -> _Linear | None:
 
 def _fits(term: Term, column: Part) -> bool:
     """True if the numbers of a dimension fit the type of a conversion, with room for sums."""
-    return not isinstance(term.type, mlir.IntegerType) or term.type.width >= 32 or column.size < 1 << (term.type.width - 2)
+    return (
+        not isinstance(term.type, mlir.IntegerType) or term.type.width >= 32 or column.size < 1 << (term.type.width - 2)
+    )
 
 
 def is_whole(term: Term) -> bool:

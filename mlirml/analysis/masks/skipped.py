@@ -6,11 +6,11 @@
     t = sum of the rows of e             at least 1, as the largest element is exp(0)
     o = (e / t) @ v                      masked positions add zero times v, which is zero if v is finite
 
-Terms are evaluated for a masked position and for one that is not. A finite fill such as -1e9 vanishes in the same way if
-the scores are so much greater that the exponential of the difference is zero: the bounds of the scores follow from the
-largest elements of the operands of the product. `Guard`s are conditions on such bounds, which are tested at run time;
-they exclude infinities and NaN as well, as those do not vanish. A row that is masked whole has no greater element, and
-where one is, nothing is left out.
+Terms are evaluated for a masked position and for one that is not. A finite fill such as -1e9 vanishes in the same way
+if the scores are so much greater that the exponential of the difference is zero: the bounds of the scores follow from
+the largest elements of the operands of the product. `Guard`s are conditions on such bounds, which are tested at run
+time; they exclude infinities and NaN as well, as those do not vanish. A row that is masked whole has no greater
+element, and where one is, nothing is left out.
 """
 
 from __future__ import annotations
@@ -76,6 +76,8 @@ class Skipping:
         """Add a guard; False if it never is met."""
         if isinstance(less, float) and isinstance(more, float):
             return less < more
+        if more == -math.inf or less == math.inf:
+            return False
         self.guards[Guard(less, more)] = None
         return True
 
@@ -141,9 +143,13 @@ class Skipping:
             return None
         difference = found[1].args[0]
         maximum = self._maximum(difference)
-        if maximum is None or self._init(_uncast(difference.args[1]).payload) != -math.inf or not isinstance(self.of(maximum, False), Range):
+        if (
+            maximum is None
+            or self._init(_uncast(difference.args[1]).payload) != -math.inf
+            or not isinstance(self.of(maximum, False), Range)
+        ):
             return None
-        self.needs[self.reduced(element)] = None
+        self.need(element)
         return Range(1.0, float(1 << 40))
 
     def _init(self, element: Element) -> float | None:
@@ -168,6 +174,12 @@ class Skipping:
         reduced = [member.loops.get(d) for d in range(member.maps[0].n_dims) if d not in kept]
         return reduced[0] if len(reduced) == 1 else None
 
+    def need(self, element: Element) -> None:
+        """Require a position that is not masked in what a reduction combines."""
+        part = self.reduced(element)
+        if part is not None:
+            self.needs[part] = None
+
     def _maximum(self, term: Term) -> Term | None:
         """The term of which a difference subtracts the maximum of its row."""
         if term.name != "arith.subf":
@@ -182,7 +194,7 @@ class Skipping:
         if x is not None and masked:
             own, others = self.of(x, True), self.of(x, False)
             if isinstance(own, Range) and isinstance(others, Range):
-                self.needs[self.reduced(_uncast(term.args[1]).payload)] = None
+                self.need(_uncast(term.args[1]).payload)
                 if own.number == -math.inf or self.require(
                     add(add(own.high, mul(0.02, own.size)), _UNDERFLOW), others.low
                 ):

@@ -127,10 +127,7 @@ class Terms:
             return None
 
     def _followed(self, op: mlir.Operation, number: int, parts: Parts) -> Member:
-        """An operation before the group with these parts of a result; what it reduces is a tiled dimension of the group.
-
-        Which one follows from operands that the group has, too.
-        """
+        """An operation before the group with these parts of a result; what it reduces is the other axis of the mask."""
         member = follow(op, {len(op.operands) + number: parts})
         if is_parallel_result(member, number) or op.name in CONTRACTIONS:
             return member
@@ -205,9 +202,7 @@ class Terms:
         indices: Any = (),
         is_known: bool = True,
     ) -> Term:
-        key = name, type_, payload if payload == payload else repr(payload), args  # NaN equals nothing
-        if name == LITERAL:
-            key = (*key, repr(payload))  # -0.0 is not 0.0
+        key = name, type_, repr(payload) if name == LITERAL else payload, args  # -0.0 is not 0.0, and NaN is not NaN
         found = self._known.get(key)
         if found is None:
             own = frozenset(part for part in indices if part is not None).union(*(arg.indices for arg in args))
@@ -218,4 +213,4 @@ class Terms:
 
 def is_parallel_result(member: Member, number: int) -> bool:
     """True if each element of a result is computed in one iteration."""
-    return member.maps[member.inputs + number].n_dims == len(member.maps[member.inputs + number].results)
+    return bool(member.maps[member.inputs + number].n_dims == len(member.maps[member.inputs + number].results))

@@ -15,7 +15,7 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import DTypeError, SourceLocation
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name, short_name, tensor_type
-from mlirml.ir.text.index_masks import match_index_mask, match_index_sum
+from mlirml.ir.text.index_masks import match_computed
 
 # Marks in operation text where a location goes.
 LOC = "\x01"
@@ -373,7 +373,7 @@ class Builder:
     def constant(self, array: np.ndarray, *, live: bool = False) -> Value:
         """An array as a value: a fill, a dense attribute, or a further argument of `@main` that shares the buffer.
 
-        Large masks that are comparisons of indices, and integers that are sums of indices, are computed.
+        Large masks that are comparisons of indices, and integers that are sums of them, are computed.
 
         With `live` the array is always an argument, read anew at each call.
         """
@@ -382,7 +382,7 @@ class Builder:
                 value = self.filled(array.shape, array.dtype, array.reshape(-1)[0])
             elif array.nbytes <= SMALL_CONSTANT_BYTES:
                 value = self._dense(array)
-            elif (computed := match_index_mask(array) or match_index_sum(array)) is not None:
+            elif (computed := match_computed(array)) is not None:
                 value = self.elementwise([], [], array.dtype, array.shape, lambda block, _: computed.body(block))
             else:
                 value = self._in_memory_order(self._shared(array))

@@ -4,6 +4,7 @@
     np.abs(i - j) < 8              (column > row - 8) & (column <= row + 7)
     i // 64 == j // 64             (column >= row // 64 * 64) & (column <= row // 64 * 64 + 63)
     i - j                          row - column
+    np.triu(np.full(s, -inf), 1)   -inf if column > row else 0
 
 What computes a mask is known to be an interval of columns for each row, and blocks outside of it can be skipped.
 """
@@ -16,9 +17,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.ir.text.dtypes import mlir_name
 
 if TYPE_CHECKING:
     from mlirml.ir.text.builder import Body
+
 
 @dataclass(frozen=True)
 class Edge:
@@ -64,7 +67,11 @@ class IndexMask:
             for name, edge in zip(names, (self.first, self.last), strict=True)
             if edge is not None
         ]
-        return found[0] if len(found) == 1 else block.op(f"arith.{'ori' if self.others else 'andi'} {found[0]}, {found[1]}", "i1")
+        return (
+            found[0]
+            if len(found) == 1
+            else block.op(f"arith.{'ori' if self.others else 'andi'} {found[0]}, {found[1]}", "i1")
+        )
 
 
 def match_index_mask(array: np.ndarray) -> IndexMask | None:
@@ -85,7 +92,7 @@ def _match_rows(matrix: np.ndarray) -> tuple[Edge | None, Edge | None] | None:
     changes = np.count_nonzero(matrix[:, 1:] != matrix[:, :-1], axis=1)
     if np.any(changes + matrix[:, 0] + matrix[:, -1] > 2):
         return None  # several intervals in a row
-    some = matrix.any(axis=1)
+    some: np.ndarray = np.any(matrix, axis=1)
     first = np.where(some, matrix.argmax(axis=1), columns) - 1
     last = np.where(some, columns - 1 - matrix[:, ::-1].argmax(axis=1), -1)
     rows = np.arange(len(matrix))
@@ -122,6 +129,35 @@ def _edges(found: np.ndarray, known: np.ndarray, lowest: int, highest: int) -> l
 
 
 @dataclass(frozen=True)
+class Choice:
+    """A matrix of two numbers: one where a mask is True, the other one where it is False."""
+
+    mask: IndexMask
+    chosen: np.generic
+    other: np.generic
+
+    def body(self, block: Body) -> str:
+        """The element at the loops of a body."""
+        dtype = self.chosen.dtype
+        keep = self.mask.body(block)
+        chosen, other = block.constant(self.chosen, dtype), block.constant(self.other, dtype)
+        return block.op(f"arith.select {keep}, {chosen}, {other}", mlir_name(dtype))
+
+
+def match_choice(array: np.ndarray) -> Choice | None:
+    """The choice between two numbers that an array of real numbers is, if it is one."""
+    if array.dtype.kind not in "iuf" or array.ndim < 2 or not array.size:
+        return None
+    bits = np.ascontiguousarray(array).view(f"u{array.dtype.itemsize}")  # so that -0.0 is another number than 0.0
+    first = bits == bits.reshape(-1)[0]
+    others = bits[~first]
+    if not others.size or np.any(others != others[0]):
+        return None
+    mask = match_index_mask(first)
+    return None if mask is None else Choice(mask, array.reshape(-1)[0], array[~first][0])
+
+
+@dataclass(frozen=True)
 class IndexSum:
     """An array of integers: `offset` plus each index times its step."""
 
@@ -131,8 +167,6 @@ class IndexSum:
 
     def body(self, block: Body) -> str:
         """The element at the loops of a body."""
-        from mlirml.ir.text.dtypes import mlir_name
-
         name = mlir_name(self.dtype)
         total = block.constant(self.offset, self.dtype) if self.offset else ""
         for loop, step in enumerate(self.steps):
@@ -170,3 +204,8 @@ def _sum_of(shape: Sequence[int], offset: int, steps: Sequence[int]) -> np.ndarr
     for axis, (size, step) in enumerate(zip(shape, steps, strict=True)):
         total = total + (np.arange(size) * step).reshape([size if d == axis else 1 for d in range(len(shape))])
     return total
+
+
+def match_computed(array: np.ndarray) -> IndexMask | Choice | IndexSum | None:
+    """The comparison or the sum of indices that computes an array, if there is one."""
+    return match_index_mask(array) or match_index_sum(array) or match_choice(array)

@@ -12,7 +12,7 @@ Before:
 After:
     %finite = ...                                                  // from the largest elements of q, k and v
     %o = scf.for %t = %c0 to %c128 step %c1 iter_args(%out = %e) -> (tensor<8x1024x64xf32>) {
-      %columns:4 = scf.for %r = ...                                // where a row of the block may have, and has, elements
+      %columns:4 = scf.for %r = ...                                // where rows of the block may have elements, and do
       %m:2 = scf.for %j = %first to %whole ... { the product and the generic on a tile of 64x128 }
       %n:2 = scf.for %j = %whole to %last ... { the same without a mask }
       ...
@@ -52,7 +52,8 @@ class SkipMaskedPass(Pass):
             return
         from mlirml.passes.report import add_remark
         from mlirml.pipelines.tensor.fuse_attention import erase_unused
-        from mlirml.pipelines.tensor.tiling.masked import build_masked, described, match_masked
+        from mlirml.pipelines.tensor.tiling.masked import described, match_masked
+        from mlirml.pipelines.tensor.tiling.masked_blocks import build_masked
 
         plans, used = [], set[mlir.Operation]()
         for op in named_operations(module, CONTRACTIONS):

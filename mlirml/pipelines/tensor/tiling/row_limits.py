@@ -1,4 +1,4 @@
-"""Build the limits of a mask for a block of rows: the columns where it may hold, and those where it holds in all rows."""
+"""Build the limits of a mask for a block of rows: columns where it may hold, and columns where it holds in all rows."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _cut(cut: Cut, elements: Elements, count: int) -> Columns:
         edges.append(_least(_most(total, emit.index(0)), emit.index(count)))
         for check in checks:
             safe = check if safe is None else emit.same_type("arith.andi", safe, check)
-    low, high = _nonempty(*edges, count)
+    low, high = _nonempty(edges[0], edges[1], count)
     if safe is None:
         return Columns(low, high, low, high)
     none, all_ = (emit.index(count), emit.index(0)), (emit.index(0), emit.index(count))
@@ -177,14 +177,10 @@ def _nonempty(low: mlir.Value, high: mlir.Value, count: int) -> tuple[mlir.Value
     return low, emit.same_type("arith.select", some, high, emit.index(0))
 
 
-def _joined(
-    a: tuple[mlir.Value, mlir.Value], b: tuple[mlir.Value, mlir.Value]
-) -> tuple[mlir.Value, mlir.Value]:
+def _joined(a: tuple[mlir.Value, mlir.Value], b: tuple[mlir.Value, mlir.Value]) -> tuple[mlir.Value, mlir.Value]:
     """The columns of both intervals if they touch, else those of the longer one."""
     touch = emit.same_type("arith.andi", emit.compare("sle", a[0], b[1]), emit.compare("sle", b[0], a[1]))
-    longer = emit.compare(
-        "sge", emit.same_type("arith.subi", a[1], a[0]), emit.same_type("arith.subi", b[1], b[0])
-    )
+    longer = emit.compare("sge", emit.same_type("arith.subi", a[1], a[0]), emit.same_type("arith.subi", b[1], b[0]))
     found = []
     for x, y, join in ((a[0], b[0], _least), (a[1], b[1], _most)):
         one = emit.same_type("arith.select", longer, x, y)

@@ -18,8 +18,8 @@ class Tile:
     """One tile: `lengths[axis]` of `sizes[axis]` indices of each dimension, from `starts[axis]` on.
 
     If `is_last`, tensors have the dimension last, so that vectors run along it, except for those in `fixed`. `sums` has
-    the inits of results without the dimension, and `into` the current contents of tensors from outside. `replaced` builds
-    values of bodies in another way, from the indices of parts.
+    the inits of results without the dimension, and `into` the current contents of tensors from outside. `replaced`
+    builds values of bodies in another way, from the indices of parts.
     """
 
     sizes: Sequence[int]
