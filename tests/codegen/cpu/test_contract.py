@@ -274,6 +274,16 @@ def test_few_rows_keep_sums_along_k(m: int) -> None:
     contract("mk,nk->nm", f"{m} 70 37", kernel="dot")
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("k", [1024, 1157, 2063])
+def test_few_long_rows_are_multiplied_by_blocks_of_k(k: int, dtype: str) -> None:
+    for few in (5, 8):
+        contract("mk,nk->mn", f"{few} {k} 37", dtype, kernel="dot")
+        contract("nk,km->nm", f"37 {k} {few}", dtype, kernel="dot")
+        contract("nk,km->nm", f"37 {k} {few}", dtype, kernel="dot", accumulate=True)
+        contract("bnk,bkm->bnm", f"3 13 {k} {few}", dtype, kernel="dot")
+
+
 @pytest.mark.parametrize("m", [1, 2, 5])
 @pytest.mark.parametrize("bits", LEVELS)
 def test_few_rows_stay_in_cache_while_the_matrix_passes(m: int, bits: int) -> None:

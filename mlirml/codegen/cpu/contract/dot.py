@@ -3,6 +3,15 @@
 for outer: for blocks of `mr` rows of the many:
     for k: acc[mr][few] += many[mr][k..] * few[few][k..]
     out += the sums over the lanes of acc
+
+If the few rows are long, k is split into blocks of `kc`, for which they are in the first-level cache; they are
+interleaved by vectors, so that they are one stream. `nr` of them are multiplied with the `mr` rows at a time, so that
+more of the many rows, each a stream from memory, are read at the same time. The accumulators are in a buffer between
+the blocks.
+
+for outer: for blocks of `mr` rows of the many:
+    for blocks of `kc` of k: for groups of `nr` of the few:
+        for k: acc[mr][nr] += many[mr][k..] * few[nr][k..]
 """
 
 from __future__ import annotations
@@ -23,6 +32,7 @@ from mlirml.codegen.cpu.contract.kernel import (
     narrow,
     widen,
 )
+from mlirml.codegen.cpu.contract.plan import round_up
 from mlirml.codegen.cpu.contract.problem import Axis, Operand, Problem
 from mlirml.codegen.cpu.emitter import Emitter, Index, View, vector
 from mlirml.core.dataclass import dataclass, replace
@@ -60,13 +70,14 @@ class Computed:
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows along k in memory: element [i][k] at `base + i * stride + k`."""
+    """Rows along k in memory: the vector at [i][k] is at `base + i * stride + k * step`."""
 
     view: View
     base: Index
     stride: int
     operand: Operand
     computed: Computed | None = None
+    step: int = 1
 
 
 class DotKernel:
@@ -79,8 +90,12 @@ class DotKernel:
         self.few, self.many = sides(problem)
         self.k_size = problem.k[-1].size
         slots = schedule.chunks if schedule.parallel == "outer" else 1
-        self.size = self.few.axis.size * self.k_size
-        self.room = self.frame.buffer(slots * self.size) if self.few.k_stride != 1 else None
+        self.is_blocked = schedule.kc > 1
+        self.size = self.few.axis.size * (round_up(self.k_size, schedule.lanes) if self.is_blocked else self.k_size)
+        packs = self.few.k_stride != 1 or self.is_blocked
+        self.room = self.frame.buffer(slots * self.size) if packs else None
+        if self.is_blocked:
+            self.frame.scratch(schedule.mr * self.few.axis.size * schedule.lanes)
 
     def build(self, name: str) -> Kernel:
         """Emit the function."""
@@ -106,20 +121,44 @@ class DotKernel:
         """Copy the few rows to a contiguous buffer."""
         if not self.room:
             return
-        source = self._source(self.few, offsets, Index())
+        if self.is_blocked:
+            self._pack_vectors(offsets, slot)
+            return
         with self.e.loop(0, self.k_size, 1, "k") as k:
             for row in range(self.few.axis.size):
-                at = source.base + row * source.stride + k * self.few.k_stride
-                value = convert(self.e, self.e.load_scalar(source.view, at), source.operand.casts, None)
-                self.e.store_scalar(value, self.room, slot * self.size + row * self.k_size + k)
+                self._copy(offsets, row, k, slot * self.size + row * self.k_size + k)
+
+    def _pack_vectors(self, offsets: Offsets, slot: Index) -> None:
+        """Copy the few rows vector by vector: those of all rows at the same k are adjacent."""
+        few, lanes = self.few.axis.size, self.schedule.lanes
+        whole = self.k_size // lanes * lanes
+        with self.e.loop(0, whole, lanes, "k") as k, self.e.loop(0, lanes, 1, "l") as lane:
+            for row in range(few):
+                self._copy(offsets, row, k + lane, slot * self.size + k * few + row * lanes + lane)
+        for k_last in range(whole, self.k_size):
+            for row in range(few):
+                self._copy(
+                    offsets, row, Index.of(k_last), slot * self.size + whole * few + row * lanes + k_last - whole
+                )
+
+    def _copy(self, offsets: Offsets, row: int, k: Index, to: Index) -> None:
+        """Copy an element of a few row to the buffer."""
+        assert self.room is not None
+        source = self._source(self.few, offsets, Index())
+        at = source.base + row * source.stride + k * self.few.k_stride
+        value = convert(self.e, self.e.load_scalar(source.view, at), source.operand.casts, None)
+        self.e.store_scalar(value, self.room, to)
 
     def _block(self, offsets: Offsets, slot: Index, row: Index, rows: int) -> None:
         """Compute `rows` of the many rows from `row` on, with all of the few."""
         many = replace(self._source(self.many, offsets, row), computed=self._computed(offsets, row))
         few = self._source(self.few, offsets, Index())
-        if self.room:
+        if self.room and self.is_blocked:
+            lanes, count = self.schedule.lanes, self.few.axis.size
+            few = Rows(self.room, slot * self.size, lanes, Operand(self.problem.compute), step=count)
+        elif self.room:
             few = Rows(self.room, slot * self.size, self.k_size, Operand(self.problem.compute))
-        totals = self._totals(many, few, rows)
+        totals = self._blocked_totals(many, few, rows) if self.is_blocked else self._totals(many, few, rows)
         offsets = offsets.step(self.many.axis, row)
         self._write(self._order(totals, rows), offsets, rows)
 
@@ -142,13 +181,7 @@ class DotKernel:
         valid = self.k_size % lanes
 
         def step(k: Index, totals: Sequence[str], valid: int | None = None) -> list[str]:
-            columns = [self._load(few, i, k, valid) for i in range(self.few.axis.size)]
-            after: list[str] = []
-            for i in range(rows):
-                value = self._load(many, i, k, valid)
-                for column in columns:
-                    after.append(fused_multiply_add(e, value, column, totals[len(after)], type_))
-            return after
+            return self._step(many, few, rows, range(self.few.axis.size), k, totals, valid)
 
         def steps(k: Index, totals: list[str]) -> list[str]:
             parts = [step(k + s * lanes, totals[s * count : (s + 1) * count]) for s in range(sets)]
@@ -162,10 +195,55 @@ class DotKernel:
             totals[one] = step(Index.of(k), totals[one], valid if k + lanes > self.k_size else None)
         return [functools.reduce(lambda x, y: add(e, x, y, type_), totals[n::count]) for n in range(count)]
 
+    def _step(
+        self, many: Rows, few: Rows, rows: int, group: range, k: Index, totals: Sequence[str], valid: int | None
+    ) -> list[str]:
+        """Accumulators [rows][group] with the products of the vectors at k added."""
+        columns = [self._load(few, j, k, valid) for j in group]
+        type_, after = vector(self.schedule.lanes, self.problem.compute), list[str]()
+        for i in range(rows):
+            value = self._load(many, i, k, valid)
+            for column in columns:
+                after.append(fused_multiply_add(self.e, value, column, totals[len(after)], type_))
+        return after
+
+    def _blocked_totals(self, many: Rows, few: Rows, rows: int) -> list[str]:
+        """The accumulators [rows][few], by blocks of k and groups of the few rows."""
+        e, lanes, block, count = self.e, self.schedule.lanes, self.schedule.kc, self.few.axis.size
+        type_, tile = vector(lanes, self.problem.compute), self.frame.tile
+        assert tile is not None
+        groups = [range(j, min(j + self.schedule.nr, count)) for j in range(0, count, self.schedule.nr)]
+        slots = {group: [(i * count + j) * lanes for i in range(rows) for j in group] for group in groups}
+        whole, zeros = self.k_size // block * block, e.zeros(lanes, self.problem.compute)
+
+        def add_up(group: range, low: Index, high: Index) -> list[str]:
+            totals = [e.load(tile, Index.of(at), lanes) for at in slots[group]]
+            return e.carry(
+                (low, high, lanes),
+                totals,
+                [type_] * len(totals),
+                lambda k, carried: self._step(many, few, rows, group, k, carried, None),
+            )
+
+        for at in range(0, rows * count * lanes, lanes):
+            e.store(zeros, tile, Index.of(at), lanes)
+        with e.loop(0, whole, block, "k") as k:
+            for group in groups:
+                for total, at in zip(add_up(group, k, k + block), slots[group], strict=True):
+                    e.store(total, tile, Index.of(at), lanes)
+        found: dict[int, str] = {}
+        last = self.k_size // lanes * lanes
+        for group in groups:
+            totals = add_up(group, Index.of(whole), Index.of(last))
+            if last < self.k_size:
+                totals = self._step(many, few, rows, group, Index.of(last), totals, self.k_size - last)
+            found.update(zip(slots[group], totals, strict=True))
+        return [found[at] for at in range(0, rows * count * lanes, lanes)]
+
     def _load(self, rows: Rows, row: int, k: Index, valid: int | None) -> str:
         lanes = self.schedule.lanes
         e = self.e
-        value = e.load(rows.view, rows.base + row * rows.stride + k, lanes, valid)
+        value = e.load(rows.view, rows.base + row * rows.stride + k * rows.step, lanes, valid)
         if rows.computed is None:
             return convert(e, value, rows.operand.casts, lanes)
         inputs = []

@@ -16,6 +16,10 @@ SMALL = 64
 """The maximal number of multiplications that are unrolled completely."""
 FEW = 8
 """The maximal number of rows or columns that the dot kernel keeps in cache."""
+DOT_STREAMS = 8
+"""The number of long rows that the dot kernel reads at the same time, for as many streams from memory."""
+DOT_K_BLOCK = 128
+"""The block of k for which the few rows of the dot kernel, and the block of the others, stay in the L1 cache."""
 K_BLOCK = 384
 """The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
 TILE_K_BLOCK = 2048
@@ -231,10 +235,17 @@ def _is_dot(problem: Problem, few: int, lanes: int) -> bool:
 
 
 def plan_dot(problem: Problem, machine: Processor) -> Schedule:
-    """Enough accumulators to hide the latency of additions; few rows at a time if rows are long."""
+    """Enough accumulators to hide the latency of additions, and streams from memory to hide that of loads."""
     few, many = sorted((problem.m.size, problem.n.size))
     lanes = min(machine.lanes(BITS[problem.compute]), power_of_two(problem.k_size))
-    rows = max(1, min(many, (lanes if problem.k_size <= 512 else 8) // few))
+    size = BITS[problem.compute] // 8
+    if few > 4 and few * problem.k_size * size > machine.l1_bytes and problem.k_size >= 2 * DOT_K_BLOCK:
+        # All of them with a few of the others would be few streams, and come from the second-level cache for each.
+        group = 4
+        rows = max(1, min(many, machine.vector_registers * 3 // 4 // group))
+        schedule = Schedule("dot", lanes, mr=rows, nr=group, kc=DOT_K_BLOCK)
+        return split(problem, machine, schedule, {"rows": many // rows})
+    rows = max(1, min(many, lanes // few if problem.k_size <= 512 else DOT_STREAMS))
     # Vectors of more than four of the few rows are reloaded in every iteration: only accumulators stay in registers.
     registers = machine.vector_registers - few - 1 if few <= 4 else machine.vector_registers * 3 // 4
     rows = max(1, min(rows if few <= 4 else many, registers // few))
