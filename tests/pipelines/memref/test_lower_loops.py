@@ -41,7 +41,7 @@ SMALL = {
     position: {"BLOCK": 3},
     position_rows: {"VECTORS": 1},
     reduce_columns: {"COLUMNS_BYTES": 16, "ROWS": 2},
-    reduce_rows: {"BLOCK": 3, "BLOCK_BYTES": 32, "STREAMS": 2, "STREAM_BYTES": 8, "APART_BYTES": 100},
+    reduce_rows: {"BLOCK": 3, "BLOCK_BYTES": 32},
     reduction: {"CHUNK": 4, "ROW_CHUNK": 4, "FEW": 1000},
     rows: {"FEWEST_ROWS": 1, "SHORTEST_ROW": 1, "LONG_ROW_BYTES": 1},
     transpose: {"ROWS": 4, "COLUMNS": 3},

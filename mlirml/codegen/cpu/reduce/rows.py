@@ -1,8 +1,7 @@
 """Row reductions: the innermost loop is reduced, and its accumulators are loop-carried values.
 
 LLVM vectorises them. Float sums are split into blocks, whose sums are added with compensation: the error does not grow
-with the length. Rows that come from memory are reduced several at a time: hardware prefetchers stop at the end of a
-page, and several pages are read faster at the same time than sequentially.
+with the length. Rows are read one after the other: prefetchers follow one stream best.
 """
 
 from __future__ import annotations
@@ -13,10 +12,8 @@ from collections.abc import Sequence
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, nested
 from mlirml.codegen.cpu.frame import Cursor
-from mlirml.codegen.cpu.nest import Access, Nest
 from mlirml.codegen.cpu.reduce.combiners import corrected, is_nan, two_sum
 from mlirml.codegen.cpu.reduce.task import Reduction, parallel_rank, start
-from mlirml.core.dataclass import replace
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
@@ -24,12 +21,6 @@ BLOCK = 512
 """Elements that one set of accumulators sums up."""
 SHORT_BYTES, BLOCK_BYTES = 4096, 65536
 """Rows shorter than this are read in memory order, in blocks of rows of this size."""
-STREAMS, APART_BYTES, STREAM_BYTES = 8, 4096, 256
-"""The number of rows that are read at the same time when they come from memory: at such a distance that each is in its
-own page, and of at least this number of bytes.
-"""
-SHARES = 8
-"""Rows are read at the same time only if at least this number of groups of them is left for the threads."""
 
 
 def reduce_rows(task: Reduction) -> None:
@@ -38,81 +29,9 @@ def reduce_rows(task: Reduction) -> None:
     if jumps_between_rows(task, rank):
         reduce_row_blocks(task, rank)
         return
-    rows = task.nest.sizes[rank - 1] if rank else 1
-    together, apart = rows_together(task, rank), 1
-    if together > 1:
-        apart = min(max(1, APART_BYTES // row_bytes(task.nest)), rows // together)
-    block = together * apart
-    whole = rows // block * block
-    reduce_rows_of(several(task, rank - 1, together, apart) if together > 1 else task, rank, 0, whole, block, apart)
-    if whole < rows:
-        reduce_rows_of(task, rank, whole, rows, 1, 1)
-
-
-def reduce_rows_of(task: Reduction, rank: int, lower: int, upper: int, step: int, first: int) -> None:
-    """Reduce rows `lower` to `upper` of parallel loop `rank - 1`, the `first` ones of each `step` rows."""
-    inner_ns = task.each_ns * math.prod(task.nest.sizes[rank:]) * step
-    count = (upper - lower) // step
-    frame, last = task.frame, rank - 1
-
-    def row(cursor: Cursor) -> None:
-        finish_row(task, cursor, rank, task.inits)
-
-    def rows(cursor: Cursor, i: mlir.Value) -> None:
-        if first == 1:
-            row(cursor.enter(last, i))
-        else:
-            loop(frame, first, lambda j: row(cursor.enter(last, frame.add(i, j))))
-
-    def blocks(cursor: Cursor) -> None:
-        grain = cost.grain(count, inner_ns) if rank == 1 else 0
-        loop(frame, upper, lambda i: rows(cursor, i), lower=lower, step=step, grain=grain)
-
-    if rank:
-        outer = cost.grain(task.nest.sizes[0], inner_ns * count * math.prod(task.nest.sizes[1:last])) if last else 0
-        nested(start(task), 0, last, blocks, grain=outer)
-    else:
-        row(start(task))
-
-
-def row_bytes(nest: Nest) -> int:
-    """The length in memory of the longest row."""
-    return max(access.bytes * abs(access.strides[-1]) * nest.sizes[-1] for access in nest.memory)
-
-
-def rows_together(task: Reduction, rank: int) -> int:
-    """The number of rows that are worth reading at the same time."""
-    nest = task.nest
-    streams = [access for access in nest.memory if access.strides[-1]]
-    if not rank or rank != nest.rank - 1 or not streams or task.each_ns > cost.traffic_ns(nest):
-        return 1
-    if task.frame.in_parallel or row_bytes(nest) < STREAM_BYTES or cost.footprint(nest) <= cost.CACHE_BYTES:
-        return 1
-    # A NaN-aware maximum has two accumulators.
-    each = sum(2 if reducer.is_nan_aware else 1 for reducer in task.reducers)
-    rows, shared = nest.sizes[rank - 1], math.prod(nest.sizes[:rank]) // SHARES
-    most = max(1, min(STREAMS // (len(streams) * each), rows, shared))
-    # A few remaining rows are for one thread.
-    return next((count for count in range(most, most // 2, -1) if rows % count <= rows // 50), most)
-
-
-def several(task: Reduction, d: int, count: int, apart: int) -> Reduction:
-    """`count` rows at distance `apart` along parallel loop `d`, as one reduction with that many outputs."""
-    steps = range(0, count * apart, apart)
-
-    def moved(step: int) -> list[Access]:
-        return [replace(out, offset=out.offset + step * out.strides[d]) for out in task.outputs]
-
-    def values(cursor: Cursor) -> list[mlir.Value]:
-        return [v for step in steps for v in task.values(cursor.shifted(d, step) if step else cursor)]
-
-    return replace(
-        task,
-        reducers=task.reducers * count,
-        outputs=tuple(out for step in steps for out in moved(step)),
-        inits=tuple(task.inits) * count,
-        values=values,
-    )
+    sizes = task.nest.sizes
+    grain = cost.grain(sizes[0], task.each_ns * math.prod(sizes[1:])) if rank else 0
+    nested(start(task), 0, rank, lambda cursor: finish_row(task, cursor, rank, task.inits), grain=grain)
 
 
 def finish_row(task: Reduction, cursor: Cursor, first: int, inits: Sequence[mlir.Value | None]) -> None:
