@@ -142,7 +142,7 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
         "canonicalize",
         "mlirml-forward-inits",
         "cse",
-        "mlirml-skip-masked",
+        step("mlirml-skip-masked", processor=machine),
     ]
 
 

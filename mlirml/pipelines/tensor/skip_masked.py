@@ -13,8 +13,8 @@ After:
     %finite = ...                                                  // from the largest elements of q, k and v
     %o = scf.for %t = %c0 to %c128 step %c1 iter_args(%out = %e) -> (tensor<8x1024x64xf32>) {
       %columns:4 = scf.for %r = ...                                // where rows of the block may have elements, and do
-      %m:2 = scf.for %j = %first to %whole ... { the product and the generic on a tile of 64x128 }
-      %n:2 = scf.for %j = %whole to %last ... { the same without a mask }
+      %m:2 = scf.for %j = ... { the product and the generic on a tile of 64x128 that the mask touches }
+      %n:2 = scf.for %j = ... { the same without a mask on a tile that it does not touch }
       ...
       %r = scf.for %j = %first to %last ... { the quotients and the product on a tile }
       %new = tensor.insert_slice %r into %out[...]
@@ -38,6 +38,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION
+from mlirml.targets.machine import Processor
 
 
 @register(when=ANY_CONTRACTION)
@@ -46,6 +47,7 @@ class SkipMaskedPass(Pass):
     """Tile products with masks of comparisons of indices by rows and columns, and leave out tiles that are masked."""
 
     name = "mlirml-skip-masked"
+    processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
         if not has_op(module, ("arith.select",)) or not has_op(module, ("linalg.index",)):
@@ -60,7 +62,7 @@ class SkipMaskedPass(Pass):
             if op in used:
                 continue
             try:
-                plan = match_masked(op, used)
+                plan = match_masked(op, used, threads=self.processor.cores != 1)
             except NoMatch:
                 continue
             used |= {member.op for member in plan.group.members}

@@ -73,6 +73,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small blocks and tiles, whose sizes do not divide the number of rows and columns."""
     monkeypatch.setattr(masked, "_FEWEST", 4)
     monkeypatch.setattr(masked, "_BLOCK", 24)
+    monkeypatch.setattr(masked, "_MOST_ROWS", 24)
     monkeypatch.setattr(masked, "tile_width", lambda columns: 32)
     monkeypatch.setattr(masked, "block_rows", lambda rows, row_bytes: min(rows, 24))
     monkeypatch.setattr(masked, "most_elements", lambda group: 1 << 20)
@@ -95,9 +96,13 @@ CONSTANTS = {"other blocks", "blocks of the past", "one column", "nothing", "eve
 """Masks that are arrays in memory where they are constants, as they are no intervals of columns between edges."""
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
-@pytest.mark.parametrize("fill", [-np.inf, -1e9, -3.0])
-@pytest.mark.parametrize("name", MASKS)
+FILLS = (-np.inf, -1e9, -3.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "fill", "dynamic"),
+    [(name, FILLS[(number + dynamic) % 3], dynamic) for number, name in enumerate(MASKS) for dynamic in (False, True)],
+)
 def test_every_mask(small: None, name: str, fill: float, dynamic: bool) -> None:
     q, k, v = arrays((2, 130, 3), (2, 141, 3), (2, 141, 5))
     function = with_indices(attention(MASKS[name], fill), 130, 141, dynamic=dynamic)
@@ -183,7 +188,7 @@ def random_case(seed: int) -> tuple[Callable[..., Any], list[Array]]:
     return with_indices(function, 130, 141, dynamic=seed % 4 == 1), [q, k, v, lengths, np.int64(0)]
 
 
-@pytest.mark.parametrize("seed", range(48))
+@pytest.mark.parametrize("seed", range(24))
 def test_random_masks(small: None, seed: int) -> None:
     function, inputs = random_case(seed)
     results, _ = skipped(function, inputs)
@@ -193,7 +198,7 @@ def test_random_masks(small: None, seed: int) -> None:
         compare(got, expected)
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(30, 40))
 def test_gradients_of_random_masks(small: None, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     function, inputs = random_case(seed)
 
@@ -244,7 +249,7 @@ def test_explain_counts_the_blocks() -> None:
     compiled(q, k, v, np.int64(0), np.int64(0))
     text = compiled.explain()
     assert "masks of signature 1:" in text
-    assert "a matrix of 512x512 by blocks of 128x128: 10 of 16 are computed, 4 of them with the mask" in text
+    assert "a matrix of 512x512 by blocks of 256x128: 6 of 8 are computed, 4 of them with the mask" in text
 
 
 @pytest.mark.parametrize("form", PROGRAMS)

@@ -13,8 +13,9 @@ from mlirml.analysis.masks.limits import Limits, Not, has_limits, is_truth, limi
 from mlirml.analysis.masks.skipped import Skipping, check
 from mlirml.analysis.masks.terms import Term, Terms, is_parallel_result
 from mlirml.analysis.values import captured_values
+from mlirml.codegen.cpu.contract.plan import PARALLEL_WORK
 from mlirml.codegen.cpu.contract.problem import Contraction, match_contraction
-from mlirml.core.dataclass import dataclass
+from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.tensor.tiling.attention import block_rows, chain_from, used_after
@@ -24,10 +25,12 @@ BATCH, ROWS, COLUMNS = 0, 1, 2
 """The tiled dimensions."""
 _FEWEST = 256
 """The minimum number of rows and of columns."""
-_NARROWEST, _WIDEST = 128, 512
+_NARROWEST, _WIDEST = 128, 256
 """The limits of the number of columns of a tile."""
 _BLOCK = 128
 """The number of rows of a block of one product."""
+_MOST_ROWS, _STEP = 256, 16
+"""The maximum number of rows of a block that is larger so that threads share it, and the divisor of this number."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +77,28 @@ class Masked:
             return None
 
 
-def match_masked(op: mlir.Operation, used: Container[mlir.Operation] = ()) -> Masked:
-    """Match a group that begins with an operation, without operations that are `used`. Raises `NoMatch`."""
+def match_masked(op: mlir.Operation, used: Container[mlir.Operation] = (), *, threads: bool = False) -> Masked:
+    """Match a group that begins with an operation, without operations that are `used`. Raises `NoMatch`.
+
+    With `threads` blocks have so many rows that each product on a tile is worth several threads.
+    """
     for find in (product_chains, masked_products):
         for group in find(op):
             if any(member.op in used for member in group.members):
                 continue
             try:
-                return match_mask(group)
+                return match_mask(replace(group, block=shared_block(op, group)) if threads else group)
             except NoMatch:
                 continue
     raise NoMatch("nothing is masked by a comparison of indices")
+
+
+def shared_block(op: mlir.Operation, group: Group) -> int:
+    """The number of rows of a block for which the first product on a tile is worth several threads."""
+    work = math.prod(match_contraction(op).sizes)
+    column = work // (group.batches * group.rows.size * group.columns.size) * tile_width(group.columns.size)
+    rows = math.ceil(PARALLEL_WORK / column / _STEP) * _STEP
+    return min(group.rows.size, max(group.block, min(rows, _MOST_ROWS)))
 
 
 def product_chains(first: mlir.Operation) -> Iterator[Group]:
@@ -318,7 +332,7 @@ def has_columns(member: Member) -> bool:
 
 def tile_width(columns: int) -> int:
     """The number of columns of a tile."""
-    return max(_NARROWEST, min(_WIDEST, columns // 8 // 64 * 64))
+    return max(_NARROWEST, min(_WIDEST, columns // 4 // 64 * 64))
 
 
 def described(found: Masked) -> str:

@@ -148,12 +148,27 @@ class Block:
         """Build loops over the tiles of columns that are computed."""
         count, width = self.group.columns.size, masked.tile_width(self.group.columns.size)
         whole = count // width
-        for first, last, holds in self.ranges(whole, width, masks):
+        may_low, may_high = self.computed(whole, width)
+        low = high = may_low
+        if masks:
+            low = _clamped(_tiles_up(self.columns.low, width), may_low, may_high)
+            high = _clamped(_tiles_down(self.columns.high, width), low, may_high)
+        between = emit.same_type("arith.subi", high, low) if masks else low
 
-            def body(t: mlir.Value, inner: list[mlir.Value], holds: bool = holds) -> list[mlir.Value]:
-                return step(emit.same_type("arith.muli", t, emit.index(width)), width, holds, inner)
+        def touched(t: mlir.Value, inner: list[mlir.Value]) -> list[mlir.Value]:
+            tile = t
+            if masks:
+                after = emit.same_type("arith.addi", t, between)
+                tile = emit.same_type("arith.select", emit.compare("slt", t, low), t, after)
+            return step(emit.same_type("arith.muli", tile, emit.index(width)), width, False, inner)
 
-            carried = emit.for_loop(first, last, emit.index(1), body, carried)
+        def untouched(t: mlir.Value, inner: list[mlir.Value]) -> list[mlir.Value]:
+            return step(emit.same_type("arith.muli", t, emit.index(width)), width, True, inner)
+
+        last = emit.same_type("arith.subi", may_high, between) if masks else may_high
+        carried = emit.for_loop(may_low, last, emit.index(1), touched, carried)
+        if masks:
+            carried = emit.for_loop(low, high, emit.index(1), untouched, carried)
         if count % width:
             start = emit.index(whole * width)
             some = emit.compare("sgt", self.columns.may_high, start)
@@ -164,15 +179,6 @@ class Block:
 
             carried = emit.for_loop(emit.index(0), times, emit.index(1), rest, carried)
         return carried
-
-    def ranges(self, whole: int, width: int, masks: bool) -> list[tuple[mlir.Value, mlir.Value, bool]]:
-        """The first and the last tiles of each loop, and whether the mask holds in all of them."""
-        may_low, may_high = self.computed(whole, width)
-        if not masks:
-            return [(may_low, may_high, False)]
-        low = _clamped(_tiles_up(self.columns.low, width), may_low, may_high)
-        high = _clamped(_tiles_down(self.columns.high, width), low, may_high)
-        return [(may_low, low, False), (low, high, True), (high, may_high, False)]
 
     def computed(self, whole: int, width: int) -> tuple[mlir.Value, mlir.Value]:
         """The first tile that is computed, and the one after the last."""
