@@ -51,7 +51,7 @@ func.func @row_sums(%x: memref<4x8xf32>, %y: memref<4xf32>) {
 #m = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
 
-// Rows that come from memory are read one after the other, as one stream.
+// Rows that come from memory are read in order, as one stream.
 // CHECK-LABEL: func.func @long_row_sums
 // CHECK: scf.parallel (%[[I:.*]]) = (%c0) to (%c1000) step (%c1)
 // CHECK: scf.for %{{.*}} = %c0 to %c512 step %c1 iter_args({{.*}}) -> (f32)

@@ -79,13 +79,13 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masked, "most_elements", lambda group: 1 << 20)
 
 
-def skipped(function: Callable[..., Any], inputs: list[Array]) -> tuple[list[Array], int]:
-    """The results, and the number of loops that the pass has made."""
+def skipped(function: Callable[..., Any], *calls: list[Array]) -> tuple[list[list[Array]], int]:
+    """The results of calls, and the number of loops that the pass has made."""
     with ml.config.override(cache=False):
         compiled = ml.compile(function)
-        results = compiled(*inputs)
-        loops = sum(op.name == "scf.for" for op in operations(parse(str(compiled.ir("optimize", *inputs)))))
-    return list(results) if isinstance(results, tuple) else [results], loops
+        results = [compiled(*inputs) for inputs in calls]
+        loops = sum(op.name == "scf.for" for op in operations(parse(str(compiled.ir("optimize", *calls[0])))))
+    return [list(found) if isinstance(found, tuple) else [found] for found in results], loops
 
 
 def compare(got: Array, right: Array, tolerance: float = 1e-11) -> None:
@@ -106,9 +106,9 @@ FILLS = (-np.inf, -1e9, -3.0)
 def test_every_mask(small: None, name: str, fill: float, dynamic: bool) -> None:
     q, k, v = arrays((2, 130, 3), (2, 141, 3), (2, 141, 5))
     function = with_indices(attention(MASKS[name], fill), 130, 141, dynamic=dynamic)
-    for w in (0, 40, 200):
-        inputs = [q, k, v, np.int64(w), np.int64(0)]
-        (got,), loops = skipped(function, inputs)
+    calls = [[q, k, v, np.int64(w), np.int64(0)] for w in (0, 40, 200)]
+    results, loops = skipped(function, *calls)
+    for (got,), inputs in zip(results, calls, strict=True):
         with np.errstate(invalid="ignore"):
             compare(got, function(*inputs))
     assert loops > 0 or (name in CONSTANTS and not dynamic)
@@ -191,7 +191,7 @@ def random_case(seed: int) -> tuple[Callable[..., Any], list[Array]]:
 @pytest.mark.parametrize("seed", range(24))
 def test_random_masks(small: None, seed: int) -> None:
     function, inputs = random_case(seed)
-    results, _ = skipped(function, inputs)
+    (results,), _ = skipped(function, inputs)
     with np.errstate(all="ignore"):
         right = function(*inputs)
     for got, expected in zip(results, right if isinstance(right, tuple) else (right,), strict=True):
@@ -207,9 +207,9 @@ def test_gradients_of_random_masks(small: None, monkeypatch: pytest.MonkeyPatch,
         return sum(np.sum(x**2) for x in (found if isinstance(found, tuple) else (found,)))
 
     gradient = ml.grad(total, argnums=(0, 1, 2))
-    results, _ = skipped(gradient, inputs)
+    (results,), _ = skipped(gradient, inputs)
     monkeypatch.setattr(skip_masked.SkipMaskedPass, "run", lambda self, module: None)
-    for got, expected in zip(results, skipped(gradient, inputs)[0], strict=True):
+    for got, expected in zip(results, skipped(gradient, inputs)[0][0], strict=True):
         compare(got, expected, 1e-9)
 
 
@@ -217,7 +217,7 @@ def test_gradients_of_random_masks(small: None, monkeypatch: pytest.MonkeyPatch,
 def test_every_dtype(small: None, dtype: str) -> None:
     q, k, v = arrays((2, 130, 8), (2, 141, 8), (2, 141, 5), dtype=dtype)
     function = with_indices(attention(MASKS["window"], -1e4), 130, 141)
-    (got,), loops = skipped(function, [q, k, v, np.int64(0), np.int64(0)])
+    ((got,),), loops = skipped(function, [q, k, v, np.int64(0), np.int64(0)])
     right = function(*(x.astype("f8") for x in (q, k, v)), 0, 0)
     assert loops > 0
     np.testing.assert_allclose(got, right, rtol=0, atol=1e-5 if dtype == "f4" else 2e-2)
@@ -230,10 +230,11 @@ def test_lengths_of_a_batch() -> None:
         keep = np.arange(400) < lengths[:, None, None, None]
         return softmax(np.where(keep, q @ np.swapaxes(k, -1, -2), np.float32(-1e9))) @ v
 
-    for lengths in ([400, 128, 1], [0, 399, 129]):  # all positions of no length have the same weight
-        inputs = [q, k, v, np.array(lengths)]
-        (got,), loops = skipped(padded, inputs)
-        assert loops > 0
+    lengths = ([400, 128, 1], [0, 399, 129])  # all positions of no length have the same weight
+    calls = [[q, k, v, np.array(numbers)] for numbers in lengths]
+    results, loops = skipped(padded, *calls)
+    assert loops > 0
+    for (got,), inputs in zip(results, calls, strict=True):
         np.testing.assert_allclose(got, padded(*(x.astype("f8") for x in (q, k, v)), inputs[3]), rtol=0, atol=2e-5)
 
 
@@ -257,7 +258,7 @@ def test_every_form_is_found(small: None, form: str) -> None:
     q, k, v = arrays((2, 130, 3), (2, 141, 3), (2, 141, 5))
     function = with_indices(PROGRAMS[form](MASKS["window"], -np.inf), 130, 141)
     inputs = [q, k, v, np.int64(0), np.int64(0)]
-    results, loops = skipped(function, inputs)
+    (results,), loops = skipped(function, inputs)
     right = function(*inputs)
     for got, expected in zip(results, right if isinstance(right, tuple) else (right,), strict=True):
         compare(got, expected)

@@ -1,7 +1,7 @@
 """Row reductions: the innermost loop is reduced, and its accumulators are loop-carried values.
 
 LLVM vectorises them. Float sums are split into blocks, whose sums are added with compensation: the error does not grow
-with the length. Rows are read one after the other: prefetchers follow one stream best.
+with the length. Rows are read in order: prefetchers follow one stream best.
 """
 
 from __future__ import annotations
