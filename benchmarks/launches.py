@@ -17,13 +17,14 @@ CHAINS = (200, 1000)
 """Lengths of chains of launches whose time is told."""
 _PASS = 256
 """Launches that are submitted together, as the runtime does while the device has nothing else to do."""
-_SLOT, _FLOATS = 64, 16
+_SLOT, _FLOATS, _THREADS = 64, 1 << 14, 256
+"""Bytes of a number, elements of the array, threads of a block; a loop of smaller kernels would stay on the host."""
 
 _SHADER = """
 @group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> number: array<i32>;
 @group(0) @binding(2) var<storage, read_write> y: array<f32>;
-@compute @workgroup_size(16) fn main(@builtin(global_invocation_id) at: vec3<u32>) {
+@compute @workgroup_size(THREADS) fn main(@builtin(global_invocation_id) at: vec3<u32>) {
   y[at.x] = x[at.x] * 0.99 + f32(number[0]);
 }
 """
@@ -43,7 +44,7 @@ round:
   %at = getelementptr ptr, ptr %groups, i64 %odd
   %group = load ptr, ptr %at
   call void %set(ptr %pass, i32 0, ptr %group, i64 1, ptr %offset)
-  call void %dispatch(ptr %pass, i32 1, i32 1, i32 1)
+  call void %dispatch(ptr %pass, i32 GROUPS, i32 1, i32 1)
   %next = add i64 %i, 1
   %more = icmp slt i64 %next, %count
   br i1 %more, label %round, label %done
@@ -127,7 +128,10 @@ def bare_chain(chain: int) -> tuple[Callable[[], Any], Callable[[Any], None]]:
     layout = device.create_bind_group_layout(entries=entries)
     pipeline = device.create_compute_pipeline(
         layout=device.create_pipeline_layout(bind_group_layouts=[layout]),
-        compute={"module": device.create_shader_module(code=_SHADER), "entry_point": "main"},
+        compute={
+            "module": device.create_shader_module(code=_SHADER.replace("THREADS", str(_THREADS))),
+            "entry_point": "main",
+        },
     )
     groups = []
     for first, second in ((0, 1), (1, 0)):
@@ -137,7 +141,8 @@ def bare_chain(chain: int) -> tuple[Callable[[], Any], Callable[[Any], None]]:
             for n, (buffer, size) in enumerate(bound)
         ]
         groups.append(device.create_bind_group(layout=layout, entries=resources))
-    code = load_object(compile_to_object(_LOOP.replace("SLOT", str(_SLOT))))
+    text = _LOOP.replace("SLOT", str(_SLOT)).replace("GROUPS", str(_FLOATS // _THREADS))
+    code = load_object(compile_to_object(text))
     pointer = ctypes.c_void_p
     signature = ctypes.CFUNCTYPE(None, ctypes.c_int64, pointer, pointer, pointer, pointer)
 

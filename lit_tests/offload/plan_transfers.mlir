@@ -99,3 +99,35 @@ func.func @main(%a: memref<1x3x3xf32>, %b: memref<1x3x2xf32>, %x: memref<1x3x2xf
   "mlirml.triangular_solve"(%a, %b, %x) {kind = "f32", mode = 0 : i64} : (memref<1x3x3xf32>, memref<1x3x2xf32>, memref<1x3x2xf32>) -> ()
   return
 }
+
+// -----
+
+// A loop that stays on the host works on copies of whole buffers, of which only those come back that it changes.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME:  (%[[X:.*]]: memref<4x2xf32>, %[[Y:.*]]: memref<8xf32>)
+// CHECK-SAME:  "a loop is computed on the host, for {{.*}}: it is small; 64 bytes move to the host and 32 back"
+// CHECK-DAG:   gpu.memcpy %[[A:.*]], %[[X]] : memref<4x2xf32>
+// CHECK-DAG:   gpu.memcpy %[[B:.*]], %[[Y]] : memref<8xf32>
+// CHECK:       memref.collapse_shape %[[A]]
+// CHECK:       scf.for
+// CHECK-NOT:     gpu.memcpy
+// CHECK:         memref.store %{{.*}}, %[[B]]
+// CHECK:       } {mlirml.why = "it is small"}
+// CHECK-NEXT:  gpu.memcpy %[[Y]], %[[B]]
+// CHECK-NOT:   gpu.memcpy
+func.func @main(%x: memref<4x2xf32>, %y: memref<8xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %flat = memref.collapse_shape %x [[0, 1]] : memref<4x2xf32> into memref<8xf32>
+  scf.for %i = %c0 to %c8 step %c1 {
+    %a = memref.load %flat[%i] : memref<8xf32>
+    %b = memref.load %y[%c0] : memref<8xf32>
+    %s = arith.addf %a, %b : f32
+    %t = memref.alloc() : memref<f32>
+    memref.store %s, %t[] : memref<f32>
+    memref.copy %t, %t : memref<f32> to memref<f32>
+    memref.store %s, %y[%i] : memref<8xf32>
+  } {mlirml.why = "it is small"}
+  return
+}

@@ -195,13 +195,16 @@ def element(value_type: mlir.Type) -> mlir.Type:
 
 
 def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
-    """The blocks that may contain operations on tensors: those of the function and of its scf regions."""
+    """The blocks that may contain operations of kernels: those of the function and of its scf regions.
+
+    Loops that stay on the host are left out.
+    """
     found, todo = [], [block for region in function.regions for block in region.blocks]
     while todo:
         block = todo.pop(0)
         found.append(block)
         for op in block_ops(block):
-            if not op.name.startswith(("linalg.", "tensor.")) and not is_ordered(op):
+            if not op.name.startswith(("linalg.", "tensor.")) and not is_ordered(op) and WHY not in op.attributes:
                 todo += [inner for region in op.regions for inner in region.blocks]
     return found
 

@@ -29,13 +29,22 @@ import math
 
 import numpy as np
 
-from mlirml.analysis.memory import VIEWS, buffer_of, effects
+from mlirml.analysis.memory import VIEWS, body_effects, buffer_of, effects
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.values import captured_values, outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_CALLS, HOST_INPUTS, HOST_WORK, SORTS, WHY
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations, set_function_type
+from mlirml.ir.bindings import (
+    block_ops,
+    clone_with,
+    defining_op,
+    has_op,
+    main_function,
+    mlir,
+    operations,
+    set_function_type,
+)
 from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
@@ -75,10 +84,11 @@ class PlanTransfersPass(Pass):
         with module.context:
             hosts = host_values(main)
             place_constants(module, main)
-            for op in [op for op in operations(main) if op.name == "memref.copy"]:
-                copy(op)
-            for op in [op for op in operations(main) if op.name == "linalg.generic"]:
-                copy_of_generic(op)
+            for op in top_operations(main):
+                if op.name == "memref.copy":
+                    copy(op)
+                elif op.name == "linalg.generic":
+                    copy_of_generic(op)
             for op in top_operations(main):
                 if op.name == "memref.alloc" and used_by_host(op.results[0]):
                     op.attributes[HOST] = mlir.UnitAttr.get()
@@ -86,6 +96,9 @@ class PlanTransfersPass(Pass):
             for op in top_operations(main):
                 if op.name == "gpu.launch_func":
                     upload_constants(op, hosts)
+                elif is_host_loop(op):
+                    descriptions.append(describe_loop(op, hosts))
+                    move_loop_to_host(op, hosts)
                 elif op.name not in _ON_DEVICE and op.name not in VIEWS:
                     descriptions.append(describe(op, hosts))
                     move_to_host(op, hosts)
@@ -111,10 +124,27 @@ def describe(op: mlir.Operation, hosts: set[mlir.Value]) -> str:
         why = mlir.StringAttr(op.attributes[WHY]).value if WHY in op.attributes else _REASONS.get(op.name, _REASONS[""])
     written = [n for n in touched if op.name != "memref.load" and writes(op, op.operands[n])]
     back = [size_in_bytes(op.operands[n].type) for n in written]
+    return described(op, what, why, sum(moved), sum(back))
+
+
+def described(op: mlir.Operation, what: str, why: str, moved: int, back: int) -> str:
+    """The line of `explain()` for something of the host, with the location of `op`."""
     place = source_location(op.location)
     line = "what the compiler added" if place is None else f"{place.file}:{place.line}"
-    moves = f"{sum(moved)} bytes move to the host and {sum(back)} back"
+    moves = f"{moved} bytes move to the host and {back} back"
     return f"{what} on the host, for {line}: {why}; {moves}{', in each iteration of a loop' if in_loop(op) else ''}"
+
+
+def describe_loop(loop: mlir.Operation, hosts: set[mlir.Value]) -> str:
+    """The line of `explain()` for a loop that stays on the host."""
+    roots = roots_of(loop, hosts)
+    back = [root for root in roots if may_change(loop, root)]
+    why = mlir.StringAttr(loop.attributes[WHY]).value
+    return described(loop, "a loop is computed", why, sum(map(size_of, roots)), sum(map(size_of, back)))
+
+
+def size_of(buffer: mlir.Value) -> int:
+    return size_in_bytes(buffer.type)
 
 
 def size_in_bytes(memref_type: mlir.Type) -> int:
@@ -211,15 +241,67 @@ def used_by_host(buffer: mlir.Value) -> bool:
 
 
 def top_operations(main: mlir.Operation) -> list[mlir.Operation]:
-    """The operations of @main and of its loops and branches, without the bodies of structured operations."""
+    """The operations of @main and of its loops and branches.
+
+    Those of structured operations are left out, and those of loops that are computed on the host as a whole.
+    """
     found: list[mlir.Operation] = []
     todo = [block for region in main.regions for block in region.blocks]
     while todo:
         for op in block_ops(todo.pop(0)):
             found.append(op)
-            if not op.name.startswith("linalg."):
+            if not op.name.startswith("linalg.") and not is_host_loop(op):
                 todo += [inner for region in op.regions for inner in region.blocks]
     return found
+
+
+def is_host_loop(op: mlir.Operation) -> bool:
+    """True for a loop that `mlirml-keep-loops` marked, if it has no kernels and all iterations use the same buffers."""
+    if op.name not in SEQUENTIAL_LOOPS or WHY not in op.attributes or has_op(op, ("gpu.launch_func",)):
+        return False
+    return not any(isinstance(value.type, mlir.MemRefType) for value in (*op.operands, *op.results))
+
+
+def roots_of(loop: mlir.Operation, hosts: set[mlir.Value]) -> list[mlir.Value]:
+    """The device buffers that a loop accesses, directly or through views."""
+    buffers = dict.fromkeys(buffer_of(v) for v in outer_values(loop) if isinstance(v.type, mlir.MemRefType))
+    return [buffer for buffer in buffers if not is_host(buffer, hosts)]
+
+
+def may_change(loop: mlir.Operation, buffer: mlir.Value) -> bool:
+    """True if a loop may write to a buffer."""
+    found = body_effects(loop)
+    return found.unknown or buffer in found.writes
+
+
+def move_loop_to_host(loop: mlir.Operation, hosts: set[mlir.Value]) -> None:
+    """Let a loop work on copies of whole device buffers, and copy those back that it may change."""
+    changed = [root for root in roots_of(loop, hosts) if may_change(loop, root)]
+    mirrors: dict[mlir.Value, mlir.Value] = {}
+    outside = outer_values(loop)
+    with loop.location, mlir.InsertionPoint(loop):
+        for root in roots_of(loop, hosts):
+            mirrors[root] = allocated(root.type, True)
+            memcpy(mirrors[root], root)
+    for inner in operations(loop):
+        if inner.name == "memref.alloc":
+            inner.attributes[HOST] = mlir.UnitAttr.get()
+        for position, operand in enumerate(inner.operands):
+            if operand in outside and isinstance(operand.type, mlir.MemRefType) and not is_host(operand, hosts):
+                with loop.location, mlir.InsertionPoint(loop):
+                    inner.operands[position] = view_of_mirror(operand, mirrors)
+    with loop.location, mlir.InsertionPoint.after(loop):
+        for root in changed:
+            memcpy(root, mirrors[root])
+
+
+def view_of_mirror(value: mlir.Value, mirrors: dict[mlir.Value, mlir.Value]) -> mlir.Value:
+    """The view of a host copy that replaces a view of a device buffer."""
+    if value not in mirrors:
+        owner = defining_op(value)
+        assert owner is not None and owner.name in VIEWS, "the buffer has a copy"
+        mirrors[value] = clone_with(owner, {owner.operands[0]: view_of_mirror(owner.operands[0], mirrors)}).results[0]
+    return mirrors[value]
 
 
 def host_values(main: mlir.Operation) -> set[mlir.Value]:

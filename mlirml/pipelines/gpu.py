@@ -95,6 +95,7 @@ def stages(
             "optimize": [*cpu.CLEAN, *cpu.fuse(exact=exact, max_operands=fused), "canonicalize", "cse"],
             "offload": [
                 "mlirml-mark-loops",
+                step("mlirml-keep-loops", device=device),
                 step("mlirml-form-dispatches", device=device),
                 "mlirml-outline",
             ],

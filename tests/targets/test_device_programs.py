@@ -170,7 +170,7 @@ def submissions(native: Any) -> int:
 
 
 def test_a_thousand_launches_are_made_without_waiting(target: str) -> None:
-    x = samples(16)
+    x = samples(20_000)
     program = ml.compile(lambda x: ml.fori_loop(0, 1000, lambda i, s: s * 0.99 + i, x), target=target)
     native: Any = device(target).driver.native  # type: ignore[attr-defined]
     program(x)
@@ -217,11 +217,74 @@ def test_explain_says_what_stays_on_the_host(target: str) -> None:
         return ml.while_loop(lambda s: np.sum(s) < 100, lambda s: s + 1, y)
 
     program = ml.compile(function, target=target)
-    program(samples(100))
+    program(samples(20_000))
     told = program.explain()
     assert ", 10 times" in told
     assert "how many launches a call makes depends on what it computes" in told
     assert "4 bytes move to the host and 0 back, in each iteration of a loop" in told
+
+
+def test_a_loop_of_small_kernels_stays_on_the_host(target: str) -> None:
+    def flipped(spins: Any, sites: Any, chances: Any) -> Any:
+        spins, energy = spins.copy(), np.float32(0)
+        for t in range(len(sites)):
+            change = 2 * spins[sites[t]] * (spins[sites[t] - 1] + spins[(sites[t] + 1) % len(spins)])
+            if change <= 0 or chances[t] < np.exp(-change):
+                spins[sites[t]] = -spins[sites[t]]
+                energy += change
+        return np.tanh(spins * 0.5), energy
+
+    rng = np.random.default_rng(0)
+    spins, sites = np.sign(samples(12)), rng.integers(0, 12, 700).astype(np.int32)
+    arguments = spins, sites, rng.random(700).astype(np.float32)
+    program = ml.compile(flipped, target=target)
+    native: Any = device(target).driver.native  # type: ignore[attr-defined]
+    program(*arguments)
+    before = native.launches
+    result = program(*arguments)
+    assert native.launches - before <= 2
+    for one, two in zip(result, flipped(*arguments), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-6)
+    assert "a loop is computed on the host, for " in program.explain()
+    assert "it is faster there than about 700 launches" in program.explain()
+
+
+def test_a_while_loop_of_small_kernels_stays_on_the_host(target: str) -> None:
+    def solved(a: Any, b: Any) -> Any:
+        x, r = np.zeros_like(b), b
+        p, square = b, b @ b
+        while square > 1e-9:
+            ap = a @ p
+            x, r = x + square / (p @ ap) * p, r - square / (p @ ap) * ap
+            p, square = r + (r @ r) / square * p, r @ r
+        return x * 2
+
+    m, b = samples(6, 6), samples(6)
+    a = m @ m.T + 6 * np.eye(6, dtype=np.float32)
+    program = ml.compile(solved, target=target)
+    np.testing.assert_allclose(program(a, b), 2 * np.linalg.solve(a.astype("f8"), b), rtol=1e-3, atol=1e-5)
+    assert "a loop is computed on the host, for " in program.explain()
+
+
+def test_a_loop_of_the_host_that_fails_leaves_its_arguments(target: str) -> None:
+    def scattered(x: Any, places: Any) -> Any:
+        total = np.float32(0)
+        for i in range(len(places)):
+            x[places[i]] += 1
+            total += x[places[i] - 1]
+        return total
+
+    x, places = samples(8), np.arange(600, dtype=np.int32) % 8
+    program = ml.compile(scattered, target=target)
+    given, expected = x.copy(), x.copy()
+    assert program(given, places) == pytest.approx(scattered(expected, places), rel=1e-4)
+    np.testing.assert_allclose(given, expected, rtol=1e-6)
+    assert "a loop is computed on the host, for " in program.explain()
+    places[500] = 8
+    given = x.copy()
+    with pytest.raises(IndexError):
+        program(given, places)
+    np.testing.assert_array_equal(given, x)
 
 
 def test_waiting_for_each_kernel_gives_the_same(target: str) -> None:

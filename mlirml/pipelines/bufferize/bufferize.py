@@ -25,7 +25,7 @@ from __future__ import annotations
 from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import HOST_CALLS, SORTS
+from mlirml.dialects.mlirml import HOST_CALLS, SORTS, WHY
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations
 from mlirml.ir.compactions import COMPACTIONS
@@ -87,11 +87,27 @@ class BufferizePass(Pass):
         run_upstream(module, EMPTY)
         order_stores(main)  # the patterns of the second pass fold them
         state_types(main)
+        reasons = reasons_of_loops(main)
         run_upstream(module, UPSTREAM)
         locate_globals(module)
         drop_calls(module)
         replace_proxies_by_launches(main)
         run_upstream(module, TIDY, verify=False)
+        restore_reasons(main, reasons)
+
+
+def reasons_of_loops(main: mlir.Operation) -> dict[str, str]:
+    """Why `scf.while` loops stay on the host, by their locations: upstream clones them without attributes."""
+    loops = [op for op in named_operations(main, ("scf.while",)) if WHY in op.attributes]
+    return {str(op.location): mlir.StringAttr(op.attributes[WHY]).value for op in loops}
+
+
+def restore_reasons(main: mlir.Operation, reasons: dict[str, str]) -> None:
+    """Mark the loops again that stay on the host."""
+    for op in named_operations(main, ("scf.while",)) if reasons else ():
+        if reason := reasons.get(str(op.location)):
+            with main.context:
+                op.attributes[WHY] = mlir.StringAttr.get(reason)
 
 
 _MANY_SLICES = 64
