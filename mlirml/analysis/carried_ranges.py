@@ -8,7 +8,7 @@
     }
 
 The induction goes over all carried integers of a loop at once. It starts with the ranges of their inits; what an
-iteration widens is widened to whole bits, then to all numbers of its sign, then to all of its type, until nothing
+iteration widens is widened to whole bits, twice, then to all numbers of its sign, then to all of its type, until nothing
 changes.
 """
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _DEEPEST = 3
 """Loops nested in each other whose ranges are looked for together: each evaluates its body a few times."""
+_BITWISE = 2
+"""How often a range is widened to whole bits. A remainder needs the second time, if its first number is smaller."""
 _MOST = 16
 """Carried integers of a loop, at most."""
 
@@ -55,10 +57,10 @@ def carried_ranges(ranges: Ranges, loop: mlir.Operation) -> dict[int, Range]:
 
 def _widened(low: int, high: int, times: int) -> Range | None:
     """A range that holds the one given, and more the more often it was not enough; None for all numbers."""
-    if times == 1:
+    if times <= _BITWISE:
         bits = max(low.bit_length(), high.bit_length())
         return 0 if low >= 0 else -(1 << bits), (1 << bits) - 1
-    return (0, (1 << 63) - 1) if low >= 0 and times == 2 else None
+    return (0, (1 << 63) - 1) if low >= 0 and times == _BITWISE + 1 else None
 
 
 def _is_within(a: Range, b: Range) -> bool:

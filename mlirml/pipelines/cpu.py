@@ -183,6 +183,7 @@ def schedule(machine: Processor, nontemporal: bool, *, exact: bool = False) -> l
         *([] if machine.has_avx512 else ["mlirml-narrow-conversions"]),
         "mlirml-outline-parallel",
         "mlirml-exit-loops",
+        "mlirml-multiply-quotients",
         "mlirml-sink-operations",
         "mlirml-branch-blocks",
         "mlirml-split-function",

@@ -137,3 +137,31 @@ func.func @bits(%x: memref<8xi64>, %start: i64) -> i64 {
   %both = arith.addi %crc, %sum : i64
   return %both : i64
 }
+
+// -----
+
+// A small loop with a branch whose results are carried.
+// CHECK:       #llvm.loop_unroll<count = 4 : i32>
+// CHECK-LABEL: func.func @branching
+// CHECK:       scf.yield %{{.*}}#0, %{{.*}}#1
+// CHECK-NEXT:  } {llvm.loop_annotation
+func.func @branching(%x: memref<80xi64>) -> i64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 80 : index
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%t = %zero, %u = %zero) -> (i64, i64) {
+    %a = memref.load %x[%i] : memref<80xi64>
+    %at = arith.cmpi eq, %a, %zero : i64
+    %s:2 = scf.if %at -> (i64, i64) {
+      %m = arith.maxsi %t, %u : i64
+      scf.yield %m, %zero : i64, i64
+    } else {
+      %v = arith.addi %u, %one : i64
+      scf.yield %t, %v : i64, i64
+    }
+    scf.yield %s#0, %s#1 : i64, i64
+  }
+  return %r#0 : i64
+}

@@ -160,12 +160,11 @@ func.func @main(%x: memref<8xf64>, %o: memref<f64>) {
 // CHECK-LABEL: func.func @chosen
 // CHECK: %[[R:.*]] = scf.for {{.*}} iter_args(%[[N:.*]] = %{{.*}})
 // CHECK: %[[C:.*]] = arith.cmpi
-// CHECK-NEXT: scf.if %[[C]] {
+// CHECK-NEXT: %[[M:.*]] = scf.if %[[C]] -> (i64) {
 // CHECK-NEXT: %[[D:.*]] = arith.cmpi
 // CHECK-NEXT: scf.if %[[D]] {
 // CHECK: memref.store
-// CHECK: %[[M:.*]] = scf.if %[[C]] -> (i64)
-// CHECK-NEXT: %[[NEXT:.*]] = arith.addi %[[N]]
+// CHECK: %[[NEXT:.*]] = arith.addi %[[N]]
 // CHECK-NEXT: scf.yield %[[NEXT]]
 // CHECK: scf.yield %[[M]] : i64
 func.func @chosen(%x: memref<8xi64>, %y: memref<8xi64>) -> i64 {
@@ -185,6 +184,100 @@ func.func @chosen(%x: memref<8xi64>, %y: memref<8xi64>) -> i64 {
     %next = arith.addi %n, %one : i64
     %m = arith.select %c, %next, %n : i64
     scf.yield %m : i64
+  }
+  return %r : i64
+}
+
+// -----
+
+// A word ends at a space, which few of the letters are: its side is skipped for the others, though it is fast.
+// CHECK-LABEL: func.func @words
+// CHECK: %[[SPACE:.*]] = arith.cmpi eq
+// CHECK-NEXT: scf.if %[[SPACE]] -> (i64, i64, i64) {
+// CHECK: arith.maxsi
+// CHECK: } else {
+// CHECK-NEXT: arith.addi
+// CHECK-NEXT: scf.yield
+// CHECK-NOT: arith.select
+func.func @words(%text: memref<90xi8>, %space: i8) -> (i64, i64) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c90 = arith.constant 90 : index
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %r:3 = scf.for %i = %c0 to %c90 step %c1 iter_args(%n = %zero, %m = %zero, %k = %zero) -> (i64, i64, i64) {
+    %a = memref.load %text[%i] : memref<90xi8>
+    %at = arith.cmpi eq, %a, %space : i8
+    %some = arith.cmpi sgt, %k, %zero : i64
+    %some64 = arith.extui %some : i1 to i64
+    %n1 = arith.addi %n, %some64 : i64
+    %n2 = arith.select %at, %n1, %n : i64
+    %m1 = arith.maxsi %k, %m : i64
+    %m2 = arith.muli %some64, %m1 : i64
+    %m3 = arith.select %at, %m2, %m : i64
+    %k1 = arith.addi %k, %one : i64
+    %k2 = arith.select %at, %zero, %k1 : i64
+    scf.yield %n2, %m3, %k2 : i64, i64, i64
+  }
+  return %r#0, %r#1 : i64, i64
+}
+
+// -----
+
+// One choice of two numbers is none of many operations.
+// CHECK-LABEL: func.func @match
+// CHECK-NOT: scf.if
+func.func @match(%a: memref<9xi64>, %b: i64) -> i64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c9 = arith.constant 9 : index
+  %zero = arith.constant 0 : i64
+  %one = arith.constant 1 : i64
+  %r = scf.for %i = %c0 to %c9 step %c1 iter_args(%n = %zero) -> (i64) {
+    %v = memref.load %a[%i] : memref<9xi64>
+    %same = arith.cmpi eq, %v, %b : i64
+    %more = arith.addi %n, %one : i64
+    %next = arith.select %same, %more, %n : i64
+    %less = arith.cmpi slt, %next, %v : i64
+    %last = arith.select %less, %next, %v : i64
+    scf.yield %last : i64
+  }
+  return %r : i64
+}
+
+// -----
+
+// Branches by one condition and by its negation are one.
+// CHECK-LABEL: func.func @joined
+// CHECK: scf.if %{{.*}} {
+// CHECK-NEXT: memref.store %[[A:.*]], %{{.*}}[%{{.*}}] : memref<9xi64>
+// CHECK-NEXT: memref.store %[[A]], %{{.*}}[%{{.*}}] : memref<9xi64>
+// CHECK-NEXT: } else {
+// CHECK-NEXT: memref.store %{{.*}} : memref<8xi64>
+// CHECK-NEXT: }
+// CHECK-NOT: scf.if
+func.func @joined(%x: memref<9xi64>, %y: memref<9xi64>, %z: memref<8xi64>, %limit: i64) -> i64 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %true = arith.constant true
+  %zero = arith.constant 0 : i64
+  %r = scf.for %i = %c0 to %c8 step %c1 iter_args(%n = %zero) -> (i64) {
+    %a = memref.load %x[%i] : memref<9xi64>
+    %c = arith.cmpi slt, %a, %n : i64
+    scf.if %c {
+      memref.store %a, %x[%c1] : memref<9xi64>
+    }
+    %not = arith.xori %c, %true : i1
+    scf.if %not {
+      memref.store %a, %z[%i] : memref<8xi64>
+    }
+    scf.if %c {
+      memref.store %a, %y[%i] : memref<9xi64>
+    }
+    %next = arith.addi %n, %a : i64
+    %wrapped = arith.divsi %next, %limit : i64
+    scf.yield %wrapped : i64
   }
   return %r : i64
 }

@@ -152,11 +152,30 @@ def match_check(op: mlir.Operation) -> Check | None:
     if limit is None:
         return None
     if number.base:
-        moved = defining_op(key)
-        if moved is None or moved.name != "arith.addi" or constant_of(moved.operands[1]) != number.base:
+        found = key_of(key, number.base)
+        if found is None:
             return None
-        key = moved.operands[0]
+        key = found
     return Check(op, key, limit - number.base, number.base)
+
+
+def key_of(moved: mlir.Value, base: int) -> mlir.Value | None:
+    """The value to which `base` was added, also where that was folded: `c - i` of `(c + base) - i`; None if none is."""
+    op = defining_op(moved)
+    if op is None or op.name not in ("arith.addi", "arith.subi"):
+        return None
+    position = next((n for n in (0, 1) if constant_of(op.operands[n]) is not None), None)
+    if position is None or (op.name == "arith.subi" and position == 1):
+        return None
+    other, wanted = op.operands[1 - position], constant_of(op.operands[position]) - base
+    if op.name == "arith.addi" and wanted == 0:
+        return other
+    for use in other.uses:
+        user = use.owner.operation
+        if user.name == op.name and user.block == op.block and user.is_before_in_block(op):
+            if use.operand_number == 1 - position and constant_of(user.operands[position]) == wanted:
+                return user.results[0]
+    return None
 
 
 def build_versions(found: Checked, chunk: int) -> None:

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import VIEWS
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.ir.combiners import COMBINERS
 from mlirml.passes import NoMatch, Pass, register
 
@@ -63,6 +63,8 @@ def match_loop(loop: mlir.Operation) -> str:
     """The annotation of a loop, as text; raises `NoMatch` for a loop that LLVM vectorises."""
     block = loop.regions[0].blocks[0]
     *ops, end = block_ops(block)
+    if is_branching(loop):
+        return f"#llvm.loop_annotation<unroll = <count = {_COUNTS[_MOST]} : i32>>"
     if any(op.regions or not op.name.startswith(_PLAIN) for op in ops):
         raise NoMatch("not an innermost loop of scalars")
     size = sum(op.name != "arith.constant" for op in ops)
@@ -79,6 +81,16 @@ def match_loop(loop: mlir.Operation) -> str:
         return "#llvm.loop_annotation<unroll = <full = true>>"
     count = next(count for most, count in _COUNTS.items() if size <= most)
     return f"#llvm.loop_annotation<unroll = <count = {count} : i32>>"
+
+
+def is_branching(loop: mlir.Operation) -> bool:
+    """True for a small loop of scalars with branches whose values are loop-carried: LLVM does not vectorise it."""
+    inner = [op for op in operations(loop) if op != loop and op.name not in ("arith.constant", "scf.yield")]
+    branches = [op for op in inner if op.name == "scf.if"]
+    if not branches or len(inner) > _SMALL or not all(op.name.startswith((*_PLAIN, "scf.if")) for op in inner):
+        return False
+    ends = block_ops(loop.regions[0].blocks[0])[-1].operands
+    return any(result in list(ends) for branch in branches for result in branch.results)
 
 
 def is_narrow(load: mlir.Operation) -> bool:

@@ -41,6 +41,8 @@ from mlirml.passes.presence import ANY_LOOP
 
 _CHOICES = ("arith.select", "arith.andi", "arith.ori")
 _LIKELY = ((False, ("oeq", "uno")), (True, ("one", "une", "ord")))
+_MANY = 8
+"""Selects and operations of a side that is rarely chosen, from which on a misprediction now and then costs less."""
 _STORE = "memref.store"
 _STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf.", "llvm.", "mlirml.")
 
@@ -59,12 +61,16 @@ class SinkOperationsPass(Pass):
                 for store in [op for block in _own_blocks(loop) for op in block_ops(block)[::-1] if op.name == _STORE]:
                     while (found := match_conditional_store(store)) is not None:  # once for each of nested selects
                         build_store(store, found)
+                for block in _own_blocks(loop):
+                    join_branches(block)
                 for branch in [op for block in _own_blocks(loop) for op in block_ops(block) if op.name == "scf.if"]:
                     choice = match_joined(branch)
                     if choice is not None:
                         branch.move_before(build_branch(choice))
                 for block in list(_own_blocks(loop)):
                     self.sink_in(block)
+                for block in _own_blocks(loop):
+                    join_branches(block)
 
     def sink_in(self, block: mlir.Block) -> None:
         """Create branches in a block, and in those branches."""
@@ -149,6 +155,9 @@ def match_choice(last: mlir.Operation, least: int) -> Choice | None:
         saved = [sum(map(cost, ops)) for side, ops in ((True, then), (False, otherwise)) if side is not likely]
         if max(saved) >= least:
             return Choice(condition, last, tuple(selects), (then, otherwise))
+        rare = rare_side(condition)
+        if rare is not None and len(selects) + len(then if rare else otherwise) >= _MANY:
+            return Choice(condition, last, tuple(selects), (then, otherwise))
     return None
 
 
@@ -173,6 +182,44 @@ def match_joined(branch: mlir.Operation) -> Choice | None:
     joined = [op for op in selects if _users_follow(op, last)]
     then, otherwise = (_needed_by_one(last, condition, joined, side) for side in (True, False))
     return Choice(condition, last, tuple(joined), (then, otherwise))
+
+
+def join_branches(block: mlir.Block) -> None:
+    """Join branches without results with a later one by the same condition or its negation, if scalars alone are
+    computed between them.
+    """
+    before: mlir.Operation | None = None
+    for op in block_ops(block):
+        if op.name == "scf.if":
+            if before is not None and base_of(before)[0] == base_of(op)[0]:
+                move_branch(before, op)
+            before = op if not len(op.results) else None
+        elif op.regions or not op.name.startswith(("arith.", "math.")):
+            before = None
+
+
+def base_of(branch: mlir.Operation) -> tuple[mlir.Value, bool]:
+    """The condition of a branch without its negation, and whether it is negated."""
+    condition = branch.operands[0]
+    base = negated(condition)
+    return (condition, False) if base is None else (base, True)
+
+
+def move_branch(first: mlir.Operation, second: mlir.Operation) -> None:
+    """Move the operations of a branch to the starts of the sides of a later one where they are executed as well."""
+    swapped = base_of(first)[1] != base_of(second)[1]
+    for number, region in enumerate(first.regions):
+        ops = [op for block in region.blocks for op in block_ops(block)[:-1]]
+        if not ops:
+            continue
+        side = second.regions[1 - number if swapped else number]
+        if not len(side.blocks):
+            with second.location, mlir.InsertionPoint(emit.block(second, [], 1 - number if swapped else number)):
+                emit.create("scf.yield")
+        start = block_ops(side.blocks[0])[0]
+        for op in ops:
+            op.move_before(start)
+    first.erase()
 
 
 def negated(condition: mlir.Value) -> mlir.Value | None:
@@ -260,6 +307,18 @@ def likely_side(condition: mlir.Value) -> bool | None:
     sides = {likely_side(value) for value in op.operands} if op.name in ("arith.andi", "arith.ori") else set()
     wanted = op.name == "arith.ori"
     return wanted if wanted in sides else None
+
+
+def rare_side(condition: mlir.Value) -> bool | None:
+    """The outcome that a comparison of integers rarely has: they are rarely equal; None for other conditions.
+
+    This is a heuristic of T. Ball and J. Larus, Branch prediction for free, PLDI 1993.
+    """
+    op = defining_op(condition)
+    if op is None or op.name != "arith.cmpi" or _is_bool(op.operands[0]):
+        return None
+    predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+    return {emit.INTEGER_PREDICATES["eq"]: True, emit.INTEGER_PREDICATES["ne"]: False}.get(predicate)
 
 
 def _selects_by(condition: mlir.Value, last: mlir.Operation) -> Iterator[mlir.Operation]:
