@@ -8,8 +8,8 @@
     }
 
 The induction goes over all carried integers of a loop at once. It starts with the ranges of their inits; what an
-iteration widens is widened to whole bits, twice, then to all numbers of its sign, then to all of its type, until nothing
-changes.
+iteration widens is widened to whole bits, twice, then to all numbers of its sign, then to all of its type, until
+nothing changes.
 """
 
 from __future__ import annotations

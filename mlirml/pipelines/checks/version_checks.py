@@ -172,9 +172,9 @@ def key_of(moved: mlir.Value, base: int) -> mlir.Value | None:
         return other
     for use in other.uses:
         user = use.owner.operation
-        if user.name == op.name and user.block == op.block and user.is_before_in_block(op):
-            if use.operand_number == 1 - position and constant_of(user.operands[position]) == wanted:
-                return user.results[0]
+        before = user.name == op.name and user.block == op.block and user.is_before_in_block(op)
+        if before and use.operand_number == 1 - position and constant_of(user.operands[position]) == wanted:
+            return user.results[0]
     return None
 
 
