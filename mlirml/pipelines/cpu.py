@@ -200,6 +200,7 @@ def check() -> list[str]:
         "mlirml-version-checks",
         "mlirml-collect-checks",
         "mlirml-fold-clamps",
+        "mlirml-predict-selects",
     ]
 
 

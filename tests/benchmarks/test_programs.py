@@ -1,4 +1,4 @@
-"""The programs of `benchmarks/programs`, fifty and four more: each compiles as it is written, and equals plain Python."""
+"""The programs of `benchmarks/programs`, fifty and four: each compiles as it is written, and equals plain Python."""
 
 from __future__ import annotations
 
