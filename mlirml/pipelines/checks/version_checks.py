@@ -167,7 +167,9 @@ def key_of(moved: mlir.Value, base: int) -> mlir.Value | None:
     position = next((n for n in (0, 1) if constant_of(op.operands[n]) is not None), None)
     if position is None or (op.name == "arith.subi" and position == 1):
         return None
-    other, wanted = op.operands[1 - position], constant_of(op.operands[position]) - base
+    other, constant = op.operands[1 - position], constant_of(op.operands[position])
+    assert constant is not None, "the position is that of a constant"
+    wanted = constant - base
     if op.name == "arith.addi" and wanted == 0:
         return other
     for use in other.uses:
