@@ -109,3 +109,41 @@ func.func @main(%w: memref<index>, %x: memref<5xf32>) {
   }
   return
 }
+
+// -----
+
+// An index that counts down, whose sum with the size is folded: both indices are compared for the first and the last.
+// CHECK-LABEL: func.func @main
+// CHECK:       scf.if
+// CHECK:         scf.for
+// CHECK-NOT:       cf.assert
+// CHECK:         } else {
+// CHECK:           cf.assert
+// CHECK:           cf.assert
+func.func @main(%x: memref<1001xf64>, %w: index, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c1000 = arith.constant 1000 : index
+  %c1001 = arith.constant 1001 : index
+  %c2001 = arith.constant 2001 : index
+  %c2002 = arith.constant 2002 : index
+  scf.for %i = %c0 to %n step %c1 {
+    %k = arith.subi %c1000, %i : index
+    %moved = arith.subi %c2001, %i : index
+    %inside = arith.cmpi ult, %moved, %c2002 : index
+    cf.assert %inside, "an index is out of bounds" {mlirml.check = 0 : i64, mlirml.check_base = 1001 : i64}
+    %negative = arith.cmpi slt, %k, %c0 : index
+    %position = arith.select %negative, %moved, %k : index
+    %to = arith.minui %position, %c1000 : index
+    %other = arith.subi %k, %w : index
+    %far = arith.addi %other, %c1001 : index
+    %near = arith.cmpi ult, %far, %c2002 : index
+    cf.assert %near, "an index is out of bounds" {mlirml.check = 1 : i64, mlirml.check_base = 1001 : i64}
+    %below = arith.cmpi slt, %other, %c0 : index
+    %place = arith.select %below, %far, %other : index
+    %from = arith.minui %place, %c1000 : index
+    %a = memref.load %x[%from] : memref<1001xf64>
+    memref.store %a, %x[%to] : memref<1001xf64>
+  }
+  return
+}

@@ -41,6 +41,7 @@ from contextlib import suppress
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import effects
 from mlirml.analysis.ranges import Ranges
+from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.ir import emit
@@ -162,7 +163,7 @@ def match_check(op: mlir.Operation) -> Check | None:
 def key_of(moved: mlir.Value, base: int) -> mlir.Value | None:
     """The value to which `base` was added, also where that was folded: `c - i` of `(c + base) - i`; None if none is."""
     op = defining_op(moved)
-    if op is None or op.name not in ("arith.addi", "arith.subi"):
+    if op is None or op.name not in INTEGER_STEPS:
         return None
     position = next((n for n in (0, 1) if constant_of(op.operands[n]) is not None), None)
     if position is None or (op.name == "arith.subi" and position == 1):
