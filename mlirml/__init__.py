@@ -7,6 +7,7 @@ import importlib
 from mlirml import debug, errors
 from mlirml.api import compile, lower, trace
 from mlirml.core.config import config
+from mlirml.core.sizes import Dim
 from mlirml.core.tree import static_field
 from mlirml.driver.options import optional_passes
 from mlirml.errors import (
@@ -70,7 +71,7 @@ del install
 
 __version__ = "0.1.0"
 __all__ = [
-    "ArgumentError", "Array", "CaptureError", "DTypeError", "FailedAssertionError", "FileFormatError",
+    "ArgumentError", "Array", "CaptureError", "DTypeError", "Dim", "FailedAssertionError", "FileFormatError",
     "FloatOperationError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError", "InvalidIndexError",
     "LaunchError", "LeakedTracerError", "LinAlgError", "LoweringError", "MlirmlError", "NoBatchingError",
     "NoDerivativeError", "ParseError", "PipelineError", "PreconditionError", "ShapeError", "TargetError",

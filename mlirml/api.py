@@ -5,19 +5,19 @@ from __future__ import annotations
 import inspect
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial, update_wrapper
 from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from mlirml.core.config import config
 from mlirml.core.processes import COMPILER, sends_functions, uncollected
+from mlirml.core.sizes import is_dynamic_shape
 from mlirml.core.tracebacks import without_own_frames
 from mlirml.core.tree import flatten
 from mlirml.driver import options
+from mlirml.driver.argument_options import check_static, definition_of, name_of
 from mlirml.driver.calls import (
     Build,
     Call,
@@ -45,7 +45,9 @@ from mlirml.driver.compilation import (
     progress,
     remarks_of,
     run_pipeline,
+    target_for,
 )
+from mlirml.driver.dynamic import INSTANCES, Dimensions, check_takes_sizes, instance
 from mlirml.driver.signature import (
     argument_names,
     parameters_of,
@@ -105,6 +107,7 @@ def compile(
     float64: str | None = None,
     tune: bool | str | None = None,
     pipeline: Sequence[str] | None = None,
+    dynamic: Mapping[str, Sequence[Any]] | str | None = None,
 ) -> Any:
     """Compile a NumPy function to native code.
 
@@ -140,6 +143,8 @@ def compile(
         pipeline: the optional passes to run, in this order, by their names in `mlirml-opt`, with options as there; all
             of the recipe, `optional_passes()`, when not given. Passes of different stages run in their stages. On the
             CPU.
+        dynamic: dimensions whose sizes may change without compiling anew (`docs/sizes.md`): `{"x": ("n", None)}` names
+            the first of an array argument `x` with two, "auto" takes those that have had three sizes. On the CPU.
 
     Returns a `Compiled`.
 
@@ -156,11 +161,10 @@ def compile(
     if fn is None:
         given: Any = {"static_argnums": static_argnums, "static_argnames": static_argnames}
         given |= {"donate_argnums": donate_argnums, "explain": explain, "float64": float64}
-        given |= {"tune": tune, "pipeline": pipeline}
+        given |= {"tune": tune, "pipeline": pipeline, "dynamic": dynamic}
         return partial(compile, target=target, frontend=frontend, **given)
-    return Compiled(
-        fn, target, static_argnums, explain, frontend, donate_argnums, float64, static_argnames, tune, pipeline
-    )
+    given = static_argnums, explain, frontend, donate_argnums, float64, static_argnames, tune, pipeline, dynamic
+    return Compiled(fn, target, *given)
 
 
 def trace(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Captured:
@@ -236,6 +240,7 @@ class Compiled(Dispatcher):
         static_argnames: str | Sequence[str] = (),
         tune: bool | str | None = None,
         pipeline: Sequence[str] | None = None,
+        dynamic: Any = None,
     ) -> None:
         super().__init__(self._miss)
         if not callable(fn):
@@ -259,6 +264,9 @@ class Compiled(Dispatcher):
         self.donate_argnums, self._donated_names = positions_of(fn, self._name, "donate_argnums", donate_argnums)
         if both := [i for i in self.donate_argnums if i in self.static_argnums]:
             raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
+        self._dimensions = Dimensions(dynamic, self._name)
+        check_takes_sizes(self._dimensions, self.target)
+        self._instances: dict[Any, Build] = {}  # of builds of dynamic sizes
         self._builds: dict[Any, Build] = {}
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
         self._sizes: dict[str, str] = {}  # the integers among the arguments that are static by themselves, and why
@@ -276,10 +284,7 @@ class Compiled(Dispatcher):
 
     @property
     def _name(self) -> str:
-        fn: Any = self.fn
-        while isinstance(fn, partial):
-            fn = fn.func
-        return getattr(fn, "__name__", type(fn).__name__)
+        return name_of(self.fn)
 
     # As a function: methods, copies, pickles.
 
@@ -296,7 +301,7 @@ class Compiled(Dispatcher):
             static, donated = (tuple(i - 1 for i in n if i > 0) for n in (self.static_argnums, self.donate_argnums))
             bound = held[key] = Compiled(
                 method, self.target.name, static, self._explains, self.frontend, donated, self.float64,
-                self.static_argnames, self.tune, self.pipeline,
+                self.static_argnames, self.tune, self.pipeline, self._dimensions.given,
             )  # fmt: skip
             bound._attribute = self._attribute
         return bound
@@ -315,7 +320,8 @@ class Compiled(Dispatcher):
         if not is_sent and getattr(sys.modules.get(module), name, None) is self:
             return name
         given = self.static_argnums, self._explains, self.frontend, self.donate_argnums, self.float64
-        return Compiled, (fn, self.target.name, *given, self.static_argnames, self.tune, self.pipeline)
+        given += self.static_argnames, self.tune, self.pipeline, self._dimensions.given  # type: ignore[assignment]
+        return Compiled, (fn, self.target.name, *given)
 
     # Calls that the native dispatcher does not know.
 
@@ -369,7 +375,25 @@ class Compiled(Dispatcher):
 
     def _prepared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Build]:
         call = self._call(args, kwargs)
-        return call, self._build(call)
+        return call, self._build(call) if not self._dimensions or call.abstract else self._build_sized(call)
+
+    def _build_sized(self, call: Call) -> Build:
+        """The build for a call that may have a program of dynamic sizes."""
+        while (fit := self._dimensions.fit(call, definition_of(self.fn))) is not None:
+            try:
+                general = self._build(fit.call)
+            except MlirmlError as error:
+                if not self._dimensions.refused(call, error):
+                    raise
+                continue
+            key = (general.number, *fit.values.items())
+            build = self._instances.get(key)
+            if build is None:
+                if len(self._instances) >= INSTANCES:
+                    self._forget(None)
+                build = self._instances[key] = instance(general, fit.values)
+            return build
+        return self._build(call)
 
     def _load_ahead(self) -> None:
         # What is found in the cache needs no compiler.
@@ -426,14 +450,14 @@ class Compiled(Dispatcher):
             kwargs = {**kwargs, STATE: self._state.items()}
         names = argument_names(self.fn, args)
         for place, value in statics.items():
-            self._check_static(value, place if isinstance(place, str) else names[place])
+            check_static(value, place if isinstance(place, str) else names[place], self.fn)
         dynamic = without(args, kwargs, statics)
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         paths = self._state.named(paths)
         constants = {i: leaf for i, leaf in enumerate(leaves) if is_static(leaf) or self._is_size(paths[i], leaf)}
         for number, leaf in constants.items():
-            self._check_static(leaf, paths[number])
+            check_static(leaf, paths[number], self.fn)
         treedef = treedef.with_constants(constants)
         named = {paths[number]: leaf for number, leaf in constants.items()}
         paths = [path for i, path in enumerate(paths) if i not in constants]
@@ -449,33 +473,19 @@ class Compiled(Dispatcher):
         """True if a leaf is a Python integer whose value tracing needs."""
         return path in self._sizes and type(leaf) in (bool, int)
 
-    def _check_static(self, value: Any, path: str) -> None:
-        from mlirml.frontend.spec import refuse_random
-
-        refuse_random(value, path, _definition(self.fn))
-        try:
-            hash(value)
-        except TypeError:
-            array = isinstance(value, np.ndarray)
-            raise ArgumentError(
-                f"static argument `{path}` is a {type(value).__name__}, which is not hashable",
-                location=_definition(self.fn),
-                help="arrays cannot be static" if array else "pass a tuple of what it holds",
-            ) from None
-
     def _input(self, leaf: Any, spec: TensorSpec, path: str) -> Any:
         """The value that the program receives for a leaf: an array of the spec's dtype, or the Python scalar."""
         if isinstance(leaf, Array) and leaf.device.kind != self.target.device:
             raise ArgumentError(
                 f"argument `{path}` lies on {leaf.device.id}, and {self._name} is compiled for {self.target.name}",
-                location=_definition(self.fn),
+                location=definition_of(self.fn),
                 help=f'pass `{path}.to("{self.target.device}")`, or `{path}.numpy()`',
             )
         if self.target.demotes and isinstance(leaf, Array) and (narrow := demoted_dtype(leaf.dtype)) != leaf.dtype:
             raise ArgumentError(
                 f"argument `{path}` lies on {leaf.device.id} as {leaf.dtype}, and {self._name} computes with {narrow} "
                 "there",
-                location=_definition(self.fn),
+                location=definition_of(self.fn),
                 help=f"put `{path}.astype(np.{narrow})` there instead",
             )
         return leaf_array(leaf, spec) if self.target.device == "cpu" else leaf
@@ -549,7 +559,7 @@ class Compiled(Dispatcher):
         except TypeError as error:
             plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
             shown = f"{self._name}{inspect.Signature(plain)}"
-            raise ArgumentError(f"{shown}: {error}", location=_definition(inspect.unwrap(self.fn))) from None
+            raise ArgumentError(f"{shown}: {error}", location=definition_of(inspect.unwrap(self.fn))) from None
 
     def _build(self, call: Call) -> Build:
         key = call.key()
@@ -574,6 +584,7 @@ class Compiled(Dispatcher):
         for build in self._builds.values():
             build.remembered.clear()
         self._builds.pop(key, None)
+        self._instances.clear()
         self._device_forms.clear()
         self.clear()
 
@@ -591,11 +602,11 @@ class Compiled(Dispatcher):
         alike = next((build for build in known if build.captured.runs_as(captured)), None)
         if alike is not None:  # what has changed makes no difference to the program
             return replace(alike, captured=captured, treedef=call.treedef)
-        target = self._with_schedules(captured, self.tune)
+        target = self._target_for(captured, self.tune)
         if self.tune != "off":
             clock.note("tuning")
         entries = cache.key_entries(captured.key, target.fingerprint())
-        artifact, program = self._cached_program(captured, entries, clock)
+        artifact, program = self._cached_program(captured, target, entries, clock)
         from_disk = program is not None
         remarks = None
         if program is None:
@@ -604,7 +615,7 @@ class Compiled(Dispatcher):
             remarks = on_loops(watch)
             cache.store(entries, artifact)
             clock.note("store")
-            program = opened(captured, artifact, self.target)
+            program = opened(captured, artifact, target)
             clock.note("load")
         if isinstance(program, DeviceProgram):
             program.explain = partial(_failure, captured)
@@ -621,21 +632,27 @@ class Compiled(Dispatcher):
             print("".join(f"{remark.shown()}\n" for remark in shown), end="", file=sys.stderr)
         return build
 
-    def _with_schedules(self, captured: Captured, tune: str) -> Target:
-        """The target with the tuned schedules of a program; with "search" those that are not known are searched for."""
-        if tune == "off":
-            return self.target
+    def _target_for(self, captured: Captured, tune: str = "off") -> Target:
+        """The target in the form that a program needs: with its tuned schedules, or for dynamic sizes.
+
+        With "search" schedules that are not known are searched for.
+        """
+        target = target_for(self.target, captured)
+        if tune == "off" or captured.is_dynamic:
+            return target
         from mlirml.tuning.program import with_tuned_schedules
 
-        return with_tuned_schedules(self.target, captured, tune, config.tune_seconds)
+        return with_tuned_schedules(target, captured, tune, config.tune_seconds)
 
     def _remarks(self, build: Build) -> list[Remark]:
         """The remarks on the loops and products of a program; for one from the disk cache the passes run once more."""
         if build.remarks is None:
-            build.remarks = remarks_of(self.target, build.captured)
+            build.remarks = remarks_of(self._target_for(build.captured), build.captured)
         return build.remarks
 
-    def _cached_program(self, captured: Captured, entries: list[tuple[str, str]], clock: Clock) -> tuple[Any, Any]:
+    def _cached_program(
+        self, captured: Captured, target: Target, entries: list[tuple[str, str]], clock: Clock
+    ) -> tuple[Any, Any]:
         """The artifact from the disk cache and its program, or None twice; one that cannot be loaded is dropped."""
         from mlirml.driver import cache
 
@@ -644,7 +661,7 @@ class Compiled(Dispatcher):
         if artifact is None:
             return None, None
         try:
-            program = opened(captured, artifact, self.target)
+            program = opened(captured, artifact, target)
         except LaunchError:
             cache.drop(entries)
             return None, None
@@ -661,7 +678,8 @@ class Compiled(Dispatcher):
                 "python": self._state.python,
                 "paths": call.paths,
             }
-            if not self.donate_argnums or call.overlaps or self.target.device != "cpu":
+            sized = any(is_dynamic_shape(spec.shape) for spec in call.specs)
+            if not self.donate_argnums or call.overlaps or self.target.device != "cpu" or sized:
                 return capture(fn, *given, loops, **state)
             from mlirml.driver.donation import Donation
 
@@ -740,7 +758,7 @@ class Compiled(Dispatcher):
         with COMPILER:
             captured = self.trace(*args, **kwargs)
             module = parsed(captured)
-            target = self._with_schedules(captured, "off" if self.tune == "off" else "stored")
+            target = self._target_for(captured, "off" if self.tune == "off" else "stored")
             if stage != "capture":
                 run_pipeline(target, module, stage)
             return Lowered(module, target, stage or target.stages[-1][0])
@@ -750,13 +768,15 @@ class Compiled(Dispatcher):
         from mlirml.driver.profiling.run import profiled
 
         call, build = self._settled(partial(self._prepared, args, kwargs))
-        found: Profile = self._checked(build, partial(profiled, self.target, build, call.inputs, self._name))
+        found: Profile = self._checked(
+            build, partial(profiled, self._target_for(build.captured), build, call.inputs, self._name)
+        )
         return found
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """A report: each compilation with its reason, source and times; with arguments, also the effect of a call."""
         lines = [f"{self._name}: target {self.target.name}, {self._compiled} signature(s) compiled", *self._log]
-        lines += self._sizes.values()
+        lines += [*self._sizes.values(), *self._dimensions.notes.values()]
         with COMPILER:
             for build in self._builds.values():
                 found = self._remarks(build)
@@ -789,12 +809,6 @@ def _failure(captured: Captured, failed: CheckFailed) -> Exception:
     from mlirml.driver.argument_errors import failure
 
     return failure(captured, failed)
-
-
-def _definition(fn: Any) -> Any:
-    from mlirml.frontend.tracing.trace import definition
-
-    return definition(fn)
 
 
 __all__ = ["CaptureError", "Compiled", "Lowered", "compile", "lower", "trace"]

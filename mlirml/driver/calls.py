@@ -243,6 +243,8 @@ def differs(call: Call, build: Build) -> bool:
 
 def memory_of(artifact: Artifact) -> str:
     """The peak memory of a call, beside that of its arguments."""
+    if any(n < 0 for buffer in artifact.outputs for n in buffer.shape):
+        return "memory of a call: depends on its sizes"
     results, workspace = sum(buffer.nbytes for buffer in artifact.outputs), artifact.workspace_bytes
     return f"memory of a call: {shown_bytes(results)} of results, {shown_bytes(workspace)} of workspace"
 

@@ -106,6 +106,8 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
     if target.processor is not None:
         target.processor.check_runs_here()
     options: dict[str, Any] = {"demotes": True} if target.demotes else {}
+    if captured.is_dynamic:
+        options["sizes"] = captured.sizes
     return target.open(
         artifact,
         [(s.dtype, s.shape) for s in captured.inputs],
@@ -117,6 +119,18 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
         host=Host(captured.host_functions) if captured.host_functions else None,
         **options,
     )
+
+
+def target_for(target: Target, captured: Captured) -> Target:
+    """The target for a program: another one for programs of dynamic sizes.
+
+    Raises `TargetError` where the target has none.
+    """
+    if not captured.is_dynamic:
+        return target
+    if target.sized is None:
+        raise TargetError(f"target {target.name!r} has no programs of dynamic sizes", help='use target="cpu"')
+    return target.sized()
 
 
 def compiled(target: Target, captured: Captured, clock: Clock) -> tuple[Artifact, Instrumentation]:

@@ -177,6 +177,8 @@ def capture(
     results = [TensorSpec(v.shape, v.dtype) for v in outputs[: len(leaves)]]
     items = [TensorSpec(v.shape, v.dtype, *_python_kind(x)) for v, x in zip(outputs[len(leaves) :], new.values())]
     builder, entry = state.builder, definition(function)
+    with at_function(function):
+        builder.sizes.check()
     writebacks = tuple((count + j, i) for j, i in enumerate(written))
     return Captured(
         name,
@@ -198,6 +200,7 @@ def capture(
         tuple(effects.unset),
         host_functions=tuple(builder.host_functions),
         unrolled=tuple((state.unrolled if loops else state.location_tracker.unrolled()).items()),
+        sizes=tuple(builder.sizes.entries),
     )
 
 

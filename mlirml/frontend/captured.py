@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import Size, is_dynamic_shape
 from mlirml.core.tree import TreeDef
 from mlirml.errors import SourceLocation
 from mlirml.frontend.spec import TensorSpec
@@ -69,6 +70,12 @@ class Captured:
     result_order: tuple[int, ...] | None = None  # the output index of each result, if some are in donated arguments
     host_functions: tuple[Any, ...] = field(default=(), repr=False)  # the Python functions that the program calls
     unrolled: tuple[tuple[SourceLocation | None, str], ...] = field(default=(), repr=False)  # with the reasons
+    sizes: tuple[Size, ...] = ()  # the elements of the hidden array of dynamic sizes
+
+    @property
+    def is_dynamic(self) -> bool:
+        """True if the program is for arrays of more than one size."""
+        return bool(self.sizes) or any(is_dynamic_shape(spec.shape) for spec in self.inputs)
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """The function's result, from the outputs of the program."""
@@ -86,7 +93,7 @@ class Captured:
 
     def runs_as(self, other: Captured) -> bool:
         """True if the programs are equal, with the same constant arrays."""
-        parts = ("key", "inputs", "outputs", "writebacks", "int_ranges")
+        parts = ("key", "sizes", "inputs", "outputs", "writebacks", "int_ranges")
         return (
             all(getattr(self, part) == getattr(other, part) for part in parts)
             and len(self.constants) == len(other.constants)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.sizes import same_shape
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import ArgumentError
 from mlirml.frontend.current import current_trace
@@ -259,7 +260,7 @@ class _Carry:
 def _has_type(leaf: Any, leaf_type: LeafType) -> bool:
     """True if a leaf certainly has the type of the carry."""
     if type(leaf) is np.ndarray or isinstance(leaf, (np.generic, Array)):
-        return not leaf_type.weak and leaf.dtype == leaf_type.dtype and leaf.shape == leaf_type.shape
+        return not leaf_type.weak and leaf.dtype == leaf_type.dtype and same_shape(leaf.shape, leaf_type.shape)
     return False
 
 

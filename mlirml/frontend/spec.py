@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import Dim, Size, same_shape
 from mlirml.errors import ArgumentError, DTypeError, SourceLocation
 from mlirml.frontend.advice import STATIC
 from mlirml.frontend.user_objects import attributes_of, is_random
@@ -20,7 +21,8 @@ class TensorSpec:
     """Shape and dtype of an array, which `trace`, `lower` and `Compiled.ir` take in the place of the array.
 
     `weak` marks a Python bool, int, float or complex, which gives way in promotion; `scalar` a NumPy scalar, which,
-    unlike an array of no dimension, cannot be stored into. Raises `DTypeError` for a dtype that is not compiled.
+    unlike an array of no dimension, cannot be stored into. A size may be a `Dim`, or derived from some. Raises
+    `DTypeError` for a dtype that is not compiled.
 
     >>> import numpy as np, mlirml as ml
     >>> str(ml.TensorSpec((4, 8), np.float32))
@@ -33,9 +35,19 @@ class TensorSpec:
     scalar: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shape", tuple(int(n) for n in self.shape))
+        object.__setattr__(self, "shape", tuple(extent(n) for n in self.shape))
         object.__setattr__(self, "dtype", np.dtype(self.dtype))
         _check_dtype(self.dtype, "TensorSpec")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not TensorSpec:
+            return NotImplemented
+        # Sizes are compared as polynomials: equal ones are equal for all values.
+        flags = (self.dtype, self.weak, self.scalar) == (other.dtype, other.weak, other.scalar)
+        return flags and same_shape(self.shape, other.shape)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.weak, self.scalar))
 
     def restored(self, result: np.ndarray) -> Any:
         """An output of a program as the Python object that this spec describes."""
@@ -50,6 +62,11 @@ class TensorSpec:
         if self.scalar:
             return f"NumPy {self.dtype.name}"
         return f"Python {self.dtype.name.rstrip('0123456789')}" if self.weak else describe(self.shape, self.dtype)
+
+
+def extent(size: Any) -> Any:
+    """The size of a dimension: an integer or a dynamic size."""
+    return size.size if isinstance(size, Dim) else size if type(size) is Size else int(size)
 
 
 def spec_of(leaf: Any, path: str) -> TensorSpec:

@@ -242,17 +242,35 @@ def insert_slice(
     source: mlir.Value,
     into: mlir.Value,
     offsets: Sequence[mlir.Value | int],
-    sizes: Sequence[int] | None = None,
+    sizes: Sequence[mlir.Value | int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> mlir.Value:
     """A tensor with another one stored in it, whose shape is `sizes` unless dimensions of size 1 are dropped."""
-    whole = list(mlir.ShapedType(source.type).shape) if sizes is None else sizes
+    whole = dims_of(source) if sizes is None else sizes
     return slice_op("tensor.insert_slice", [source, into], into.type, offsets, whole, strides)
 
 
 def empty(tensor_type: mlir.Type) -> mlir.Value:
     """`tensor.empty` of a static tensor type."""
     return value("tensor.empty", (), tensor_type)
+
+
+def empty_like(tensor: mlir.Value) -> mlir.Value:
+    """`tensor.empty` of the shape and element type of a tensor, whose sizes may be dynamic."""
+    sizes = [size for size in dims_of(tensor) if not isinstance(size, int)]
+    return value("tensor.empty", sizes, tensor.type)
+
+
+def dims_of(tensor: mlir.Value) -> list[mlir.Value | int]:
+    """The sizes of a tensor, the dynamic ones as values."""
+    kind = tensor.type
+
+    def size(d: int) -> mlir.Value | int:
+        if not kind.is_dynamic_dim(d):
+            return int(kind.shape[d])
+        return value("tensor.dim", [tensor, index(d)], mlir.IndexType.get())
+
+    return [size(d) for d in range(kind.rank)]
 
 
 def fill(scalar: mlir.Value, out: mlir.Value) -> mlir.Operation:

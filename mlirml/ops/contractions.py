@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.analysis.contractions import BY_MAPS
+from mlirml.core.sizes import same, sampled
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.ir.text.builder import Body, Builder, Operand, Value
 from mlirml.ir.text.complex import ComplexValue, parts_of
@@ -102,7 +103,7 @@ def matmul(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
         raise ShapeError(f"matmul: a scalar has no matrix product, {x1} @ {x2}", help="use `*` to scale an array")
     x_batch, y_batch = x1.shape[:-2], x2.shape[:-2]
     inner = x1.shape[-1], x2.shape[-2] if len(x2.shape) > 1 else x2.shape[0]
-    if inner[0] != inner[1]:
+    if not same(*inner) and inner[0] != inner[1]:
         raise ShapeError(f"matmul: inner dimensions differ, {x1} @ {x2}", help=_transpose_hint(x1.shape, x2.shape))
     try:
         batch = common_shape(x_batch, y_batch)
@@ -148,7 +149,7 @@ def _batch_map(b: Builder, value: Value, batch: tuple[int, ...], letters: str, c
     """Drop the batch dimensions that broadcast; name the others."""
     count = len(value.shape) - len(core)
     first = len(batch) - count
-    kept = [i for i in range(count) if value.shape[i] == batch[first + i] and value.shape[i] != 1]
+    kept = [i for i in range(count) if same(value.shape[i], batch[first + i]) and not same(value.shape[i], 1)]
     shape = tuple(value.shape[i] for i in kept) + value.shape[count:]
     return b.reshape(value, shape), "".join(letters[first + i] for i in kept) + core
 
@@ -269,9 +270,10 @@ def einsum(
     sizes: dict[str, int] = {}
     for term, value in zip(terms, values):
         for letter, n in zip(term, value.shape):
-            if sizes.setdefault(letter, n) != n and 1 not in (n, sizes[letter]):
+            known = sizes.setdefault(letter, n)
+            if not same(known, n) and not same(n, 1) and not same(known, 1) and known != n:
                 raise ShapeError(f"einsum: letter {letter!r} of {subscripts!r} has sizes {sizes[letter]} and {n}")
-            sizes[letter] = n if sizes[letter] == 1 else sizes[letter]
+            sizes[letter] = n if same(sizes[letter], 1) else sizes[letter]
     if any(sizes[c] == 0 for term in terms for c in term if c not in final):  # a sum of nothing, also beside infinities
         return b.filled(tuple(sizes[c] for c in final), result, 0)
     pairs = [_diagonal(b, *_without_units(b, v, t, sizes)) for v, t in zip(values, terms)]
@@ -298,7 +300,7 @@ def einsum(
 
 def _without_units(b: Builder, value: Value, term: str, sizes: dict[str, int]) -> tuple[Value, str]:
     """Drop dimensions of size 1 whose letter is longer elsewhere: they broadcast."""
-    kept = [i for i, (c, n) in enumerate(zip(term, value.shape)) if n == sizes[c]]
+    kept = [i for i, (c, n) in enumerate(zip(term, value.shape)) if same(n, sizes[c])]
     return b.reshape(value, tuple(value.shape[i] for i in kept)), "".join(term[i] for i in kept)
 
 
@@ -312,7 +314,7 @@ def _path(pairs: Sequence[tuple[Value, str]], final: str, optimize: Any) -> list
 
     text = ",".join(letters for _, letters in pairs) + "->" + final
     how = "auto" if optimize in (True, None) else optimize
-    path = opt_einsum.contract_path(text, *(v.shape for v, _ in pairs), shapes=True, optimize=how)[0]
+    path = opt_einsum.contract_path(text, *(sampled(v.shape) for v, _ in pairs), shapes=True, optimize=how)[0]
     return [tuple(step) for step in path]
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import Extent, Size
 from mlirml.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 from mlirml.ir.combiners import UFUNCS, combiners_of
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
@@ -280,8 +282,8 @@ def _mean_dtypes(name: str, value: Value, dtype: Any) -> tuple[np.dtype, np.dtyp
     return (_SINGLE if result.itemsize == 2 else result), result
 
 
-def _count(shape: tuple[int, ...], axes: Sequence[int]) -> int:
-    return int(np.prod([shape[i] for i in axes], dtype=np.int64))
+def _count(shape: tuple[int, ...], axes: Sequence[int]) -> Extent:
+    return math.prod(shape[i] for i in axes)
 
 
 def _divisor(b: Builder, value: Value, axes: tuple[int, ...], where: Any, ddof: Any, compute: np.dtype) -> Operand:
@@ -291,10 +293,15 @@ def _divisor(b: Builder, value: Value, axes: tuple[int, ...], where: Any, ddof: 
         raise DTypeError("degrees of freedom are counted by a real number, not a complex one")
     known = float(less.value) if isinstance(less, Scalar) else None  # type: ignore[arg-type]
     if where is True:
-        total = float(_count(value.shape, axes))
-        if known is not None:
-            return Scalar(max(total - known, 0.0))
-        count = b.filled((), compute, total)
+        total = _count(value.shape, axes)
+        if type(total) is Size:
+            count = b.cast(b.size_number(total), compute)
+            if known == 0:
+                return count
+        elif known is not None:
+            return Scalar(max(float(total) - known, 0.0))
+        else:
+            count = b.filled((), compute, float(total))
     else:
         ones = b.filled(value.shape, _BOOL, True)
         count = b.cast(count_nonzero.build(b, _chosen(b, "mean", ones, where, False), axes), compute)

@@ -110,7 +110,7 @@ def padded(b: Builder, value: Value, windows: Sequence[Window], filler: object) 
     scalar, result = b.scalar(filler, value.dtype), tensor_type(shape, value.dtype)
     indices = ", ".join(f"%p{i}: index{LOC}" for i in range(len(shape)))
     return b.op(
-        f"tensor.pad {value.name} low{low} high{high} {{\n^bb0({indices}):\n"
+        f"tensor.pad {value.name} low{b.sizes.listed(low)} high{b.sizes.listed(high)} {{\n^bb0({indices}):\n"
         f"tensor.yield {scalar} : {mlir_name(value.dtype)}{LOC}\n}} : {value.type} to {result}",
         shape,
         value.dtype,

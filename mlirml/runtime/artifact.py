@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from mlirml.core.dataclass import dataclass
 
-_MAGIC = b"mlirml-artifact-5\n"
+_MAGIC = b"mlirml-artifact-6\n"
 _ITEM_BITS = {"bool": 8}
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """An array argument: element type as MLIR writes it (`f32`, `i8`; `bool` for one byte, 0 or 1) and static shape."""
+    """An array argument: element type as MLIR writes it (`f32`, `i8`; `bool` for one byte, 0 or 1) and shape.
+
+    A dynamic size is -1.
+    """
 
     dtype: str
     shape: tuple[int, ...]
@@ -35,6 +39,9 @@ class Artifact:
     to 64 bytes. The inputs are only read; inputs, outputs and workspace may not overlap. The outputs numbered in
     `in_place` hold what they replace when the program starts: they may lie in the memory of that input, which is not
     read then.
+
+    A program of dynamic sizes gets the sizes as its last input, 64-bit integers. Each of its `workspace_terms` adds to
+    the workspace, after a multiple of 64 bytes, its first number of bytes times the sizes of the numbers after it.
 
     A program for a device has `kernels` in the form of its `format`, followed by images of one kernel each, whose sizes
     in bytes are `image_sizes`; `kernel_images` are their numbers by kernel, -1 for those in the common code. It has a
@@ -64,6 +71,16 @@ class Artifact:
     host_workspace_bytes: int = 0
     constants: bytes = b""
     deferred_checks: tuple[tuple[int, int, int, int], ...] = ()
+    workspace_terms: tuple[tuple[int, ...], ...] = ()
+
+    def workspace_at(self, sizes: Sequence[int]) -> int:
+        """The bytes of the workspace for these sizes."""
+        if not self.workspace_terms:
+            return self.workspace_bytes
+        total = -(-self.workspace_bytes // 64) * 64
+        for count, *numbers in self.workspace_terms:
+            total += -(-count * math.prod(sizes[number] for number in numbers) // 64) * 64
+        return total
 
     @property
     def common_kernels(self) -> bytes:
@@ -106,6 +123,7 @@ class Artifact:
             "host_work",
         ):
             fields[name] = tuple(fields[name])
-        fields["deferred_checks"] = tuple(map(tuple, fields["deferred_checks"]))
+        for name in ("deferred_checks", "workspace_terms"):
+            fields[name] = tuple(map(tuple, fields[name]))
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])
         return cls(object=rest[:end], kernels=rest[end:last], constants=rest[last:], **fields)

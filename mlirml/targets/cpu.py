@@ -11,6 +11,7 @@ from mlirml.errors import TargetError
 from mlirml.pipelines.cpu import kernel_stages, stages
 from mlirml.runtime import HAS_LAPACK
 from mlirml.runtime.artifact import Artifact, Buffer
+from mlirml.runtime.sized_program import SizedProgram
 from mlirml.targets.llvm.early_kernels import Ahead, Kernels
 from mlirml.targets.machine import Processor, has_libmvec, processor
 from mlirml.targets.target import Target, target
@@ -48,10 +49,27 @@ def target_with(
     nontemporal = machine.architecture == "x86_64"
     return Target(
         name="cpu",
+        sized=partial(sized_target, math, checkpoint_bytes, machine, exact=exact),
         stages=stages(machine, math, checkpoint_bytes, lapack=lapack, nontemporal=nontemporal, exact=exact),
         codegen=partial(codegen, machine=machine),
         depends_on=machine.key_entries(),
         ahead=Ahead("mlirml-lower-loops", lambda: kernel_pipeline(math, machine), partial(begin_kernels, machine)),
+        processor=machine,
+        forms={"llvm": to_llvm_ir, "asm": partial(to_assembly, machine=machine)},
+    )
+
+
+@cache
+def sized_target(math: str, checkpoint_bytes: int, machine: Processor, *, exact: bool = False) -> Target:
+    """The target for programs of dynamic sizes."""
+    from mlirml.pipelines.sized import sized_stages
+
+    return Target(
+        name="cpu",
+        stages=sized_stages(machine, math, checkpoint_bytes, exact=exact),
+        codegen=partial(codegen, machine=machine),
+        depends_on=machine.key_entries(),
+        open=SizedProgram.load,
         processor=machine,
         forms={"llvm": to_llvm_ir, "asm": partial(to_assembly, machine=machine)},
     )
@@ -124,6 +142,7 @@ def signature(function: mlir.Operation) -> dict[str, Any]:
         "inputs": tuple(buffer(found.value) for found in attributes["mlirml.inputs"]),
         "outputs": tuple(buffer(found.value) for found in attributes["mlirml.outputs"]),
         "workspace_bytes": attributes["mlirml.workspace"].value,
+        "workspace_terms": terms(attributes),
         "in_place": tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
     }
 
@@ -131,4 +150,12 @@ def signature(function: mlir.Operation) -> dict[str, Any]:
 def buffer(tensor_type: mlir.Type) -> Buffer:
     """The record of a tensor type."""
     name = str(tensor_type.element_type)
-    return Buffer("bool" if name == "i1" else name, tuple(tensor_type.shape))
+    shape = (-1 if tensor_type.is_dynamic_dim(d) else n for d, n in enumerate(tensor_type.shape))
+    return Buffer("bool" if name == "i1" else name, tuple(shape))
+
+
+def terms(attributes: Any) -> tuple[tuple[int, ...], ...]:
+    """The terms of the workspace, those of a program without dynamic sizes are none."""
+    name = "mlirml.workspace_terms"
+    found = tuple(attributes[name]) if name in attributes else ()
+    return tuple(tuple(term) for term in found)

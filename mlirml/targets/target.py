@@ -47,6 +47,7 @@ class Target:
     after the last stage in other forms, "asm" or "ptx"; one of a name that ends with a dash also takes the rest of the
     name that is asked for. `legal` are the dialects after the last stage, where they are not LLVM's. `open` loads an
     artifact, with the arguments of `mlirml.runtime.load_artifact`. `about` tells `mlirml devices` what runs them.
+    `sized` returns the target for programs of dynamic sizes, None where there are none.
     """
 
     name: str
@@ -62,6 +63,7 @@ class Target:
     legal: tuple[str, ...] = ()
     open: Callable[..., Any] = field(default=load_artifact, repr=False, compare=False)
     about: str = ""
+    sized: Callable[[], Target] | None = field(default=None, repr=False, compare=False)
 
     @property
     def pipeline(self) -> Pipeline:

@@ -21,6 +21,7 @@ COMPLETE = (
     "random.md",
     "settings.md",
     "signal-and-stats.md",
+    "sizes.md",
     "special.md",
     "tuning.md",
 )

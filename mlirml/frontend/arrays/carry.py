@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import same_shape
 from mlirml.core.tree import TreeDef, exact, flatten
 from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
@@ -85,7 +86,7 @@ def leaf_type_of(leaf: Any, path: str) -> LeafType:
 
 def joined(one: LeafType, other: LeafType) -> LeafType | None:
     """The type of a value that has one of two types; None if they do not join."""
-    if one.shape != other.shape:
+    if not same_shape(one.shape, other.shape):
         return None
     if one.weak and other.weak:
         return max(one, other, key=lambda leaf_type: _rank(leaf_type.dtype))
@@ -134,7 +135,7 @@ def check_branches(
 def _mismatch(what: str, pairs: Sequence[Pair], first: str, second: str) -> CaptureError:
     shown = [f"{path}: {one} {first}, {other} {'in ' if first != 'in' else ''}{second}" for path, one, other in pairs]
     _, one, other = pairs[0]
-    if one.shape != other.shape:
+    if not same_shape(one.shape, other.shape):
         help_ = "shapes are fixed when the function is compiled: reshape or broadcast what is returned"
         return ShapeError(f"{what}, {shown[0]}", notes=tuple(shown[1:]), help=help_)
     cast = f"`.astype(np.{one.dtype.name})`"

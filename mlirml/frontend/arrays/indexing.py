@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import Size, is_size
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend import advice
 from mlirml.frontend.arrays.tracer import Tracer
@@ -137,9 +138,9 @@ def _basic_index(shape: tuple[int, ...], items: tuple[Any, ...]) -> Index:
             drop.append(axis)
         else:
             start, stop, step = slice_bounds(item, shape[axis])
-            count = len(range(start, stop, step))
+            count = length(start, stop, step)
             starts.append(start if count else 0)
-            steps.append(step if count > 1 else 1)
+            steps.append(step if step != 1 and count > 1 else 1)
             for part in (sizes, kept, result):
                 part.append(count)
     view = Slice(tuple(kept), tuple(starts), tuple(sizes), tuple(steps), tuple(drop))
@@ -224,7 +225,7 @@ class _Plan:
 
     def _add_slice(self, item: slice, size: int) -> None:
         start, stop, step = slice_bounds(item, size)
-        count = len(range(start, stop, step))
+        count = length(start, stop, step)
         self.ranges.append((start if count else 0, count, step if count > 1 else 1))
         self.result.append(count)
 
@@ -373,7 +374,7 @@ def _check_unchanged(trace: Trace, mask: np.ndarray) -> None:
 def slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
     """Start, stop and step of a slice of an axis."""
     for bound in (item.start, item.stop, item.step):
-        if bound is None or type(bound) is int:
+        if bound is None or type(bound) in (int, Size):
             continue
         if hasattr(bound, "_known") and bound._known() is None:
             error = UnsupportedSyntaxError(
@@ -386,11 +387,35 @@ def slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
     if item.step is not None and int(item.step.__index__()) == 0:
         raise ShapeError("slice step cannot be zero")
-    return item.indices(size)
+    return dynamic_bounds(item, size) if is_size(size) else item.indices(size)
+
+
+def dynamic_bounds(item: slice, size: Any) -> tuple[int, int, int]:
+    """Start, stop and step of a slice of an axis of dynamic size, as `slice.indices`; they may be dynamic, too."""
+    step = 1 if item.step is None else int(item.step.__index__())
+    low, high = (0, size) if step > 0 else (-1, size - 1)
+
+    def clamped(bound: Any, default: Any) -> Any:
+        if bound is None:
+            return default
+        bound = bound + size if bound < 0 else bound
+        return low if bound < low else high if bound >= high else bound
+
+    first, last = (low, high) if step > 0 else (high, low)
+    return clamped(item.start, first), clamped(item.stop, last), step
+
+
+def length(start: Any, stop: Any, step: int) -> Any:
+    """The length of a range of integers or sizes."""
+    if type(start) is int and type(stop) is int:
+        return len(range(start, stop, step))
+    span = stop - start if step > 0 else start - stop
+    by = abs(step)
+    return (span + by - 1) // by if span > 0 else 0
 
 
 def position(number: int, size: int, axis: int) -> int:
     """A Python integer as a position along an axis."""
     if not -size <= number < size:
         raise out_of_bounds(number, size, axis)
-    return number % size
+    return number % size if type(size) is int else number if number >= 0 else size + number

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import same_shape
 from mlirml.errors import ShapeError
 from mlirml.frontend.arrays.indexing import Index, mask_does_not_fit, parse_index
 from mlirml.ir.text.builder import Operand, Scalar, Value
-from mlirml.ir.text.dtypes import check_integer
+from mlirml.ir.text.dtypes import check_integer, common_shape
 from mlirml.ops.indexing.scatter import Scatter, Update
 from mlirml.ops.registry import OpDef
 
@@ -56,7 +57,7 @@ def assigned_shape(new: Operand, onto: tuple[int, ...], what: str) -> tuple[int,
     while len(shape) > len(onto) and shape[0] == 1:
         shape = shape[1:]
     try:
-        fits = np.broadcast_shapes(shape, onto) == onto
+        fits = same_shape(common_shape(shape, onto), onto)
     except ValueError:
         fits = False
     if not fits:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.sizes import same_shape
 from mlirml.errors import (
     CaptureError,
     DTypeError,
@@ -296,7 +297,7 @@ class Tracer:
             return type(self)(copy._trace, copy._cell, copy._views, ambiguous=copy._cell.version)
         result = self
         for view in views:
-            if view.shape == result._shape and isinstance(view, Reshape):
+            if isinstance(view, Reshape) and same_shape(view.shape, result._shape):
                 continue
             if isinstance(view, Moving):
                 steps = placed(result._trace.builder, result._views, view)

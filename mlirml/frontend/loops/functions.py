@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import Size, is_size
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
 from mlirml.frontend import advice
 from mlirml.frontend.arrays.array import Traced
@@ -62,12 +63,21 @@ def replaced(trace: Trace, callee: Any) -> Any:
                 with at_user_line():
                     return own(trace, *args)
         of_rows = callee in _OF_LISTS and any(map(_is_rows, args))
-        if not of_rows and callee not in _ALWAYS and not any(isinstance(x, Traced) or is_dynamic(x) for x in args):
+        if (
+            not of_rows
+            and callee not in _ALWAYS
+            and not any(isinstance(x, (Traced, Size)) or is_dynamic(x) for x in args)
+        ):
             return callee(*args, **kwargs)
         with at_user_line():
             return own(trace, *args, **kwargs)
 
     return call
+
+
+def _is_sized(x: Any) -> bool:
+    """True for an array whose first size is dynamic."""
+    return isinstance(x, Traced) and x.ndim > 0 and is_size(x.shape[0])
 
 
 def _is_rows(x: Any) -> bool:
@@ -333,7 +343,7 @@ _OWN: dict[Any, _Function] = {
     builtins.any: _fold("any"),
     builtins.all: _fold("all"),
     builtins.round: _round,
-    builtins.len: lambda trace, x: x.length if _is_rows(x) else x.shape[0] if is_dynamic(x) else len(x),
+    builtins.len: lambda trace, x: x.length if _is_rows(x) else x.shape[0] if is_dynamic(x) or _is_sized(x) else len(x),
     builtins.str: _text(str),
     builtins.repr: _text(repr),
     builtins.format: _text(format),

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import Size, is_size
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
@@ -49,6 +50,7 @@ def traced_range(*bounds: Any) -> Any:
     from mlirml.frontend.arrays.array import Traced
 
     start, stop, step = (0, *bounds, 1) if len(bounds) == 1 else (*bounds, 1) if len(bounds) == 2 else bounds
+    start, stop = (_number(bound) for bound in (start, stop))
     for bound in (start, stop, step):
         if isinstance(bound, Traced) and (bound.shape or bound.dtype.kind not in "iu"):
             raise DTypeError(
@@ -61,6 +63,12 @@ def traced_range(*bounds: Any) -> Any:
     if step == 0:
         raise ShapeError("range: the step must not be zero")
     return TracedRange(start, stop, int(step.__index__()))
+
+
+def _number(bound: Any) -> Any:
+    """A dynamic size as a number of the program."""
+    trace = current_trace()
+    return trace.size_number(bound) if type(bound) is Size and trace is not None else bound
 
 
 @dataclass(frozen=True)
@@ -126,6 +134,8 @@ def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     if is_dynamic(iterable):
         return traced_range(iterable.shape[0]), lambda number: iterable[number]
     if isinstance(iterable, Traced) and iterable.ndim:
+        if is_size(iterable.shape[0]):
+            return traced_range(iterable.shape[0]), lambda number: iterable[number]
         return range(len(iterable)), lambda number: iterable[number]
     return iterable, None
 

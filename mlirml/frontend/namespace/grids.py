@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.sizes import Size, static_needed
 from mlirml.errors import ShapeError
 from mlirml.frontend import advice
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import at_user_line
+from mlirml.ir.text.builder import Body
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
+
+
+def dynamic_grid(trace: Trace, function: Callable[..., Any], args: tuple[Any, ...], **options: Any) -> Traced:
+    """`np.arange` from one size to another, and `np.eye` and `np.tri`, of dynamic sizes."""
+    function_name = function.__name__
+    if function_name == "arange" and len(args) < 3 and not set(options) - {"dtype"}:
+        start, stop = args if len(args) == 2 else (0, *args)
+        return _counted(trace, start, stop - start, options.get("dtype"))
+    if function_name in ("eye", "identity", "tri") and len(args) <= 3 and not set(options) - {"dtype"}:
+        rows, columns, k = (*args, *(None, 0)[len(args) - 1 :]) if len(args) < 3 else args
+        first = _counted(trace, 0, rows, None)
+        second = _counted(trace, 0, rows if columns is None else columns, None)
+        compare = np.greater_equal if function_name == "tri" else np.equal
+        found: Traced = trace.call_ufunc(compare, "__call__", (first.reshape(rows, 1) + k, second), {})
+        return found.astype(options.get("dtype") or float)
+    raise static_needed(next(x for x in args if type(x) is Size), f"its value for `np.{function_name}`")
+
+
+def _counted(trace: Trace, start: Any, count: Any, dtype: Any) -> Traced:
+    """The integers from `start` on."""
+    if count < 0:
+        raise ShapeError("arange: the range is empty")
+    kind, b = np.dtype(np.int64), trace.builder
+
+    def body(block: Body, _: list[str]) -> str:
+        number = block.op(f"arith.index_cast {block.op('linalg.index 0', 'index')}", "index to i64")
+        if type(start) is int and start == 0:
+            return number
+        first = b.sizes.number(start) if type(start) is Size else block.constant(start, kind)
+        return block.op(f"arith.addi {number}, {first}", "i64")
+
+    found: Traced = trace.wrap(b.elementwise([], [], kind, (count,), body))
+    return found if dtype is None else found.astype(dtype)
 
 
 class Grid:

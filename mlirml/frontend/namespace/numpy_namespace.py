@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.sizes import Size
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced, check_device, check_uncopied
 from mlirml.frontend.arrays.array_class import Constructor
 from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_traced
 from mlirml.frontend.frames import at_user_line, code_location
-from mlirml.frontend.namespace.grids import Grid
+from mlirml.frontend.namespace.grids import Grid, dynamic_grid
 from mlirml.frontend.namespace.lists import Submodule, taking_lists
 from mlirml.frontend.tracing import scipy_functions
 from mlirml.frontend.tracing.trace import LOOPS, Trace
 from mlirml.frontend.user_objects import is_library
-from mlirml.ops.shapes.views import integers
+from mlirml.ops.shapes.views import extents
 
 if TYPE_CHECKING:
     from mlirml.ops.registry import OpDef
@@ -84,6 +85,8 @@ class Namespace:
     def _computed(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Traced:
         check_device(kwargs.pop("device", None))
         with at_user_line():
+            if any(type(x) is Size for x in args):
+                return dynamic_grid(self._trace, function, args, **kwargs)
             result = function(*args, **kwargs)
             return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
 
@@ -183,8 +186,8 @@ def _sizes(shape: Any) -> tuple[int, ...]:
     with at_user_line():
         if isinstance(shape, Traced):
             shape = tuple(shape) if shape.ndim else (shape,)
-        sizes = integers("shape", "sizes", shape if isinstance(shape, (tuple, list)) else (shape,))
-        if min(sizes, default=0) < 0:
+        sizes = extents("shape", "sizes", shape if isinstance(shape, (tuple, list)) else (shape,))
+        if any(n < 0 for n in sizes):
             raise ShapeError(f"shape: sizes cannot be negative, got {list(sizes)}")
         return sizes
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import Size, same
 from mlirml.core.tree import TreeDef
 from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
@@ -157,6 +158,7 @@ def trace_fori_loop(trace: Trace, lower: Any, upper: Any, body: Callable[..., An
     """`ml.fori_loop` in a trace."""
     with at_user_line():
         b, function = trace.builder, trace.handlers.retarget(body, trace)
+        lower, upper = (trace.size_number(x) if type(x) is Size else x for x in (lower, upper))
         (first, (least, _)), (last, (_, greatest)) = (
             _bound(trace, "fori_loop", what, x) for what, x in (("lower", lower), ("upper", upper))
         )
@@ -426,14 +428,14 @@ def check_ys(function: Callable[..., Any], tree: TreeDef, first: TreeDef) -> Non
         check_structure("scan", "the body returns y of another structure than before", tree, first, "y")
 
 
-def scan_length(paths: Sequence[str], shapes: Sequence[tuple[int, ...]], length: Any) -> int:
+def scan_length(paths: Sequence[str], shapes: Sequence[tuple[int, ...]], length: Any) -> Any:
     """The trip count of a scan."""
     if isinstance(length, Traced) and length._known() is None:
         raise CaptureError(
             "scan: `length` must be known when the function is compiled",
             help="use `ml.fori_loop`, whose bounds may be arrays, or make the argument static (`static_argnums`)",
         )
-    count = None if length is None else int(length.__index__())
+    count = length if length is None or type(length) is Size else int(length.__index__())
     if count is not None and count < 0:
         raise ShapeError(f"scan: `length` cannot be negative, got {count}")
     source = "`length`"
@@ -442,7 +444,7 @@ def scan_length(paths: Sequence[str], shapes: Sequence[tuple[int, ...]], length:
             raise ShapeError(
                 f"scan: {path} has no dimension to go along", help="put what is no sequence into the carry"
             )
-        if count is not None and shape[0] != count:
+        if count is not None and not same(shape[0], count) and shape[0] != count:
             raise ShapeError(f"scan: sequences of different lengths, {count} of {source} and {shape[0]} of {path}")
         count, source = shape[0], path if source == "`length`" and length is None else source
     if count is None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.config import config
+from mlirml.core.sizes import LOCATE, NUMBERS, Size, is_dynamic_shape
 from mlirml.errors import (
     CaptureError,
     DTypeError,
@@ -31,6 +32,7 @@ from mlirml.frontend.arrays.list_parts import PartedList
 from mlirml.frontend.arrays.scattering import apply_at
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.captured import Guard
+from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line, function_location, user_location
 from mlirml.frontend.spec import has_own_arithmetic
 from mlirml.frontend.state.concrete_arrays import Watched, original
@@ -77,6 +79,18 @@ _HARMLESS_HELP = {
     "order": "results are in C order",
     "casting": "convert the operands with `.astype(...)`",
 }
+
+
+def _on_sizes(ufunc: str, operands: tuple[Any, ...]) -> Any:
+    """An operation on dynamic sizes as numbers of the program."""
+    trace = current_trace()
+    if trace is None or all(type(x) not in (int, float, bool, complex, Size, Traced) for x in operands):
+        return NotImplemented
+    return trace.call_operator(getattr(np, ufunc), operands)
+
+
+NUMBERS[:] = [_on_sizes]
+LOCATE[:] = [lambda: user_location(3) if current_trace() is not None else None]
 
 
 class Trace:
@@ -198,6 +212,8 @@ class Trace:
             return x._read()
         if type(x) in (bool, int, float, complex):
             return Scalar(x)
+        if type(x) is Size:
+            return self.builder.size_number(x)
         if isinstance(x, (list, tuple)):
             return self.lift(self.array(x))
         return self._lift_array(x)
@@ -549,6 +565,8 @@ class Trace:
             result: Traced = spread if dtype is None else spread.astype(dtype)
             return result
         number = value._known() if isinstance(value, Traced) else value
+        if is_dynamic_shape(shape if isinstance(shape, tuple) else (shape,)) or type(number) is Size:
+            return self._filled_dynamically(shape, number, dtype)
         if type(number) is int and dtype is not None:
             check_integer("fill", number, as_dtype(dtype))
         if dtype is not None and as_dtype(dtype).kind not in "cb" and is_complex_object(number):
@@ -559,6 +577,16 @@ class Trace:
         except (TypeError, OverflowError, ValueError) as error:
             raise capture_error(error) from None
         return self.known(array)
+
+    def _filled_dynamically(self, shape: Any, number: Any, dtype: Any) -> Traced:
+        """`np.full` of a dynamic shape."""
+        spread = self.array(number, dtype) if type(number) is not Size else self.size_number(number)
+        result: Traced = self.call_function(np.broadcast_to, (spread, shape), {})._copy()
+        return result if dtype is None else result.astype(dtype)
+
+    def size_number(self, size: Size) -> Traced:
+        """A dynamic size as a number of the program."""
+        return Traced(self, Cell(self.builder.size_number(size)), scalar=True)
 
     def array(self, data: Any, dtype: Any = None, *, copy: bool = True) -> Traced:
         """`np.array`: nested lists of numbers and traced arrays."""
@@ -616,7 +644,7 @@ def keeps_c_order(x: Any) -> bool:
 def is_weak(x: Any) -> bool:
     if isinstance(x, Traced):
         return isinstance(x._cell.value, Value) and x._cell.value.weak
-    return type(x) in (bool, int, float, complex)
+    return type(x) in (bool, int, float, complex, Size)
 
 
 def _is_square_of_bools(base: Any, exponent: Any) -> bool:

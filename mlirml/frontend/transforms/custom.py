@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import same_shape
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import ArgumentError, CaptureError, ShapeError
 from mlirml.frontend.frames import at_user_line
@@ -114,7 +115,7 @@ def _give(trace: Trace, name: str, found: Any, tree: TreeDef, opened: Sequence[V
         if value is None or gradient is None:
             continue
         new = b.cast(value_of(trace, gradient, path), value.dtype)
-        if new.shape != value.shape:
+        if not same_shape(new.shape, value.shape):
             raise ShapeError(f"custom_vjp: the cotangent of {path} of `{name}` is {new}, the argument {value}")
         given += zip(parts_of(value), parts_of(conjugate(trace, new)))
     for part, move in given:
@@ -184,7 +185,7 @@ def _moving(trace: Trace, name: str, leaf: Any, tangent: Any, path: str) -> tupl
     if not has_derivatives(value):
         return None
     change = value_of(trace, tangent, f"the tangent of {path}")
-    if change.shape != value.shape:
+    if not same_shape(change.shape, value.shape):
         raise ShapeError(f"custom_jvp: the tangent of {path} of `{name}` is {change}, the result {value}")
     return value, trace.builder.cast(change, value.dtype)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import is_size, same, same_shape
 from mlirml.core.tree import Filling, TreeDef, flatten
 from mlirml.errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
@@ -19,7 +20,7 @@ from mlirml.frontend.tracing.trace import Trace, at_function, value_of
 from mlirml.frontend.transforms.nested_calls import callee_in_trace
 from mlirml.ir.text.builder import Value
 from mlirml.ir.text.complex import ComplexValue, parts_of
-from mlirml.ir.text.dtypes import describe, is_float
+from mlirml.ir.text.dtypes import describe, is_float, marked
 from mlirml.ops import OPS
 
 
@@ -204,7 +205,7 @@ def _matching(trace: Trace, name: str, what: str, given: Any, tree: TreeDef, lik
             )
         values = [value_of(trace, leaf, path) for leaf, path in zip(leaves, tree.paths(what))]
         for value, other, path in zip(values, like, tree.paths(what)):
-            if value.shape != other.shape:
+            if not same_shape(value.shape, other.shape):
                 owners = "arguments" if what == "tangents" else "results"
                 raise ShapeError(
                     f"{name}: {path} is {value}, and what it belongs to {other}",
@@ -261,7 +262,7 @@ def trace_vmap(
         found = []
         for leaf, position, path in zip(results, positions, out_tree.paths("result")):
             value = value_of(trace, leaf, path)
-            tags = f"group = {group} : i64, size = {size} : i64"
+            tags = f"group = {group} : i64, size = {marked(size)} : i64"
             if position is None:
                 shared = _batched(trace, "vmap", f"{tags}, shared", value, value.shape)
                 found.append(Traced(trace, Cell(shared, owned=True)))
@@ -319,7 +320,7 @@ def _dimensions(shape: Sequence[int]) -> str:
 
 def _batch_size(leaves: Sequence[Any], paths: Sequence[str], axes: Sequence[int | None], axis_size: int | None) -> int:
     """The batch size, on which all arguments agree."""
-    if axis_size is not None and (not isinstance(axis_size, int) or axis_size < 0):
+    if axis_size is not None and ((not is_size(axis_size) and not isinstance(axis_size, int)) or axis_size < 0):
         raise ArgumentError(f"vmap: axis_size must be a number of examples, got: {axis_size!r}")
     size, first = axis_size, "axis_size"
     for leaf, path, axis in zip(leaves, paths, axes):
@@ -331,7 +332,7 @@ def _batch_size(leaves: Sequence[Any], paths: Sequence[str], axes: Sequence[int 
                 f"vmap: in_axes={axis} of {path}, which has {_dimensions(shape)}, {list(shape)}",
                 help="give a dimension that it has, or None if all examples share it: `in_axes=(0, None)`",
             )
-        if size is not None and shape[axis] != size:
+        if size is not None and not same(shape[axis], size) and shape[axis] != size:
             raise ShapeError(
                 f"vmap: batches of different sizes, {size} of {first} and {shape[axis]} of {path}",
                 help="give the dimension of the examples of each in `in_axes`, None for what all of them share",

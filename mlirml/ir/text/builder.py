@@ -6,6 +6,7 @@ bindings), and a program whose text is already known need not be parsed at all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
 from typing import Any
@@ -13,9 +14,11 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import Extent, Size, same, same_shape
 from mlirml.errors import DTypeError, SourceLocation
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name, short_name, tensor_type
 from mlirml.ir.text.index_masks import match_computed
+from mlirml.ir.text.sizes import SizeTable, common_groups
 
 # Marks in operation text where a location goes.
 LOC = "\x01"
@@ -43,7 +46,7 @@ class Value:
 
     @property
     def size(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def __str__(self) -> str:
         return describe(self.shape, self.dtype)
@@ -224,16 +227,19 @@ class Builder:
         self.checks: list[Check] = []
         self.host_functions: list[Any] = []  # the Python functions that the program calls
         self._contents: dict[str, np.ndarray] = {}  # of constants, by name
+        self.sizes = SizeTable()
 
     def argument(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> Value:
         """A new input of `@main`; all inputs come before the first constant."""
         value = Value(f"%arg{len(self.arguments)}", shape, dtype, weak)
+        self.sizes.note(shape)
         self.arguments.append(value)
         return value
 
     def op(self, text: str, shape: Sequence[int], dtype: np.dtype) -> Value:
         """Append an operation with one tensor result."""
         value = Value(self.fresh(), tuple(shape), dtype)
+        self.sizes.note(shape)
         self._append(f"{value.name} = {text}{LOC}")
         return value
 
@@ -353,8 +359,10 @@ class Builder:
         """The elements of a constant; None for anything else."""
         return self._contents.get(value.name)
 
-    def index(self, value: int) -> str:
-        """An `arith.constant` of index type; its name."""
+    def index(self, value: Extent) -> str:
+        """An `arith.constant` of index type, or a dynamic size; its name."""
+        if type(value) is Size:
+            return self.sizes.name(value)
         name = f"%{self._count}"
         self._count += 1
         self._append(f"{name} = arith.constant {value} : index{LOC}")
@@ -363,6 +371,17 @@ class Builder:
     def empty(self, shape: Sequence[int], dtype: np.dtype) -> Value:
         """An uninitialised tensor, for the inits of structured operations."""
         return self.op(f"tensor.empty() : {tensor_type(tuple(shape), dtype)}", shape, dtype)
+
+    def size_number(self, size: Size) -> Value:
+        """A dynamic size as a number, weak as Python's."""
+        made = self.op(f"tensor.from_elements {self.sizes.number(size)} : tensor<i64>", (), np.dtype(np.int64))
+        return replace(made, weak=True)
+
+    def last_index(self, block: Body, size: Extent) -> str:
+        """The last index of a dimension, in a body."""
+        if type(size) is Size:
+            return self.sizes.name(size - 1) if type(size - 1) is Size else block.op("arith.constant 0", "index")
+        return block.op(f"arith.constant {size - 1}", "index")
 
     def filled(self, shape: Sequence[int], dtype: np.dtype, value: object) -> Value:
         """A tensor that holds one value everywhere."""
@@ -411,6 +430,7 @@ class Builder:
         known = self._constant_values.get(id(array))
         if known is None:
             known = Value(f"%const{len(self.constants)}", shape, dtype)
+            self.sizes.note(shape)
             self._constant_values[id(array)] = known
             self.constants.append(array)
         return known
@@ -531,7 +551,7 @@ class Builder:
     def squeezed(self, value: Value, shape: tuple[int, ...]) -> tuple[Value, list[int]]:
         """Drop the dimensions along which `value` is broadcast to `shape`; the loop number of each that is left."""
         first = len(shape) - len(value.shape)
-        kept = [i for i, n in enumerate(value.shape) if n == shape[first + i]]
+        kept = [i for i, n in enumerate(value.shape) if same(n, shape[first + i])]
         if len(kept) < len(value.shape):
             value = self.reshape(value, tuple(value.shape[i] for i in kept))
         return value, [first + i for i in kept]
@@ -562,13 +582,13 @@ class Builder:
         """The operand with exactly this shape and dtype."""
         if isinstance(operand, Scalar):
             return self.filled(shape, dtype, operand.value)
-        if operand.shape == shape:
+        if same_shape(operand.shape, shape):
             return self.cast(operand, dtype)
         return self.elementwise([operand], [dtype], dtype, shape, lambda block, xs: xs[0])
 
     def reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
         """Row-major reshape to a shape of the same size."""
-        if value.shape == shape:
+        if same_shape(value.shape, shape):
             return value
         if value.size == 0:
             return self.empty(shape, value.dtype)
@@ -576,19 +596,21 @@ class Builder:
             name = "tensor.collapse_shape" if value.shape else "tensor.expand_shape"
             return self._reassociate(name, value, [], shape)
         groups = common_groups(value.shape, shape)
+        if groups is None and 1 in (len(value.shape), len(shape)):
+            groups = [(list(range(len(value.shape))), list(range(len(shape))))]
         if groups is None:
             flat = self.reshape(value, (value.size,))
             return self.reshape(flat, shape)
-        middle = tuple(int(np.prod([value.shape[i] for i in old], dtype=np.int64)) for old, _ in groups)
-        if middle != value.shape:
+        middle = tuple(math.prod(value.shape[i] for i in old) for old, _ in groups)
+        if not same_shape(middle, value.shape):
             value = self._reassociate("tensor.collapse_shape", value, [old for old, _ in groups], middle)
-        if middle != shape:
+        if not same_shape(middle, shape):
             value = self._reassociate("tensor.expand_shape", value, [new for _, new in groups], shape)
         return value
 
     def _reassociate(self, name: str, value: Value, groups: list[list[int]], shape: tuple[int, ...]) -> Value:
         text = "[" + ", ".join("[" + ", ".join(map(str, g)) + "]" for g in groups) + "]"
-        sizes = f" output_shape {list(shape)}" if name.endswith("expand_shape") else ""
+        sizes = f" output_shape {self.sizes.listed(shape)}" if name.endswith("expand_shape") else ""
         result = tensor_type(shape, value.dtype)
         return self.op(f"{name} {value.name} {text}{sizes} : {value.type} into {result}", shape, value.dtype)
 
@@ -620,7 +642,7 @@ class Builder:
         shape = tuple(n for i, n in enumerate(sizes) if i not in drop)
         if value.size == 0 or 0 in shape:
             return self.empty(shape, value.dtype)
-        text = f"[{', '.join(map(str, offsets))}] {list(sizes)} {list(strides)}"
+        text = " ".join(map(self.sizes.listed, (offsets, sizes, strides)))
         result = tensor_type(shape, value.dtype)
         return self.op(f"tensor.extract_slice {value.name}{text} : {value.type} to {result}", shape, value.dtype)
 
@@ -630,7 +652,7 @@ class Builder:
         """`into` with the slice overwritten; `source` may lack dimensions of size 1."""
         if source.size == 0:
             return into
-        text = f"[{', '.join(map(str, offsets))}] {list(sizes)} {list(strides)}"
+        text = " ".join(map(self.sizes.listed, (offsets, sizes, strides)))
         return self.op(
             f"tensor.insert_slice {source.name} into {into.name}{text} : {source.type} into {into.type}",
             into.shape,
@@ -684,12 +706,16 @@ class Builder:
             return f" loc({table[location]})"
 
         suffix = location_suffix(entry)
-        arguments = ", ".join(f"{v.name}: {v.type}{suffix}" for v in [*self.arguments, *self._constant_values.values()])
         types = ", ".join(v.type for v in results)
-        pairs = ", ".join(f"{result}, {argument}" for result, argument in writebacks)
-        given = f", mlirml.donated = array<i64: {', '.join(map(str, donated))}>" if donated else ""
-        attributes = f"attributes {{mlirml.writebacks = array<i64: {pairs}>{given}}} " if pairs else ""
+        pairs = [f"{result}, {argument}" for result, argument in writebacks]
+        arrays = {"writebacks": pairs, "donated": donated if pairs else (), "marked_sizes": self.sizes.marks}
+        given = [f"mlirml.{name} = array<i64: {', '.join(map(str, a))}>" for name, a in arrays.items() if a]
+        attributes = f"attributes {{{', '.join(given)}}} " if given else ""
+        inputs = [f"{v.name}: {v.type}" for v in [*self.arguments, *self._constant_values.values()]]
+        inputs += [self.sizes.parameter] if self.sizes.entries else []
+        arguments = ", ".join(f"{given}{suffix}" for given in inputs)
         lines = [f"module {{\nfunc.func @main({arguments}) -> ({types}) {attributes}{{"]
+        lines += [f"{definition}{suffix}" for definition in self.sizes.definitions()]
         lines += [t.replace(LOC, location_suffix(at)) for t, at in zip(self._operations, self._locations)]
         names = ", ".join(v.name for v in results)
         lines.append(f"return {names}{' : ' if results else ''}{types}{suffix}\n}}{suffix}\n}}{suffix}")
@@ -742,30 +768,3 @@ def _nest(elements: list[str], shape: tuple[int, ...]) -> str:
     for n in reversed(shape):
         elements = ["[" + ", ".join(elements[i : i + n]) + "]" for i in range(0, len(elements), n)]
     return elements[0]
-
-
-def common_groups(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[int], list[int]]] | None:
-    """Groups of adjacent dimensions with equal products; None if a side has to be split both ways at once."""
-    groups: list[tuple[list[int], list[int]]] = []
-    i = j = 0
-    while i < len(old) or j < len(new):
-        left, right = [], []
-        a = b = 1
-        if i < len(old):
-            left, a, i = [i], old[i], i + 1
-        if j < len(new):
-            right, b, j = [j], new[j], j + 1
-        while a != b:
-            if a < b:
-                if i == len(old):
-                    return None
-                left, a, i = [*left, i], a * old[i], i + 1
-            else:
-                if j == len(new):
-                    return None
-                right, b, j = [*right, j], b * new[j], j + 1
-        if left and right:
-            groups.append((left, right))
-        elif groups:  # units are left over on one side
-            groups[-1] = (groups[-1][0] + left, groups[-1][1] + right)
-    return groups

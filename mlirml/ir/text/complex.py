@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import same_shape
 from mlirml.errors import DTypeError
 from mlirml.ir.text.builder import SMALL_CONSTANT_BYTES, Body, Operand, Scalar, Value, is_uniform
 from mlirml.ir.text.complex_scalars import Complex, Real, Truth
@@ -138,7 +139,7 @@ class ComplexBuilder(ElementBuilder):
     def reshape(self, value: Value, shape: tuple[int, ...]) -> Value:
         if not isinstance(value, ComplexValue):
             return super().reshape(value, shape)
-        if value.shape == shape:
+        if same_shape(value.shape, shape):
             return value
         if value.memory is not None:
             return replace(self.from_boundary(super().reshape(value.memory, (*shape, 2))), weak=value.weak)
@@ -231,7 +232,7 @@ class ComplexBuilder(ElementBuilder):
         if not isinstance(operand, ComplexValue) and not is_complex(dtype):
             return super().broadcast(operand, shape, dtype)
         value = self.cast(operand, dtype)
-        if value.shape == shape or not isinstance(value, ComplexValue):
+        if same_shape(value.shape, shape) or not isinstance(value, ComplexValue):
             return super().broadcast(value, shape, dtype) if not isinstance(value, ComplexValue) else value
         return self.numbers([value], dtype, shape, lambda xs: xs[0])
 

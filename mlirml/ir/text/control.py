@@ -10,9 +10,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mlirml.core.sizes import is_size
 from mlirml.ir.text.builder import LOC, Value
 from mlirml.ir.text.complex import ComplexValue, parts_of
-from mlirml.ir.text.dtypes import is_complex, mlir_name, part_dtype, tensor_type
+from mlirml.ir.text.dtypes import is_complex, marked, mlir_name, part_dtype, tensor_type
 from mlirml.ir.text.elements import ElementBuilder as Builder
 
 Branch = Callable[[], Sequence[Value]]
@@ -36,7 +37,7 @@ def to_index(b: Builder, value: Value) -> str:
 
 def index(b: Builder, number: int) -> str:
     """A constant of type index."""
-    return b.named(f"arith.constant {number} : index")
+    return b.index(number) if is_size(number) else b.named(f"arith.constant {number} : index")
 
 
 def from_index(b: Builder, name: str) -> Value:
@@ -119,7 +120,7 @@ def set_row(b: Builder, value: Value, into: Value, offset: str) -> Value:
 
 def _row(shape: tuple[int, ...], offset: str) -> str:
     """Offsets, sizes and strides of the row at an index, for rows of this shape."""
-    offsets, sizes = [offset, *["0"] * len(shape)], [1, *shape]
+    offsets, sizes = [offset, *["0"] * len(shape)], [1, *map(marked, shape)]
     return f"[{', '.join(offsets)}] {sizes} {[1] * len(sizes)}"
 
 

@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from mlirml.core.sizes import Extent, is_dynamic_shape, same
 from mlirml.errors import DTypeError, IntegerRangeError, ShapeError
 
 _NAMES = {
@@ -106,12 +107,17 @@ def part_dtype(dtype: np.dtype) -> np.dtype:
 
 @lru_cache(maxsize=1024)
 def tensor_type(shape: tuple[int, ...], dtype: np.dtype) -> str:
-    """The text of a static tensor type, `tensor<4x8xf32>`; a complex array in memory has a last dimension of 2."""
+    """The text of a tensor type, `tensor<4x8xf32>`; a complex array in memory has a last dimension of 2."""
     if dtype.name in _PARTS:
         shape, dtype = (*shape, 2), part_dtype(dtype)
-    if not 0 < math.prod(shape) <= MAX_BYTES // 16:
+    if not is_dynamic_shape(shape) and not 0 < math.prod(shape) <= MAX_BYTES // 16:
         check_bytes(shape, dtype)
-    return "tensor<" + "".join(f"{n}x" for n in shape) + mlir_name(dtype) + ">"
+    return "tensor<" + "".join(f"{marked(n)}x" for n in shape) + mlir_name(dtype) + ">"
+
+
+def marked(size: Extent) -> int:
+    """The number in a type for a size: that of a dynamic one is its mark."""
+    return size if type(size) is int else size.mark()  # type: ignore[union-attr]
 
 
 def check_bytes(shape: tuple[int, ...], dtype: np.dtype) -> None:
@@ -129,8 +135,9 @@ def common_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     result = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         for place, size in enumerate(shape, len(result) - len(shape)):
-            if size != 1:
-                if result[place] not in (1, size):
+            # A dynamic size that is 1 when the program runs broadcasts as any other.
+            if not same(size, 1):
+                if not same(result[place], 1) and not same(result[place], size) and result[place] != size:
                     raise ValueError("the shapes do not broadcast")
                 result[place] = size
     return tuple(result)

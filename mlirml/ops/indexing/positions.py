@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import is_size, static_needed
 from mlirml.errors import IndexOutOfBoundsError, UnsupportedSyntaxError
 from mlirml.ir.text.builder import Body, Builder, Check, Value
-from mlirml.ir.text.dtypes import mlir_name
+from mlirml.ir.text.dtypes import marked, mlir_name
 from mlirml.ir.text.elements import ElementBuilder
 
 MODES = ("raise", "wrap", "clip")
@@ -59,10 +60,10 @@ class Positions:
                 value = block.op(f"arith.remui {value}, {block.constant(self.size, dtype)}", kind)
             return block.op(f"arith.index_castui {value}", f"{kind} to index")
         index = block.op(f"{cast} {value}", f"{kind} to index")
-        zero, end = block.op("arith.constant 0", "index"), block.op(f"arith.constant {last}", "index")
+        zero, end = block.op("arith.constant 0", "index"), block.op(f"arith.constant {marked(last)}", "index")
         if self.mode == "clip":
             return block.op(f"arith.minsi {block.op(f'arith.maxsi {index}, {zero}', 'index')}, {end}", "index")
-        size = block.op(f"arith.constant {self.size}", "index")
+        size = block.op(f"arith.constant {marked(self.size)}", "index")
         if self.mode == "wrap":
             index = block.op(f"arith.remsi {index}, {size}", "index")
         negative = block.op(f"arith.cmpi slt, {index}, {zero}", "index")
@@ -83,6 +84,8 @@ def positions(b: Builder, values: Value, size: int, axis: int, mode: str = "rais
         first = b.contents(values)
         number = 0 if first is None else int(first.reshape(-1)[0])
         raise out_of_bounds(number, size, axis)
+    if is_size(size):
+        return dynamic_positions(b, values, size, axis, mode)
     known = b.contents(values)
     if known is not None and values.size:
         exact = known_positions(known, size, axis, mode)
@@ -92,6 +95,29 @@ def positions(b: Builder, values: Value, size: int, axis: int, mode: str = "rais
         return Positions(values, size, "exact" if least >= 0 else "raise")
     if mode == "raise" and values.size:
         check_values(b, values, size, axis)
+    return Positions(values, size, mode)
+
+
+def dynamic_positions(b: Builder, values: Value, size: Any, axis: int, mode: str) -> Positions:
+    """The positions along an axis of dynamic size."""
+    values = b.cast(values, INT64) if values.dtype != np.uint64 else values
+    if values.dtype == np.uint64:
+        raise static_needed(size, "the limit of indices of uint64")
+    b.sizes.note((size, size - 1))
+    if mode == "raise":
+        limit = b.sizes.number(2 * size)
+
+        def moved(block: Body, value: str) -> str:
+            return block.op(f"arith.addi {value}, {b.sizes.number(size)}", "i64")
+
+        flat = b.reshape(values, (values.size,))
+        largest = b.reduce(
+            flat, [0], INT64, 0, lambda block, x, acc: block.op(f"arith.maxui {moved(block, x)}, {acc}", "i64")
+        )
+        number = b.named(f"tensor.extract {largest.name}[] : {largest.type}")
+        inside = b.named(f"arith.cmpi ult, {number}, {limit} : i64")
+        message = f"an index is out of bounds for axis {axis} with size {size}"
+        b.check(inside, Check("IndexOutOfBoundsError", message, "`np.take` can clip or wrap what lies outside"))
     return Positions(values, size, mode)
 
 

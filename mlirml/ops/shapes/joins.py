@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import same_shape
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.ir.text.builder import Builder, Operand, Value
 from mlirml.ir.text.dtypes import as_dtype, short_name
@@ -67,7 +68,7 @@ def stack(b: Builder, arrays: Sequence[Operand], axis: int = 0, out: None = None
     """Arrays of one shape along a new axis."""
     values = _promoted(b, arrays, dtype)
     if values:
-        if any(v.shape != values[0].shape for v in values):
+        if not all(same_shape(v.shape, values[0].shape) for v in values):
             raise ShapeError(f"stack: shapes differ, {_shown(values)}")
         (dim,) = normalized_axes("stack", (1, *values[0].shape), axis)
         values = [b.reshape(v, (*v.shape[:dim], 1, *v.shape[dim:])) for v in values]

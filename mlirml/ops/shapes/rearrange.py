@@ -106,7 +106,7 @@ def _rolled(b: Builder, value: Value, shifts: dict[int, int]) -> Value:
         return value
     parts = []
     for axis, n in enumerate(value.shape):
-        cut = -shifts.get(axis, 0) % n
+        cut = -shifts[axis] % n if shifts.get(axis, 0) else 0
         parts.append([(cut, 0, n - cut), (0, n - cut, cut)] if cut else [(0, 0, n)])
     if all(len(part) == 1 for part in parts):
         return value

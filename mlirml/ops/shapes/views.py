@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import Size, exact_quotient, is_dynamic_shape, same, same_shape, sampled
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 from mlirml.ir.text.builder import Body, Builder, Region, Value
 from mlirml.ir.text.complex import ComplexBuilder, ComplexValue
@@ -43,8 +44,8 @@ class ViewOp:
 
     @property
     def known(self) -> bool:
-        """True if the offsets in the base are known at trace time."""
-        return True
+        """True if the offsets in the base, and the shape, are known at trace time."""
+        return not is_dynamic_shape(self.shape)
 
     @property
     def writable(self) -> bool:
@@ -66,16 +67,22 @@ class Slice(ViewOp):
             return b.empty(self.shape, base.dtype)
         starts, steps, flips = self._ascending()
         value = base
-        if (starts, self.sizes, steps) != ((0,) * len(starts), base.shape, (1,) * len(starts)) or self.drop:
+        if not self._is_whole(starts, steps, base.shape):
             value = b.extract_slice(base, starts, self.sizes, steps, self.drop)
         return _flip(b, value, flips)
 
     def backward(self, b: Builder, base: Value, new: Value) -> Value:
         starts, steps, flips = self._ascending()
         new = _flip(b, new, flips)
-        if (starts, self.sizes, steps) == ((0,) * len(starts), base.shape, (1,) * len(starts)) and not self.drop:
+        if self._is_whole(starts, steps, base.shape):
             return new
         return b.insert_slice(new, base, starts, self.sizes, steps)
+
+    def _is_whole(self, starts: tuple[int, ...], steps: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+        """True if the slice with ascending `steps` has all elements of a base of this shape."""
+        if self.drop or not same_shape(self.sizes, shape):
+            return False
+        return all(type(start) is int and start == 0 for start in starts) and all(step == 1 for step in steps)
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         index: list[Any] = []
@@ -87,6 +94,9 @@ class Slice(ViewOp):
         index.append(Ellipsis)  # keeps a 0-d result an array
         view: np.ndarray = array[tuple(index)]
         return view
+
+    def like(self, array: np.ndarray) -> np.ndarray:
+        return replace(self, starts=sampled(self.starts), sizes=sampled(self.sizes)).apply(array)
 
     def _ascending(self) -> tuple[tuple[int, ...], tuple[int, ...], list[int]]:
         """Starts and steps with every step positive, and the result dimensions to flip."""
@@ -139,7 +149,7 @@ def _flip(b: Builder, value: Value, axes: Sequence[int]) -> Value:
     def index(block: Body, loops: list[str]) -> list[str]:
         result = list(loops)
         for axis in axes:
-            last = block.op(f"arith.constant {value.shape[axis] - 1}", "index")
+            last = b.last_index(block, value.shape[axis])
             result[axis] = block.op(f"arith.subi {last}, {loops[axis]}", "index")
         return result
 
@@ -189,6 +199,9 @@ class Broadcast(ViewOp):
 
     def apply(self, array: np.ndarray) -> np.ndarray:
         return np.broadcast_to(array, self.shape)
+
+    def like(self, array: np.ndarray) -> np.ndarray:
+        return np.broadcast_to(array, sampled(self.shape))
 
     @property
     def writable(self) -> bool:
@@ -254,17 +267,26 @@ def integers(name: str, what: str, values: Any) -> tuple[int, ...]:
         raise ShapeError(f"{name}: {what} must be integers, got {values!r}") from None
 
 
+def extents(name: str, what: str, values: Any) -> tuple[Any, ...]:
+    """As `integers`, of which some may be dynamic sizes."""
+    if not any(type(value) is Size for value in values):
+        return integers(name, what, values)
+    return tuple(v if type(v) is Size else integers(name, what, (v,))[0] for v in values)
+
+
 def resolved_shape(name: str, old: Shape, new: Any) -> Shape:
     """A target shape with its -1 filled in."""
-    shape = integers(name, "the shape", new if isinstance(new, (tuple, list)) else (new,))
+    shape = extents(name, "the shape", new if isinstance(new, (tuple, list)) else (new,))
     size, unknown = math.prod(old), [i for i, n in enumerate(shape) if n == -1]
     known = math.prod(n for n in shape if n != -1)
     if len(unknown) > 1 or any(n < -1 for n in shape):
         raise ShapeError(f"{name}: {list(shape)} is no shape; at most one size may be -1")
-    if unknown and (not known or size % known):
+    quotient = exact_quotient(size, known) if unknown else None
+    if unknown and quotient is None and (not known or size % known):
         raise ShapeError(f"{name}: the {size} elements of shape {list(old)} do not divide into {list(shape)}")
-    shape = tuple(size // known if n == -1 else n for n in shape)
-    if math.prod(shape) != size:
+    filled: Any = size // known if unknown and quotient is None else quotient
+    shape = tuple(filled if type(n) is int and n == -1 else n for n in shape)
+    if not same(math.prod(shape), size) and math.prod(shape) != size:
         raise ShapeError(f"{name}: shape {list(old)} has {size} elements, {list(shape)} has {math.prod(shape)}")
     return shape
 
@@ -355,7 +377,7 @@ def squeeze(shape: Shape, axis: Any = None) -> ViewOp:
 @operation("view", np.broadcast_to, dtypes=ALL, operand="array")
 def broadcast_to(old: Shape, shape: Any, subok: bool = False) -> ViewOp:
     """The array repeated to a larger shape."""
-    target = integers("broadcast_to", "the shape", shape if isinstance(shape, (tuple, list)) else (shape,))
+    target = extents("broadcast_to", "the shape", shape if isinstance(shape, (tuple, list)) else (shape,))
     try:
         fits = common_shape(old, target) == target
     except ValueError:

@@ -233,7 +233,7 @@ def choose_by_elements(op: mlir.Operation) -> None:
     with op.location, mlir.InsertionPoint(op):
         new = emit.generic(
             sides,
-            [emit.empty(kind)],
+            [emit.empty_like(sides[0])],
             [identity] * 3,
             ["parallel"] * len(kind.shape),
             lambda xs: [emit.same_type("arith.select", condition, *xs[:2])],

@@ -216,7 +216,7 @@ def emptied(value: mlir.Value) -> mlir.Value | None:
     """An empty tensor of the type of a value; None if its dynamic sizes are not known."""
     owner = defining_op(value)
     if value.type.has_static_shape:
-        return emit.empty(value.type)
+        return emit.empty_like(value)
     return owner.clone().operation.results[0] if owner is not None and owner.name == "tensor.empty" else None
 
 
@@ -277,7 +277,7 @@ def is_broadcast(op: mlir.Operation) -> bool:
 def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Value:
     """A `linalg.fill` equal to a splat constant."""
     scalar = emit.constant(attribute.get_splat_value())
-    return emit.fill(scalar, emit.empty(value.type)).results[0]
+    return emit.fill(scalar, emit.empty_like(value)).results[0]
 
 
 def is_slice_of(value: mlir.Value, tensor: mlir.Value) -> bool:
@@ -297,15 +297,7 @@ def copied(value: mlir.Value) -> mlir.Value:
     """A copy of a tensor in an empty one, which empty-tensor elimination may replace by an out-parameter."""
     identity = mlir.AffineMap.get_identity(mlir.ShapedType(value.type).rank)
     iterators = ["parallel"] * identity.n_dims
-    return emit.generic([value], [_empty_like(value)], [identity] * 2, iterators, lambda b: b[:1]).results[0]
-
-
-def _empty_like(value: mlir.Value) -> mlir.Value:
-    """An empty tensor of the type of another one, and of its dynamic sizes."""
-    index, shape = mlir.IndexType.get(), mlir.ShapedType(value.type)
-    numbers = [number for number in range(shape.rank) if shape.is_dynamic_dim(number)]
-    sizes = [emit.value("tensor.dim", [value, emit.index(number)], index) for number in numbers]
-    return emit.value("tensor.empty", sizes, value.type)
+    return emit.generic([value], [emit.empty_like(value)], [identity] * 2, iterators, lambda b: b[:1]).results[0]
 
 
 def compute_apart(function: mlir.Operation) -> None:

@@ -318,6 +318,8 @@ def without_reshapes(result: mlir.Value, destination: mlir.Value, body: mlir.Blo
     while op is not None and op.name in RESHAPES and has_one_use(result):
         source = op.operands[0]
         kind = memref_type(source.type)
+        if op.name == "tensor.collapse_shape" and not source.type.has_static_shape:
+            break  # the sizes of the destination are not known at the start of the function
         attributes = {"reassociation": op.attributes["reassociation"]}
         name = "memref.collapse_shape"
         if op.name == "tensor.collapse_shape":

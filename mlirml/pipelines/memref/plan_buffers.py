@@ -52,7 +52,8 @@ class PlanBuffersPass(Pass):
     """Replace allocations in @main by slices of a workspace argument, each at a multiple of `alignment` bytes.
 
     Those with the attribute `mlirml.host` share a second one, `mlirml.host_workspace`. With `slices`, an attribute
-    contains the index of the argument, and the offset and size of each slice.
+    contains the index of the argument, and the offset and size of each slice. Those of dynamic size are left to
+    `mlirml-plan-sizes`.
     """
 
     name = "mlirml-plan-buffers"
@@ -62,7 +63,8 @@ class PlanBuffersPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         replace_empty_arguments(main)
-        allocations = [op for op in named_operations(main, ("memref.alloc",)) if not erase_unused(op)]
+        found = [op for op in named_operations(main, ("memref.alloc",)) if not op.operands]
+        allocations = [op for op in found if not erase_unused(op)]
         host = [op for op in allocations if HOST in op.attributes]
         plan(main, [op for op in allocations if op not in host], "mlirml.workspace", self.alignment, self.slices)
         if host:
@@ -150,21 +152,25 @@ def find_lifetimes(
     main: mlir.Operation, allocations: Sequence[mlir.Operation], alignment: int = ALIGNMENT
 ) -> list[Lifetime]:
     """The lifetimes of the allocations, in their order."""
+    sizes = [byte_size(allocation.results[0].type, alignment) for allocation in allocations]
+    return [Lifetime(*span, size) for span, size in zip(spans_of(main, allocations), sizes, strict=True)]
+
+
+def spans_of(main: mlir.Operation, allocations: Sequence[mlir.Operation]) -> list[tuple[int, int]]:
+    """The indices of the first and last operation that may use each allocation."""
     used = [users(allocation) for allocation in allocations]
     spans: dict[mlir.Operation, tuple[int, int]] = {}
     number_operations(main.regions[0].blocks[0], spans, 0)
-    lifetimes = []
+    found = []
     for allocation, touching in zip(allocations, used, strict=True):
-        if any(True for _ in allocation.operands):
-            raise InternalError(f"a buffer of dynamic size: {allocation}")
         if is_in_parallel(allocation):
             raise InternalError(f"a buffer is allocated inside a parallel loop: {allocation}")
         if any(is_carried(user, allocation) for user in touching):
             raise InternalError(f"a buffer of one iteration of a loop is carried to the next: {allocation}")
         accesses = [spans[op] for op in ancestors_in_one_block(allocation, touching)]
         first, last = min(start for start, _ in accesses), max(end for _, end in accesses)
-        lifetimes.append(Lifetime(first, last, byte_size(allocation.results[0].type, alignment)))
-    return lifetimes
+        found.append((first, last))
+    return found
 
 
 def number_operations(block: mlir.Block, spans: dict[mlir.Operation, tuple[int, int]], number: int) -> int:

@@ -1,0 +1,31 @@
+// RUN: mlirml-opt %s --mlirml-free-sizes --split-input-file --verify-diagnostics
+
+func.func @main(%x: tensor<300007xf32>, %sizes: tensor<1xi64>) -> tensor<300007xf32>
+    attributes {mlirml.marked_sizes = array<i64: 300007>} {
+  %e = tensor.empty() : tensor<300007xf32>
+  // expected-error @+1 {{needs static sizes: it is not made for dynamic ones}}
+  %y = "mlirml.sort"(%x, %e) {kind = "sort"} : (tensor<300007xf32>, tensor<300007xf32>) -> tensor<300007xf32>
+  return %y : tensor<300007xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<300007xf32>, %sizes: tensor<1xi64>) -> tensor<f32>
+    attributes {mlirml.marked_sizes = array<i64: 300007>} {
+  // expected-error @+1 {{the number 300007.0 may be computed from one}}
+  %n = arith.constant 300007.0 : f32
+  %y = tensor.from_elements %n : tensor<f32>
+  return %y : tensor<f32>
+}
+
+// -----
+
+func.func @main(%x: tensor<300007xf32>, %sizes: tensor<1xi64>) -> tensor<f32>
+    attributes {mlirml.marked_sizes = array<i64: 300007>} {
+  %c0 = arith.constant 0 : index
+  // expected-error @+1 {{needs static sizes: a size that is computed from dynamic ones (300010)}}
+  %e = tensor.empty() : tensor<300010xf32>
+  %a = tensor.extract %e[%c0] : tensor<300010xf32>
+  %y = tensor.from_elements %a : tensor<f32>
+  return %y : tensor<f32>
+}

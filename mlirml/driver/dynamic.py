@@ -1,0 +1,356 @@
+"""The dynamic dimensions of a compiled function's arguments: patterns of sizes, and the values of a call for them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from typing import TYPE_CHECKING, Any
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import LEAST, Atom, Dim, Size, StaticSizeError, is_dynamic_shape, value_of_size
+from mlirml.errors import ArgumentError, ShapeError, SourceLocation
+
+if TYPE_CHECKING:
+    from mlirml.driver.calls import Build, Call
+    from mlirml.frontend.captured import Captured
+    from mlirml.targets.target import Target
+
+AUTO = "auto"
+_SIZES = 3
+"""The number of sizes of a dimension after which it becomes dynamic."""
+INSTANCES = 4096
+"""Combinations of sizes for which programs are kept ready; the code is the same for all."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A call with dynamic sizes in its signature, and the values of their dimensions in this call."""
+
+    call: Call
+    values: dict[str, int]
+
+
+class Dimensions:
+    """The option `dynamic` of `compile`: no dimensions, some by the names of arguments, or those that change."""
+
+    def __init__(self, given: Any, name: str) -> None:
+        self._name, self._enabled = name, True
+        self.notes: dict[str, str] = {}  # the dimensions that stay static in spite of the option, and why
+        self._families: dict[Any, _Family] = {}
+        self.is_automatic = given == AUTO and isinstance(given, str)
+        if given is None or self.is_automatic:
+            self._shapes: dict[str, tuple[Any, ...]] = {}
+        elif isinstance(given, Mapping):
+            self._dims = _dims(given)
+            self._shapes = {path: tuple(map(self._pattern, shape)) for path, shape in given.items()}
+        else:
+            raise ArgumentError(
+                f"compile: dynamic={given!r} is not known",
+                help='write dynamic={"x": ("n", None)} with a name for a dynamic dimension of `x`, or dynamic="auto"',
+            )
+        self.given = given
+
+    def __bool__(self) -> bool:
+        return self._enabled and (self.is_automatic or bool(self._shapes))
+
+    def disable(self, why: str) -> None:
+        """Make all dimensions static, for a reason that `explain` shows."""
+        self._enabled, self.notes["every dimension"] = False, why
+
+    def _pattern(self, entry: Any) -> Any:
+        """The size of an entry; None for a static one."""
+        if isinstance(entry, str):
+            return self._dims[entry].size
+        if isinstance(entry, Dim):
+            return entry.size
+        if entry is None or type(entry) in (int, Size):
+            return entry
+        raise ArgumentError(
+            f"compile: {entry!r} is no dimension",
+            help="a dimension is a name, an `ml.Dim`, a size derived from some, or None",
+        )
+
+    def fit(self, call: Call, location: SourceLocation | None) -> Fit | None:
+        """The call in the form of the program for all sizes; None if it has a static one.
+
+        Raises `ShapeError` for sizes that disagree or are out of their bounds, and `ArgumentError` for an option that
+        does not fit the arguments.
+        """
+        if call.overlaps is not None or not call.specs:
+            return None
+        if self.is_automatic:
+            return self._family(call).fit(call)
+        shapes = [self._shapes.get(path) for path in call.paths]
+        unknown = [path for path in self._shapes if path not in call.paths]
+        if unknown:
+            known = ", ".join(f"`{path}`" for path in call.paths)
+            raise ArgumentError(
+                f"dynamic: `{self._name}` has no array argument {unknown[0]!r} in this call",
+                location=location,
+                help=f"it has {known}; parts of containers are named as in `params['w']`",
+            )
+        solved = _Solution(self._dims, location)
+        for path, spec, shape in zip(call.paths, call.specs, shapes):
+            if shape is not None:
+                solved.add(path, spec.shape, shape)
+        return _fit(call, shapes, solved.values())
+
+    def _family(self, call: Call) -> _Family:
+        key = (
+            call.treedef,
+            tuple((spec.dtype, len(spec.shape), spec.weak, spec.scalar) for spec in call.specs),
+            tuple((name, repr(value)) for name, value in sorted(call.static_values().items())),
+        )
+        return self._families.setdefault(key, _Family(self))
+
+    def refused(self, call: Call, error: Exception) -> bool:
+        """True if the option lets the call use another program than the one that failed with this error.
+
+        The dimension that the error names, or else every one, is static from then on.
+        """
+        if not self.is_automatic:
+            return False
+        names = error.dims if isinstance(error, StaticSizeError) else ()
+        self._family(call).make_static(names, error)
+        return True
+
+
+def _dims(given: Mapping[str, Any]) -> dict[str, Dim]:
+    """The dimensions by name; a bare name has no bounds unless it has them elsewhere."""
+    found: dict[str, Dim] = {}
+    named: set[str] = set()
+    for path, shape in given.items():
+        if not isinstance(shape, (tuple, list)):
+            raise ArgumentError(
+                f"compile: dynamic[{path!r}] is {shape!r}, not a tuple with an entry for each dimension"
+            )
+        for entry in shape:
+            if isinstance(entry, str):
+                named.add(entry)
+            elif isinstance(entry, Dim):
+                if found.setdefault(entry.name, entry) != entry:
+                    raise ArgumentError(f"compile: dimension `{entry.name}` is {found[entry.name]!r} and {entry!r}")
+            elif type(entry) is Size:
+                named.update(entry.dims())
+    return found | {name: Dim(name) for name in named if name not in found}
+
+
+class _Solution:
+    """The values of dimensions, from the sizes of arguments."""
+
+    def __init__(self, dims: Mapping[str, Dim], location: SourceLocation | None) -> None:
+        self._dims, self._location = dims, location
+        self._found: dict[str, tuple[int, str]] = {}
+        self._derived: list[tuple[Size, int, str]] = []
+
+    def add(self, path: str, sizes: tuple[int, ...], shape: tuple[Any, ...]) -> None:
+        """Take the sizes of an argument whose shape has this pattern."""
+        if len(sizes) != len(shape):
+            raise ShapeError(
+                f"dynamic: `{path}` has {len(sizes)} dimension(s) of sizes {list(sizes)}, and {len(shape)} entries",
+                location=self._location,
+            )
+        for axis, (size, pattern) in enumerate(zip(sizes, shape)):
+            where = f"`{path}` (axis {axis})"
+            if type(pattern) is int and pattern != size:
+                raise ShapeError(f"{where} has size {size}, and {pattern} is expected", location=self._location)
+            if type(pattern) is Size:
+                name = _plain_name(pattern)
+                if name is None:
+                    self._derived.append((pattern, size, where))
+                else:
+                    self._set(name, size, where)
+
+    def _set(self, name: str, size: int, where: str) -> None:
+        known, first = self._found.setdefault(name, (size, where))
+        if known != size:
+            raise ShapeError(f"dimension `{name}` is {known} in {first} and {size} in {where}", location=self._location)
+
+    def values(self) -> dict[str, int]:
+        """The value of each dimension."""
+        for pattern, size, where in self._derived:
+            unknown = [name for name in pattern.dims() if name not in self._found]
+            if len(unknown) == 1:
+                self._solve(pattern, unknown[0], size, where)
+        values = {name: size for name, (size, _) in self._found.items()}
+        for name, (size, where) in self._found.items():
+            refusal = self._dims[name].refusal(size) if name in self._dims else None
+            if refusal is not None:
+                raise ShapeError(f"dimension `{name}` {refusal}: the size of {where}", location=self._location)
+        for pattern, size, where in self._derived:
+            missing = [name for name in pattern.dims() if name not in values]
+            if missing:
+                message = f"dimension `{missing[0]}` is not known from the size {size} = {pattern} of {where}"
+                raise ShapeError(
+                    message, location=self._location, help=f"name it alone for some argument: `{missing[0]}`"
+                )
+            if (expected := pattern.value(values)) != size:
+                shown = ", ".join(f"{name} = {values[name]}" for name in pattern.dims())
+                message = f"{where} has size {size}, and {pattern} is {expected} with {shown}"
+                raise ShapeError(message, location=self._location)
+        return values
+
+    def _solve(self, pattern: Size, name: str, size: int, where: str) -> None:
+        """Compute a dimension from a derived size that is linear in it."""
+        known = {other: value for other, (value, _) in self._found.items()}
+        at_zero, at_many = (pattern.at({**known, name: number}) for number in (0, _MANY))
+        slope, rest = divmod(value_of_size(at_many, {}) - value_of_size(at_zero, {}), _MANY)
+        if rest or slope <= 0 or (size - value_of_size(at_zero, {})) % slope:
+            raise ShapeError(f"{where} has size {size}, which is no {pattern}", location=self._location)
+        self._set(name, (size - value_of_size(at_zero, {})) // slope, where)
+
+
+_MANY = 1 << 20
+
+
+def _plain_name(size: Size) -> str | None:
+    """The name of the dimension that a size is; None for a derived one."""
+    ((atoms, factor), *others) = size.terms.items()
+    if others or len(atoms) != 1 or atoms[0].quotient is not None or factor != atoms[0].multiple_of:
+        return None
+    return atoms[0].name
+
+
+def _fit(call: Call, shapes: Sequence[Any], values: dict[str, int]) -> Fit | None:
+    """The call with these patterns as shapes; dimensions of fewer than `LEAST` elements are static."""
+    small = {name: value for name, value in values.items() if value < LEAST}
+    large = {name: value for name, value in values.items() if value >= LEAST}
+    if not large:
+        return None
+    specs = []
+    for spec, shape in zip(call.specs, shapes):
+        if shape is not None:
+            parts = (old if n is None else n if type(n) is int else n.at(small) for old, n in zip(spec.shape, shape))
+            spec = replace(spec, shape=tuple(parts))
+        specs.append(spec)
+    if not any(is_dynamic_shape(spec.shape) for spec in specs):
+        return None
+    return Fit(replace(call, specs=tuple(specs)), large)
+
+
+Position = tuple[int, int]
+"""The index of an argument leaf, and a dimension of it."""
+
+
+@dataclass
+class _Family:
+    """Calls with arguments of equal structure, dtypes and ranks."""
+
+    owner: Dimensions
+    history: list[tuple[tuple[int, ...], ...]] = field(default_factory=list)
+    seen: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
+    static: set[Position] = field(default_factory=set)
+    patterns: list[tuple[Any, ...]] = field(default_factory=list)
+    is_static: bool = False
+    names: dict[str, Position] = field(default_factory=dict)
+
+    def fit(self, call: Call) -> Fit | None:
+        """The call in the form of a program for all sizes, once a dimension has had several."""
+        if self.is_static:
+            return None
+        shapes = tuple(spec.shape for spec in call.specs)
+        if shapes not in self.seen and len(self.seen) < INSTANCES:
+            self.seen.add(shapes)
+            self.history.append(shapes)
+        for pattern in self.patterns:
+            if (values := _matched(pattern, shapes)) is not None:
+                return _fit(call, pattern, values)
+        if len(self.history) < _SIZES:
+            return None
+        found = self._pattern(call, shapes)
+        if found is None:
+            return None
+        self.patterns.insert(0, found)
+        values = _matched(found, shapes)
+        return None if values is None else _fit(call, found, values)
+
+    def make_static(self, names: Sequence[str], error: Exception) -> None:
+        """Make these dimensions static, or all, because of an error; note it for `explain`."""
+        positions = [self.names[name] for name in names if name in self.names]
+        self.patterns.clear()
+        message = getattr(error, "message", str(error))
+        location = getattr(error, "location", None)
+        where = "" if location is None else f" ({replace(location, function='')})"
+        if positions:
+            self.static.update(positions)
+            shown = " and ".join(f"`{name}`" for name in names)
+        else:
+            self.is_static, shown = True, "every dimension"
+        self.owner.notes[shown] = f"{shown} stays static: {message}{where}"
+
+    def _pattern(self, call: Call, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, ...] | None:
+        """The dimensions that have had several sizes, as dynamic ones: those that were always equal share a name."""
+        # Programs are for all that came since sizes below `LEAST`, which are never equal to others by chance alone.
+        history = [past for past in self.history if all(n >= LEAST for shape in past for n in shape)] or [shapes]
+        known: dict[tuple[int, ...], Size] = {}
+        pattern: list[Any] = []
+        found = False
+        for leaf, (path, shape) in enumerate(zip(call.paths, shapes)):
+            entries: list[Any] = []
+            for axis in range(len(shape)):
+                column = tuple(past[leaf][axis] for past in history)
+                if len(set(column)) < _SIZES or (leaf, axis) in self.static:
+                    entries.append(None if len(set(column)) > 1 else column[0])
+                    continue
+                found = True
+                entries.append(self._size(f"{path}.shape[{axis}]", (leaf, axis), column, known))
+            pattern.append(tuple(entries))
+        return tuple(pattern) if found else None
+
+    def _size(self, name: str, position: Position, column: tuple[int, ...], known: dict[tuple[int, ...], Size]) -> Size:
+        """The size for a column of sizes: that of an equal column, or of one with a constant difference, or its own."""
+        for other, size in known.items():
+            differences = {mine - theirs for mine, theirs in zip(column, other)}
+            if len(differences) == 1 and min(differences) >= 0:
+                total = size + differences.pop()
+                assert type(total) is Size
+                return total
+        self.names[name] = position
+        made = Size.of({(Atom(name),): 1})
+        assert type(made) is Size
+        return known.setdefault(column, made)
+
+
+def _matched(pattern: tuple[Any, ...], shapes: tuple[tuple[int, ...], ...]) -> dict[str, int] | None:
+    """The values of the dimensions of a pattern in a call; None if it does not fit."""
+    values: dict[str, int] = {}
+    derived = []
+    for sizes, shape in zip(shapes, pattern):
+        for size, entry in zip(sizes, shape):
+            if type(entry) is int and entry != size:
+                return None
+            if type(entry) is not Size:
+                continue
+            name = _plain_name(entry)
+            if name is None:
+                derived.append((entry, size))
+            elif values.setdefault(name, size) != size:
+                return None
+    if any(entry.value(values) != size for entry, size in derived):
+        return None
+    return values if all(entry.value(values) >= LEAST for entry, _ in derived) else None
+
+
+def check_takes_sizes(dimensions: Dimensions, target: Target) -> None:
+    """Refuse named dimensions for a target without programs of dynamic sizes; "auto" has no effect there."""
+    if target.sized is not None or not dimensions:
+        return
+    if not dimensions.is_automatic:
+        raise ArgumentError(f"compile: target {target.name!r} has no dynamic dimensions", help='use target="cpu"')
+    dimensions.disable(f"every dimension stays static: target {target.name!r} has no dynamic ones")
+
+
+def instance(build: Build, values: dict[str, int]) -> Build:
+    """The build for these values of the dimensions of a dynamic one."""
+    return replace(
+        build, captured=captured_at(build.captured, values), program=build.program.at(values), remembered=set()
+    )
+
+
+def captured_at(captured: Captured, values: Mapping[str, int]) -> Captured:
+    """The captured program with the shapes that its arrays have for these values."""
+    inputs, outputs = (
+        tuple(replace(spec, shape=tuple(value_of_size(n, values) for n in spec.shape)) for spec in specs)
+        for specs in (captured.inputs, captured.outputs)
+    )
+    return replace(captured, inputs=inputs, outputs=outputs, sizes=())

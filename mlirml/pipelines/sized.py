@@ -1,0 +1,34 @@
+"""The recipe of the target `cpu` for programs of dynamic sizes: passes that need static sizes are left out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mlirml.pipelines.cpu import CLEAN, LOWER, check, expand, expand_math
+from mlirml.pipelines.recipe import Recipe, recipe, step
+
+if TYPE_CHECKING:
+    from mlirml.targets.machine import Processor
+
+
+def sized_stages(machine: Processor, math: str, checkpoint_bytes: int, *, exact: bool = False) -> Recipe:
+    """The stages for a processor; the options are those of `mlirml.pipelines.cpu.stages`."""
+    return recipe(
+        **{
+            "raise": [],
+            "transform": expand(checkpoint_bytes),
+            "optimize": [*CLEAN, "mlirml-hoist", "mlirml-fuse", "canonicalize", "cse", "mlirml-free-sizes"],
+            "offload": [],
+            "schedule": [
+                "mlirml-bufferize",
+                "mlirml-pass-sizes",
+                step("mlirml-lower-sized", exact=exact),
+                "canonicalize",
+                "cse",
+                "mlirml-plan-buffers",
+                "mlirml-plan-sizes",
+                "mlirml-annotate-loops",
+            ],
+            "lower": [expand_math(math, machine), *check(), *LOWER, "mlirml-flush-denormals"],
+        }
+    )

@@ -1,0 +1,243 @@
+"""Free sizes: the marked sizes of tensors become dynamic.
+
+Before:
+    func.func @main(%x: tensor<262147x4xf32>, %sizes: tensor<1xi64>) -> tensor<262147x4xf32>
+        attributes {mlirml.marked_sizes = array<i64: 262147>} {
+      %e = tensor.empty() : tensor<262147x4xf32>
+      %y = linalg.exp ins(%x) outs(%e) -> tensor<262147x4xf32>
+      return %y
+    }
+After:
+    func.func @main(%x: tensor<?x4xf32>, %sizes: tensor<1xi64>) -> tensor<?x4xf32>
+        attributes {mlirml.dims = array<i64: 0, 0>} {
+      %0 = tensor.extract %sizes[%c0] : tensor<1xi64>
+      %n = arith.index_cast %0 : i64 to index
+      %e = tensor.empty(%n) : tensor<?x4xf32>
+      %y = linalg.exp ins(%x) outs(%e) -> tensor<?x4xf32>
+      return %y
+    }
+
+A size that is a product of marks and a number is a product of the sizes. `mlirml.dims` has the numbers of the sizes of
+the arguments and then of the results, dimension by dimension.
+"""  # fmt: skip
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mlirml.core.dataclass import dataclass
+from mlirml.errors import LoweringError
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, main_function, mlir, operations, set_function_type
+from mlirml.ir.location import source_location
+from mlirml.ir.marked_sizes import MARKS, Marks, UnknownSizeError
+from mlirml.passes import Pass, register
+from mlirml.pipelines.sizes.pass_sizes import DIMS
+
+_DYNAMIC = mlir.ShapedType.get_dynamic_size()
+_SLICES = ("tensor.extract_slice", "tensor.insert_slice")
+_TYPED = (
+    "tensor.collapse_shape",
+    "tensor.extract",
+    "tensor.insert",
+    "tensor.from_elements",
+    "tensor.cast",
+    "tensor.dim",
+)
+_REGIONS = (
+    "scf.for",
+    "scf.if",
+    "scf.while",
+    "scf.condition",
+    "scf.yield",
+    "scf.index_switch",
+    "scf.parallel",
+    "func.return",
+)
+
+
+@register
+@dataclass(frozen=True)
+class FreeSizesPass(Pass):
+    """Replace marked sizes by dynamic ones."""
+
+    name = "mlirml-free-sizes"
+
+    def run(self, module: mlir.Operation) -> None:
+        main = main_function(module)
+        if MARKS not in main.attributes:
+            return
+        marks = list(main.attributes[MARKS])
+        del main.attributes[MARKS]
+        Freed(main, marks).run()
+
+
+class Freed:
+    """The function, and the sizes that are known at its start."""
+
+    def __init__(self, main: mlir.Operation, marks: Sequence[int]) -> None:
+        self.main, self.marks = main, Marks(marks)
+        self.body = main.regions[0].blocks[0]
+        self.table = list(self.body.arguments)[-1]
+        self.sizes: dict[int, mlir.Value] = {}
+        self.op = main
+
+    def run(self) -> None:
+        final = block_ops(self.body)[-1]
+        types = [argument.type for argument in self.body.arguments] + [value.type for value in final.operands]
+        dims = [number for type_ in types for size in self.shape(type_) for number in self.only(size)]
+        for op in list(operations(self.main))[1:]:
+            self.op = op
+            for region in op.regions:
+                for block in region.blocks:
+                    for argument in block.arguments:
+                        self.set_type(argument)
+            self.change(op)
+        self.op = self.main
+        for argument in self.body.arguments:
+            self.set_type(argument)
+        set_function_type(self.main)
+        with self.main.context:
+            self.main.attributes[DIMS] = mlir.DenseI64ArrayAttr.get(dims)
+
+    def shape(self, type_: mlir.Type) -> Sequence[int]:
+        return type_.shape if isinstance(type_, mlir.RankedTensorType) else ()
+
+    def only(self, size: int) -> tuple[int, ...]:
+        """The number of the size that a dimension of an argument or a result is; none for a static one."""
+        factor, numbers = self.factors(size)
+        if numbers and (factor != 1 or len(numbers) != 1):
+            raise self.refused("an argument or a result of a size that is not in the table")
+        return numbers
+
+    def factors(self, number: int) -> tuple[int, tuple[int, ...]]:
+        try:
+            return self.marks.factors(number)
+        except UnknownSizeError as reason:
+            raise self.refused(str(reason)) from None
+
+    def refused(self, why: str) -> LoweringError:
+        error = LoweringError(
+            f"`{self.op.name}` needs static sizes: {why}",
+            location=source_location(self.op.location),
+            help="leave the dimension out of `dynamic`, so that a program is compiled for each size",
+        )
+        error.op = self.op.name
+        return error
+
+    def size(self, number: int) -> mlir.Value | int:
+        """A size as a value, made at the start of the function, or as a number."""
+        factor, numbers = self.factors(number)
+        if not numbers:
+            return number
+        if number not in self.sizes:
+            with self.main.location, mlir.InsertionPoint.at_block_begin(self.body):
+                parts = [self.loaded(n) for n in numbers]
+                total = parts[0]
+                for part in parts[1:]:
+                    total = emit.same_type("arith.muli", total, part)
+                if factor != 1:
+                    total = emit.same_type("arith.muli", total, emit.index(factor))
+            self.sizes[number] = total
+        return self.sizes[number]
+
+    def loaded(self, number: int) -> mlir.Value:
+        element = emit.value("tensor.extract", [self.table, emit.index(number)], self.table.type.element_type)
+        return emit.value("arith.index_cast", [element], mlir.IndexType.get())
+
+    def freed(self, type_: mlir.Type) -> mlir.Type | None:
+        """The type with dynamic sizes; None for one that has none."""
+        if not isinstance(type_, mlir.RankedTensorType):
+            return None
+        shape = [_DYNAMIC if self.factors(n)[1] else n for n in type_.shape]
+        return mlir.RankedTensorType.get(shape, type_.element_type) if _DYNAMIC in shape else None
+
+    def set_type(self, value: mlir.Value) -> None:
+        type_ = self.freed(value.type)
+        if type_ is not None:
+            value.set_type(type_)
+
+    def change(self, op: mlir.Operation) -> None:
+        """Make the types and sizes of an operation dynamic."""
+        if op.name == "arith.constant":
+            self.change_constant(op)
+            return
+        results = [(result, type_) for result in op.results if (type_ := self.freed(result.type)) is not None]
+        if op.name == "tensor.empty" or op.name == "tensor.expand_shape" or op.name in _SLICES:
+            self.rebuild(op)
+        elif op.name == "tensor.pad":
+            self.change_pad(op, results)
+        elif op.name.startswith("linalg.") or op.name in _TYPED or op.name in _REGIONS:
+            for result, type_ in results:
+                result.set_type(type_)
+        elif results:
+            raise self.refused("it is not made for dynamic ones")
+
+    def change_constant(self, op: mlir.Operation) -> None:
+        """A constant that is a size, or an array of one value and dynamic size."""
+        value, type_ = op.attributes["value"], op.results[0].type
+        if isinstance(type_, mlir.IndexType):
+            size = self.size(int(mlir.IntegerAttr(value).value))
+            if not isinstance(size, int):
+                op.results[0].replace_all_uses_with(size)
+                op.erase()
+        elif (new := self.freed(type_)) is not None:
+            splat = mlir.DenseElementsAttr(value)
+            if not splat.is_splat:
+                raise self.refused("a constant has one")
+            with op.location, mlir.InsertionPoint(op):
+                out = emit.value("tensor.empty", self.dynamic(type_.shape), new)
+                filled = emit.fill(emit.constant(splat.get_splat_value()), out)
+            op.results[0].replace_all_uses_with(filled.results[0])
+            op.erase()
+        elif isinstance(type_, (mlir.IntegerType, mlir.FloatType)):
+            self.check_number(op)
+
+    def check_number(self, op: mlir.Operation) -> None:
+        """Refuse a number that a pass may have computed from a mark."""
+        value = op.attributes["value"]
+        number = mlir.FloatAttr(value).value if isinstance(value, mlir.FloatAttr) else mlir.IntegerAttr(value).value
+        for given in (number, 1 / number if number else 0):
+            nearest = round(given) if abs(given) < 1 << 62 else 0
+            if abs(nearest - given) <= 1e-6 * abs(given) and self.marks.is_near(abs(nearest), 1):
+                raise self.refused(f"the number {number} may be computed from one")
+
+    def dynamic(self, shape: Sequence[int]) -> list[mlir.Value]:
+        """The values of the dynamic sizes of a shape."""
+        return [size for n in shape if not isinstance(size := self.size(n), int)]
+
+    def rebuild(self, op: mlir.Operation) -> None:
+        """An operation with sizes among its operands, or with marked sizes as offsets."""
+        type_ = op.results[0].type
+        new = self.freed(type_) or type_
+        with op.location, mlir.InsertionPoint(op):
+            if op.name == "tensor.empty":
+                result = emit.value("tensor.empty", [*op.operands, *self.dynamic(type_.shape)], new)
+            elif op.name == "tensor.expand_shape":
+                sizes = [n if not self.factors(n)[1] else _DYNAMIC for n in type_.shape]
+                attributes = {
+                    "reassociation": op.attributes["reassociation"],
+                    "static_output_shape": mlir.DenseI64ArrayAttr.get(sizes),
+                }
+                result = emit.value(op.name, [op.operands[0], *self.dynamic(type_.shape)], new, **attributes)
+            else:
+                result = self.sliced(op, new)
+        op.results[0].replace_all_uses_with(result)
+        op.erase()
+
+    def sliced(self, op: mlir.Operation, type_: mlir.Type) -> mlir.Value:
+        """A slice with dynamic offsets and sizes."""
+        tensors = 1 if op.name == "tensor.extract_slice" else 2
+        given = iter(list(op.operands)[tensors:])
+        fields = []
+        for name in ("offsets", "sizes", "strides"):
+            numbers = list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"]))
+            fields.append([next(given) if n == _DYNAMIC else self.size(n) for n in numbers])
+        return emit.slice_op(op.name, list(op.operands)[:tensors], type_, *fields)
+
+    def change_pad(self, op: mlir.Operation, results: Sequence[tuple[mlir.Value, mlir.Type]]) -> None:
+        for name in ("static_low", "static_high"):
+            if any(self.factors(n)[1] for n in mlir.DenseI64ArrayAttr(op.attributes[name]) if n != _DYNAMIC):
+                raise self.refused("the padding is one")
+        for result, type_ in results:
+            result.set_type(type_)

@@ -1,0 +1,323 @@
+"""Dynamic dimensions: one program for all sizes, with the numbers of NumPy and of the program for one size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.core.tree import flatten
+
+RNG = np.random.default_rng(7)
+WEIGHTS = RNG.standard_normal((16, 24)).astype(np.float32)
+SIZES = (2, 7, 64, 513)
+
+
+def array(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def encoder(x: Any, wq: Any, wk: Any, wv: Any, wo: Any, w1: Any, w2: Any) -> Any:
+    n, d = x.shape
+    h = 4
+    q, k, v = ((x @ w).reshape(n, h, d // h).transpose(1, 0, 2) for w in (wq, wk, wv))
+    p = softmax(q @ k.transpose(0, 2, 1) / np.sqrt(d // h))
+    o = (p @ v).transpose(1, 0, 2).reshape(n, d) @ wo + x
+    o = (o - o.mean(-1, keepdims=True)) / np.sqrt(o.var(-1, keepdims=True) + 1e-5)
+    return o + np.maximum(o @ w1, 0) @ w2
+
+
+def causal(x: Any) -> Any:
+    n = x.shape[0]
+    return softmax(np.where(np.tril(np.ones((n, n), bool)), x @ x.T, -1e9))
+
+
+def stored(x: Any) -> Any:
+    y = np.zeros_like(x)
+    y[1:] = x[:-1]
+    y[0] = 1.0
+    return y
+
+
+PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
+    "chain": (lambda x: np.exp(-x * x) + np.sin(x), [("n", 16)]),
+    "broadcast": (lambda x, y: x[:, None] * y[None, :] + 1, [("n",), ("m",)]),
+    "sums": (lambda x: (x.sum(0), x.sum(1), x.sum(), x.mean(), x.std(), x.max(), x.min(1)), [("n", 16)]),
+    "columns": (lambda x: (x.sum(1), x.mean(0), x / x.sum(1, keepdims=True)), [(5, "n")]),
+    "both": (lambda x: (x.sum(1), x.sum(0), x.sum(), x - x.mean(0)), [("n", "m")]),
+    "rows_of_a_product": (lambda x: x @ WEIGHTS + 1, [("n", 16)]),
+    "depth_of_a_product": (lambda x, y: x.T @ y, [("n", 16), ("n", 8)]),
+    "product": (lambda x, y: x @ y, [("n", "k"), ("k", "m")]),
+    "product_with_itself": (lambda x: x @ x.T, [("n", 16)]),
+    "einsum": (lambda x, y: np.einsum("bij,bjk->bik", x, y), [("b", 4, "n"), ("b", "n", 3)]),
+    "einsum_of_three": (lambda x, y, z: np.einsum("ij,jk,kl->il", x, y, z), [("n", 4), (4, "m"), ("m", 3)]),
+    "attention": (lambda q, k, v: softmax(q @ k.T) @ v, [("n", 8), ("m", 8), ("m", 8)]),
+    "encoder": (encoder, [("n", 32), (32, 32), (32, 32), (32, 32), (32, 32), (32, 64), (64, 32)]),
+    "batches": (lambda x: softmax(x @ x.transpose(0, 2, 1)), [("b", "n", 8)]),
+    "reshape": (lambda x: (x.reshape(-1, 4), x.reshape(-1), x.reshape(x.shape[0], 2, 8).sum(1)), [("n", 16)]),
+    "merged": (lambda x: x.reshape(-1, x.shape[-1]) @ WEIGHTS, [("b", "n", 16)]),
+    "concatenate": (lambda x, y: np.concatenate([x, y], 0), [("n", 8), ("m", 8)]),
+    "cache": (lambda k, new: np.concatenate([k, new[None]], 0).sum(0), [("n", 8), (8,)]),
+    "stack": (lambda x: np.stack([x, x * 2], 1), [("n", 8)]),
+    "slices": (lambda x: (x[1:], x[:-1], x[1:] - x[:-1], x[-1], x[0], x[::-1]), [("n", 8)]),
+    "transpose": (lambda x: (x.T + 1, x.transpose(1, 2, 0)), [("n", 8, 3)]),
+    "size_as_a_number": (lambda x: x.sum(0) / x.shape[0] * (x.shape[0] - 1) ** 0.5, [("n", 8)]),
+    "where": (lambda x: np.where(x > 0, x, 0.1 * x), [("n", 8)]),
+    "created": (lambda x: np.zeros((x.shape[0], 3)) + np.ones_like(x)[:, :1] + np.full(x.shape, 2)[:, 1:2], [("n", 8)]),
+    "positions_of_extremes": (lambda x: (x.argmax(1), x.argmax(0), np.argmin(x)), [("n", 8)]),
+    "running_sum": (lambda x: np.cumsum(x, 0), [("n", 8)]),
+    "taken": (lambda x: x[np.array([0, 1, -1])], [("n", 8)]),
+    "counted": (lambda x: x * np.arange(x.shape[0])[:, None] + np.eye(x.shape[0])[:, :1], [("n", 8)]),
+    "causal": (causal, [("n", 8)]),
+    "stored": (stored, [("n", 8)]),
+    "fori_loop": (lambda x: ml.fori_loop(0, x.shape[0], lambda i, s: s + x[i], np.zeros(8, np.float32)), [("n", 8)]),
+    "scan": (lambda x: ml.scan(lambda c, r: (c + r, c * r), np.zeros(8, np.float32), x), [("n", 8)]),
+    "norms": (lambda x, y: (x @ y, np.linalg.norm(x), np.outer(x, y)), [("n",), ("n",)]),
+    "integers": (lambda x: (x.astype(np.int32) * 2).sum(1), [("n", 8)]),
+    "double": (lambda x: np.log1p(np.abs(x.astype(np.float64))), [("n", 8)]),
+    "moved": (lambda x: (*np.split(x, 2, 1), np.tile(x, (1, 2)), np.repeat(x, 2, 0), np.roll(x, 1, 1)), [("n", 8)]),
+    "padded": (lambda x: np.pad(x, ((1, 1), (0, 0))), [("n", 8)]),
+    "batch_norm": (lambda x: (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5), [("n", 8)]),
+    "layers": (lambda x: ml.nn.functional.gelu(x) + ml.nn.functional.softmax(x), [("n", 8)]),
+    "layer_norm": (lambda x: ml.nn.functional.layer_norm(x, (8,)), [("n", 8)]),
+    "loss": (lambda x: -np.log(softmax(x)[:, 0]).mean(), [("n", 8)]),
+}  # fmt: skip
+
+TRANSFORMED: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
+    "grad": (ml.grad(lambda x: np.mean(np.tanh(x @ WEIGHTS) ** 2)), [("n", 16)]),
+    "grad_of_weights": (ml.grad(lambda w, x: np.mean(np.tanh(x @ w) ** 2)), [(16, 4), ("n", 16)]),
+    "grad_of_softmax": (ml.grad(lambda x: np.sum(softmax(x) * x)), [("n", 8)]),
+    "grad_of_batch_norm": (ml.grad(lambda x: np.sum((x - x.mean(0)) / np.sqrt(x.var(0) + 1) * x**2)), [("n", 8)]),
+    "grad_of_encoder": (
+        ml.grad(lambda x, *w: np.mean(encoder(x, *w) ** 2)),
+        [("n", 32), (32, 32), (32, 32), (32, 32), (32, 32), (32, 64), (64, 32)],
+    ),
+    "grad_of_slices": (ml.grad(lambda x: np.sum((x[1:] - x[:-1]) ** 2) + np.concatenate([x, x * x]).sum()), [("n", 8)]),
+    "jvp": (lambda x: ml.jvp(lambda y: np.sin(y).sum(0), (x,), (x,)), [("n", 8)]),
+    "vmap": (ml.vmap(lambda r: np.sum(r * r) + r), [("n", 8)]),
+    "vmap_of_product": (ml.vmap(lambda r: r @ WEIGHTS), [("b", "n", 16)]),
+    "vmap_of_grad": (ml.vmap(ml.grad(lambda r: np.sum(np.tanh(r @ WEIGHTS)))), [("n", 16)]),
+}  # fmt: skip
+
+
+def lengths(n: int) -> dict[str, int]:
+    return {"n": n, "m": n + 3, "k": n + 1, "b": max(2, n // 8)}
+
+
+def described(shapes: list[tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+    """The option `dynamic` for these arguments."""
+    found = {}
+    for name, shape in zip("abcdefg", shapes):
+        if any(isinstance(n, str) for n in shape):
+            found[name] = tuple(n if isinstance(n, str) else None for n in shape)
+    return found
+
+
+def named(fn: Any, count: int) -> Any:
+    """The function with arguments called a, b, c and so on."""
+    names = ", ".join("abcdefg"[:count])
+    return eval(f"lambda {names}: fn({names})", {"fn": fn})
+
+
+def compare(got: Any, want: Any) -> None:
+    for mine, theirs in zip(flatten(got)[0], flatten(want)[0], strict=True):
+        mine, theirs = np.asarray(mine), np.asarray(theirs)
+        assert mine.shape == theirs.shape and mine.dtype == theirs.dtype
+        scale = max(1.0, float(np.abs(theirs).max(initial=0)))
+        np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=2e-5 * scale)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_one_program_has_the_numbers_of_numpy_for_all_sizes(name: str) -> None:
+    fn, shapes = PROGRAMS[name]
+    compiled = ml.compile(named(fn, len(shapes)), dynamic=described(shapes))
+    for n in SIZES:
+        args = [array(*(lengths(n).get(s, s) for s in shape)) for shape in shapes]
+        compare(compiled(*args), fn(*args))
+    assert compiled._compiled == 1
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_one_program_has_the_numbers_of_the_static_one(name: str) -> None:
+    fn, shapes = TRANSFORMED[name]
+    compiled, static = ml.compile(named(fn, len(shapes)), dynamic=described(shapes)), ml.compile(fn)
+    for n in (2, 7, 64):
+        args = [array(*(lengths(n).get(s, s) for s in shape)) for shape in shapes]
+        compare(compiled(*args), static(*args))
+    assert compiled._compiled == 1
+
+
+def test_sizes_0_and_1_have_programs_of_their_own() -> None:
+    f = ml.compile(lambda x: (x.sum(0), x * 2), dynamic={"x": (ml.Dim("n", min=0), None)})
+    for n in (5, 1, 0, 6, 1, 0):
+        x = array(n, 3)
+        compare(f(x), (x.sum(0), x * 2))
+    assert f._compiled == 3
+
+
+def test_200_lengths_are_compiled_once_or_for_1_alone() -> None:
+    fn, shapes = PROGRAMS["encoder"]
+    f = ml.compile(named(fn, len(shapes)), dynamic={"a": ("n", None)})
+    weights = [array(*shape) for shape in shapes[1:]]  # type: ignore[arg-type]
+    for n in range(1, 201):
+        x = array(n, 32)
+        compare(f(x, *weights), fn(x, *weights))
+    assert f._compiled == 2
+
+
+def test_derived_sizes_are_checked_and_solved() -> None:
+    n = ml.Dim("n", max=100)
+    f = ml.compile(
+        lambda x, y: x.sum() + y[: x.shape[0]].sum() + (y[1:] * 2).sum(), dynamic={"x": (n,), "y": (2 * n + 1,)}
+    )
+    for size in (3, 50):
+        x, y = array(size), array(2 * size + 1)
+        np.testing.assert_allclose(f(x, y), x.sum() + y[:size].sum() + 2 * y[1:].sum(), rtol=1e-4)
+    assert f._compiled == 1
+    with pytest.raises(ml.ShapeError, match=r"`y` \(axis 0\) has size 8, and 2\*n\+1 is 7 with n = 3"):
+        f(array(3), array(8))
+    alone = ml.compile(lambda y: y * 2, dynamic={"y": (2 * n + 1,)})
+    y = array(7)
+    compare(alone(y), y * 2)
+    with pytest.raises(ml.ShapeError, match=r"`y` \(axis 0\) has size 8, which is no 2\*n\+1"):
+        alone(array(8))
+
+
+def test_a_multiple_can_be_split() -> None:
+    f = ml.compile(lambda x: x.reshape(-1, 4, 3).sum(1), dynamic={"x": (ml.Dim("n", multiple_of=4), None)})
+    for size in (8, 12, 40):
+        x = array(size, 3)
+        compare(f(x), x.reshape(-1, 4, 3).sum(1))
+    with pytest.raises(ml.ShapeError, match="dimension `n` is 10, and a multiple of 4: the size of `x`"):
+        f(array(10, 3))
+
+
+def test_errors_of_a_call_name_the_dimension_and_the_values() -> None:
+    n = ml.Dim("n", max=64)
+    f = ml.compile(lambda x, y: x + y, dynamic={"x": (n, None), "y": ("n", None)})
+    with pytest.raises(ml.ShapeError, match=r"dimension `n` is 5 in `x` \(axis 0\) and 6 in `y` \(axis 0\)"):
+        f(array(5, 2), array(6, 2))
+    with pytest.raises(ml.ShapeError, match="dimension `n` is 65, and at most 64"):
+        f(array(65, 2), array(65, 2))
+    with pytest.raises(ml.ShapeError, match=r"`x` has 1 dimension\(s\)"):
+        f(array(5), array(5))
+    with pytest.raises(ml.ArgumentError, match="has no array argument 'z'"):
+        ml.compile(lambda x: x, dynamic={"z": ("n",)})(array(3))
+
+
+def test_an_operation_that_needs_a_size_says_so_at_its_line() -> None:
+    def branches(x: Any) -> Any:
+        if x.shape[0] > 100:
+            return x * 2
+        return x
+
+    def sorted_(x: Any) -> Any:
+        return np.sort(x, axis=0)
+
+    for fn, line, message in (
+        (branches, 1, "whether n is at least 101 is needed"),
+        (sorted_, 1, "`mlirml.sort` needs static"),
+    ):
+        with pytest.raises((ml.CaptureError, ml.LoweringError), match=message) as found:
+            ml.compile(fn, dynamic={"x": ("n", None)})(array(5, 2))
+        assert found.value.location.line == fn.__code__.co_firstlineno + line
+
+
+def test_options_that_make_no_sense_are_refused() -> None:
+    for dynamic in ("always", {"x": "n"}, {"x": (3.5,)}, {"x": (ml.Dim("n"), ml.Dim("n", min=2))}):
+        with pytest.raises(ml.ArgumentError):
+            ml.compile(lambda x: x, dynamic=dynamic)
+    for options in ({"min": -1}, {"min": 5, "max": 4}, {"multiple_of": 0}, {"min": 5, "max": 7, "multiple_of": 4}):
+        with pytest.raises(ml.ArgumentError):
+            ml.Dim("n", **options)
+    with pytest.raises(ml.ArgumentError):
+        ml.compile(lambda x: x, target="reference", dynamic={"x": ("n",)})
+
+
+def test_auto_makes_a_dimension_dynamic_after_the_third_size() -> None:
+    f = ml.compile(lambda x, y: (x @ WEIGHTS + y[:, None]).sum(1), dynamic="auto")
+    for n in (5, 9, 5, 12, 40, 7, 200, 1, 3):
+        x, y = array(n, 16), array(n)
+        np.testing.assert_allclose(f(x, y), (x @ WEIGHTS + y[:, None]).sum(1), rtol=1e-3, atol=1e-4)
+    assert f._compiled == 4  # of 5, of 9, of all others but 1, and of 1
+    assert "f32[x.shape[0],16], f32[x.shape[0]]" in f.explain()
+
+
+def test_auto_takes_a_constant_difference_of_sizes_and_gives_it_up() -> None:
+    f = ml.compile(lambda x, y: x.sum() + y.sum(), dynamic="auto")
+    for n in (5, 6, 7, 20):
+        f(array(n), array(n + 1))
+    assert f._compiled == 3
+    for n, m in ((5, 9), (9, 9), (30, 2)):
+        x, y = array(n), array(m)
+        np.testing.assert_allclose(f(x, y), x.sum() + y.sum(), rtol=1e-3, atol=1e-4)
+    assert f._compiled == 4
+
+
+def test_auto_leaves_static_what_cannot_be_dynamic_and_explains_it() -> None:
+    def branches(x: Any, y: Any) -> Any:
+        if x.shape[0] > 100:
+            return x.sum() + y.sum()
+        return x.sum() - y.sum()
+
+    f = ml.compile(branches, dynamic="auto")
+    for n, m in ((5, 4), (200, 5), (7, 6), (8, 7), (200, 9)):
+        x, y = array(n), array(m)
+        np.testing.assert_allclose(f(x, y), branches(x, y), rtol=1e-3, atol=1e-4)
+    assert "`x.shape[0]` stays static: the size of dimension `x.shape[0]` is dynamic" in f.explain()
+
+
+def test_programs_come_from_the_disk_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ml.config, "cache", True)
+    monkeypatch.setattr(ml.config, "cache_dir", str(tmp_path))
+    for n, source in ((5, "compiled in"), (9, "loaded from the disk cache")):
+        f = ml.compile(lambda x: np.exp(x).sum(0) * x, dynamic={"x": ("n", None)})
+        x = array(n, 3)
+        compare(f(x), np.exp(x).sum(0) * x)
+        assert source in f.explain()
+
+
+def test_known_sizes_are_called_natively_and_guards_hold() -> None:
+    f = ml.compile(lambda x: x * FACTOR, dynamic={"x": ("n",)})
+    x = array(4)
+    for _ in range(2):
+        compare(f(x), x * FACTOR)
+    assert f.find((x,)) is not None and f.find((array(5),)) is None
+    globals()["FACTOR"] = np.float32(3.0)
+    compare(f(x), x * np.float32(3.0))
+    globals()["FACTOR"] = np.float32(2.0)
+
+
+FACTOR = np.float32(2.0)
+
+
+def test_stores_into_arguments_are_seen_by_the_caller() -> None:
+    def f(x: Any) -> Any:
+        x[1:] += 1
+        return x.sum()
+
+    compiled = ml.compile(f, dynamic={"x": ("n",)})
+    for n in (4, 9):
+        x = array(n)
+        y = x.copy()
+        np.testing.assert_allclose(compiled(x), f(y), rtol=1e-4)
+        np.testing.assert_array_equal(x, y)
+    assert compiled._compiled == 1
+
+
+def test_results_go_into_out_and_shapes_of_traced_programs_show_names() -> None:
+    f = ml.compile(lambda x: x * 2, dynamic={"x": ("n",)})
+    x = array(6)
+    out = np.empty_like(x)
+    assert f(x, out=out) is out
+    np.testing.assert_array_equal(out, x * 2)
+    n = ml.Dim("n")
+    program = ml.trace(lambda x: x.reshape(-1)[1:], ml.TensorSpec((n, 3), np.float32))
+    assert [str(spec) for spec in program.inputs + program.outputs] == ["f32[n,3]", "f32[3*n-1]"]
