@@ -1,12 +1,11 @@
 """Programs of dynamic sizes next to those for one size: `python -m benchmarks.dynamic`.
 
 For each function the number of compilations for 200 lengths, and for some lengths the time of a call divided by that of
-the program compiled for this length: the median of many, in turns.
+the program compiled for this length: the best of many, in turns, as other processes disturb the rest.
 """
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -90,14 +89,14 @@ PROGRAMS: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
 
 
 def ratio(first: Callable[[], Any], second: Callable[[], Any]) -> float:
-    """The median time of a call of the first, divided by that of the second."""
+    """The best time of a call of the first, divided by that of the second."""
     times: tuple[list[float], list[float]] = ([], [])
     for _ in range(CALLS):
         for function, found in zip((first, second), times):
             begun = time.perf_counter()
             function()
             found.append(time.perf_counter() - begun)
-    return statistics.median(times[0]) / statistics.median(times[1])
+    return min(times[0]) / min(times[1])
 
 
 def arguments(shapes: dict[str, Any], n: int) -> dict[str, Array]:

@@ -22,7 +22,8 @@ def sized_stages(machine: Processor, math: str, checkpoint_bytes: int, *, exact:
             "schedule": [
                 "mlirml-bufferize",
                 "mlirml-pass-sizes",
-                step("mlirml-lower-sized", exact=exact),
+                step("mlirml-lower-sized-contract", processor=machine),
+                "mlirml-lower-sized",
                 "canonicalize",
                 "cse",
                 "mlirml-plan-buffers",

@@ -9,12 +9,13 @@ Before:
     }
 After:
     scf.for %i = %c0 to %n step %c1 {
-      %first = memref.load %y[%i] : memref<?xf32>
-      %total = scf.for %j = %c0 to %c8 step %c1 iter_args(%t = %first) -> (f32) {
+      %sum = scf.for %j = %c0 to %c8 step %c1 iter_args(%t = %zero) -> (f32) {
         %a = memref.load %x[%i, %j] : memref<?x8xf32>
-        %sum = arith.addf %a, %t fastmath<reassoc,contract> : f32
+        %sum = arith.addf %t, %a fastmath<reassoc> : f32
         scf.yield %sum : f32
       }
+      %init = memref.load %y[%i] : memref<?xf32>
+      %total = arith.addf %init, %sum : f32
       memref.store %total, %y[%i] : memref<?xf32>
     }
 
@@ -24,34 +25,35 @@ too, and carry their results in registers, unless the innermost one is parallel.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 
 from mlirml.analysis.memref_sizes import fold_dims
 from mlirml.analysis.structured import indexing_maps, reductions_of
+from mlirml.codegen.cpu.nest import read_body
+from mlirml.codegen.cpu.reduce.combiners import Reducer, is_nan, match_reducer, two_sum
+from mlirml.codegen.cpu.reduce.rows import BLOCK, totals_of
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
+from mlirml.ir.bindings import defining_op, mlir, named_operations, operations
 from mlirml.ir.location import source_location
-from mlirml.passes import Pass, register
-
-_SUMS = ("arith.addf", "arith.mulf")
+from mlirml.passes import NoMatch, Pass, register
 
 
 @register
 @dataclass(frozen=True)
 class LowerSizedPass(Pass):
-    """Lower every structured operation and copy to loops; with `exact` no sums of floats are reassociated."""
+    """Lower every structured operation and copy to loops."""
 
     name = "mlirml-lower-sized"
-    exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         for copy in named_operations(module, ("memref.copy",)):
             lower_copy(copy)
         for op in [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]:
             with op.location, mlir.InsertionPoint(op):
-                Loops(op, exact=self.exact).build()
+                Loops(op).build()
             op.erase()
         fold_dims(module)
 
@@ -69,13 +71,15 @@ def lower_copy(copy: mlir.Operation) -> None:
 class Loops:
     """The loops of one structured operation on memrefs and scalars."""
 
-    def __init__(self, op: mlir.Operation, *, exact: bool) -> None:
-        self.op, self.exact = op, exact
+    def __init__(self, op: mlir.Operation) -> None:
+        self.op = op
         self.operands, self.maps = list(op.operands), indexing_maps(op)
         self.reduced = reductions_of(op)
-        self.body = op.regions[0].blocks[0]
-        self.outs = len(block_ops(self.body)[-1].operands)
+        self.body = read_body(op)
+        self.outs = len(self.body.yields)
+        self.first_out = len(self.operands) - self.outs
         self.indices: list[mlir.Value | None] = [None] * len(self.reduced)
+        self.hoisted: dict[mlir.Value, mlir.Value] = {}
 
     def build(self) -> None:
         """Emit the loops at the insertion point."""
@@ -89,7 +93,7 @@ class Loops:
             carried = [*reduced, *([inner] if inner is not None else [])]
             self.nest(parallel, sizes, lambda: self.accumulate(carried, sizes))
         else:
-            self.nest([*parallel, *reduced, inner], sizes, lambda: self.accumulate([], sizes))
+            self.nest([*parallel, *reduced, inner], sizes, lambda: self.accumulate([], sizes), inner)
 
     def size(self, loop: int) -> mlir.Value:
         """The trip count of a loop: the size of a dimension that it indexes alone."""
@@ -114,84 +118,100 @@ class Loops:
                         penalties[loop] += weight
         return min(range(len(penalties)), key=lambda d: (penalties[d], -d), default=None)
 
-    def nest(self, loops: Sequence[int], sizes: Sequence[mlir.Value], inner: object) -> None:
+    def nest(
+        self, loops: Sequence[int], sizes: Sequence[mlir.Value], inner: Callable[[], None], innermost: int = -1
+    ) -> None:
         """Loops without carried values around what `inner` builds."""
         if not loops:
-            inner()  # type: ignore[operator]
+            inner()
             return
+        if loops[0] == innermost:
+            self.hoist(innermost)
 
         def body(i: mlir.Value, _: list[mlir.Value]) -> None:
             self.indices[loops[0]] = i
-            self.nest(loops[1:], sizes, inner)
+            self.nest(loops[1:], sizes, inner, innermost)
 
         emit.for_loop(self.zero, sizes[loops[0]], self.one, body)
 
+    def hoist(self, loop: int) -> None:
+        """Load the inputs that the innermost loop does not index before it: LLVM does not know that stores in the loop
+        leave them as they are.
+        """
+        for number in range(self.first_out):
+            argument = self.body.arguments[number]
+            if self.body.reads(argument) and not self.uses(number, loop):
+                self.hoisted[argument] = self.load(number)
+
+    def uses(self, number: int, loop: int) -> bool:
+        """True if a loop indexes an operand."""
+        return any(expression_uses(expression, loop) for expression in self.maps[number].results)
+
     def accumulate(self, loops: Sequence[int], sizes: Sequence[mlir.Value]) -> None:
-        """The reduced loops, which carry the elements of reduced outputs; these are loaded before and stored after."""
-        first = len(self.operands) - self.outs
-        self.carries = [
-            number
-            for number in range(first, len(self.operands))
-            if loops and not any(expression_uses(e, loop) for e in self.maps[number].results for loop in loops)
-        ]
-        results = self.carried(list(loops), sizes, [self.load(number) for number in self.carries])
-        for number, result in zip(self.carries, results, strict=True):
+        """The reduced loops, which carry the elements of reduced outputs."""
+        outputs = range(self.first_out, len(self.operands))
+        carried = [n for n in outputs if loops and not any(self.uses(n, loop) for loop in loops)]
+        reducers = self.reducers(carried)
+        if reducers:
+            Sums(self, reducers, list(loops), sizes).build()
+            return
+        if loops:
+            self.hoist(loops[-1])
+        results = self.carried(list(loops), sizes, carried, [self.load(number) for number in carried])
+        for number, result in zip(carried, results, strict=True):
             self.store(number, result)
 
-    def carried(self, loops: list[int], sizes: Sequence[mlir.Value], values: list[mlir.Value]) -> list[mlir.Value]:
-        """The carried values after these loops, from those before them."""
+    def reducers(self, carried: Sequence[int]) -> list[Reducer]:
+        """The combiners of these outputs; none if one of them has no known one."""
+        try:
+            return [
+                match_reducer(n - self.first_out, self.body.yields[n - self.first_out], self.body.arguments[n], self.body)
+                for n in carried
+            ]
+        except NoMatch:
+            return []
+
+    def carried(
+        self, loops: list[int], sizes: Sequence[mlir.Value], numbers: Sequence[int], values: list[mlir.Value]
+    ) -> list[mlir.Value]:
+        """The values of these outputs after the loops, from those before them."""
         if not loops:
-            return self.elements(values)
+            environment = self.elements(dict(zip((self.body.arguments[n] for n in numbers), values, strict=True)))
+            yields = [self.body.yields[n - self.first_out] for n in numbers]
+            self.store_elements(environment, numbers)
+            return [environment.get(value, value) for value in yields]
 
         def body(i: mlir.Value, inner: list[mlir.Value]) -> list[mlir.Value]:
             self.indices[loops[0]] = i
-            return self.carried(loops[1:], sizes, inner)
+            return self.carried(loops[1:], sizes, numbers, inner)
 
         return emit.for_loop(self.zero, sizes[loops[0]], self.one, body, values)
 
-    def elements(self, values: list[mlir.Value]) -> list[mlir.Value]:
-        """The body of the operation for one element: outputs that no loop carries are stored."""
-        arguments = list(self.body.arguments)
-        environment = dict(zip((arguments[number] for number in self.carries), values, strict=True))
-        for number, argument in enumerate(arguments):
-            if argument not in environment and any(True for _ in argument.uses):
+    def elements(
+        self, given: dict[mlir.Value, mlir.Value], skip: Sequence[mlir.Operation] = ()
+    ) -> dict[mlir.Value, mlir.Value]:
+        """Build the body for one element: the map of its values to the new ones."""
+        environment = {**self.hoisted, **given}
+        for number, argument in enumerate(self.body.arguments):
+            if argument not in environment and self.body.reads(argument):
                 environment[argument] = self.load(number)
-        *ops, final = block_ops(self.body)
-        for op in ops:
+        for op in self.body.ops:
+            if op in skip:
+                continue
             if op.name == "linalg.index":
                 environment[op.results[0]] = self.variable(int(op.attributes["dim"].value))
             else:
                 emit.body_op(op, environment)
-        if any(self.reduced) and not self.exact:
-            self.relax(final, environment)
-        first = len(self.operands) - self.outs
-        for number, value in enumerate(final.operands, first):
-            if number not in self.carries:
+        return environment
+
+    def store_elements(self, environment: dict[mlir.Value, mlir.Value], carried: Sequence[int]) -> None:
+        """Store the outputs that no loop carries."""
+        for number, value in enumerate(self.body.yields, self.first_out):
+            if number not in carried:
                 self.store(number, environment.get(value, value))
-        return [environment.get(value, value) for value in (final.operands[number - first] for number in self.carries)]
 
     def store(self, number: int, value: mlir.Value) -> None:
         emit.create("memref.store", [value, self.operands[number], *self.subscripts(number)])
-
-    def relax(self, final: mlir.Operation, environment: dict[mlir.Value, mlir.Value]) -> None:
-        """Let LLVM reassociate the sums and products of floats that are accumulated, and contract their terms."""
-        accumulators = list(self.body.arguments)[-self.outs :]
-        for argument, value in zip(accumulators, final.operands, strict=True):
-            op = defining_op(value)
-            if op is None or op.name not in _SUMS or argument not in list(op.operands):
-                continue
-            if sum(1 for _ in argument.uses) == 1:
-                new = defining_op(environment[value])
-                if new is None:
-                    continue
-                flags = "<reassoc,contract>" if str(value.type) in ("f32", "f64") else "<contract>"
-                new.attributes["fastmath"] = mlir.Attribute.parse(f"#arith.fastmath{flags}")
-                for operand in op.operands:
-                    factor = defining_op(operand)
-                    if factor is not None and factor.name == "arith.mulf" and operand in environment:
-                        environment[operand].owner.attributes["fastmath"] = mlir.Attribute.parse(
-                            "#arith.fastmath<contract>"
-                        )
 
     def variable(self, loop: int) -> mlir.Value:
         found = self.indices[loop]
@@ -219,6 +239,101 @@ class Loops:
         if name is None:
             raise LoweringError(f"a subscript {expression}", location=source_location(self.op.location))
         return emit.same_type(name, self.evaluated(expression.lhs), self.evaluated(expression.rhs))
+
+
+class Sums:
+    """The reduced loops of an operation whose outputs have known combiners.
+
+    As in `codegen/cpu/reduce/rows.py`: a maximum is one of numbers and a flag for NaN, and sums of floats are added up
+    in blocks, whose totals are added with compensation.
+    """
+
+    def __init__(
+        self, around: Loops, reducers: Sequence[Reducer], loops: list[int], sizes: Sequence[mlir.Value]
+    ) -> None:
+        self.around, self.reducers, self.loops, self.sizes = around, reducers, loops, sizes
+        self.compensated = [reducer.is_float_sum and self.is_long() for reducer in reducers]
+        self.numbers = [reducer.out + around.first_out for reducer in reducers]
+        self.skip = [op for reducer in reducers for op in reducer.ops]
+
+    def is_long(self) -> bool:
+        """True unless the sums are known to have few terms."""
+        lengths = [defining_op(self.sizes[loop]) for loop in self.loops]
+        if any(op is None or op.name != "arith.constant" for op in lengths):
+            return True
+        return math.prod(mlir.IntegerAttr(op.attributes["value"]).value for op in lengths) > 2 * BLOCK  # type: ignore[union-attr]
+
+    def build(self) -> None:
+        """Build the loops; totals are combined with the outputs, which hold the inits."""
+        state: list[mlir.Value] = []
+        for reducer, twice in zip(self.reducers, self.compensated, strict=True):
+            state += [reducer.identity()] * (2 if twice else 1)
+        totals = totals_of(self.loop(self.loops, state), self.compensated)
+        for reducer, number, total in zip(self.reducers, self.numbers, totals, strict=True):
+            self.around.store(number, reducer.combine(self.around.load(number), total))
+
+    def loop(self, loops: list[int], state: list[mlir.Value]) -> list[mlir.Value]:
+        """The loops, which carry the state."""
+        around, size = self.around, self.sizes[loops[0]]
+        if len(loops) > 1:
+
+            def outer(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+                around.indices[loops[0]] = i
+                return self.loop(loops[1:], carried)
+
+            return emit.for_loop(around.zero, size, around.one, outer, state)
+        around.hoist(loops[0])
+        if not any(self.compensated):
+            return self.absorbed(self.block(around.zero, size), state)
+        step = emit.index(BLOCK)
+
+        def block(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+            end = emit.same_type("arith.minsi", emit.same_type("arith.addi", i, step), size)
+            return self.absorbed(self.block(i, end), carried)
+
+        return emit.for_loop(around.zero, size, step, block, state)
+
+    def absorbed(self, totals: Sequence[mlir.Value], state: Sequence[mlir.Value]) -> list[mlir.Value]:
+        """The state with the totals of one more block."""
+        new: list[mlir.Value] = []
+        rest = list(state)
+        for reducer, total, twice in zip(self.reducers, totals, self.compensated, strict=True):
+            before = rest.pop(0)
+            new += two_sum(before, rest.pop(0), total) if twice else [reducer.combine(before, total)]
+        return new
+
+    def block(self, lower: mlir.Value, upper: mlir.Value) -> list[mlir.Value]:
+        """The innermost loop, which LLVM vectorises: its totals."""
+        state: list[mlir.Value] = []
+        for reducer in self.reducers:
+            state.append(reducer.identity())
+            if reducer.is_nan_aware:
+                state.append(emit.number(mlir.IntegerType.get_signless(1), 0))
+        around = self.around
+        arguments = [around.body.arguments[number] for number in self.numbers]
+
+        def inner(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
+            around.indices[self.loops[-1]] = i
+            environment = around.elements({argument: argument for argument in arguments}, self.skip)
+            around.store_elements(environment, self.numbers)
+            new, rest = [], list(carried)
+            for reducer in self.reducers:
+                value, before = environment.get(reducer.value, reducer.value), rest.pop(0)
+                if reducer.is_nan_aware:
+                    flag = emit.same_type("arith.ori", rest.pop(0), is_nan(value))
+                    new += [reducer.combine_numbers(value, before), flag]
+                else:
+                    new.append(reducer.combine(before, value, fast=True))
+            return new
+
+        final = emit.for_loop(lower, upper, around.one, inner, state)
+        totals = []
+        for reducer in self.reducers:
+            total = final.pop(0)
+            if reducer.is_nan_aware:
+                total = emit.same_type("arith.select", final.pop(0), emit.number(reducer.type, math.nan), total)
+            totals.append(total)
+        return totals
 
 
 def is_dense(type_: mlir.Type) -> bool:

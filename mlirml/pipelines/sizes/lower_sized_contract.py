@@ -1,0 +1,209 @@
+"""Lower sized contract: products of matrices on memrefs of dynamic sizes become calls of vector kernels.
+
+Before:
+    linalg.matmul ins(%a, %b : memref<?x64xf32>, memref<64x40xf32>) outs(%c : memref<?x40xf32>)
+After:
+    %a0, %ao, %as:2, %at:2 = memref.extract_strided_metadata %a
+    ...
+    call @contract_sized_f32(%a0, %b0, %c0, %ao, %at#0, %at#1, ..., %n, %c40, %c64)
+
+    func.func private @contract_sized_f32(%a0: memref<f32>, ..., %m: index, %n: index, %k: index) {
+      ... vector.fma ...
+    }
+
+A kernel has one loop of rows, one of columns, along which the elements of the output are adjacent, and one of the sum:
+other loops of the contraction go around the call. What does not have these three is left to `mlirml-lower-sized`.
+"""
+
+from __future__ import annotations
+
+from mlirml.analysis.contractions import CONTRACTIONS
+from mlirml.analysis.memref_sizes import fold_dims
+from mlirml.analysis.structured import indexing_maps
+from mlirml.codegen.cpu.contract.sized import SizedKernel
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations, operations, parse
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import ANY_CONTRACTION
+from mlirml.targets.machine import Processor
+
+_BITS = {"f32": 32, "f64": 64}
+_HEIGHTS = {16: (6, 3, 1), 32: (12, 4, 1)}
+_NARROW = 4
+"""A product of fewer static columns is left to loops."""
+
+
+@register(when=ANY_CONTRACTION)
+@dataclass(frozen=True)
+class LowerSizedContractPass(Pass):
+    """Replace contractions by calls of kernels whose sizes are arguments, for a processor."""
+
+    name = "mlirml-lower-sized-contract"
+    processor: Processor = Processor()
+
+    def run(self, module: mlir.Operation) -> None:
+        if not self.processor.vector_bits:
+            return
+        kernels: dict[str, str] = {}
+        for op in named_operations(module, CONTRACTIONS):
+            try:
+                match = match_product(op)
+            except NoMatch:
+                continue
+            kernel = self.kernel(match)
+            kernels.setdefault(kernel.name, kernel.text())
+            with op.location, mlir.InsertionPoint(op):
+                Call(op, match, kernel.name).build()
+            op.erase()
+        add_functions(module, list(kernels.values()), main_function(module).location)
+        fold_dims(module)
+
+    def kernel(self, match: Product) -> SizedKernel:
+        machine = self.processor
+        lanes, heights = machine.vector_bits // _BITS[match.element], _HEIGHTS[machine.vector_registers]
+        return SizedKernel(match.element, lanes, heights, match.packs, machine.has_fma)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The operands of a contraction as a, b and c, and the loops m, n and k of the kernel; `outer` are the others."""
+
+    operands: tuple[mlir.Value, mlir.Value, mlir.Value]
+    maps: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+    m: int
+    n: int
+    k: int
+    outer: tuple[int, ...]
+    element: str
+    packs: bool
+
+
+def match_product(op: mlir.Operation) -> Product:
+    """Match a contraction of floats with rows, columns and a sum; raises `NoMatch`."""
+    if not all(isinstance(value.type, mlir.MemRefType) for value in op.operands):
+        raise NoMatch("an operand is no memref")
+    element = str(op.operands[2].type.element_type)
+    if element not in _BITS or any(str(value.type.element_type) != element for value in op.operands):
+        raise NoMatch("the elements are not floats of one type")
+    check_body(op)
+    a, b, c = (dims_of_map(map_) for map_ in indexing_maps(op))
+    operands = list(op.operands)
+    if not c or (c[-1] in a and c[-1] in b):
+        raise NoMatch("the output has no columns")
+    if c[-1] in a:
+        a, b, operands = b, a, [operands[1], operands[0], operands[2]]
+    rows = [d for d in c if d in a and d not in b]
+    sums = [d for d in a if d in b and d not in c]
+    if c[-1] not in b or not rows or not sums or set(a) | set(b) != set(a + b + c) or set(c) - set(a + b):
+        raise NoMatch("it has no rows, columns and sum")
+    if any(d not in c and not (d in a and d in b) for d in a + b):
+        raise NoMatch("a sum goes over one operand alone")
+    if last_stride(operands[2]) != 1:
+        raise NoMatch("the elements of a row of the output are not adjacent")
+    kind = operands[2].type
+    if not kind.is_dynamic_dim(kind.rank - 1) and kind.shape[-1] < _NARROW:
+        raise NoMatch("the output is narrow")
+    m, n, k = rows[-1], c[-1], sums[-1]
+    outer = tuple(dict.fromkeys(d for d in c + a if d not in (m, n, k)))
+    packs = b[-1] != n or last_stride(operands[1]) != 1
+    return Product(tuple(operands), (a, b, c), m, n, k, outer, element, packs)
+
+
+def check_body(op: mlir.Operation) -> None:
+    """Raise `NoMatch` unless the body adds a product of its inputs to the output."""
+    block = op.regions[0].blocks[0]
+    x, y, total = list(block.arguments)
+    ops = block_ops(block)
+    result = defining_op(ops[-1].operands[0])
+    if len(ops) != 3 or result is None or result.name != "arith.addf" or ops[0].name != "arith.mulf":
+        raise NoMatch("it is no sum of products of floats")
+    if {*ops[0].operands} != {x, y} or {*result.operands} != {total, ops[0].results[0]}:
+        raise NoMatch("it is no sum of products of floats")
+
+
+def dims_of_map(map_: mlir.AffineMap) -> tuple[int, ...]:
+    """The loops that a map lists; raises `NoMatch` for another map."""
+    if not all(isinstance(expression, mlir.AffineDimExpr) for expression in map_.results):
+        raise NoMatch("a subscript is no loop")
+    dims = tuple(expression.position for expression in map_.results)
+    if len(set(dims)) < len(dims):
+        raise NoMatch("a loop is two subscripts")
+    return dims
+
+
+def last_stride(value: mlir.Value) -> int:
+    """The stride of the last dimension."""
+    strides, _ = value.type.get_strides_and_offset()
+    return int(strides[-1]) if strides else 1
+
+
+class Call:
+    """Builds the call of a kernel and the loops around it."""
+
+    def __init__(self, op: mlir.Operation, match: Product, name: str) -> None:
+        self.op, self.match, self.name = op, match, name
+        self.sizes: dict[int, mlir.Value] = {}
+        self.parts: list[tuple[mlir.Value, mlir.Value, dict[int, mlir.Value]]] = []
+
+    def build(self) -> None:
+        """Emit loops and call at the insertion point."""
+        for operand, dims in zip(self.match.operands, self.match.maps, strict=True):
+            self.parts.append(self.metadata(operand, dims))
+        self.zero, self.one = emit.index(0), emit.index(1)
+        self.nest(self.match.outer, {})
+
+    def metadata(
+        self, operand: mlir.Value, dims: tuple[int, ...]
+    ) -> tuple[mlir.Value, mlir.Value, dict[int, mlir.Value]]:
+        """The pointer, the offset, and the stride of each loop of an operand."""
+        index, rank = mlir.IndexType.get(), len(dims)
+        pointer = mlir.MemRefType.get([], operand.type.element_type)
+        types = [pointer, index, *[index] * (2 * rank)]
+        base, offset, *rest = emit.create("memref.extract_strided_metadata", [operand], types).results
+        for d, (dim, size) in enumerate(zip(dims, rest[:rank])):
+            if dim not in self.sizes:
+                dynamic = operand.type.is_dynamic_dim(d)
+                name, at = "memref.dim", [operand, emit.index(d)] if dynamic else []
+                self.sizes[dim] = emit.value(name, at, index) if dynamic else emit.index(operand.type.shape[d])
+        return base, offset, dict(zip(dims, rest[rank:], strict=True))
+
+    def nest(self, loops: tuple[int, ...], indices: dict[int, mlir.Value]) -> None:
+        if not loops:
+            self.call(indices)
+            return
+
+        def body(i: mlir.Value, _: list[mlir.Value]) -> None:
+            self.nest(loops[1:], {**indices, loops[0]: i})
+
+        emit.for_loop(self.zero, self.sizes[loops[0]], self.one, body)
+
+    def call(self, indices: dict[int, mlir.Value]) -> None:
+        m, n, k = self.match.m, self.match.n, self.match.k
+        offsets = [self.offset(part, indices) for part in self.parts]
+        (_, _, a), (_, _, b), (_, _, c) = self.parts
+        numbers = [offsets[0], a[m], a[k], offsets[1], b[k], b[n], offsets[2], c[m]]
+        arguments = [*(part[0] for part in self.parts), *numbers, *(self.sizes[d] for d in (m, n, k))]
+        emit.create("func.call", arguments, (), {"callee": mlir.FlatSymbolRefAttr.get(self.name)})
+
+    def offset(
+        self, part: tuple[mlir.Value, mlir.Value, dict[int, mlir.Value]], indices: dict[int, mlir.Value]
+    ) -> mlir.Value:
+        """The offset of an operand for these indices of the outer loops."""
+        _, total, strides = part
+        for d, i in indices.items():
+            if d in strides:
+                total = emit.same_type("arith.addi", total, emit.same_type("arith.muli", i, strides[d]))
+        return total
+
+
+def add_functions(module: mlir.Operation, texts: list[str], location: mlir.Location) -> None:
+    """Append functions to a module; their operations have one location."""
+    if texts:
+        parsed = parse("\n".join(texts), module.context)
+        body = module.regions[0].blocks[0]
+        for function in block_ops(parsed.operation.regions[0].blocks[0]):
+            for op in operations(function):
+                op.location = location
+            function.detach_from_parent()
+            body.append(function)
