@@ -1,15 +1,13 @@
 // RUN: mlirml-opt %s --mlirml-lower-sized --canonicalize --split-input-file | filecheck %s
-// RUN: mlirml-opt %s --mlirml-lower-sized="exact=true" --canonicalize --split-input-file | filecheck %s --check-prefix=EXACT
 
-// Sums along contiguous rows are carried in a register.
+// Sums along contiguous rows are carried in a register, and combined with the inits.
 // CHECK-LABEL: func.func @rows
 // CHECK:         scf.for %[[I:.*]] = %c0 to %[[N:.*]] step %c1 {
+// CHECK:           %[[SUM:.*]] = scf.for %[[J:.*]] = %c0 to %c8 step %c1 iter_args(%{{.*}} = %cst) -> (f32)
+// CHECK:             arith.addf {{.*}} fastmath<reassoc>
 // CHECK:           %[[FIRST:.*]] = memref.load %arg1[%[[I]]]
-// CHECK:           %[[SUM:.*]] = scf.for %[[J:.*]] = %c0 to %c8 step %c1 iter_args(%{{.*}} = %[[FIRST]]) -> (f32)
-// CHECK:             arith.addf {{.*}} fastmath<reassoc,contract>
-// CHECK:           memref.store %[[SUM]], %arg1[%[[I]]]
-// EXACT-LABEL: func.func @rows
-// EXACT:         arith.addf %{{[^ ]*}}, %{{[^ ]*}} : f32
+// CHECK:           %[[TOTAL:.*]] = arith.addf %[[FIRST]], %[[SUM]] : f32
+// CHECK:           memref.store %[[TOTAL]], %arg1[%[[I]]]
 func.func @rows(%x: memref<?x8xf32>, %y: memref<?xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
       ins(%x : memref<?x8xf32>) outs(%y : memref<?xf32>) {
@@ -22,12 +20,14 @@ func.func @rows(%x: memref<?x8xf32>, %y: memref<?xf32>) {
 
 // -----
 
-// Sums along columns are added up in memory, row by row.
+// Sums along columns are added up in memory, four rows at a time.
 // CHECK-LABEL: func.func @columns
-// CHECK:         scf.for %[[I:.*]] = %c0 to %{{.*}} step %c1 {
+// CHECK:         scf.for %{{.*}} = %c0 to %{{.*}} step %c4 {
 // CHECK:           scf.for %[[J:.*]] = %c0 to %c8 step %c1 {
-// CHECK:             memref.load %arg0[%[[I]], %[[J]]]
+// CHECK:             memref.load %arg1[%[[J]]]
+// CHECK-COUNT-4:     arith.addf
 // CHECK:             memref.store %{{.*}}, %arg1[%[[J]]]
+// CHECK:         scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c1 {
 func.func @columns(%x: memref<?x8xf32>, %y: memref<8xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]}
       ins(%x : memref<?x8xf32>) outs(%y : memref<8xf32>) {
@@ -47,5 +47,53 @@ func.func @columns(%x: memref<?x8xf32>, %y: memref<8xf32>) {
 // CHECK-NOT:     memref.copy
 func.func @copy(%x: memref<?x?xf32>, %y: memref<?x?xf32>) {
   memref.copy %x, %y : memref<?x?xf32> to memref<?x?xf32>
+  return
+}
+
+// -----
+
+// Operations on the same rows share the loop over them; an input that the innermost loop does not index is loaded before.
+// CHECK-LABEL: func.func @together
+// CHECK:         scf.for %[[I:.*]] = %c0 to %arg3 step %c1 {
+// CHECK:           scf.for {{.*}} iter_args
+// CHECK:           memref.store %{{.*}}, %[[S:.*]][%[[I]]]
+// CHECK:           %[[SUM:.*]] = memref.load %[[S]][%[[I]]]
+// CHECK:           scf.for
+// CHECK:             arith.divf %{{.*}}, %[[SUM]]
+// CHECK:         return
+func.func @together(%bytes: memref<1xi8>, %more: memref<1xi8>, %zero: index, %n: index) {
+  %x = memref.view %bytes[%zero][%n] : memref<1xi8> to memref<?x8xf32>
+  %y = memref.view %more[%zero][%n] : memref<1xi8> to memref<?x8xf32>
+  %s = memref.alloc(%n) : memref<?xf32>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<?x8xf32>) outs(%s : memref<?xf32>) {
+  ^bb0(%a: f32, %total: f32):
+    %sum = arith.addf %a, %total : f32
+    linalg.yield %sum : f32
+  }
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %s : memref<?x8xf32>, memref<?xf32>) outs(%y : memref<?x8xf32>) {
+  ^bb0(%a: f32, %sum: f32, %out: f32):
+    %q = arith.divf %a, %sum : f32
+    linalg.yield %q : f32
+  }
+  return
+}
+
+// -----
+
+// An array that is read in another order than it is stored in keeps the loops apart.
+// CHECK-LABEL: func.func @apart
+// CHECK-COUNT-4: scf.for
+func.func @apart(%bytes: memref<1xi8>, %more: memref<1xi8>, %zero: index, %n: index) {
+  %x = memref.view %bytes[%zero][%n, %n] : memref<1xi8> to memref<?x?xf32>
+  %y = memref.view %more[%zero][%n, %n] : memref<1xi8> to memref<?x?xf32>
+  %t = memref.alloc(%n, %n) : memref<?x?xf32>
+  linalg.exp ins(%x : memref<?x?xf32>) outs(%t : memref<?x?xf32>)
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%t : memref<?x?xf32>) outs(%y : memref<?x?xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  }
   return
 }

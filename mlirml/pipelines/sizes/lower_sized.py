@@ -20,25 +20,19 @@ After:
     }
 
 The loop along which most operands are contiguous is innermost, where LLVM vectorises it. Reduced loops are innermost,
-too, and carry their results in registers, unless the innermost one is parallel.
+too, and carry their results in registers, unless the innermost one is parallel. Adjacent operations on the same rows
+are lowered row by row (`row_groups.py`).
 """  # fmt: skip
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-
 from mlirml.analysis.memref_sizes import fold_dims
-from mlirml.analysis.structured import indexing_maps, reductions_of
-from mlirml.codegen.cpu.nest import read_body
-from mlirml.codegen.cpu.reduce.combiners import Reducer, is_nan, match_reducer, two_sum
-from mlirml.codegen.cpu.reduce.rows import BLOCK, totals_of
 from mlirml.core.dataclass import dataclass
-from mlirml.errors import LoweringError
 from mlirml.ir import emit
-from mlirml.ir.bindings import defining_op, mlir, named_operations, operations
-from mlirml.ir.location import source_location
-from mlirml.passes import NoMatch, Pass, register
+from mlirml.ir.bindings import mlir, named_operations
+from mlirml.passes import Pass, register
+from mlirml.pipelines.sizes.row_groups import Group, groups_of
+from mlirml.pipelines.tensor.fuse import tensor_blocks
 
 
 @register
@@ -51,11 +45,36 @@ class LowerSizedPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         for copy in named_operations(module, ("memref.copy",)):
             lower_copy(copy)
-        for op in [op for op in operations(module) if op.name.startswith("linalg.") and op.regions]:
-            with op.location, mlir.InsertionPoint(op):
-                Loops(op).build()
-            op.erase()
+        for block in tensor_blocks(module):
+            for group in groups_of(block):
+                lower_group(group)
         fold_dims(module)
+
+
+def lower_group(group: Group) -> None:
+    """Replace a group by loops over its rows, or an operation alone by its own loops."""
+    last = group.members[-1].op
+    depth = group.depth if len(group.members) > 1 else 0
+    with last.location, mlir.InsertionPoint(last):
+        rows_of(group, depth, [])
+    for member in group.members:
+        member.op.erase()
+
+
+def rows_of(group: Group, depth: int, indices: list[mlir.Value]) -> None:
+    """The shared loops from the next one on, and the operations in them."""
+    if len(indices) == depth:
+        for member in group.members:
+            with member.op.location:
+                member.build(indices)
+        return
+    first = group.members[0]
+    size = first.size(first.rows()[len(indices)])
+
+    def body(i: mlir.Value, _: list[mlir.Value]) -> None:
+        rows_of(group, depth, [*indices, i])
+
+    emit.for_loop(emit.index(0), size, emit.index(1), body)
 
 
 def lower_copy(copy: mlir.Operation) -> None:
@@ -66,288 +85,3 @@ def lower_copy(copy: mlir.Operation) -> None:
             identity = mlir.AffineMap.get_identity(source.type.rank)
             emit.generic([source], [target], [identity] * 2, ["parallel"] * identity.n_dims, lambda b: b[:1])
     copy.erase()
-
-
-class Loops:
-    """The loops of one structured operation on memrefs and scalars."""
-
-    def __init__(self, op: mlir.Operation) -> None:
-        self.op = op
-        self.operands, self.maps = list(op.operands), indexing_maps(op)
-        self.reduced = reductions_of(op)
-        self.body = read_body(op)
-        self.outs = len(self.body.yields)
-        self.first_out = len(self.operands) - self.outs
-        self.indices: list[mlir.Value | None] = [None] * len(self.reduced)
-        self.hoisted: dict[mlir.Value, mlir.Value] = {}
-
-    def build(self) -> None:
-        """Emit the loops at the insertion point."""
-        self.zero, self.one = emit.index(0), emit.index(1)
-        sizes = [self.size(d) for d in range(len(self.reduced))]
-        inner = self.innermost()
-        rest = [d for d in range(len(self.reduced)) if d != inner]
-        parallel = [d for d in rest if not self.reduced[d]]
-        reduced = [d for d in rest if self.reduced[d]]
-        if inner is None or self.reduced[inner]:
-            carried = [*reduced, *([inner] if inner is not None else [])]
-            self.nest(parallel, sizes, lambda: self.accumulate(carried, sizes))
-        else:
-            self.nest([*parallel, *reduced, inner], sizes, lambda: self.accumulate([], sizes), inner)
-
-    def size(self, loop: int) -> mlir.Value:
-        """The trip count of a loop: the size of a dimension that it indexes alone."""
-        for operand, map_ in zip(self.operands, self.maps, strict=True):
-            for d, expression in enumerate(map_.results):
-                if isinstance(expression, mlir.AffineDimExpr) and expression.position == loop:
-                    type_ = operand.type
-                    if not type_.is_dynamic_dim(d):
-                        return emit.index(type_.shape[d])
-                    return emit.value("memref.dim", [operand, emit.index(d)], mlir.IndexType.get())
-        raise LoweringError("a loop of no known trip count", location=source_location(self.op.location))
-
-    def innermost(self) -> int | None:
-        """The loop along which fewest operands take steps other than 1, the last among equals; outputs count twice."""
-        penalties = [0] * len(self.reduced)
-        for number, (operand, map_) in enumerate(zip(self.operands, self.maps, strict=True)):
-            weight = 2 if number >= len(self.operands) - self.outs else 1
-            for d, expression in enumerate(map_.results):
-                last = d == len(map_.results) - 1 and is_dense(operand.type)
-                for loop in range(len(penalties)):
-                    if expression_uses(expression, loop) and not (last and isinstance(expression, mlir.AffineDimExpr)):
-                        penalties[loop] += weight
-        return min(range(len(penalties)), key=lambda d: (penalties[d], -d), default=None)
-
-    def nest(
-        self, loops: Sequence[int], sizes: Sequence[mlir.Value], inner: Callable[[], None], innermost: int = -1
-    ) -> None:
-        """Loops without carried values around what `inner` builds."""
-        if not loops:
-            inner()
-            return
-        if loops[0] == innermost:
-            self.hoist(innermost)
-
-        def body(i: mlir.Value, _: list[mlir.Value]) -> None:
-            self.indices[loops[0]] = i
-            self.nest(loops[1:], sizes, inner, innermost)
-
-        emit.for_loop(self.zero, sizes[loops[0]], self.one, body)
-
-    def hoist(self, loop: int) -> None:
-        """Load the inputs that the innermost loop does not index before it: LLVM does not know that stores in the loop
-        leave them as they are.
-        """
-        for number in range(self.first_out):
-            argument = self.body.arguments[number]
-            if self.body.reads(argument) and not self.uses(number, loop):
-                self.hoisted[argument] = self.load(number)
-
-    def uses(self, number: int, loop: int) -> bool:
-        """True if a loop indexes an operand."""
-        return any(expression_uses(expression, loop) for expression in self.maps[number].results)
-
-    def accumulate(self, loops: Sequence[int], sizes: Sequence[mlir.Value]) -> None:
-        """The reduced loops, which carry the elements of reduced outputs."""
-        outputs = range(self.first_out, len(self.operands))
-        carried = [n for n in outputs if loops and not any(self.uses(n, loop) for loop in loops)]
-        reducers = self.reducers(carried)
-        if reducers:
-            Sums(self, reducers, list(loops), sizes).build()
-            return
-        if loops:
-            self.hoist(loops[-1])
-        results = self.carried(list(loops), sizes, carried, [self.load(number) for number in carried])
-        for number, result in zip(carried, results, strict=True):
-            self.store(number, result)
-
-    def reducers(self, carried: Sequence[int]) -> list[Reducer]:
-        """The combiners of these outputs; none if one of them has no known one."""
-        try:
-            return [
-                match_reducer(n - self.first_out, self.body.yields[n - self.first_out], self.body.arguments[n], self.body)
-                for n in carried
-            ]
-        except NoMatch:
-            return []
-
-    def carried(
-        self, loops: list[int], sizes: Sequence[mlir.Value], numbers: Sequence[int], values: list[mlir.Value]
-    ) -> list[mlir.Value]:
-        """The values of these outputs after the loops, from those before them."""
-        if not loops:
-            environment = self.elements(dict(zip((self.body.arguments[n] for n in numbers), values, strict=True)))
-            yields = [self.body.yields[n - self.first_out] for n in numbers]
-            self.store_elements(environment, numbers)
-            return [environment.get(value, value) for value in yields]
-
-        def body(i: mlir.Value, inner: list[mlir.Value]) -> list[mlir.Value]:
-            self.indices[loops[0]] = i
-            return self.carried(loops[1:], sizes, numbers, inner)
-
-        return emit.for_loop(self.zero, sizes[loops[0]], self.one, body, values)
-
-    def elements(
-        self, given: dict[mlir.Value, mlir.Value], skip: Sequence[mlir.Operation] = ()
-    ) -> dict[mlir.Value, mlir.Value]:
-        """Build the body for one element: the map of its values to the new ones."""
-        environment = {**self.hoisted, **given}
-        for number, argument in enumerate(self.body.arguments):
-            if argument not in environment and self.body.reads(argument):
-                environment[argument] = self.load(number)
-        for op in self.body.ops:
-            if op in skip:
-                continue
-            if op.name == "linalg.index":
-                environment[op.results[0]] = self.variable(int(op.attributes["dim"].value))
-            else:
-                emit.body_op(op, environment)
-        return environment
-
-    def store_elements(self, environment: dict[mlir.Value, mlir.Value], carried: Sequence[int]) -> None:
-        """Store the outputs that no loop carries."""
-        for number, value in enumerate(self.body.yields, self.first_out):
-            if number not in carried:
-                self.store(number, environment.get(value, value))
-
-    def store(self, number: int, value: mlir.Value) -> None:
-        emit.create("memref.store", [value, self.operands[number], *self.subscripts(number)])
-
-    def variable(self, loop: int) -> mlir.Value:
-        found = self.indices[loop]
-        assert found is not None
-        return found
-
-    def load(self, number: int) -> mlir.Value:
-        """The element of an operand; a scalar itself."""
-        operand = self.operands[number]
-        if not isinstance(operand.type, mlir.MemRefType):
-            return operand
-        return emit.value("memref.load", [operand, *self.subscripts(number)], operand.type.element_type)
-
-    def subscripts(self, number: int) -> list[mlir.Value]:
-        """The subscripts of an operand in the innermost loop."""
-        return [self.evaluated(expression) for expression in self.maps[number].results]
-
-    def evaluated(self, expression: mlir.AffineExpr) -> mlir.Value:
-        """A subscript as a value."""
-        if isinstance(expression, mlir.AffineDimExpr):
-            return self.variable(expression.position)
-        if isinstance(expression, mlir.AffineConstantExpr):
-            return emit.index(expression.value)
-        name = {mlir.AffineAddExpr: "arith.addi", mlir.AffineMulExpr: "arith.muli"}.get(type(expression))
-        if name is None:
-            raise LoweringError(f"a subscript {expression}", location=source_location(self.op.location))
-        return emit.same_type(name, self.evaluated(expression.lhs), self.evaluated(expression.rhs))
-
-
-class Sums:
-    """The reduced loops of an operation whose outputs have known combiners.
-
-    As in `codegen/cpu/reduce/rows.py`: a maximum is one of numbers and a flag for NaN, and sums of floats are added up
-    in blocks, whose totals are added with compensation.
-    """
-
-    def __init__(
-        self, around: Loops, reducers: Sequence[Reducer], loops: list[int], sizes: Sequence[mlir.Value]
-    ) -> None:
-        self.around, self.reducers, self.loops, self.sizes = around, reducers, loops, sizes
-        self.compensated = [reducer.is_float_sum and self.is_long() for reducer in reducers]
-        self.numbers = [reducer.out + around.first_out for reducer in reducers]
-        self.skip = [op for reducer in reducers for op in reducer.ops]
-
-    def is_long(self) -> bool:
-        """True unless the sums are known to have few terms."""
-        lengths = [defining_op(self.sizes[loop]) for loop in self.loops]
-        if any(op is None or op.name != "arith.constant" for op in lengths):
-            return True
-        return math.prod(mlir.IntegerAttr(op.attributes["value"]).value for op in lengths) > 2 * BLOCK  # type: ignore[union-attr]
-
-    def build(self) -> None:
-        """Build the loops; totals are combined with the outputs, which hold the inits."""
-        state: list[mlir.Value] = []
-        for reducer, twice in zip(self.reducers, self.compensated, strict=True):
-            state += [reducer.identity()] * (2 if twice else 1)
-        totals = totals_of(self.loop(self.loops, state), self.compensated)
-        for reducer, number, total in zip(self.reducers, self.numbers, totals, strict=True):
-            self.around.store(number, reducer.combine(self.around.load(number), total))
-
-    def loop(self, loops: list[int], state: list[mlir.Value]) -> list[mlir.Value]:
-        """The loops, which carry the state."""
-        around, size = self.around, self.sizes[loops[0]]
-        if len(loops) > 1:
-
-            def outer(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
-                around.indices[loops[0]] = i
-                return self.loop(loops[1:], carried)
-
-            return emit.for_loop(around.zero, size, around.one, outer, state)
-        around.hoist(loops[0])
-        if not any(self.compensated):
-            return self.absorbed(self.block(around.zero, size), state)
-        step = emit.index(BLOCK)
-
-        def block(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
-            end = emit.same_type("arith.minsi", emit.same_type("arith.addi", i, step), size)
-            return self.absorbed(self.block(i, end), carried)
-
-        return emit.for_loop(around.zero, size, step, block, state)
-
-    def absorbed(self, totals: Sequence[mlir.Value], state: Sequence[mlir.Value]) -> list[mlir.Value]:
-        """The state with the totals of one more block."""
-        new: list[mlir.Value] = []
-        rest = list(state)
-        for reducer, total, twice in zip(self.reducers, totals, self.compensated, strict=True):
-            before = rest.pop(0)
-            new += two_sum(before, rest.pop(0), total) if twice else [reducer.combine(before, total)]
-        return new
-
-    def block(self, lower: mlir.Value, upper: mlir.Value) -> list[mlir.Value]:
-        """The innermost loop, which LLVM vectorises: its totals."""
-        state: list[mlir.Value] = []
-        for reducer in self.reducers:
-            state.append(reducer.identity())
-            if reducer.is_nan_aware:
-                state.append(emit.number(mlir.IntegerType.get_signless(1), 0))
-        around = self.around
-        arguments = [around.body.arguments[number] for number in self.numbers]
-
-        def inner(i: mlir.Value, carried: list[mlir.Value]) -> list[mlir.Value]:
-            around.indices[self.loops[-1]] = i
-            environment = around.elements({argument: argument for argument in arguments}, self.skip)
-            around.store_elements(environment, self.numbers)
-            new, rest = [], list(carried)
-            for reducer in self.reducers:
-                value, before = environment.get(reducer.value, reducer.value), rest.pop(0)
-                if reducer.is_nan_aware:
-                    flag = emit.same_type("arith.ori", rest.pop(0), is_nan(value))
-                    new += [reducer.combine_numbers(value, before), flag]
-                else:
-                    new.append(reducer.combine(before, value, fast=True))
-            return new
-
-        final = emit.for_loop(lower, upper, around.one, inner, state)
-        totals = []
-        for reducer in self.reducers:
-            total = final.pop(0)
-            if reducer.is_nan_aware:
-                total = emit.same_type("arith.select", final.pop(0), emit.number(reducer.type, math.nan), total)
-            totals.append(total)
-        return totals
-
-
-def is_dense(type_: mlir.Type) -> bool:
-    """True if elements along the last dimension are adjacent."""
-    if not isinstance(type_, mlir.MemRefType) or not type_.rank:
-        return True
-    strides, _ = type_.get_strides_and_offset()
-    return bool(strides[-1] == 1)
-
-
-def expression_uses(expression: mlir.AffineExpr, loop: int) -> bool:
-    """True if a subscript depends on a loop."""
-    if isinstance(expression, mlir.AffineDimExpr):
-        return bool(expression.position == loop)
-    if isinstance(expression, mlir.AffineConstantExpr | mlir.AffineSymbolExpr):
-        return False
-    return expression_uses(expression.lhs, loop) or expression_uses(expression.rhs, loop)

@@ -161,7 +161,7 @@ class Call:
         pointer = mlir.MemRefType.get([], operand.type.element_type)
         types = [pointer, index, *[index] * (2 * rank)]
         base, offset, *rest = emit.create("memref.extract_strided_metadata", [operand], types).results
-        for d, (dim, size) in enumerate(zip(dims, rest[:rank])):
+        for d, dim in enumerate(dims):
             if dim not in self.sizes:
                 dynamic = operand.type.is_dynamic_dim(d)
                 name, at = "memref.dim", [operand, emit.index(d)] if dynamic else []

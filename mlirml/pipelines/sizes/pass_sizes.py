@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import main_function, mlir, set_function_type
+from mlirml.ir.bindings import defining_op, main_function, mlir, set_function_type
 from mlirml.passes import Pass, register, run_upstream
 
 DIMS = "mlirml.dims"
@@ -53,6 +53,8 @@ class PassSizesPass(Pass):
                     count = sum(kind.is_dynamic_dim(d) for d in range(kind.rank))
                     given = [load_size(table, next(numbers), sizes) for _ in range(count)]
                     view_argument(argument, zero, given)
+        for load in [use.owner.operation for use in table.uses]:
+            replace_load(load, sizes)
         set_function_type(main)
         run_upstream(module, "canonicalize,cse")
 
@@ -69,6 +71,17 @@ def load_size(table: mlir.Value, number: int, known: dict[int, mlir.Value]) -> m
         loaded = emit.value("memref.load", [table, emit.index(number)], table.type.element_type)
         known[number] = emit.value("arith.index_cast", [loaded], mlir.IndexType.get())
     return known[number]
+
+
+def replace_load(load: mlir.Operation, sizes: dict[int, mlir.Value]) -> None:
+    """Replace a size that the program loads by the value at the start of the function, so that equal ones are one."""
+    index = defining_op(load.operands[1]) if load.name == "memref.load" else None
+    if index is None or index.name != "arith.constant":
+        return
+    known = sizes.get(int(mlir.IntegerAttr(index.attributes["value"]).value))
+    for cast in [use.owner.operation for use in load.results[0].uses]:
+        if known is not None and cast.name == "arith.index_cast" and cast.results[0] != known:
+            cast.results[0].replace_all_uses_with(known)
 
 
 def view_argument(argument: mlir.Value, zero: mlir.Value, sizes: list[mlir.Value]) -> None:

@@ -1,8 +1,8 @@
 """The kernel of matrix products of dynamic sizes: `c[i, j] += a[i, l] * b[l, j]` for any strides but that of c's rows.
 
 Columns of c are computed in panels of a few vectors, the last one with masks, rows in tiles as high as the registers
-allow, and the rest of them in lower ones. A block of `DEPTH` rows of b is read in place, or copied to a buffer where the
-elements of a row are not adjacent.
+allow, and the rest of them in lower ones. A block of `DEPTH` rows of b is read in place, or copied to a buffer where
+the elements of a row are not adjacent.
 """
 
 from __future__ import annotations

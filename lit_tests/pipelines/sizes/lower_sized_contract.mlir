@@ -1,0 +1,40 @@
+// RUN: mlirml-opt %s --mlirml-lower-sized-contract="processor=avx2" --split-input-file | filecheck %s
+
+// CHECK-LABEL: func.func @main
+// CHECK-DAG:     %[[C40:.*]] = arith.constant 40 : index
+// CHECK-DAG:     %[[C64:.*]] = arith.constant 64 : index
+// CHECK:         call @contract_sized_f32({{.*}}, %[[C40]], %[[C64]])
+// CHECK-NOT:     linalg.matmul
+// CHECK-LABEL: func.func private @contract_sized_f32
+// CHECK:         vector.create_mask
+// CHECK:         vector.fma
+func.func @main(%a: memref<?x64xf32>, %b: memref<64x40xf32>, %c: memref<?x40xf32>) {
+  linalg.matmul ins(%a, %b : memref<?x64xf32>, memref<64x40xf32>) outs(%c : memref<?x40xf32>)
+  return
+}
+
+// -----
+
+// A loop that indexes all operands goes around the call; rows that are not adjacent are copied to a buffer.
+// CHECK-LABEL: func.func @main
+// CHECK:         scf.for
+// CHECK:           func.call @contract_sized_packed_f64
+// CHECK-LABEL: func.func private @contract_sized_packed_f64
+// CHECK:         memref.alloca() {alignment = 64 : i64} : memref<256x8xf64>
+func.func @main(%a: memref<?x?x64xf64>, %b: memref<?x?x64xf64>, %c: memref<?x?x?xf64>) {
+  linalg.contract indexing_maps = [affine_map<(h, i, j, k) -> (h, i, k)>, affine_map<(h, i, j, k) -> (h, j, k)>, affine_map<(h, i, j, k) -> (h, i, j)>]
+      ins(%a, %b : memref<?x?x64xf64>, memref<?x?x64xf64>) outs(%c : memref<?x?x?xf64>)
+  return
+}
+
+// -----
+
+// Integers, and products with a vector, are left to loops.
+// CHECK-LABEL: func.func @main
+// CHECK:         linalg.matmul
+// CHECK:         linalg.matvec
+func.func @main(%a: memref<?x64xi32>, %b: memref<64x40xi32>, %c: memref<?x40xi32>, %x: memref<?x64xf32>, %y: memref<64xf32>, %z: memref<?xf32>) {
+  linalg.matmul ins(%a, %b : memref<?x64xi32>, memref<64x40xi32>) outs(%c : memref<?x40xi32>)
+  linalg.matvec ins(%x, %y : memref<?x64xf32>, memref<64xf32>) outs(%z : memref<?xf32>)
+  return
+}
