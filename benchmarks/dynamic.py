@@ -99,16 +99,16 @@ def ratio(first: Callable[[], Any], second: Callable[[], Any]) -> float:
     return min(times[0]) / min(times[1])
 
 
-def arguments(shapes: dict[str, Any], n: int) -> dict[str, Array]:
+def arguments(shapes: dict[str, Any], n: int) -> list[Array]:
     """Random arguments of these shapes."""
-    return {name: array(*(n if s == "n" else s for s in shape)) for name, shape in shapes.items()}
+    return [array(*(n if s == "n" else s for s in shape)) for shape in shapes.values()]
 
 
-def measured(one: Any, each: Any, given: dict[str, Array]) -> float:
+def measured(one: Any, each: Any, given: list[Array]) -> float:
     """The ratio of the program of dynamic sizes to the other one, whose results are compared first."""
-    for mine, theirs in zip(flatten(one(**given))[0], flatten(each(**given))[0]):
+    for mine, theirs in zip(flatten(one(*given))[0], flatten(each(*given))[0]):
         np.testing.assert_allclose(mine, theirs, rtol=1e-3, atol=1e-3)
-    return ratio(lambda: one(**given), lambda: each(**given))
+    return ratio(lambda: one(*given), lambda: each(*given))
 
 
 def main() -> None:
@@ -118,7 +118,7 @@ def main() -> None:
         names = {name: tuple(n if isinstance(n, str) else None for n in s) for name, s in shapes.items() if "n" in s}
         one, each = ml.compile(function, dynamic=names), ml.compile(function)
         for n in range(1, 201):
-            one(**arguments(shapes, n))
+            one(*arguments(shapes, n))
         count = one.explain().splitlines()[0].split(", ")[1].split()[0]
         found = [measured(one, each, arguments(shapes, n)) for n in LENGTHS]
         print(f"{function.__name__:10} {count:>8} " + " ".join(f"{x:6.2f}" for x in found), flush=True)

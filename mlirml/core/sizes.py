@@ -111,6 +111,25 @@ class Size:
 
     def limits(self) -> tuple[int | None, int | None]:
         """A lower and an upper bound; None for none."""
+        low, high = self._interval()
+        terms = _terms(self._above_least())
+        first = terms.get((), 0)
+        others = [factor for atoms, factor in terms.items() if atoms]
+        if all(factor > 0 for factor in others):
+            low = first if low is None else max(low, first)
+        if all(factor < 0 for factor in others):
+            high = first if high is None else min(high, first)
+        return low, high
+
+    def _above_least(self) -> Any:
+        """The polynomial of what each variable is above its least value."""
+        total: Any = 0
+        for atoms, factor in self.terms.items():
+            total = total + math.prod([factor, *(Size({(atom,): 1}) + atom.least for atom in atoms)])
+        return total
+
+    def _interval(self) -> tuple[int | None, int | None]:
+        """Bounds of the sum of the terms, each for itself."""
         low: int | None = 0
         high: int | None = 0
         for atoms, factor in self.terms.items():

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import is_size, same
 from mlirml.errors import ShapeError
 from mlirml.ir.text.builder import LOC, Body, Builder, Operand, Value
 from mlirml.ir.text.dtypes import mlir_name, tensor_type
@@ -33,11 +34,11 @@ def scan(b: Builder, value: Value, axis: int, dtype: np.dtype, body: ScalarBody)
     shape = value.shape
     if value.size == 0:
         return b.empty(shape, dtype)
-    if shape[axis] == 1:
+    if same(shape[axis], 1):
         return b.cast(value, dtype)
     outer, inner = math.prod(shape[:axis]), math.prod(shape[axis + 1 :])
     walk = _Walk(value.dtype, dtype, outer, shape[axis], inner, body)
-    if inner == 1:
+    if same(inner, 1):
         result = walk.rows(b, b.reshape(value, (outer, shape[axis])))
     else:
         result = walk.columns(b, b.reshape(value, (outer, shape[axis], inner)))
@@ -59,8 +60,8 @@ class _Walk:
         """Along the last of two dimensions, with scalars."""
         bounds = [b.index(n) for n in (0, 1, self.steps)]
         result, first = b.empty((self.outer, self.steps), self.dtype), 0
-        for side in (_ROWS, 1):
-            last = self.outer - (self.outer - first) % side
+        for side in (1,) if is_size(self.outer) else (_ROWS, 1):
+            last = self.outer - (self.outer - first) % side if side > 1 else self.outer
             if last > first:
                 result = self._rows(b, value, result, bounds, (first, last, side))
             first = last
@@ -106,13 +107,12 @@ class _Walk:
     def columns(self, b: Builder, value: Value) -> Value:
         """Along the middle of three dimensions, with vectors."""
         one, steps = b.index(1), b.index(self.steps)
-        shape = (self.outer, self.inner) if self.outer > 1 else (self.inner,)
+        is_one = same(self.outer, 1)
+        shape = (self.inner,) if is_one else (self.outer, self.inner)
         out, empty = b.empty(value.shape, self.dtype), b.empty(shape, self.dtype)
         part, result, kind = tensor_type(shape, self.source), empty.type, mlir_name(self.dtype)
-        sizes = f"[{self.outer}, 1, {self.inner}] [1, 1, 1]"
-        first = b.extract_slice(
-            value, [0, 0, 0], [self.outer, 1, self.inner], [1, 1, 1], [1] if self.outer > 1 else [0, 1]
-        )
+        sizes = f"{b.sizes.listed([self.outer, 1, self.inner])} [1, 1, 1]"
+        first = b.extract_slice(value, [0, 0, 0], [self.outer, 1, self.inner], [1, 1, 1], [0, 1] if is_one else [1])
         start = b.generic([first], [range(len(shape))], empty, range(len(shape)), ["parallel"] * len(shape),
                           lambda block, xs, _: block.cast(xs[0], self.source, self.dtype))  # fmt: skip
         begun = b.insert_slice(start, out, [0, 0, 0], [self.outer, 1, self.inner], [1, 1, 1])
