@@ -24,6 +24,7 @@ CONSIDERED = {
         "pipelines/checks/inspect_indices.py",
         "match_rows",
     ): "operations that indices are computed by, none of which has a region",
+    ("pipelines/sizes/row_groups.py", "are_apart"): "what bodies read and write is asked for, too",
     ("pipelines/tensor/move_scalings.py", "match_scaling"): "a body of constants and one scalar operation",
     ("pipelines/tensor/sum_products.py", "is_plain"): "operations of a body without regions",
     ("pipelines/tensor/recompute_elements.py", "_clone_scalars"): "operations of a body without regions, by match_kept",

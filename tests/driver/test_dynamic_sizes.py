@@ -46,6 +46,12 @@ def stored(x: Any) -> Any:
     return y
 
 
+def reversed_rows(x: Any) -> Any:
+    y = x * x.sum(1, keepdims=True)
+    z = y[::-1] * y.max(1, keepdims=True)
+    return z, z - z[np.array([1, 0, -1])].sum(0), np.exp(y)[::-1] / y
+
+
 PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "chain": (lambda x: np.exp(-x * x) + np.sin(x), [("n", 16)]),
     "broadcast": (lambda x, y: x[:, None] * y[None, :] + 1, [("n",), ("m",)]),
@@ -67,6 +73,7 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "cache": (lambda k, new: np.concatenate([k, new[None]], 0).sum(0), [("n", 8), (8,)]),
     "stack": (lambda x: np.stack([x, x * 2], 1), [("n", 8)]),
     "slices": (lambda x: (x[1:], x[:-1], x[1:] - x[:-1], x[-1], x[0], x[::-1]), [("n", 8)]),
+    "rows_of_results": (lambda x: reversed_rows(softmax(x)), [("n", 8)]),
     "transpose": (lambda x: (x.T + 1, x.transpose(1, 2, 0)), [("n", 8, 3)]),
     "size_as_a_number": (lambda x: x.sum(0) / x.shape[0] * (x.shape[0] - 1) ** 0.5, [("n", 8)]),
     "where": (lambda x: np.where(x > 0, x, 0.1 * x), [("n", 8)]),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.analysis.memory import VIEWS
+from mlirml.analysis.memory import VIEWS, body_effects
 from mlirml.analysis.memref_sizes import Factors, size_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -88,6 +88,9 @@ def are_apart(members: Sequence[Loops], depth: int) -> bool:
     """True if each array that an operation stores is accessed by all of them at the row of the first loops alone."""
     stored = {root_of(operand) for member in members for operand in member.operands[member.first_out :]}
     for member in members:
+        in_body = body_effects(member.op)
+        if any(in_body.touches(memory) for memory in stored):  # at any row
+            return False
         dims = member.rows()[:depth]
         for operand, map_ in zip(member.operands, member.maps, strict=True):
             if not isinstance(operand.type, mlir.MemRefType) or root_of(operand) not in stored:
