@@ -23,12 +23,13 @@ from mlirml.driver.calls import (
     Call,
     changed,
     device_form,
-    differences,
     differs,
     flat_form,
     leaf_array,
     leaf_numbers,
     needs_no_look,
+    notes_on,
+    reason_for,
     report,
     result_buffers,
     store_items,
@@ -575,7 +576,7 @@ class Compiled(Dispatcher):
                 known = [build for build in self._builds.values() if not differs(call, build)]
                 if reason is not None:
                     self._forget(key)
-                build = self._compile(call, reason or self._why(call), known)
+                build = self._compile(call, reason or reason_for(call, self._builds.values()), known)
                 self._builds[key] = build
         return build
 
@@ -779,30 +780,14 @@ class Compiled(Dispatcher):
         lines += [*self._sizes.values(), *self._dimensions.notes.values()]
         with COMPILER:
             for build in self._builds.values():
-                found = self._remarks(build)
-                for title in ("loops", "algebra", "masks"):
-                    own = [(r.location, r.text) for r in found if r.topic == title]
-                    notes = [*(build.captured.unrolled if title == "loops" else ()), *own]
-                    lines += [f"{title} of signature {build.number}:"] * bool(notes)
-                    lines += [f"   {replace(place, function='') if place else '?'}: {text}" for place, text in notes]
-                if isinstance(build.program, DeviceProgram):
-                    lines.append(f"where signature {build.number} runs:")
-                    lines += [f"   {line}" for line in build.program.describe()]
+                lines += notes_on(build, self._remarks(build))
         if args or kwargs:
             call = self._settled(partial(self._call, args, kwargs))
             known = self._builds.get(call.key())
-            why = self._why(call) if known is None else known.changed(self.fn)
+            why = reason_for(call, self._builds.values()) if known is None else known.changed(self.fn)
             runs = f"runs signature {known.number}" if known is not None else ""
             lines.append(f"this call: {runs if why is None else f'would compile, because {why}'}")
         return "\n".join(lines)
-
-    def _why(self, call: Call) -> str:
-        """The reason why no signature fits a call: its differences from the most similar one, preferring later ones."""
-        if not self._builds:
-            return "it is the first call"
-        builds = list(self._builds.values())[::-1]
-        best = min((differences(call, build) for build in builds), key=len)
-        return "; ".join(best)
 
 
 def _failure(captured: Captured, failed: CheckFailed) -> Exception:

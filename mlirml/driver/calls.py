@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Iterable, Sequence
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from mlirml.core.tree import TreeDef, exact, flatten, plain_fields, store_leaves
 from mlirml.errors import ArgumentError
 from mlirml.runtime import declare_fields, number_leaves
 from mlirml.runtime.array import Array
+from mlirml.runtime.device_program import DeviceProgram
 
 if TYPE_CHECKING:
     from mlirml.frontend.aliasing import Aliasing
@@ -232,6 +233,26 @@ def differences(call: Call, build: Build) -> list[str]:
     elif not found and build.treedef.orders() != call.treedef.orders():
         found.append("the keys of a dict come in another order")
     return found
+
+
+def reason_for(call: Call, builds: Iterable[Build]) -> str:
+    """The reason why no signature fits a call: its differences from the most similar one, preferring later ones."""
+    found = [differences(call, build) for build in [*builds][::-1]]
+    return "; ".join(min(found, key=len)) if found else "it is the first call"
+
+
+def notes_on(build: Build, remarks: Sequence[Remark]) -> list[str]:
+    """The lines of a report on what passes made of a signature, and on where it runs."""
+    lines = []
+    for title in ("loops", "algebra", "masks"):
+        own = [(r.location, r.text) for r in remarks if r.topic == title]
+        notes = [*(build.captured.unrolled if title == "loops" else ()), *own]
+        lines += [f"{title} of signature {build.number}:"] * bool(notes)
+        lines += [f"   {replace(place, function='') if place else '?'}: {text}" for place, text in notes]
+    if isinstance(build.program, DeviceProgram):
+        lines.append(f"where signature {build.number} runs:")
+        lines += [f"   {line}" for line in build.program.describe()]
+    return lines
 
 
 def differs(call: Call, build: Build) -> bool:
