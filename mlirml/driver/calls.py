@@ -238,7 +238,8 @@ def differences(call: Call, build: Build) -> list[str]:
 def reason_for(call: Call, builds: Iterable[Build]) -> str:
     """The reason why no signature fits a call: its differences from the most similar one, preferring later ones."""
     found = [differences(call, build) for build in [*builds][::-1]]
-    return "; ".join(min(found, key=len)) if found else "it is the first call"
+    fewest: list[str] = min(found, key=len, default=["it is the first call"])
+    return "; ".join(fewest)
 
 
 def notes_on(build: Build, remarks: Sequence[Remark]) -> list[str]:

@@ -54,7 +54,6 @@ SIZES: dict[str, Callable[..., Any]] = {
     "list": lambda x, n: np.stack([x] * n),
     "item": lambda x, n: [x, -x, x * 2, x - 1][n - 1],
     "axis": lambda x, n: np.sum(x.reshape(2, 2, 3), axis=n - 2),
-    "branch": branch_on_a_size,
     "roll": lambda x, n: np.roll(x, n) + np.ones(n).sum(),
 }
 
@@ -68,10 +67,11 @@ def test_an_integer_whose_value_tracing_needs(name: str) -> None:
     assert compiled.entries == 3
 
 
-def test_one_that_need_not_be_known_is_not_static() -> None:
-    compiled = ml.compile(steps)
-    for n in range(5):
-        np.testing.assert_allclose(compiled(X, n), steps(X, n))
+@pytest.mark.parametrize("function", [steps, branch_on_a_size])
+def test_one_that_need_not_be_known_is_not_static(function: Callable[..., Any]) -> None:
+    compiled = ml.compile(function)
+    for n in range(6):
+        np.testing.assert_allclose(compiled(X, n), function(X, n))
     assert compiled.entries == 1 and "static" not in compiled.explain()
 
 
