@@ -266,7 +266,7 @@ class Compiled(Dispatcher):
         if both := [i for i in self.donate_argnums if i in self.static_argnums]:
             raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
         self._dimensions = Dimensions(dynamic, self._name)
-        check_takes_sizes(self._dimensions, self.target)
+        check_takes_sizes(self._dimensions, self.target, self.pipeline)
         self._instances: dict[Any, Build] = {}  # of builds of dynamic sizes
         self._builds: dict[Any, Build] = {}
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices

@@ -38,6 +38,7 @@ class Build:
     overlaps: Aliasing | None = None
     remarks: list[Remark] | None = None  # on loops; None where no pass has run
     remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
+    values: dict[str, int] | None = None  # of the dimensions, of one that runs a program of dynamic sizes
 
     def changed(self, function: Any) -> str | None:
         """A message naming the variable, attribute or item read by the function that is another object now, or None."""

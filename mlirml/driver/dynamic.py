@@ -331,8 +331,15 @@ def _matched(pattern: tuple[Any, ...], shapes: tuple[tuple[int, ...], ...]) -> d
     return values if all(entry.value(values) >= LEAST for entry, _ in derived) else None
 
 
-def check_takes_sizes(dimensions: Dimensions, target: Target) -> None:
-    """Refuse named dimensions for a target without programs of dynamic sizes; "auto" has no effect there."""
+def check_takes_sizes(dimensions: Dimensions, target: Target, passes: Sequence[str] | None) -> None:
+    """Refuse named dimensions for a target without programs of dynamic sizes, and beside a choice of passes.
+
+    There "auto" has no effect.
+    """
+    if passes is not None and dimensions:
+        if not dimensions.is_automatic:
+            raise ArgumentError("compile: pipeline and dynamic: programs of dynamic sizes have passes of their own")
+        dimensions.disable("every dimension stays static: `pipeline` chooses the passes")
     if target.sized is not None or not dimensions:
         return
     if not dimensions.is_automatic:
@@ -343,7 +350,11 @@ def check_takes_sizes(dimensions: Dimensions, target: Target) -> None:
 def instance(build: Build, values: dict[str, int]) -> Build:
     """The build for these values of the dimensions of a dynamic one."""
     return replace(
-        build, captured=captured_at(build.captured, values), program=build.program.at(values), remembered=set()
+        build,
+        captured=captured_at(build.captured, values),
+        program=build.program.at(values),
+        remembered=set(),
+        values=values,
     )
 
 

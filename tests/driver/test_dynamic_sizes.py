@@ -9,6 +9,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.core.tree import flatten
+from mlirml.errors import ArgumentError
 
 RNG = np.random.default_rng(7)
 WEIGHTS = RNG.standard_normal((16, 24)).astype(np.float32)
@@ -328,3 +329,23 @@ def test_results_go_into_out_and_shapes_of_traced_programs_show_names() -> None:
     n = ml.Dim("n")
     program = ml.trace(lambda x: x.reshape(-1)[1:], ml.TensorSpec((n, 3), np.float32))
     assert [str(spec) for spec in program.inputs + program.outputs] == ["f32[n,3]", "f32[3*n-1]"]
+
+
+def test_generators_and_arrays_of_dynamic_sizes() -> None:
+    def norm(x: Any) -> Any:
+        return sum(v * v for v in x)
+
+    compiled = ml.compile(norm, dynamic={"x": ("n",)})
+    for n in (5, 70, 900):
+        np.testing.assert_allclose(compiled(np.arange(n) * 0.5), norm(np.arange(n) * 0.5))
+
+
+def test_what_does_not_go_together() -> None:
+    def double(x: Any) -> Any:
+        return x * 2
+
+    with pytest.raises(ArgumentError, match="programs of dynamic sizes have passes of their own"):
+        ml.compile(double, dynamic={"x": ("n",)}, pipeline=[])
+    compiled = ml.compile(double, dynamic={"x": ("n",)})
+    with pytest.raises(ArgumentError, match="a program of dynamic sizes, whose kernels have no times"):
+        compiled.profile(np.ones(9))

@@ -15,7 +15,7 @@ from mlirml.driver.machine import current_machine
 from mlirml.driver.profiling.profile import Event, Profile, Row
 from mlirml.driver.profiling.rows import groups_of, limited, merged, row_of
 from mlirml.driver.profiling.text import duration
-from mlirml.errors import TargetError
+from mlirml.errors import ArgumentError, TargetError
 from mlirml.runtime import _native
 from mlirml.runtime.array import Array
 from mlirml.runtime.device_program import DeviceProgram
@@ -49,8 +49,13 @@ def profiled(
 ) -> Profile:
     """The profile of a compiled signature, run with these inputs, whose arrays are left as they are.
 
-    Raises `TargetError` for a target whose programs have no kernels.
+    Raises `TargetError` for a target whose programs have no kernels, `ArgumentError` for a program of dynamic sizes.
     """
+    if build.values is not None:
+        raise ArgumentError(
+            f"`{name}` is a program of dynamic sizes, whose kernels have no times of their own",
+            help="profile the function compiled without `dynamic`, with arguments of these sizes",
+        )
     if isinstance(build.program, DeviceProgram):
         return _on_device(target, build, inputs, name, machine or current_machine())
     if target.processor is None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import is_size
 from mlirml.errors import (
     DTypeError,
     IndexOutOfBoundsError,
@@ -140,7 +141,8 @@ class Traced(Tracer):
     def __iter__(self) -> Iterator[Traced]:
         if not self._shape:
             raise TypeError("iteration over a 0-d array")
-        if LIMITED.get() and self._shape[0] > MOST_COPIES and not self._trace.builder.direct:
+        is_long = LIMITED.get() and (is_size(self._shape[0]) or self._shape[0] > MOST_COPIES)
+        if is_long and not self._trace.builder.direct:
             raise LongIteration
         return (self[i] for i in range(self._shape[0]))
 
