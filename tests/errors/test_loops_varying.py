@@ -30,7 +30,7 @@ def halves(x: Any) -> None:
 
 def either(x: Any) -> None:
     for i in range(len(x)):
-        part = x[:i] if x[i] > 0 else x[i:]
+        part = x[:i] if x[i] > 0 else x[i:, None]
         x[i] = np.sum(part)
 
 
@@ -93,8 +93,8 @@ def test_one_or_another() -> None:
         mlirml.UnsupportedSyntaxError: an expression is a slice of changing length in one branch and a slice of changing length in the other, and which one is known only at run time
           --> test_loops_varying.py:33:16 (either)
             |
-         33 |         part = x[:i] if x[i] > 0 else x[i:]
-            |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+         33 |         part = x[:i] if x[i] > 0 else x[i:, None]
+            |                ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: assign numbers or arrays of one shape and dtype in both branches
         """,  # noqa: E501
     )

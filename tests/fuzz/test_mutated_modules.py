@@ -137,24 +137,24 @@ func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
 def test_more_launches_than_a_number_of_64_bits_can_count(tmp_path: Path) -> None:
     text = """
 #map = affine_map<(d0) -> (d0)>
-func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+func.func @main(%x: tensor<9000000xf32>) -> tensor<9000000xf32> {
   %least = arith.constant -9223372036854775808 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
-  %r = scf.for %i = %least to %c8 step %c1 iter_args(%y = %x) -> (tensor<64xf32>) {
+  %r = scf.for %i = %least to %c8 step %c1 iter_args(%y = %x) -> (tensor<9000000xf32>) {
     %n = arith.index_cast %i : index to i32
     %f = arith.sitofp %n : i32 to f32
     %g = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}
-        ins(%x : tensor<64xf32>) outs(%y : tensor<64xf32>) {
+        ins(%x : tensor<9000000xf32>) outs(%y : tensor<9000000xf32>) {
     ^bb0(%in: f32, %out: f32):
       %s = math.sin %out : f32
       %t = arith.addf %s, %f : f32
       %u = arith.addf %t, %in : f32
       linalg.yield %u : f32
-    } -> tensor<64xf32>
-    scf.yield %g : tensor<64xf32>
+    } -> tensor<9000000xf32>
+    scf.yield %g : tensor<9000000xf32>
   }
-  return %r : tensor<64xf32>
+  return %r : tensor<9000000xf32>
 }
 """
     path, out = tmp_path / "module.mlir", tmp_path / "out.mlir"

@@ -83,13 +83,13 @@ def test_a_search_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_stored_schedule_is_part_of_the_pipeline_and_of_the_key() -> None:
     args = arguments()
     plain, stored = ml.compile(dense), ml.compile(dense, tune="stored")
-    before = stored._with_schedules(stored.trace(*args), "stored")
+    before = stored._target_for(stored.trace(*args), "stored")
     assert before.fingerprint() == plain.target.fingerprint()
     keep(dense, *args)
-    after = stored._with_schedules(stored.trace(*args), "stored")
+    after = stored._target_for(stored.trace(*args), "stored")
     assert after.fingerprint() != before.fingerprint()
     assert f"/{DIRECT}" in dict(after.stages)["schedule"]
-    assert plain._with_schedules(plain.trace(*args), "off") is plain.target
+    assert plain._target_for(plain.trace(*args), "off") is plain.target
     assert plain.ir("lower", *args) != stored.ir("lower", *args)
     np.testing.assert_allclose(stored(*args), plain(*args), rtol=1e-5, atol=1e-5)
     assert "tuned schedules of contractions: 1" in stored.explain() and "tuned" not in plain.explain()
@@ -114,7 +114,7 @@ def test_a_schedule_holds_for_the_same_contraction_of_another_program() -> None:
         return np.sum(dense(y, w, b), axis=0), dense(x, w, b)
 
     compiled = ml.compile(other, tune="stored")
-    assert DIRECT in dict(compiled._with_schedules(compiled.trace(x, w, b, x[:3]), "stored").stages)["schedule"]
+    assert DIRECT in dict(compiled._target_for(compiled.trace(x, w, b, x[:3]), "stored").stages)["schedule"]
     for found, expected in zip(compiled(x, w, b, x[:3]), other(x, w, b, x[:3]), strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 

@@ -46,7 +46,8 @@ def groups_of(block: mlir.Block) -> list[Group]:
 
 
 def is_structured(op: mlir.Operation) -> bool:
-    return op.name.startswith("linalg.") and bool(op.regions)
+    """True for a structured operation on memrefs, which has no results."""
+    return op.name.startswith("linalg.") and bool(op.regions) and not op.results
 
 
 def most_rows(loops: Loops) -> int:

@@ -72,7 +72,7 @@ def pass_to_body(op: mlir.Operation, positions: Sequence[int]) -> mlir.Operation
     types = [op.operands[i].type for i in positions]
     with op.location, mlir.InsertionPoint(op):
         new = emit.create("scf.while", list(op.operands), [*(r.type for r in op.results), *types], regions=2)
-    for name in [named.name for named in op.attributes]:
+    for name in list(op.attributes):
         new.attributes[name] = op.attributes[name]
     for old, region in zip(op.regions, new.regions):
         old.blocks[0].append_to(region)
@@ -108,7 +108,7 @@ def rebuild(op: mlir.Operation, entering: Sequence[int], leaving: Sequence[int])
         new = emit.create(
             "scf.while", [op.operands[i] for i in entering], [results[i].type for i in leaving], regions=2
         )
-    for name in [named.name for named in op.attributes]:
+    for name in list(op.attributes):
         new.attributes[name] = op.attributes[name]
     for old, region, order in zip(op.regions, new.regions, (entering, leaving)):
         move_body(old.blocks[0], region, order)

@@ -150,7 +150,8 @@ def test_a_captured_array_used_twice_is_one_argument() -> None:
 
 def test_equal_known_arrays_are_one_argument() -> None:
     def f(x: Any) -> Any:
-        return x + np.arange(1000.0), x * np.arange(1000.0), np.arange(1000), np.arange(1000.0)[::-1] - x
+        ones = np.arange(1000.0) ** 2
+        return x + ones, x * np.arange(1000.0) ** 2, np.arange(1000) ** 2, (np.arange(1000.0) ** 2)[::-1] - x
 
     text = ml.trace(f, np.ones(1000)).as_text()
     assert "%const2" in text

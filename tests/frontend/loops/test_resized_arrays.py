@@ -148,6 +148,14 @@ def of_two_dtypes(x, n):
     return x, x.sum()
 
 
+def parts_on_either_side(x, n):
+    y = x.copy()
+    for i in range(len(y)):
+        part = y[:i] if y[i] > n / 3 else y[i:]
+        y[i] = np.sum(part) * 0.1
+    return y
+
+
 @pytest.mark.parametrize("n", [0, 1, 3, 7])
 @pytest.mark.parametrize(
     ("function", "arguments"),
@@ -155,7 +163,7 @@ def of_two_dtypes(x, n):
         (two_arrays, (Z, Z[::-1].copy())), (rows, (POINTS,)), (sieve, ()), (different, (np.arange(100),)),
         (dynamic_from_the_start, (Z,)), (positions, (Z,)), (in_a_branch, (Z,)), (of_either_length, (Z,)),
         (complex_numbers, (np.linspace(-2, 1, 30) + 0.3j,)), (exchanged, (Z, Z[::-1].copy())),
-        (in_nested_loops, (Z,)), (of_two_dtypes, (Z,)),
+        (in_nested_loops, (Z,)), (of_two_dtypes, (Z,)), (parts_on_either_side, (Z,)),
     ],
 )  # fmt: skip
 def test_agrees_with_python(function: Any, arguments: tuple[Any, ...], n: int) -> None:
