@@ -344,7 +344,7 @@ _RULES: dict[str, Callable[[Skipping, Term, bool], Value]] = {
     "arith.xori": _exclusive,
     "arith.cmpf": _compare,
 }
-"""How operations compute what is known of their result."""
+"""For each operation the function that computes the known values of its result."""
 
 
 def check(at: Skipping, term: Term, combiner: str, column: Part) -> None:

@@ -100,17 +100,13 @@ class Lengths:
         self.known: dict[str, tuple[Number, Number]] = {}
 
     def name_for(self, name: str, start: Number, end: Number) -> str:
-        """`name`, or the one of an equal pair."""
+        """`name`, or the one of an equal pair. A new pair gets the name."""
         alike = (other for other, known in self.known.items() if all(map(self._equal, known, (start, end))))
         if name in self.known and all(map(self._equal, self.known[name], (start, end))):
             return name
-        return next(alike, name)
-
-    def add(self, name: str, start: Number, end: Number) -> bool:
-        """Note a length; False if it is known already."""
-        new = name not in self.known
-        self.known.setdefault(name, (start, end))
-        return new
+        found = next(alike, name)
+        self.known.setdefault(found, (start, end))
+        return found
 
     def _equal(self, one: Number, other: Number) -> bool:
         forms = [self.trace.integers.of(n) for n in (one, other)]
@@ -125,9 +121,7 @@ def form_of(path: str, before: DynamicSlice, after: DynamicSlice, lengths: Lengt
         if type(one) is int and type(other) is int and one == other == size:
             names.append(None)
             continue
-        name = lengths.name_for(f"{path}.shape[{dim}]", one, other)
-        names.append(name)
-        lengths.add(name, one, other)
+        names.append(lengths.name_for(f"{path}.shape[{dim}]", one, other))
     return Resized(most, before.dtype, tuple(names))
 
 

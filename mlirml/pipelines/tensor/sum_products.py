@@ -302,7 +302,7 @@ def windows(
 
 
 def build_sum(sum_: Sum) -> None:
-    """Build the product before the loop, which goes on without the sum."""
+    """Build the product before the loop, and take the sum out of the loop."""
     loop, number, rank = sum_.loop, sum_.number, len(sum_.type.shape)
     element, init = sum_.type.element_type, loop.operands[3 + number]
     sizes = dict(enumerate([*sum_.type.shape, trip_count(loop) or 0]))

@@ -336,7 +336,7 @@ def tile_width(columns: int) -> int:
 
 
 def described(found: Masked) -> str:
-    """The remark for the user about what is left out."""
+    """The remark for the user about the blocks that are not computed."""
     group, count = found.group, found.counts
     width = tile_width(group.columns.size)
     each = f"{group.batches} matrices" if group.batches > 1 else "a matrix"
