@@ -197,3 +197,21 @@ func.func @main(%x: memref<1x8x8x42xf32>, %w: memref<3x3xf32>, %y: memref<1x8x6x
   }
   return
 }
+
+// -----
+
+// The rows of a pooling's window are combined to a line in memory, then its columns are.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: linalg
+// CHECK: call @conv_separable_f32_1x1x6x40x1x1x5x5(
+// CHECK-LABEL: func.func private @conv_separable_f32_1x1x6x40x1x1x5x5(
+// CHECK: %[[FIRST:.*]] = vector.load {{.*}} vector<16xf32>
+// CHECK: vector.load {{.*}} vector<16xf32>
+// CHECK: %{{.*}} = arith.addf %[[FIRST]],
+func.func @main(%x: memref<1x8x30x200xf32>, %w: memref<5x5xf32>, %y: memref<1x8x6x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<1x8x6x40xf32>)
+  linalg.pooling_nchw_sum {dilations = dense<1> : tensor<2xi64>, strides = dense<5> : tensor<2xi64>}
+    ins(%x, %w : memref<1x8x30x200xf32>, memref<5x5xf32>) outs(%y : memref<1x8x6x40xf32>)
+  return
+}

@@ -27,6 +27,7 @@ from mlirml.codegen.cpu.conv.neighbours import Start, last_writer, match_followi
 from mlirml.codegen.cpu.conv.pixels import PixelKernel
 from mlirml.codegen.cpu.conv.plan import Plan, plan
 from mlirml.codegen.cpu.conv.problem import Problem, match_convolution, match_form, static_strides, terms
+from mlirml.codegen.cpu.conv.separable import SeparableKernel
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations, parse
@@ -207,8 +208,8 @@ class Library:
             if match.plan.kernel == "filters":
                 kernel = FilterKernel(*shared).build(name)
             else:
-                initial = match.start.scalar
-                kernel = PixelKernel(*shared, initial).build(name)
+                kernel_type = SeparableKernel if match.plan.kernel == "separable" else PixelKernel
+                kernel = kernel_type(*shared, match.start.scalar).build(name)
             parsed = parse(kernel.text, location.context)
             function = block_ops(parsed.body)[0]
             for op in operations(function):

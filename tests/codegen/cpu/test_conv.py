@@ -213,6 +213,40 @@ def test_poolings(name: str, options: dict[str, Any], bits: int) -> None:
     check(lambda x: getattr(F, name)(x, **options), x, kernel="conv_pixels", bits=bits)
 
 
+SEPARABLE: dict[str, tuple[str, tuple[int, ...], dict[str, Any]]] = {
+    "apart": ("avg_pool2d", (2, 3, 25, 75), {"kernel_size": 5}),
+    "gaps": ("avg_pool2d", (1, 3, 25, 75), {"kernel_size": (7, 4), "stride": 9}),
+    "overlapping": ("avg_pool2d", (2, 3, 17, 45), {"kernel_size": 7, "stride": 1, "padding": 3}),
+    "more columns than a vector": ("avg_pool2d", (1, 2, 9, 300), {"kernel_size": (4, 70), "stride": (2, 3)}),
+    "many rows": ("max_pool2d", (1, 2, 40, 50), {"kernel_size": (21, 5), "stride": 2, "padding": (3, 1)}),
+    "dilation": ("max_pool2d", (2, 3, 30, 45), {"kernel_size": 5, "stride": 2, "dilation": 3, "padding": 2}),
+    "ceil": ("max_pool2d", (2, 3, 24, 46), {"kernel_size": 5, "stride": 5, "padding": 2, "ceil_mode": True}),
+    "three dimensions": ("avg_pool3d", (2, 2, 9, 8, 39), {"kernel_size": 3, "stride": 2, "padding": 1}),
+    "many rows in depth": ("max_pool3d", (1, 2, 12, 11, 39), {"kernel_size": (7, 5, 3), "stride": (2, 1, 2)}),
+}
+
+
+@pytest.mark.parametrize("bits", [128, 512])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+@pytest.mark.parametrize("name", SEPARABLE)
+def test_separable_poolings(name: str, dtype: Any, bits: int) -> None:
+    """Rows of a window are combined to a line, then its columns."""
+    function, shape, options = SEPARABLE[name]
+    (x,) = random(shape, dtype=dtype)
+    if dtype is np.int32:
+        x = np.arange(x.size, dtype=dtype).reshape(shape) * 7919 % 1000 - 500
+        if function.startswith("avg"):
+            pytest.skip("means are of floats")
+    check(lambda x: getattr(F, function)(x, **options), x, kernel="conv_separable", bits=bits)
+
+
+def test_separable_poolings_in_parallel() -> None:
+    """Each chunk has a line of its own."""
+    (x,) = random((4, 16, 130, 130))
+    check(lambda x: F.avg_pool2d(x, 9, stride=1, padding=4) * 2, x, kernel="conv_separable")
+    check(lambda x: F.avg_pool2d(x, 9), x, kernel="conv_separable")
+
+
 def test_nan_wins() -> None:
     x = np.full((1, 1, 4, 64), 1, np.float32)
     x[0, 0, ::2, ::7] = np.nan
@@ -391,4 +425,4 @@ def test_a_mean_over_one_window_is_a_reduction(padding: int) -> None:
     size = (17 + 2 * padding, 45 + 2 * padding)
     check(lambda x: F.avg_pool2d(x, size, padding=padding), x, kernel=None)
     check(lambda x: F.adaptive_avg_pool2d(x, 1), x, kernel=None)
-    check(lambda x: F.avg_pool2d(x, (17, 44), stride=1), x, kernel="conv_pixels")
+    check(lambda x: F.avg_pool2d(x, (17, 44), stride=1), x, kernel="conv_separable")

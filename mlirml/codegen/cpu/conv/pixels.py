@@ -62,9 +62,7 @@ class PixelKernel:
         if plan.grain and shares_columns(p):
             self._plane(Index(), Index())
             return self.frame.finish(name)
-        chunks = -(-iterations // plan.grain) if plan.grain else 1
-        each = -(-iterations // chunks)
-        chunks = -(-iterations // each)
+        chunks, each = self._chunks(), self._chunk_size()
         if p.is_padded:
             self.room = self.frame.buffer(chunks * self._room_size())
         with self.frame.maybe_parallel(chunks, 1 if plan.grain else 0) as chunk:
@@ -73,6 +71,15 @@ class PixelKernel:
             with e.loop(low, high) as item:
                 self._plane(item, chunk)
         return self.frame.finish(name)
+
+    def _chunk_size(self) -> int:
+        """The number of iterations of a chunk."""
+        iterations = pixel_iterations(self.problem)
+        return -(-iterations // -(-iterations // self.plan.grain)) if self.plan.grain else iterations
+
+    def _chunks(self) -> int:
+        """The number of chunks, each with scratch memory of its own."""
+        return -(-pixel_iterations(self.problem) // self._chunk_size())
 
     def _room_size(self) -> int:
         size = self.problem.channels.size * self.padded.size + 64
@@ -89,13 +96,13 @@ class PixelKernel:
                 number = number * axis.size + digit
         source = self._source(offsets.x, chunk)
         if not p.is_padded:
-            self._filter(source, offsets, number)
+            self._compute_filter(source, offsets, number, chunk)
             return
         with self.e.loop(0, p.filters.size, 1, "f") as f:
-            self._filter(source, offsets.step(p.filters, f), number * p.filters.size + f)
+            self._compute_filter(source, offsets.step(p.filters, f), number * p.filters.size + f, chunk)
 
-    def _filter(self, source: Source, offsets: Offsets, number: Index) -> None:
-        """Compute one filter of one plane; `number` counts filters over all groups."""
+    def _compute_filter(self, source: Source, offsets: Offsets, number: Index, chunk: Index) -> None:
+        """Compute one filter of one plane in a chunk; `number` counts filters over all groups."""
         p = self.problem
         depth, height, width = p.slides
         single = p.channels.size == 1 and p.taps <= MOST_TAPS
@@ -113,10 +120,14 @@ class PixelKernel:
                 column = clamped(self.e, t, self.plan.columns, width.count)
                 at = start + column * (width.stride * source.strides[2])
                 totals = self._tile(source, at, offsets.w, weights, self._start(number))
-                for (r, v), total in zip(self._accumulators(), totals, strict=True):
-                    there = out + r * height.out + v * self.plan.lanes + column
-                    total = self.frame.finished(total, number, there, self.plan.lanes, None)
-                    self.e.store(total, self.frame.views["out"], there, self.plan.lanes)
+                self._finish_tile(totals, out + column, number)
+
+    def _finish_tile(self, totals: list[str], out: Index, number: Index) -> None:
+        """Store the accumulators of a tile from `out` on, after the epilogue."""
+        for (r, v), total in zip(self._accumulators(), totals, strict=True):
+            there = out + r * self.problem.slides[1].out + v * self.plan.lanes
+            total = self.frame.finished(total, number, there, self.plan.lanes, None)
+            self.e.store(total, self.frame.views["out"], there, self.plan.lanes)
 
     def _source(self, x: Index, chunk: Index) -> Source:
         """The plane itself, or a padded copy of its channels."""
