@@ -176,16 +176,19 @@ LONG = {
 }  # fmt: skip
 
 
-def first_call(function: Callable[..., Any], given: Sequence[Any], repeats: int = 1) -> float:
-    """The median seconds of a first call."""
-    found = []
+def first_call(function: Callable[..., Any], given: Sequence[Any]) -> float:
+    """The seconds of processor time that a first call takes, which other processes lengthen little."""
     with ml.config.override(cache=False):
-        for _ in range(repeats):
-            program = ml.compile(function)
-            begin = time.perf_counter()
-            program.executable(*given)
-            found.append(time.perf_counter() - begin)
-    return statistics.median(found)
+        program = ml.compile(function)
+        begin = time.process_time()
+        program.executable(*given)
+        return time.process_time() - begin
+
+
+def first_calls(loop: Callable[..., Any], repeats: int) -> list[float]:
+    """The median seconds of a first call for each of `TRIPS`, which take turns."""
+    turns = [[first_call(loop, [X, n]) for n in TRIPS] for _ in range(repeats)]
+    return [statistics.median(times) for times in zip(*turns, strict=True)]
 
 
 def main(options: Sequence[str] | None = None) -> int:
@@ -196,20 +199,18 @@ def main(options: Sequence[str] | None = None) -> int:
     console = Console(width=None if sys.stdout.isatty() else 120)
     console.print(tables.machine())
     first_call(decay, [X, 5])  # imports the compiler
-    table = Table(box=box.SIMPLE_HEAD, title="seconds to compile a loop of so many iterations")
+    table = Table(box=box.SIMPLE_HEAD, title="seconds of processor time to compile a loop of so many iterations")
     for column in ("loop", *(f"{n:,}" for n in TRIPS), "longest / shortest from 100 on"):
         table.add_column(column, justify="right")
     for loop in LOOPS:
-        times = [first_call(loop, [X, n], repeats) for n in TRIPS]
+        times = first_calls(loop, repeats)
         ratio = max(times[1:]) / min(times[1:])
         shown = f"[{'green' if ratio <= BAR else 'yellow'}]{ratio:.2f}[/]"
         table.add_row(loop.__name__, *(f"{t:.3f}" for t in times), shown)
     console.print(table)
-    begin = time.perf_counter()
-    for n in range(101, 151):
-        first_call(lstm, [X, n])
-    console.print(f"50 lengths of an LSTM: {time.perf_counter() - begin:.1f} s (bar {LSTM_BAR} s)")
-    table = Table(box=box.SIMPLE_HEAD, title="seconds to compile so many of one kind")
+    total = sum(first_call(lstm, [X, n]) for n in range(101, 151))
+    console.print(f"50 lengths of an LSTM: {total:.1f} s (bar {LSTM_BAR} s)")
+    table = Table(box=box.SIMPLE_HEAD, title="seconds of processor time to compile so many of one kind")
     for column in ("kind", "small", "", "medium", "", "large", ""):
         table.add_column(column, justify="right")
     for make, sizes in LONG.items():
