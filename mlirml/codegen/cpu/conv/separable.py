@@ -14,11 +14,9 @@ contiguous vectors; with a stride, only elements of the line are shuffled, once 
 
 from __future__ import annotations
 
-from mlirml.codegen.cpu.conv.epilogue import Epilogue
-from mlirml.codegen.cpu.conv.frame import Argument, Offsets, clamped
+from mlirml.codegen.cpu.conv.frame import Kernel, Offsets, clamped
 from mlirml.codegen.cpu.conv.pixels import PixelKernel, Source
-from mlirml.codegen.cpu.conv.plan import MOST_TAPS, Plan
-from mlirml.codegen.cpu.conv.problem import Problem
+from mlirml.codegen.cpu.conv.plan import MOST_TAPS
 from mlirml.codegen.cpu.emitter import Index
 
 _VECTORS = 4
@@ -30,20 +28,16 @@ _UNROLLED_ROWS = 16
 class SeparableKernel(PixelKernel):
     """Emits one kernel; its plan has tiles of one row."""
 
-    def __init__(
-        self,
-        problem: Problem,
-        plan: Plan,
-        arguments: dict[str, Argument],
-        filler: str,
-        epilogue: Epilogue | None,
-        initial: str,
-    ) -> None:
-        super().__init__(problem, plan, arguments, filler, epilogue, initial)
-        last = problem.slides[2]
-        self.length = (last.count - 1) * last.stride + (last.kernel - 1) * last.dilation + 1
-        """The number of elements of a line."""
+    def build(self, name: str) -> Kernel:
+        """Emit the function."""
         self.lines = self.frame.buffer(self._chunks() * self._line_room())
+        return super().build(name)
+
+    @property
+    def length(self) -> int:
+        """The number of elements of a line."""
+        width = self.problem.slides[2]
+        return (width.count - 1) * width.stride + (width.kernel - 1) * width.dilation + 1
 
     def _line_room(self) -> int:
         return -(-self.length // 16) * 16
