@@ -12,6 +12,7 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlirml.core.config import config
+from mlirml.core.number_lists import packed
 from mlirml.core.processes import COMPILER, sends_functions, uncollected
 from mlirml.core.sizes import is_dynamic_shape
 from mlirml.core.tracebacks import without_own_frames
@@ -22,13 +23,15 @@ from mlirml.driver.calls import (
     Build,
     Call,
     changed,
+    check_containers,
     device_form,
     differs,
     flat_form,
-    leaf_array,
+    has_short_lists,
     leaf_numbers,
     needs_no_look,
     notes_on,
+    program_input,
     reason_for,
     report,
     result_buffers,
@@ -82,13 +85,12 @@ from mlirml.frontend.source.choose import (
 from mlirml.runtime import Dispatcher, Program
 from mlirml.runtime.array import Array
 from mlirml.runtime.device import device
-from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
+from mlirml.runtime.device_program import DeviceProgram
 from mlirml.targets.registry import get_target
 
 if TYPE_CHECKING:
     from mlirml.driver.profiling.profile import Profile
     from mlirml.frontend.captured import Captured
-    from mlirml.frontend.spec import TensorSpec
     from mlirml.passes import Remark
     from mlirml.targets.target import Target
 
@@ -271,6 +273,7 @@ class Compiled(Dispatcher):
         self._builds: dict[Any, Build] = {}
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
         self._sizes: dict[str, str] = {}  # the integers among the arguments that are static by themselves, and why
+        self._packs_lists = not self.donate_argnums  # whether long lists are passed as arrays
         self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
@@ -355,6 +358,7 @@ class Compiled(Dispatcher):
             for leaf in call.leaves:
                 if isinstance(leaf, Array):
                     leaf.detach()
+        check_containers(call, build.captured)
         results = self._run(build, call, outs)
         captured = build.captured
         plain = not self._state.variables and not captured.effects
@@ -365,8 +369,7 @@ class Compiled(Dispatcher):
                 form = form or device_form(call.leaves, flatten((args, kwargs))[1])
                 if form is not None and len(self._device_forms) < _FORMS:
                     self._device_forms[form] = build
-        if build.captured.replaced:
-            store_items(call, build.captured, results[build.captured.out_tree.leaf_count() :])
+        store_items(call, captured, results)
         if self._state.variables:
             self._state.write_back(call, captured)
         if self.target.device == "cpu" and any(isinstance(leaf, Array) for leaf in call.leaves):
@@ -376,7 +379,13 @@ class Compiled(Dispatcher):
 
     def _prepared(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Call, Build]:
         call = self._call(args, kwargs)
-        return call, self._build(call) if not self._dimensions or call.abstract else self._build_sized(call)
+        try:
+            return call, self._build(call) if not self._dimensions or call.abstract else self._build_sized(call)
+        except CaptureError as error:
+            if error.sizes or error.layout or not has_short_lists(call):
+                raise
+        self._packs_lists = False
+        return self._prepared(args, kwargs)
 
     def _build_sized(self, call: Call) -> Build:
         """The build for a call that may have a program of dynamic sizes."""
@@ -453,6 +462,8 @@ class Compiled(Dispatcher):
         for place, value in statics.items():
             check_static(value, place if isinstance(place, str) else names[place], self.fn)
         dynamic = without(args, kwargs, statics)
+        if self._packs_lists and wants_loops(self.fn, self.frontend):
+            dynamic = packed(*dynamic)
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         paths = self._state.named(paths)
@@ -465,7 +476,8 @@ class Compiled(Dispatcher):
         leaves = [leaf for i, leaf in enumerate(leaves) if i not in constants]
         specs = tuple(spec_of(leaf, path) for leaf, path in zip(leaves, paths))
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
-        inputs = leaves if abstract else [self._input(*leaf) for leaf in zip(leaves, specs, paths)]
+        read = partial(program_input, target=self.target, name=self._name, location=definition_of(self.fn))
+        inputs = leaves if abstract else [*map(read, leaves, specs, paths)]
         call = Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs, constants=named)
         self._see_overlaps(call)
         return call
@@ -473,23 +485,6 @@ class Compiled(Dispatcher):
     def _is_size(self, path: str, leaf: Any) -> bool:
         """True if a leaf is a Python integer whose value tracing needs."""
         return path in self._sizes and type(leaf) in (bool, int)
-
-    def _input(self, leaf: Any, spec: TensorSpec, path: str) -> Any:
-        """The value that the program receives for a leaf: an array of the spec's dtype, or the Python scalar."""
-        if isinstance(leaf, Array) and leaf.device.kind != self.target.device:
-            raise ArgumentError(
-                f"argument `{path}` lies on {leaf.device.id}, and {self._name} is compiled for {self.target.name}",
-                location=definition_of(self.fn),
-                help=f'pass `{path}.to("{self.target.device}")`, or `{path}.numpy()`',
-            )
-        if self.target.demotes and isinstance(leaf, Array) and (narrow := demoted_dtype(leaf.dtype)) != leaf.dtype:
-            raise ArgumentError(
-                f"argument `{path}` lies on {leaf.device.id} as {leaf.dtype}, and {self._name} computes with {narrow} "
-                "there",
-                location=definition_of(self.fn),
-                help=f"put `{path}.astype(np.{narrow})` there instead",
-            )
-        return leaf_array(leaf, spec) if self.target.device == "cpu" else leaf
 
     def _settled(self, use: Callable[[], _T]) -> _T:
         """The result of `use`, which traces the function, once all state variables that its signatures hold are known.

@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.number_lists import ListOf, NumberList
 from mlirml.errors import ArgumentError
 
 _NONE, _LEAF, _CONSTANT, _STATIC, _AGAIN = "none", "leaf", "constant", "static", "again"
@@ -133,7 +134,7 @@ class TreeDef:
             return self.kind(values)
         if self.kind in (dict, OrderedDict):
             return self._ordered(values)
-        if dataclasses.is_dataclass(self.kind):
+        if isinstance(self.kind, type) and dataclasses.is_dataclass(self.kind):
             return _rebuild_dataclass(self.kind, dict(zip(self.keys, values)))
         return self.kind._make(values)
 
@@ -309,6 +310,8 @@ def _items(tree: Any) -> tuple[Any, list[Any], list[Any]] | None:
         return kind, keys, [tree[key] for key in keys]
     if isinstance(tree, tuple) and hasattr(kind, "_fields"):
         return kind, list(kind._fields), list(tree)
+    if kind is NumberList:
+        return ListOf(tree.number), [0], [tree.array]
     if dataclasses.is_dataclass(kind):
         keys = _fields_of(tree.__class__)[0]
         return kind, keys, [getattr(tree, key) for key in keys]
@@ -446,6 +449,30 @@ def _store(tree: Any, numbers: Iterator[int], values: Mapping[int, Any]) -> None
             object.__setattr__(tree, key, values[number])
         else:
             tree[key] = values[number]
+
+
+def shared_container(tree: Any, changed: Iterable[int]) -> Any:
+    """A list, dict or dataclass that a pytree holds twice and that has one of the leaves `changed`; else None."""
+    spans: dict[int, list[tuple[Any, int, int]]] = {}
+    _find_spans(tree, 0, spans)
+    for found in spans.values():
+        if len(found) > 1 and any(first <= leaf < end for _, first, end in found for leaf in changed):
+            return found[0][0]
+    return None
+
+
+def _find_spans(tree: Any, start: int, spans: dict[int, list[tuple[Any, int, int]]]) -> int:
+    """Note for each mutable container its first leaf and the one after its last; the number of the next leaf."""
+    items = _items(tree)
+    if items is None:
+        return start + (tree is not None)
+    kind, keys, values = items
+    static, end = _static_names(kind), start
+    for key, value in zip(keys, values):
+        end = _find_spans(value, end, spans) if key not in static else end
+    if not isinstance(tree, tuple):
+        spans.setdefault(id(tree), []).append((tree, start, end))
+    return end
 
 
 def map_leaves(function: Callable[..., Any], tree: Any, *others: Any) -> Any:

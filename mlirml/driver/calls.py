@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.tree import TreeDef, exact, flatten, plain_fields, store_leaves
-from mlirml.errors import ArgumentError
+from mlirml.core.number_lists import ListArray, packed
+from mlirml.core.tree import TreeDef, exact, flatten, plain_fields, shared_container, store_leaves
+from mlirml.errors import ArgumentError, SourceLocation
 from mlirml.runtime import declare_fields, number_leaves
 from mlirml.runtime.array import Array
-from mlirml.runtime.device_program import DeviceProgram
+from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
 
 if TYPE_CHECKING:
     from mlirml.frontend.aliasing import Aliasing
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from mlirml.frontend.spec import TensorSpec
     from mlirml.passes import Remark
     from mlirml.runtime.artifact import Artifact
+    from mlirml.targets.target import Target
+
+_MOST_NUMBERS = 2048
+"""Longer lists are arrays, or refused: a program with more arguments takes seconds to compile."""
 
 
 @dataclass
@@ -82,6 +87,11 @@ class Call:
     inputs: list[Any]  # of the program: bases instead of what overlaps
     overlaps: Aliasing | None = None
     constants: dict[str, Any] = field(default_factory=dict)  # the leaves that are static by themselves, by their paths
+
+    def dynamic(self) -> Any:
+        """The arguments without the static ones, as they are passed."""
+        given = without(self.args, self.kwargs, self.statics)
+        return packed(*given) if has_lists(self) else given
 
     def static_values(self) -> dict[str, Any]:
         """The static arguments by name, and the parts of others that are static by themselves."""
@@ -169,10 +179,39 @@ def _is_declared(class_: type) -> bool:
     return names is not None and declare_fields(class_, names)
 
 
+def program_input(
+    leaf: Any, spec: TensorSpec, path: str, *, target: Target, name: str, location: SourceLocation | None
+) -> Any:
+    """The value that a program receives for a leaf: an array of the spec's dtype, or the Python scalar."""
+    if isinstance(leaf, Array) and leaf.device.kind != target.device:
+        raise ArgumentError(
+            f"argument `{path}` lies on {leaf.device.id}, and {name} is compiled for {target.name}",
+            location=location,
+            help=f'pass `{path}.to("{target.device}")`, or `{path}.numpy()`',
+        )
+    if target.demotes and isinstance(leaf, Array) and (narrow := demoted_dtype(leaf.dtype)) != leaf.dtype:
+        raise ArgumentError(
+            f"argument `{path}` lies on {leaf.device.id} as {leaf.dtype}, and {name} computes with {narrow} there",
+            location=location,
+            help=f"put `{path}.astype(np.{narrow})` there instead",
+        )
+    return leaf_array(leaf, spec) if target.device == "cpu" else leaf
+
+
 def leaf_array(leaf: Any, spec: TensorSpec) -> Any:
     if type(leaf) is Array:
         return leaf.host()
     return leaf if spec.weak or type(leaf) is np.ndarray else np.asarray(leaf)
+
+
+def has_lists(call: Call) -> bool:
+    """True if lists of numbers are passed as arrays."""
+    return any(type(leaf) is ListArray for leaf in call.leaves)
+
+
+def has_short_lists(call: Call) -> bool:
+    """True if lists are passed as arrays that may be passed number by number as well."""
+    return has_lists(call) and sum(leaf.size for leaf in call.leaves if type(leaf) is ListArray) <= _MOST_NUMBERS
 
 
 def result_buffers(out: Any, captured: Captured) -> list[Any]:
@@ -202,11 +241,28 @@ def described(leaf: Any) -> str:
     return describe(leaf.shape, leaf.dtype) if isinstance(leaf, np.ndarray) else f"a {type(leaf).__name__}"
 
 
-def store_items(call: Call, captured: Captured, values: Sequence[np.ndarray]) -> None:
+def check_containers(call: Call, captured: Captured) -> None:
+    """Refuse a list or dict that is passed twice to a function that stores into it: only one of both would change."""
+    holder = captured.replaced and shared_container(call.dynamic(), captured.replaced)
+    if holder:
+        raise ArgumentError(
+            f"one {type(holder).__name__} is passed twice, and the function stores into it",
+            location=captured.entry,
+            help="pass a copy, or an array",
+        )
+
+
+def store_items(call: Call, captured: Captured, results: Sequence[np.ndarray]) -> None:
     """Put the new items of the containers among the arguments where the function put them."""
+    for leaf in call.leaves:
+        if type(leaf) is ListArray and captured.writebacks:
+            leaf.restore()
+    if not captured.replaced:
+        return
+    values = results[captured.out_tree.leaf_count() :]
     specs = captured.outputs[captured.out_tree.leaf_count() :]
     new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
-    store_leaves(without(call.args, call.kwargs, call.statics), new)
+    store_leaves(call.dynamic(), new)
 
 
 def name_of_cell(function: Any, cell: Any) -> str | None:

@@ -61,6 +61,12 @@ class _Parts:
         return Hooks(trace)
 
     @staticmethod
+    def argument_lists(trace: Trace) -> Any:
+        from mlirml.frontend.loops.argument_lists import ArgumentLists
+
+        return ArgumentLists(trace)
+
+    @staticmethod
     def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | None:
         from mlirml.frontend.loops.dynamic_slices.windows import window_index
 
@@ -137,6 +143,9 @@ def capture(
     state.inputs = inputs
     state.has_source = can_turn(function)
     dynamic, kwargs = in_tree.unflatten(inputs)
+    lists = HANDLERS.argument_lists(state) if loops else None
+    if lists is not None:
+        dynamic, kwargs = lists.of(dynamic), lists.of(kwargs)
     args = list(dynamic)
     for position in sorted(key for key in statics if isinstance(key, int)):
         args.insert(position, statics[position])
@@ -159,7 +168,8 @@ def capture(
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         with at_function(function):
             leaves, out_tree = flatten_result(result, state.reached.has_seen, state)
-            new = _new_items(in_tree, inputs, (dynamic, kwargs))
+            arguments = (dynamic, kwargs) if lists is None else lists.plain((dynamic, kwargs))
+            new = _new_items(in_tree, inputs, arguments)
             outputs = [value_of(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
             outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]
             written = [i for i, cell in enumerate(cells) if cell.written]

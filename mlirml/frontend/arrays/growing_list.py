@@ -154,12 +154,12 @@ class GrowingList(PartedList, MutableSequence[Any]):
         return True
 
     def __iter__(self) -> Iterator[Any]:
+        # One at a time, as Python does: an item may be replaced, or the list grow, before it is its turn.
         self._check_closed("all of its items")
-        for part in [*self.parts]:
-            if isinstance(part, Rows):
-                yield from self._items_of(part)
-            else:
-                yield part
+        number, mixed = 0, self.has_rows
+        while number < (len(self) if mixed else len(self.parts)):
+            yield self[number] if mixed else self.parts[number]
+            number, mixed = number + 1, mixed or any(type(part) is Rows for part in self.parts[:1])
 
     def __getitem__(self, index: Any) -> Any:
         rows = self.rows
@@ -224,6 +224,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def _check_alone(self) -> None:
         """Refuse to change a row of a list of lists in any way other than storing numbers into it."""
+        self.whole.changed = True
         if self._either:
             raise UnsupportedSyntaxError(
                 "a list changes that is one list or another", help="give it a copy, `list(a)`, and change that"
@@ -236,6 +237,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
             )
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        self.whole.changed = True
         with at_user_line():
             if not self.becomes_rows(index) and isinstance(index, Traced) and index._known() is not None:
                 index = index.__index__()
@@ -259,6 +261,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def sort(self, *, key: Any = None, reverse: bool = False) -> None:
         """`list.sort`."""
+        self.whole.changed = True
         rows = self.rows
         if key is None and rows is not None and is_numeric(rows) and not rows.depth:
             (column,) = rows.columns

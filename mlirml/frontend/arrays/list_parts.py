@@ -103,7 +103,7 @@ class PartedList:
 
     `parts` are items and, during or after a loop, `Rows` of them. A list of numbers is rows from its creation on if
     loops index it (`wants_rows`), for numbers of the type `leaf_type`. A list that is a row of another list, `owner`,
-    is item `number` of it.
+    is item `number` of it. `changed`: items may have been added, removed or replaced.
     """
 
     def __init__(self, trace: Trace, items: Iterable[Any], *, grows: bool = True) -> None:
@@ -113,6 +113,7 @@ class PartedList:
         self.grows = grows
         self.region = self.seen_in = trace.builder.region
         self.wants_rows = False
+        self.changed = False
         self.leaf_type: LeafType | None = None
         self.owner: PartedList | None = None
         self.number: Any = None

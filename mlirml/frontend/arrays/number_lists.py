@@ -59,6 +59,9 @@ def numbers_in(items: Sequence[Any]) -> tuple[tuple[int, ...], LeafType] | None:
     """The shape of a list of numbers, or of lists of them, and the type of its numbers; None for another list."""
     if not items:
         return None
+    types = set(map(type, items))
+    if len(types) == 1 and types <= {bool, float, complex}:
+        return (len(items),), leaf_type_of(items[0], "an item")
     shape: tuple[int, ...] | None = None
     leaf_type: LeafType | None = None
     for item in items:
@@ -206,6 +209,7 @@ def exchange(one: PartedList, first: Any, second: Any) -> None:
     """`one[first], one[second] = one[second], one[first]`, of rows that are lists."""
     rows = one.rows
     assert rows is not None
+    one.whole.changed = True
     (column,) = rows.columns
     _check_unnamed(one)
     a, b = column[first].copy(), column[second].copy()

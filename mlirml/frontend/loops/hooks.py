@@ -109,7 +109,7 @@ class Hooks:
         """
         nests = nests or self._trace.derivatives > 0
         iterable, item = (iterable.iterable, iterable.item) if isinstance(iterable, _Items) else numbered(iterable)
-        why = f"iterates over a {type(iterable).__name__}"
+        why = f"iterates over a {iterable.__class__.__name__}"
         if isinstance(iterable, (range, TracedRange, Parallel)):
             if isinstance(iterable, range) and not len(iterable):
                 return False

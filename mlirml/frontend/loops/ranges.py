@@ -10,6 +10,7 @@ from mlirml.core.sizes import Size, is_size
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.iteration_limits import MOST_COPIES
 
 
 @dataclass(frozen=True)
@@ -122,11 +123,18 @@ def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     """An iterable as a range, and the function from a number of it to the item; None if that is the number itself."""
     from mlirml.frontend.arrays.array import Traced
     from mlirml.frontend.arrays.growing_list import GrowingList
+    from mlirml.frontend.arrays.number_lists import become_rows, element_at, numbers_in
 
     if isinstance(iterable, Items):
         return iterable.numbers, iterable.item
+    if type(iterable) in (list, tuple) and len(iterable) > MOST_COPIES and numbers_in(iterable) is not None:
+        trace = current_trace()
+        assert trace is not None
+        return range(len(iterable)), lambda number: element_at(trace, iterable, number)
     if type(iterable) is GrowingList:
-        return (range(len(iterable)), iterable.__getitem__) if iterable.rows is not None else (iterable.items(), None)
+        if len(iterable) > MOST_COPIES and iterable.rows is None and numbers_in(iterable.parts) is not None:
+            become_rows(iterable)
+        return (iterable, None) if iterable.rows is None else (range(len(iterable)), iterable.__getitem__)
     from mlirml.frontend.arrays.indexing import (
         is_dynamic,  # would import all op records, which `import mlirml` need not
     )

@@ -40,6 +40,9 @@ class Handlers(Protocol):
     def loop_hooks(self, trace: Trace) -> Any:
         """The functions that rewritten functions call for their statements (`frontend/loops`)."""
 
+    def argument_lists(self, trace: Trace) -> Any:
+        """What gives a function its lists of numbers among the arguments (`frontend/loops`)."""
+
     def window_index(self, trace: Trace, shape: tuple[int, ...], index: Any) -> Index | None:
         """An index with dynamic numbers as a view of static size; None for one that is none (`frontend/loops`)."""
 

@@ -1,0 +1,75 @@
+"""Lists of numbers among the arguments, which numbers of the program may index.
+
+    def f(prices, n):                   f([3.0, 1.0, 2.0], 3)
+        best = 0.0
+        for i in range(n):
+            best = max(best, prices[i])
+
+The function gets lists of the front end in place of them, so that they become arrays where that is needed. What is
+stored into them goes back to the user's lists with the other new items of containers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mlirml.core.number_lists import NumberList
+from mlirml.core.tree import flatten
+from mlirml.frontend.arrays.carry import LeafType
+from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows
+from mlirml.frontend.arrays.number_lists import numbers_in
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
+
+
+class ArgumentLists:
+    """The lists of numbers of one call, with the items that they were given."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._given: list[tuple[GrowingList, list[Any]]] = []
+        self._arrays: list[tuple[GrowingList, NumberList]] = []
+
+    def of(self, value: Any) -> Any:
+        """A container with lists of the front end in place of its lists of numbers."""
+        if type(value) is NumberList:
+            return self._of_array(value)
+        if type(value) is tuple:
+            return tuple(map(self.of, value))
+        if type(value) is dict:
+            value.update({key: self.of(item) for key, item in value.items()})
+        if type(value) is not list:
+            return value
+        value[:] = map(self.of, value)
+        if numbers_in(value) is None:
+            return value
+        made = GrowingList(self._trace, value, grows=False)
+        self._given.append((made, [*value]))
+        return made
+
+    def _of_array(self, numbers: NumberList) -> GrowingList:
+        array = numbers.array
+        growth = Growth(Counts(0, 0), flatten(0)[1], [LeafType((), array.dtype, True)], [True])
+        rows = Rows((array,), growth, array.shape[0], depth=array.ndim - 1)
+        made = GrowingList(self._trace, [rows], grows=False)
+        self._arrays.append((made, numbers))
+        return made
+
+    def plain(self, value: Any) -> Any:
+        """A container with plain lists: of the items that were given, where nothing has been stored."""
+        if type(value) is tuple:
+            return tuple(map(self.plain, value))
+        if type(value) is dict:
+            return {key: self.plain(item) for key, item in value.items()}
+        if type(value) is list:
+            return [self.plain(item) for item in value]
+        if type(value) is not GrowingList:
+            return value
+        numbers = next((numbers for made, numbers in self._arrays if made is value), None)
+        if numbers is not None and value.rows is not None and value.rows.columns[0]._cell is numbers.array._cell:
+            return numbers
+        given = next((items for made, items in self._given if made is value), None)
+        items = value.items() if given is None or value.whole.changed else given
+        return [self.plain(item) for item in items]
