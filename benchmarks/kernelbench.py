@@ -7,6 +7,7 @@ mode that the problem has, batch normalisation in training. Results are compared
 double precision, and times are those of one thread.
 
     --only TEXT     files whose names contain the text
+    --level LEVEL   "level1" or "level2" alone
     --inductor      `torch.compile`, too
 """
 
@@ -42,6 +43,7 @@ REDUCED = [  # the first one that fits
     (r"[ijklbm]", 64),
 ]
 """The most that a number of a name may be; the sizes of channels and kernels stay."""
+LEVELS = ("level1", "level2")
 _VOLUME = 32
 """The most points along each of three axes."""
 
@@ -110,13 +112,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--only", default="")
+    parser.add_argument("--level", choices=LEVELS, action="append")
     parser.add_argument("--inductor", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
     config.threads = 1
     print("Times in ms, and how many times as long the others take.\n")
     peers = ["torch", "torch.compile"][: 2 if options.inductor else 1]
-    for level in ("level1", "level2"):
+    for level in options.level or LEVELS:
         print(f"| {level} | mlirml | {' | '.join(peers)} |\n|---|{'---|' * (1 + len(peers))}")
         ratios: list[list[float]] = []
         failed: list[str] = []

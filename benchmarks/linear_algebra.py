@@ -1,4 +1,4 @@
-"""Factorizations of matrices beside NumPy's: `python -m benchmarks.linear_algebra [--quick] [--stacks] [--cpu]`."""
+"""Factorizations of matrices beside NumPy's: `python -m benchmarks.linear_algebra [--quick] [--stacks] [--f32]`."""
 
 from __future__ import annotations
 
@@ -47,12 +47,15 @@ def milliseconds(
     return [statistics.median(found) for found in times]
 
 
-def row(name: str, shape: tuple[int, ...], budget: float, clock: Callable[[], float]) -> tuple[float, float]:
+def row(
+    name: str, shape: tuple[int, ...], dtype: str, budget: float, clock: Callable[[], float]
+) -> tuple[float, float]:
     """The times of NumPy and of the compiled function."""
     function, form = FUNCTIONS[name]
     a = np.random.default_rng(0).standard_normal(shape)
     if form == "definite":
         a = a @ np.swapaxes(a, -1, -2) + np.eye(shape[-1])
+    a = a.astype(dtype)
     compiled = ml.compile(function)
     numpy, ours = milliseconds([lambda: function(a), lambda: compiled(a)], budget, clock)
     return numpy, ours
@@ -63,11 +66,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a tenth of the time")
     parser.add_argument("--stacks", action="store_true", help="stacks of small matrices alone")
     parser.add_argument("--cpu", action="store_true", help="time of the process, for one thread on a busy machine")
+    parser.add_argument("--f32", action="store_true", help="in f32")
     parser.add_argument("names", nargs="*", help="functions; all by default")
     arguments = parser.parse_args()
     budget = 0.1 if arguments.quick else 1.0
     clock = time.process_time if arguments.cpu else time.perf_counter
-    print("f64; NumPy ms / mlirml ms = ratio; above 1 mlirml is faster\n")
+    dtype = "float32" if arguments.f32 else "float64"
+    print(f"{dtype}; NumPy ms / mlirml ms = ratio; above 1 mlirml is faster\n")
     single = [] if arguments.stacks else [(n, n) for n in SIZES]
     shapes = [*single, *((count, n, n) for count, n in BATCHES)]
     print("| |" + "|".join(f" {'x'.join(map(str, shape))} " for shape in shapes) + "|")
@@ -75,7 +80,7 @@ def main() -> None:
     for name in arguments.names or FUNCTIONS:
         cells = []
         for shape in shapes:
-            numpy, ours = row(name, shape, budget, clock)
+            numpy, ours = row(name, shape, dtype, budget, clock)
             cells.append(f" {numpy:.3g} / {ours:.3g} = {numpy / ours:.2f} ")
         print(f"| {name} |" + "|".join(cells) + "|", flush=True)
 

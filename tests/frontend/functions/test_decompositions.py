@@ -388,6 +388,50 @@ def test_many_small_matrices_one_of_which_is_special() -> None:
     np.testing.assert_array_equal(np.isnan(inverse), np.isnan(expected))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("rows", [5, 8, 11, 12, 16])
+def test_cholesky_factors_of_many_small_matrices(dtype: str, rows: int) -> None:
+    """Whole groups of matrices and those that are left, and all but the lower triangle is ignored."""
+    factor = ml.compile(np.linalg.cholesky)
+    a = drawn(dtype, 37, rows, rows)
+    definite = a @ adjoint(a) + np.eye(rows, dtype=dtype)
+    expected = np.linalg.cholesky(definite.astype(np.float64))
+    found = factor(np.where(np.tri(rows, dtype=bool), definite, np.array(np.nan, dtype)))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=(1e-4 if dtype == "float32" else 1e-12))
+    np.testing.assert_array_equal(found, np.tril(found))
+    for exponent in (-50, 50) if dtype == "float32" else (-500, 500):
+        np.testing.assert_array_equal(factor(np.ldexp(definite, 2 * exponent)), np.ldexp(found, exponent))
+    tiny = np.array(1e-44 if dtype == "float32" else 1e-320, dtype)  # its reciprocal is infinite
+    np.testing.assert_array_equal(factor(definite * 0 + np.eye(rows, dtype=dtype) * tiny)[:, 0, 0], np.sqrt(tiny))
+    for row in (0, rows // 2, rows - 1):
+        wrong = definite.copy()
+        for spoilt in (-1, 0):
+            wrong[20, row, row] = spoilt
+            with pytest.raises(LinAlgError, match="not positive definite"):
+                factor(wrong)
+        wrong[20] = definite[20]
+        wrong[20, row, 0] = np.nan  # it depends on the library whether this is an error
+        try:
+            expected = np.linalg.cholesky(wrong)
+        except np.linalg.LinAlgError:
+            with pytest.raises(LinAlgError, match="not positive definite"):
+                factor(wrong)
+        else:
+            np.testing.assert_array_equal(np.isnan(factor(wrong)), np.isnan(expected))
+
+
+def test_cholesky_factors_in_the_memory_of_the_matrices() -> None:
+    def stored(a: Any) -> None:
+        a[...] = np.linalg.cholesky(a)
+
+    for rows in (7, 8, 16):
+        a = drawn("float64", 20, rows, rows)
+        definite = a @ adjoint(a) + np.eye(rows)
+        expected = np.linalg.cholesky(definite)
+        ml.compile(stored)(definite)
+        np.testing.assert_allclose(definite, expected, atol=1e-12)
+
+
 def test_in_a_loop() -> None:
     def powers(a: Any) -> Any:
         q = np.eye(5)
