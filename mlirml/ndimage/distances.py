@@ -9,13 +9,16 @@ import numpy as np
 
 from mlirml.errors import ShapeError
 from mlirml.frontend import control
-from mlirml.ndimage.arguments import for_each, public
+from mlirml.frontend.current import current_trace
+from mlirml.ndimage.arguments import for_each, public, taken
 from mlirml.ops.functions import library
 from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
 
 _METRICS = {"taxicab": False, "cityblock": False, "manhattan": False, "chessboard": True}
 """The metrics of integers, and whether diagonal neighbours are at distance 1."""
+_FEW_OFFSETS = 8
+"""As many offsets take less time than lower envelopes do."""
 
 
 def _along(shape: tuple[int, ...], axis: int) -> Any:
@@ -39,13 +42,14 @@ def _from_zeros(zero: Any, axis: int, step: float) -> tuple[Any, Any]:
 def _joined(squared: Any, nearest: Any, axis: int, step: float) -> tuple[Any, Any]:
     """The minimum along an axis of squared distances plus those along the axis, and the zero that it belongs to.
 
-    The functions that Felzenszwalb and Huttenlocher (Distance transforms of sampled functions, Theory of Computing 8,
-    2012) take the lower envelope of; here offset by offset, until no larger one can be a minimum.
+    Offset by offset, until no larger one can be a minimum; where that needs many of them, by lower envelopes, whose
+    time does not grow with the distances.
     """
     count = squared.shape[axis]
     here = np.arange(count)
+    most = count if current_trace() is None else min(count, _FEW_OFFSETS)
 
-    def goes_on(carry: Any) -> Any:
+    def is_open(carry: Any) -> Any:
         offset, best, _ = carry
         return (offset < count) & np.any(best > (offset * step) ** 2)
 
@@ -59,8 +63,76 @@ def _joined(squared: Any, nearest: Any, axis: int, step: float) -> tuple[Any, An
             best = np.minimum(other, best)
         return offset + 1, best, zero
 
-    _, best, zero = control.while_loop(goes_on, improve, (np.ones((), np.int64), squared, nearest))
-    return best, zero
+    found = control.while_loop(
+        lambda carry: (carry[0] < most) & is_open(carry), improve, (np.ones((), np.int64), squared, nearest)
+    )
+    _, best, zero = found
+    if most == count:
+        return best, zero
+
+    def by_envelopes() -> tuple[Any, Any]:
+        inner = math.prod(squared.shape[axis + 1 :])
+        joined = _envelopes(*(x.reshape(-1, count, inner) for x in (squared, nearest)), step)
+        return tuple(x.reshape(squared.shape) for x in joined)  # type: ignore[return-value]
+
+    return control.cond(is_open(found), by_envelopes, lambda: (best, zero))
+
+
+def _envelopes(squared: Any, nearest: Any, step: float) -> tuple[Any, Any]:
+    """`_joined` for the second of three axes, in compiled code: lower envelopes of the parabolas above the elements.
+
+    P. Felzenszwalb, D. Huttenlocher: Distance transforms of sampled functions. Theory of Computing 8, 2012. Parabola k
+    of the envelope is lowest from position `start[k]` on, an integer; where two are equal, either.
+    """
+    outer, count, inner = squared.shape
+    square = step * step
+
+    def one_row(row: Any, carry: Any) -> Any:
+        before, after = row // inner, row % inner
+        below, zero, *stack = carry
+
+        def add(i: Any, carry: Any) -> Any:
+            last, start, source, height = carry
+            own = (
+                squared[before, i, after] + i * i * square
+            )  # the parabola at 0, but for the distance of its vertex from there
+
+            def is_hidden(carry: Any) -> Any:
+                """Whether parabola i is lower where the last one starts. The first one starts nowhere."""
+                last, start, source, height = carry
+                slope = 2 * square * (i - taken(source, last, 0))
+                return own - taken(height, last, 0) <= taken(start, last, 0) * slope
+
+            last, start, source, height = control.while_loop(
+                is_hidden, lambda carry: (carry[0] - 1, *carry[1:]), (last, start, source, height)
+            )
+            slope = 2 * square * np.maximum(i - taken(source, last, 0), 1)
+            crossing = np.ceil((own - taken(height, last, 0)) / slope)
+            crossing = np.where(last < 0, -math.inf, np.maximum(crossing, taken(start, last, 0) + 1))
+            is_lowest = (own < math.inf) & (crossing < count)
+            at = np.where(is_lowest, last + 1, count)  # the last element is that of parabolas that are nowhere lowest
+            start[at], source[at], height[at] = crossing, i, own
+            return np.where(is_lowest, last + 1, last), start, source, height
+
+        def read(k: Any, carry: Any) -> Any:
+            last, below, zero = carry
+            i = count - 1 - k
+            vertex = taken(source, last, 0)
+            lowest = squared[before, vertex, after] + ((i - vertex) * step) ** 2
+            below[before, i, after] = np.where(last < 0, math.inf, lowest)
+            zero[before, i, after] = nearest[before, vertex, after]
+            return np.where(taken(start, last, 0) >= i, last - 1, last), below, zero
+
+        start, source, height = stack
+        start[0], source[0], height[0] = -math.inf, 0, 0.0
+        last, start, source, height = control.fori_loop(0, count, add, (as_array(np.int64(-1)), start, source, height))
+        _, below, zero = control.fori_loop(0, count, read, (last, below, zero))
+        return below, zero, start, source, height
+
+    stack = (np.zeros(count + 1), np.zeros(count + 1, np.int64), np.zeros(count + 1))
+    init = (np.zeros(squared.shape), np.zeros(nearest.shape, nearest.dtype), *stack)
+    below, zero, *_ = control.fori_loop(0, outer * inner, one_row, init)
+    return below, zero
 
 
 def _euclidean(x: Any, steps: tuple[float, ...]) -> tuple[Any, Any]:

@@ -142,6 +142,34 @@ def test_distances(name: str) -> None:
     np.testing.assert_allclose(ndimage.distance_transform_bf(image), scipy_ndimage.distance_transform_bf(image))
 
 
+@pytest.mark.parametrize("shape", [(40, 61), (3, 50, 4), (70,), (1, 30)])
+@pytest.mark.parametrize("zeros", [0, 1, 2, 5])
+def test_long_distances(shape: tuple[int, ...], zeros: int) -> None:
+    """Lower envelopes of parabolas, some of which are infinitely high."""
+    rng = np.random.default_rng(zeros)
+    x = np.ones(shape, bool)
+    x.reshape(-1)[rng.integers(0, x.size, zeros)] = False
+    for sampling in (None, [0.3 + axis for axis in range(len(shape))]):
+        found, nearest = ml.compile(lambda x, s=sampling: ndimage.distance_transform_edt(x, s, return_indices=True))(x)
+        expected = scipy_ndimage.distance_transform_edt(x, sampling) if zeros else np.full(shape, np.inf)
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
+        if zeros:
+            assert not np.any(x[tuple(nearest)])
+            scale = np.reshape(sampling or np.ones(len(shape)), (-1,) + (1,) * len(shape))
+            apart = np.sqrt(np.sum(((nearest - np.indices(shape)) * scale) ** 2, axis=0))
+            np.testing.assert_allclose(apart, expected, rtol=1e-13)
+
+
+def test_long_distances_of_a_batch_and_in_the_interpreter() -> None:
+    x = np.ones((3, 21, 17))
+    x[0, 3, 4] = x[1, 20, 16] = x[1, 2, 2] = x[2, 0, 5] = 0
+    expected = np.stack([scipy_ndimage.distance_transform_edt(image) for image in x])
+    found = ml.compile(ml.vmap(lambda image: ndimage.distance_transform_edt(image)))(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-13)
+    by_interpreter = ml.compile(lambda image: ndimage.distance_transform_edt(image), target="reference")(x[0])
+    np.testing.assert_allclose(by_interpreter, expected[0], rtol=1e-13)
+
+
 def test_distances_without_zeros_and_into_arrays() -> None:
     ones = np.ones((3, 4), int)
     assert np.all(np.isinf(ndimage.distance_transform_edt(ones)))
