@@ -98,7 +98,7 @@ def _envelopes(squared: Any, nearest: Any, step: float) -> tuple[Any, Any]:
             )  # the parabola at 0, but for the distance of its vertex from there
 
             def is_hidden(carry: Any) -> Any:
-                """Whether parabola i is lower where the last one starts. The first one starts nowhere."""
+                """True if parabola i is lower where the last one starts. The first one starts nowhere."""
                 last, start, source, height = carry
                 slope = 2 * square * (i - taken(source, last, 0))
                 return own - taken(height, last, 0) <= taken(start, last, 0) * slope

@@ -116,6 +116,36 @@ def test_derivatives_of_measurements() -> None:
             assert float(gradient[position]) == pytest.approx(float(difference), rel=1e-6, abs=1e-7), name
 
 
+@pytest.mark.parametrize("structure", [
+    [[0, 1, 0], [0, 1, 0], [0, 1, 0]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [[0, 0, 1], [1, 1, 1], [1, 0, 0]],
+    [[0, 0, 0], [1, 1, 1], [0, 0, 0]],
+])  # fmt: skip
+def test_neighbours_of_some_directions(structure: list[list[int]]) -> None:
+    image = RNG.random((33, 29)) < 0.6
+    expected, count = scipy_ndimage.label(image, structure)
+    for run in runs(lambda x: ndimage.label(x, structure)):
+        found, number = run(image)
+        assert int(number) == count
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_long_components_in_a_batch_and_in_the_interpreter() -> None:
+    snake = np.zeros((31, 20), int)
+    snake[::2], snake[1::4, -1], snake[3::4, 0] = 1, 1, 1
+    stairs = np.tri(31, 20, dtype=int) ^ np.tri(31, 20, -1, dtype=int)
+    comb = np.zeros((31, 20), int)
+    for tooth in range(0, 20, 2):
+        comb[20 - tooth :, tooth] = 1
+    comb[-1] = 1
+    images = np.stack([snake, snake[::-1, ::-1], stairs, stairs[:, ::-1], comb, comb[:, ::-1], 1 - snake, 1 - comb])
+    expected = [scipy_ndimage.label(image) for image in images]
+    found, count = ml.compile(ml.vmap(ndimage.label))(images)
+    np.testing.assert_array_equal(found, np.stack([labels for labels, _ in expected]))
+    np.testing.assert_array_equal(count, [number for _, number in expected])
+    by_interpreter, _ = ml.compile(ndimage.label, target="reference")(comb)
+    np.testing.assert_array_equal(by_interpreter, expected[4][0])
+
+
 @pytest.mark.parametrize("name", [name for name in IMAGES if name != "full"])
 def test_distances(name: str) -> None:
     image = ~np.asarray(IMAGES[name], bool)
