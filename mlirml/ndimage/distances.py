@@ -47,7 +47,8 @@ def _joined(squared: Any, nearest: Any, axis: int, step: float) -> tuple[Any, An
     """
     count = squared.shape[axis]
     here = np.arange(count)
-    most = count if current_trace() is None else min(count, _FEW_OFFSETS)
+    is_compiled = current_trace() is not None and math.prod(squared.shape) > 0
+    most = min(count, _FEW_OFFSETS) if is_compiled else count
 
     def is_open(carry: Any) -> Any:
         offset, best, _ = carry
@@ -71,11 +72,12 @@ def _joined(squared: Any, nearest: Any, axis: int, step: float) -> tuple[Any, An
         return best, zero
 
     def by_envelopes() -> tuple[Any, Any]:
-        inner = math.prod(squared.shape[axis + 1 :])
-        joined = _envelopes(*(x.reshape(-1, count, inner) for x in (squared, nearest)), step)
-        return tuple(x.reshape(squared.shape) for x in joined)  # type: ignore[return-value]
+        axes = math.prod(squared.shape[:axis]), count, math.prod(squared.shape[axis + 1 :])
+        below, source = _envelopes(squared.reshape(axes), nearest.reshape(axes), step)
+        return below.reshape(squared.shape), source.reshape(squared.shape)
 
-    return control.cond(is_open(found), by_envelopes, lambda: (best, zero))
+    below, source = control.cond(is_open(found), by_envelopes, lambda: (best, zero))
+    return below, source
 
 
 def _envelopes(squared: Any, nearest: Any, step: float) -> tuple[Any, Any]:

@@ -202,6 +202,7 @@ def test_long_distances_of_a_batch_and_in_the_interpreter() -> None:
 
 def test_distances_without_zeros_and_into_arrays() -> None:
     ones = np.ones((3, 4), int)
+    assert ml.compile(ndimage.distance_transform_edt)(np.ones((20, 0))).shape == (20, 0)
     assert np.all(np.isinf(ndimage.distance_transform_edt(ones)))
     np.testing.assert_array_equal(ndimage.distance_transform_cdt(ones), scipy_ndimage.distance_transform_cdt(ones))
     ones[1, 1] = 0
