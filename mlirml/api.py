@@ -616,7 +616,7 @@ class Compiled(Dispatcher):
         if isinstance(program, DeviceProgram):
             program.explain = partial(_failure, captured)
         self._compiled += 1
-        self._log.append(report(self._compiled, captured, artifact, entries, reason, from_disk, clock.seconds))
+        self._log.append(report(self._compiled, captured, artifact, entries, reason, from_disk, clock))
         if config.explain:
             print(f"{self._name}: {self._log[-1]}", file=sys.stderr)
         statics = call.static_values()

@@ -31,6 +31,10 @@ def show() -> int:
     limit = size(cache.MAX_BYTES)
     count = "1 entry" if len(found) == 1 else f"{len(found)} entries"
     out.print(f"{count}, {size(total)} of at most {limit}, in {cache.directory()}", soft_wrap=True)
+    if kernels := list(cache.kernels()):
+        damaged = sum(entry.problem is not None for entry in kernels)
+        bytes = size(sum(entry.bytes for entry in kernels))
+        out.print(f"and the code of {len(kernels)} kernels, {bytes}{f', {damaged} of them damaged' if damaged else ''}")
     if left:
         bytes = size(sum(count for _, count in left))
         what = f"{_files(len(left))} of writers that have not finished, {bytes}"
@@ -51,7 +55,7 @@ def _maker(entries: dict[str, str]) -> str:
 
 def check(*, fix: bool) -> int:
     """Look at every entry; with `fix`, remove the damaged ones. 1 if damaged entries are left."""
-    found = list(cache.listing())
+    found = [*cache.listing(), *cache.kernels()]
     damaged = [entry for entry in found if entry.problem]
     for entry in damaged:
         if fix:

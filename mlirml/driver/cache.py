@@ -6,16 +6,12 @@ What is in it is machine code, so that an entry is loaded only where nobody but 
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
-import json
 import os
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mlirml.core import private_folder
 from mlirml.core.cache_folder import cache_folder
@@ -23,8 +19,8 @@ from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
 from mlirml.core.private_folder import PrivateFolder, Untrusted
 from mlirml.errors import CacheWarning
-from mlirml.runtime import _native
 from mlirml.runtime.artifact import Artifact
+from mlirml.runtime.cache_entries import Entries, digest, from_file, key_of, to_file, versions
 
 if TYPE_CHECKING:
     from pathlib import Path  # to import it takes longer than to load a program
@@ -38,74 +34,15 @@ MAX_BYTES = 1 << 30
 _NOT_THERE = FileNotFoundError, NotADirectoryError, PermissionError
 _warned = False
 
-Entries = Sequence[tuple[str, str]]
-
-
-@cache
-def _sha256() -> Any:
-    """Python's own function: `hashlib` would load OpenSSL for it, which takes as long as to read a program."""
-    for module in ("_sha2", "_sha256", "hashlib"):  # from Python 3.12 on, before, and where both are left out
-        with suppress(ImportError, AttributeError):
-            return importlib.import_module(module).sha256
-    raise ImportError("Python has no SHA-256")
-
-
-def _digest(data: bytes) -> str:
-    digest: str = _sha256()(data).hexdigest()
-    return digest
-
-
-@cache
-def compiler_fingerprint() -> str:
-    """A digest of the compiler itself: an edited compiler finds nothing that an older one has made."""
-    native = _state(_native.__file__)  # in some installations not below the package's folder
-    return _digest(state_of_sources(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + native)[:16]
-
-
-def state_of_sources(folder: str) -> bytes:
-    """The paths, sizes and modification times of the Python files below a folder.
-
-    Python trusts them for its own compiled files; to read all files would take ten times as long.
-    """
-    states, folders = [], [folder]
-    for folder in folders:
-        with os.scandir(folder) as found:
-            entries = sorted(found, key=lambda entry: entry.name)
-        folders += [entry.path for entry in entries if entry.is_dir() and entry.name != "__pycache__"]
-        states += [_state(entry.path) for entry in entries if entry.name.endswith(".py")]
-    return b"".join(states)
-
-
-def _state(path: str) -> bytes:
-    status = os.stat(path)
-    return f"{path}\0{status.st_size}\0{status.st_mtime_ns}\0".encode()
-
-
-@cache
-def versions() -> tuple[tuple[str, str], ...]:
-    """The versions of what makes the code, as key entries."""
-    found = tuple((f"version.{package}", _installed_version(package)) for package in ("torch_mlir", "llvmlite"))
-    return (("version.mlirml", compiler_fingerprint()), *found)
-
-
-def _installed_version(package: str) -> str:
-    # importlib.metadata says the same, but importing it takes longer than all else here together.
-    spec = importlib.util.find_spec(package)
-    for location in (spec.submodule_search_locations or []) if spec is not None else []:
-        for name in os.listdir(os.path.dirname(location)):
-            if name.startswith(f"{package}-") and name.endswith(".dist-info"):
-                return name.removeprefix(f"{package}-").removesuffix(".dist-info")
-    return "unknown"
+__all__ = [
+    "MAX_BYTES", "Entry", "clear", "directory", "drop", "is_there", "kernels", "key_entries", "key_of", "listing",
+    "load", "remove_abandoned", "store", "unfinished", "versions",
+]  # fmt: skip
 
 
 def key_entries(ir: str, fingerprint: Entries) -> list[tuple[str, str]]:
     """The cache key: a digest or version, by name, of everything that the generated code depends on."""
-    return [("ir", _digest(ir.encode())), *fingerprint, *versions()]
-
-
-def key_of(entries: Entries) -> str:
-    """The name of a cache entry."""
-    return _digest(json.dumps(list(entries)).encode())
+    return [("ir", digest(ir.encode())), *fingerprint, *versions()]
 
 
 def directory() -> Path:
@@ -180,11 +117,10 @@ def store(entries: Entries, artifact: Artifact) -> None:
     """Store an artifact. An unwritable cache is no error: the program is in memory already."""
     if not config.cache:
         return
-    body = json.dumps(list(entries)).encode() + b"\n" + artifact.to_bytes()
     try:
         private_folder.make(cache_folder())
         with private_folder.opened(cache_folder()) as folder:
-            folder.write(_name(entries), _MAGIC + _digest(body).encode() + b"\n" + body)
+            folder.write(_name(entries), to_file(_MAGIC, entries, artifact.to_bytes()))
             _prune(folder)
     except Untrusted as reason:
         _warn(reason)
@@ -193,14 +129,9 @@ def store(entries: Entries, artifact: Artifact) -> None:
 
 
 def _decode(blob: bytes) -> tuple[tuple[tuple[str, str], ...], Artifact]:
-    if not blob.startswith(_MAGIC):
-        raise ValueError("not a cache entry of this version")
-    digest, _, body = blob[len(_MAGIC) :].partition(b"\n")
-    if _digest(body).encode() != digest:
-        raise ValueError("the checksum does not fit")
-    header, _, rest = body.partition(b"\n")
+    entries, content = from_file(_MAGIC, blob)
     try:
-        return tuple((name, value) for name, value in json.loads(header)), Artifact.from_bytes(rest)
+        return entries, Artifact.from_bytes(content)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"not a compiled program of this version: {error}") from None
 
@@ -223,6 +154,25 @@ def listing() -> Iterator[Entry]:
                 yield Entry(where / name, status.st_size, (), str(error))
 
 
+def kernels() -> Iterator[Entry]:
+    """The files with the code of kernels, which programs share; a damaged one says what is wrong with it.
+
+    Raises `Untrusted` where others may write the folder.
+    """
+    from mlirml.targets.llvm import code_cache
+
+    where = directory() / code_cache.FOLDER
+    with suppress(*_NOT_THERE), private_folder.opened(str(where)) as folder:
+        for name, status in _by_age(folder.files(code_cache.SUFFIX)):
+            try:
+                problem = code_cache.problem_of(name, folder.read(name))
+            except FileNotFoundError:  # removed by another process
+                continue
+            except OSError as error:
+                problem = str(error)
+            yield Entry(where / name, status.st_size, (), problem)
+
+
 def unfinished() -> list[tuple[Path, int]]:
     """The temporary files that writers have not renamed yet, or were killed before renaming, with their sizes."""
     where = directory()
@@ -233,8 +183,16 @@ def unfinished() -> list[tuple[Path, int]]:
 
 def clear() -> int:
     """Remove all entries and unfinished files; how many there were. Raises `Untrusted` as `listing` does."""
-    with suppress(*_NOT_THERE), private_folder.opened(cache_folder()) as folder:
-        names = [name for name, _ in [*folder.files(_SUFFIX), *folder.files(prefix=_UNFINISHED)]]
+    from mlirml.targets.llvm import code_cache
+
+    code_cache.forget()
+    folders = (cache_folder(), _SUFFIX), (os.path.join(cache_folder(), code_cache.FOLDER), code_cache.SUFFIX)
+    return sum(_cleared(path, suffix) for path, suffix in folders)
+
+
+def _cleared(path: str, suffix: str) -> int:
+    with suppress(*_NOT_THERE), private_folder.opened(path) as folder:
+        names = [name for name, _ in [*folder.files(suffix), *folder.files(prefix=_UNFINISHED)]]
         for name in names:
             folder.remove(name)
         return len(names)
@@ -243,9 +201,13 @@ def clear() -> int:
 
 def remove_abandoned() -> int:
     """Remove what killed writers have left; how many files."""
-    with suppress(*_NOT_THERE), private_folder.opened(cache_folder()) as folder:
-        return _remove_abandoned(folder)
-    return 0
+    from mlirml.targets.llvm import code_cache
+
+    count = 0
+    for path in (cache_folder(), os.path.join(cache_folder(), code_cache.FOLDER)):
+        with suppress(*_NOT_THERE), private_folder.opened(path) as folder:
+            count += _remove_abandoned(folder)
+    return count
 
 
 def _remove_abandoned(folder: PrivateFolder) -> int:

@@ -18,6 +18,7 @@ from mlirml.runtime.array import Array
 from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
 
 if TYPE_CHECKING:
+    from mlirml.driver.compilation import Clock
     from mlirml.frontend.aliasing import Aliasing
     from mlirml.frontend.captured import Captured
     from mlirml.frontend.spec import TensorSpec
@@ -344,13 +345,14 @@ def report(
     entries: list[tuple[str, str]],
     reason: str,
     from_disk: bool,
-    seconds: dict[str, float],
+    clock: Clock,
 ) -> str:
+    """The lines of `explain()` on one signature."""
     from mlirml.driver.cache import key_of
 
     source = "loaded from the disk cache" if from_disk else "compiled"
-    total = sum(seconds.values())
-    times = ", ".join(f"{name} {1e3 * t:.1f}" for name, t in seconds.items())
+    total = sum(clock.seconds.values())
+    times = ", ".join(f"{name} {1e3 * t:.1f}" for name, t in clock.seconds.items())
     inputs = ", ".join(map(str, captured.inputs))
     outputs = ", ".join(map(str, captured.outputs))
     facts = ", ".join(
@@ -361,7 +363,8 @@ def report(
         f"{number}. ({inputs}) -> ({outputs})\n"
         f"   because {reason}\n"
         f"   {source} in {1e3 * total:.1f} ms ({times})\n"
-        f"   {memory_of(artifact)}\n"
+        + (f"   {clock.reused}\n" if clock.reused else "")
+        + f"   {memory_of(artifact)}\n"
         + (f"   tuned schedules of contractions: {tuned}\n" if tuned else "")
         + f"   cache entry {key_of(entries)[:16]}: {facts}"
     )

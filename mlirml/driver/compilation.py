@@ -51,10 +51,11 @@ def begin_loading() -> None:
 
 
 class Clock:
-    """The seconds that each part of a compilation took."""
+    """The seconds that each part of a compilation took, and what it took from the cache."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self.reused = ""
         self._last = time.perf_counter()
 
     def note(self, part: str) -> None:
@@ -136,11 +137,14 @@ def target_for(target: Target, captured: Captured) -> Target:
 def compiled(target: Target, captured: Captured, clock: Clock) -> tuple[Artifact, Instrumentation]:
     """The artifact of a captured program and the instrumentation of its passes. The caller holds the compiler lock."""
     from mlirml.ir.bindings import lent_context
+    from mlirml.targets.llvm.code_cache import counted
 
-    with lent_context(target.name, len(captured.text)) as context:
+    with lent_context(target.name, len(captured.text)) as context, counted() as counts:
         module = parsed(captured, context)
         clock.note("parse")
-        return built(target, module, clock)
+        result = built(target, module, clock)
+    clock.reused = str(counts) if counts.units else ""
+    return result
 
 
 @native_code()

@@ -97,7 +97,7 @@ def begin_kernels(machine: Processor, modules: Iterable[Kernels]) -> ObjectBuild
     builder = ObjectBuilder()
     try:
         for kernels, exports in modules:
-            builder.add(kernels, codegen_options(machine, exports=exports), is_last=False)
+            builder.add(kernels, codegen_options(machine, exports=exports))
     except BaseException:
         builder.abandon()
         raise

@@ -20,7 +20,7 @@ import pytest
 import mlirml as ml
 from mlirml.cli import main
 from mlirml.driver import cache
-from mlirml.runtime import Artifact, Buffer
+from mlirml.runtime import Artifact, Buffer, cache_entries
 from mlirml.targets.registry import get_target
 
 X = np.arange(3.0)
@@ -299,8 +299,8 @@ def test_everything_that_code_depends_on_is_in_the_key(monkeypatch: pytest.Monke
             patch.setattr(cache, "versions", lambda name=name: ((f"version.{name}", "another"),))
             others.append(key(double, X))
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "compiler_fingerprint", lambda: "another")
-        patch.setattr(cache, "versions", cache.versions.__wrapped__)
+        patch.setattr(cache_entries, "compiler_fingerprint", lambda: "another")
+        patch.setattr(cache, "versions", cache_entries.versions.__wrapped__)
         others.append(key(double, X))
     assert len({key(double, X), *others}) == 1 + len(others)
 
@@ -310,15 +310,15 @@ def test_an_edited_source_is_another_compiler(tmp_path: Path) -> None:
     package.mkdir()
     (tmp_path / "a.py").write_text("1")
     (package / "b.py").write_text("2")
-    states = [cache.state_of_sources(str(tmp_path))]
+    states = [cache_entries.state_of_sources(str(tmp_path))]
     (package / "notes.txt").write_text("no source")
-    assert cache.state_of_sources(str(tmp_path)) == states[0]
+    assert cache_entries.state_of_sources(str(tmp_path)) == states[0]
     (package / "b.py").write_text("20")
-    states.append(cache.state_of_sources(str(tmp_path)))
+    states.append(cache_entries.state_of_sources(str(tmp_path)))
     os.utime(tmp_path / "a.py", ns=(5, 5))
-    states.append(cache.state_of_sources(str(tmp_path)))
+    states.append(cache_entries.state_of_sources(str(tmp_path)))
     (package / "c.py").write_text("3")
-    states.append(cache.state_of_sources(str(tmp_path)))
+    states.append(cache_entries.state_of_sources(str(tmp_path)))
     assert len(set(states)) == 4
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from functools import partial
@@ -20,13 +20,16 @@ from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir.bindings import mlir, operations
 from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
+from mlirml.runtime.cache_entries import Entries, digest
+from mlirml.targets.llvm import code_cache
 from mlirml.targets.llvm.bf16 import move_bf16_as_integers
 from mlirml.targets.llvm.elf import join, undefined_symbols
 from mlirml.targets.llvm.job_pool import Job, JobPool, thread_count
 from mlirml.targets.llvm.library import Context, LLVMError, Machine, Module, host_cpu, host_features, machine_for
 from mlirml.targets.llvm.literals import rewrite_float_literals
-from mlirml.targets.llvm.parts import Parts, drivers, longest_block, pieces, split
+from mlirml.targets.llvm.parts import Parts, drivers, longest_block, split
 from mlirml.targets.llvm.translation import translate
+from mlirml.targets.llvm.units import Unit, units_to_emit, units_to_optimise, whole
 from mlirml.targets.machine import Processor, named
 
 __all__ = [
@@ -142,14 +145,19 @@ def optimised_ir(source: Any, options: CodegenOptions | None = None) -> str:
         return str(module)
 
 
-def _machine(options: CodegenOptions) -> AbstractContextManager[Machine]:
+def _processor(options: CodegenOptions) -> tuple[str, str, str]:
+    """LLVM's name of a processor, its features, and the triple, which is empty for this machine."""
     cpu, features = options.processor.llvm_cpu, options.processor.llvm_features
     if not cpu:
         cpu = host_cpu()
         tuning = [features for name, features in _TUNING.items() if cpu.startswith(name)]
         features = ",".join([host_features(), *tuning])
     architecture = options.processor.architecture
-    triple = "" if architecture == os.uname().machine else f"{architecture}-unknown-linux-gnu"
+    return cpu, features, "" if architecture == os.uname().machine else f"{architecture}-unknown-linux-gnu"
+
+
+def _machine(options: CodegenOptions) -> AbstractContextManager[Machine]:
+    cpu, features, triple = _processor(options)
     return machine_for(cpu, features, options.level, triple)
 
 
@@ -160,47 +168,146 @@ def _checked_text(source: Any, options: CodegenOptions) -> str:
     return _with_function_attributes(move_bf16_as_integers(text), options)
 
 
-def _parts(text: str, options: CodegenOptions) -> list[tuple[str, _Passes]]:
-    """The parts of a module, and the passes for each."""
+@dataclass(frozen=True)
+class _Part:
+    """A module, and the passes for it: by `is_vector_code` those that vector code needs, or else LLVM's own."""
+
+    text: str
+    is_vector_code: bool
+
+    def run_passes(self, module: Module, options: CodegenOptions) -> None:
+        """Run the passes over the module of the text."""
+        if self.is_vector_code:
+            _tidy(module, options, drivers=drivers(self.text))
+        elif longest_block(self.text) > _LONGEST_BLOCK:
+            _tidy(module, options)
+        else:
+            _optimise(module, options)
+
+    @property
+    def work(self) -> int:
+        """Estimate of LLVM's time, relative to others: vector code takes half the time."""
+        return len(self.text) * (1 if self.is_vector_code else 2)
+
+
+def _parts(text: str, options: CodegenOptions) -> list[_Part]:
+    """The parts of a module."""
     parts = split(text) if options.level == 3 else Parts("", text)
-    others = pieces(parts.others) if options.level == 3 else [parts.others]
-    tidy: _Passes = partial(_tidy, drivers=drivers(parts.vectors))
-    chosen = ((other, _tidy if longest_block(other) > _LONGEST_BLOCK else _optimise) for other in others)
-    return [(part, run) for part, run in (*chosen, (parts.vectors, tidy)) if part]
+    found = _Part(parts.others, is_vector_code=False), _Part(parts.vectors, is_vector_code=True)
+    return [part for part in found if part.text]
 
 
 _LONGEST_BLOCK = 5000
 """Basic blocks of more lines skip LLVM's own passes, whose time is quadratic in the loads and stores of a block."""
+_LONG = 10_000
+"""LLVM takes 15 ms for text of so many characters: less is not worth a thread, nor to be split into units."""
 
 
 class ObjectBuilder:
     """Compiles several modules into one object: threads start on the first while the others are being lowered.
 
-    The number of threads and their timing do not change the object.
+    Long modules are split into units, whose code is taken from the cache where it has been compiled before. Neither the
+    number of threads and their timing nor what is in the cache changes the object.
     """
 
     def __init__(self) -> None:
         self._pool = JobPool()
         self._modules: list[tuple[CodegenOptions, _Objects]] = []
+        self._new: list[tuple[Entries, bytes]] = []  # for the cache; lists may be appended to by several threads
+        self._counts = code_cache.current_counts()
 
-    def add(self, source: Any, options: CodegenOptions | None = None, *, is_last: bool = True) -> None:
+    def add(self, source: Any, options: CodegenOptions | None = None) -> None:
         """Start to compile a module in the llvm dialect, or LLVM IR text. Other modules see its `options.exports`."""
         options = options or CodegenOptions()
         text = _checked_text(source, options)
-        parts = _parts(text, options)
         objects: _Objects = {}
         self._modules.append((options, objects))
-        longest_first = sorted(range(len(parts)), key=lambda number: -_work(*parts[number]))
-        jobs = [partial(_optimise_part, objects, number, *parts[number], options) for number in longest_first]
-        others = min(thread_count() - 1, 2 * len(parts)) if len(text) > _LONG else 0
-        longest = _LONG if is_last and len(parts) < _MANY else _VERY_LONG
-        self._pool.add([partial(job, longest=longest) for job in jobs], others)
+        work: list[tuple[int, Job]] = []
+        for number, part in enumerate(_parts(text, options)):
+            work += self._jobs(objects, number, part, options, is_long=len(text) > _LONG and options.level == 3)
+        work.sort(key=lambda each: -each[0])  # the longest first
+        others = min(thread_count() - 1, 2 * len(work)) if len(text) > _LONG else 0
+        self._pool.add([job for _, job in work], others)
+
+    def _jobs(
+        self, objects: _Objects, number: int, part: _Part, options: CodegenOptions, *, is_long: bool
+    ) -> Iterator[tuple[int, Job]]:
+        """The jobs that compile a part, with estimates of their work."""
+        keeps = EXTERNALS | options.externals
+        if is_long and part.is_vector_code and (unit := whole(part.text, keeps)) is not None:
+            vectors = _Part(unit.text, is_vector_code=True)
+            yield part.work, partial(self._compile_vectors, objects, number, vectors, unit, options)
+            return
+        units = units_to_optimise(part.text, keeps) if is_long and not part.is_vector_code else None
+        if units is None:
+            yield part.work, partial(self._compile, objects, (number, 0), part, options)
+            return
+        for slots, unit in _equal_units(units):
+            own = _Part(unit.text, is_vector_code=False)
+            yield own.work, partial(self._compile_unit, objects, number, slots, own, options)
+
+    def _compile(self, objects: _Objects, slot: tuple[int, int], part: _Part, options: CodegenOptions) -> list[Job]:
+        """Compile a part whose code is not kept."""
+        objects[slot] = _compiled(part, options), {}
+        return []
+
+    def _compile_unit(
+        self, objects: _Objects, number: int, slots: _Slots, part: _Part, options: CodegenOptions
+    ) -> list[Job]:
+        """Compile a unit, or take it from the cache."""
+        entries = _entries(part.text, "default", options)
+        data = self._known(entries, slots) or self._made(entries, _compiled(part, options))
+        objects.update({(number, slot): (data, names) for slot, names in slots})
+        return []
+
+    def _compile_vectors(
+        self, objects: _Objects, number: int, part: _Part, unit: Unit, options: CodegenOptions
+    ) -> list[Job]:
+        """Optimise vector code as a whole, and return jobs for its units, unless the cache has all of them."""
+        entries = _entries(part.text, "vectors", options)
+        found = code_cache.load_index(entries)
+        if found is not None:
+            self._counts.add(len(found), 0)
+            objects.update({(number, slot): (data, _through(names, unit)) for slot, (data, names) in enumerate(found)})
+            return []
+        with _machine(options) as machine, Context() as context:
+            module = _parse(part.text, context, machine)
+            part.run_passes(module, options)
+            units = units_to_emit(str(module), EXTERNALS | options.externals)
+            if units is None:
+                objects[number, 0] = module.emit(), unit.names
+                return []
+        keys = [_entries(each.text, "none", options) for each in units]
+        self._new.append((entries, code_cache.index_of([(key, own.names) for key, own in zip(keys, units)])))
+        named = [([(slot, _through(names, unit)) for slot, names in slots], own) for slots, own in _equal_units(units)]
+        return [partial(self._emit_unit, objects, number, slots, own, options) for slots, own in named]
+
+    def _emit_unit(
+        self, objects: _Objects, number: int, slots: _Slots, unit: Unit, options: CodegenOptions
+    ) -> list[Job]:
+        """Make the code of a unit that is optimised, or take it from the cache."""
+        entries = _entries(unit.text, "none", options)
+        data = self._known(entries, slots)
+        if data is None:
+            with _machine(options) as machine, Context() as context:
+                data = self._made(entries, _parse(unit.text, context, machine, verify=False).emit())
+        objects.update({(number, slot): (data, names) for slot, names in slots})
+        return []
+
+    def _known(self, entries: Entries, slots: _Slots) -> bytes | None:
+        data = code_cache.load(entries)
+        self._counts.add(len(slots), data is None)
+        return data
+
+    def _made(self, entries: Entries, data: bytes) -> bytes:
+        self._new.append((entries, data))
+        return data
 
     def finish(self, options: CodegenOptions | None = None) -> bytes:
         """The object of all modules, in which only `options.exports` are global; see `compile_to_object`."""
         options = options or CodegenOptions()
         self._pool.finish()
-        data = _joined([_joined(_in_order(objects), own.exports) for own, objects in self._modules], options.exports)
+        data = _joined([(_linked(objects, own.exports), {}) for own, objects in self._modules], options.exports)
         missing = [name for name in undefined_symbols(data) if name not in EXTERNALS | options.externals]
         if missing:
             raise LoweringError(
@@ -208,6 +315,7 @@ class ObjectBuilder:
                 stage="codegen",
                 help="an operation must be expanded before it reaches LLVM; see the table EXTERNALS in targets/llvm.py",
             )
+        code_cache.store(self._new)
         return data
 
     def abandon(self) -> None:
@@ -215,47 +323,56 @@ class ObjectBuilder:
         self._pool.abandon()
 
 
-_Objects = dict[tuple[int, int], bytes]
-"""The objects of a module, by the indices of part and piece."""
+_Objects = dict[tuple[int, int], tuple[bytes, Mapping[str, str]]]
+"""The objects of a module and the names of their symbols, by the indices of part and unit."""
+_Slots = Sequence[tuple[int, Mapping[str, str]]]
+"""The indices of equal units in their part, with the names that their symbols have."""
 
 
-def _in_order(objects: _Objects) -> list[bytes]:
-    return [objects[key] for key in sorted(objects)]
+def _equal_units(units: Sequence[Unit]) -> list[tuple[_Slots, Unit]]:
+    """The units, each text once."""
+    slots: dict[str, list[tuple[int, Mapping[str, str]]]] = {}
+    for slot, unit in enumerate(units):
+        slots.setdefault(unit.text, []).append((slot, unit.names))
+    return [(slots[unit.text], unit) for unit in {unit.text: unit for unit in units}.values()]
 
 
-def _joined(objects: Sequence[bytes], exports: Collection[str]) -> bytes:
-    return objects[0] if len(objects) == 1 else join(objects, exports)
+def _through(names: Mapping[str, str], unit: Unit) -> dict[str, str]:
+    """Names of symbols in the program, of symbols whose names are those of a unit."""
+    return {new: unit.names.get(old, old) for new, old in names.items()}
 
 
-def _optimise_part(
-    objects: _Objects, part: int, text: str, run_passes: _Passes, options: CodegenOptions, *, longest: int
-) -> list[Job]:
-    """Compile a part to an object, or return jobs that compile its pieces if it has more than `longest` characters."""
+def _entries(text: str, passes: str, options: CodegenOptions) -> Entries:
+    cpu, features, triple = _processor(options)
+    flags = options.loop_vectorise, options.slp_vectorise, options.unroll
+    return code_cache.entries_of(
+        text,
+        [
+            ("passes", f"{passes} {options.level} {flags}"),
+            ("cpu", cpu),
+            ("cpu.flags", digest(features.encode())),
+            ("triple", triple),
+        ],
+    )
+
+
+def _compiled(part: _Part, options: CodegenOptions) -> bytes:
     # Own contexts: in a shared one, type names depend on what was compiled before.
     with _machine(options) as machine, Context() as context:
-        module = _parse(text, context, machine)
-        run_passes(module, options)
-        shares = pieces(str(module), optimised=True) if len(text) > longest else [""]
-        if len(shares) == 1:
-            objects[part, 0] = module.emit()
-            return []
-    return [partial(_emit_piece, objects, (part, number), share, options) for number, share in enumerate(shares)]
+        module = _parse(part.text, context, machine)
+        part.run_passes(module, options)
+        return module.emit()
 
 
-def _emit_piece(objects: _Objects, key: tuple[int, int], text: str, options: CodegenOptions) -> list[Job]:
-    with _machine(options) as machine, Context() as context:
-        objects[key] = _parse(text, context, machine, verify=False).emit()
-    return []
+def _linked(objects: _Objects, exports: Collection[str]) -> bytes:
+    """The object of a module."""
+    return _joined([objects[slot] for slot in sorted(objects)], exports)
 
 
-def _work(text: str, run_passes: _Passes) -> int:
-    """Estimate of LLVM's time for a part, relative to others: vector code takes half the time."""
-    return len(text) * (2 if run_passes is _optimise else 1)
-
-
-_LONG, _VERY_LONG, _MANY = 10_000, 100_000, 3
-"""LLVM takes 15 ms for text of `_LONG` characters: less is not worth a thread. `_MANY` parts keep the threads busy, as
-do further modules, except for a `_VERY_LONG` one, with which one thread would be left alone at the end."""
+def _joined(objects: Sequence[tuple[bytes, Mapping[str, str]]], exports: Collection[str]) -> bytes:
+    if len(objects) == 1 and not objects[0][1]:
+        return objects[0][0]
+    return join([data for data, _ in objects], exports, [names for _, names in objects])
 
 
 @contextmanager
@@ -264,18 +381,15 @@ def _optimised(source: Any, options: CodegenOptions) -> Iterator[Module]:
     text = _checked_text(source, options)
     modules = []
     with _machine(options) as machine, Context() as context:
-        for part, run_passes in _parts(text, options):
-            module = _parse(part, context, machine)
-            run_passes(module, options)
+        for part in _parts(text, options):
+            module = _parse(part.text, context, machine)
+            part.run_passes(module, options)
             modules.append(module)
         for other in modules[1:]:
             modules[0].link_in(other)
         if len(modules) > 1:
             modules[0].hide(but=options.exports)
         yield modules[0]
-
-
-_Passes = Callable[[Module, CodegenOptions], None]
 
 
 def _optimise(module: Module, options: CodegenOptions) -> None:

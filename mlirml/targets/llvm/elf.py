@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from mlirml.core.dataclass import dataclass
 
@@ -66,13 +66,13 @@ def undefined_symbols(data: bytes) -> list[str]:
     return sorted(names)
 
 
-def join(objects: Sequence[bytes], exports: Collection[str]) -> bytes:
+def join(objects: Sequence[bytes], exports: Collection[str], names: Sequence[Mapping[str, str]] = ()) -> bytes:
     """One object of several, which may reference each other's global symbols.
 
     If one of `exports` is defined, only `exports` stay global, else all global symbols do. Sections that are not loaded
-    (notes, names of source files) are dropped.
+    (notes, names of source files) are dropped. `names` are, for each object, new names of its symbols by their names.
     """
-    parts = [_read(data) for data in objects]
+    parts = [_read(data, new) for data, new in zip(objects, names or [{}] * len(objects), strict=True)]
     sections = [_Section("", _NULL, 0, b"", 0, 0, 0, 0, 0)]
     new_sections = []  # for each part: section index -> index in the result
     for part in parts:
@@ -160,7 +160,8 @@ class _Strings:
         return self._known[text]
 
 
-def _read(data: bytes) -> _Object:
+def _read(data: bytes, renamed: Mapping[str, str] | None = None) -> _Object:
+    renamed = renamed or {}
     header = struct.unpack_from(_HEADER, data)
     offset, count = header[6], header[12]
     raw = [struct.unpack_from(_SECTION, data, offset + i * struct.calcsize(_SECTION)) for i in range(count)]
@@ -173,10 +174,9 @@ def _read(data: bytes) -> _Object:
     for section in sections:
         if section.kind == _SYMTAB:
             strings = raw[section.link][4]
-            symbols += [
-                _Symbol(_text(data, strings + name), *fields)
-                for name, *fields in struct.iter_unpack(_SYMBOL, section.contents)
-            ]
+            for offset, *fields in struct.iter_unpack(_SYMBOL, section.contents):
+                name = _text(data, strings + offset)
+                symbols.append(_Symbol(renamed.get(name, name), *fields))
     return _Object(header, sections, symbols)
 
 

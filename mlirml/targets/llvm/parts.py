@@ -1,9 +1,7 @@
 """Splits LLVM IR text into functions for LLVM's vectorisers, and functions that are vector code already.
 
 Kernels of contractions and convolutions are emitted as vector operations, in the order in which they should execute.
-Among LLVM's default passes, which take as long as code generation, only cleanups help them. Long modules are split into
-pieces, which threads compile concurrently: before they are optimised if not all functions call each other, or else
-afterwards.
+Among LLVM's default passes, which take as long as code generation, only cleanups help them.
 """
 
 from __future__ import annotations
@@ -29,9 +27,6 @@ _LABEL = re.compile(r"(\d+):")
 _JUMP = re.compile(r" label %(\d+)")
 _COMPUTES = re.compile(r"<\d+ x | switch | (?:load|store) (?:float|double|half|bfloat)\b")
 _KERNEL = re.compile(r" call [^@\n]*@(?!llvm\.)")
-_PIECE_LINES = 250
-_MOST_PIECES = 2  # each piece adds 5 % of work
-_LEAST_SHARE = 0.2
 
 
 @dataclass(frozen=True)
@@ -43,7 +38,9 @@ class Parts:
 
 
 @dataclass(frozen=True)
-class _Function:
+class Function:
+    """A function that a module defines; `declaration` is what other modules need to name it."""
+
     name: str
     text: str
     declaration: str
@@ -58,11 +55,11 @@ def split(text: str) -> Parts:
 
     A module of a form that this file does not recognize is not split: all of it is `others`.
     """
-    found = _functions(text.splitlines())
+    found = functions_of(text.splitlines())
     if found is None or "@llvm.compiler.used" in text:
         return Parts("", text)
     functions, rest = found
-    if not _can_be_repeated(rest):
+    if not can_be_repeated(rest):
         return Parts("", text)
     others = [function for function in functions if not function.is_vector_code]
     for function in others:  # scalar functions are inlined into loops and vectorised with them
@@ -79,7 +76,7 @@ def drivers(text: str) -> frozenset[str]:
 
     Their callees run hundreds of times as long, so their own code need not be fast.
     """
-    found = _functions(text.splitlines())
+    found = functions_of(text.splitlines())
     return frozenset(f.name for f in found[0] if _only_calls(f)) if found is not None else frozenset()
 
 
@@ -92,7 +89,7 @@ def longest_block(text: str) -> int:
     return longest
 
 
-def _only_calls(function: _Function) -> bool:
+def _only_calls(function: Function) -> bool:
     if not function.is_vector_code or _COMPUTES.search(function.text):
         return False
     begins: dict[str, int] = {}
@@ -108,54 +105,14 @@ def _only_calls(function: _Function) -> bool:
     return calls > 0
 
 
-def pieces(text: str, *, optimised: bool = False) -> list[str]:
-    """A module, split into pieces of about the same length if it is long.
-
-    Functions that call each other stay together, to be inlined, unless the module is optimised already. The number of
-    pieces depends only on the text: the same text must give the same code on every machine.
-    """
-    lines = text.splitlines()
-    count = min(len(lines) // _PIECE_LINES, _MOST_PIECES)
-    found = _functions(lines) if count > 1 and "@llvm.compiler.used" not in text else None
-    if found is None or not _can_be_repeated(found[1]):
-        return [text]
-    functions, rest = found
-    groups = [[function] for function in functions] if optimised else _callers_with_callees(functions)
-    shares: list[list[_Function]] = [[] for _ in range(min(count, len(groups)))]
-    sizes = [0] * len(shares)
-    for group in sorted(groups, key=_length, reverse=True):
-        smallest = sizes.index(min(sizes))
-        shares[smallest] += group
-        sizes[smallest] += _length(group)
-    if len(groups) == 1 or min(sizes) < sum(sizes) * _LEAST_SHARE:
-        return [text]
-    return [_module(own, [f for f in functions if f not in own], rest) for own in shares]
-
-
-def _length(functions: Iterable[_Function]) -> int:
-    return sum(function.text.count("\n") for function in functions)
-
-
-def _callers_with_callees(functions: Iterable[_Function]) -> list[list[_Function]]:
-    """The functions in groups, none of which calls, or takes the address of, a function of another group."""
-    groups: list[list[_Function]] = []
-    for function in functions:
-        joined = [function]
-        for group in [g for g in groups if any(f.name in function.calls or function.name in f.calls for f in g)]:
-            groups.remove(group)
-            joined = group + joined
-        groups.append(joined)
-    return groups
-
-
-def _can_be_repeated(rest: str) -> bool:
+def can_be_repeated(rest: str) -> bool:
     """True if every global variable is a private constant, which each piece may define."""
     return all(m["linkage"] in ("private", "internal") and " constant " in m["rest"] for m in _GLOBAL.finditer(rest))
 
 
-def _functions(lines: Iterable[str]) -> tuple[list[_Function], str] | None:
+def functions_of(lines: Iterable[str]) -> tuple[list[Function], str] | None:
     """The functions of a module, and all other lines; None for text that LLVM has not printed."""
-    functions: list[_Function] = []
+    functions: list[Function] = []
     rest: list[str] = []
     body: list[str] = []
     for line in lines:
@@ -172,7 +129,7 @@ def _functions(lines: Iterable[str]) -> tuple[list[_Function], str] | None:
     return (functions, "\n".join(rest)) if functions and not body else None
 
 
-def _function(head: re.Match[str], lines: list[str]) -> _Function:
+def _function(head: re.Match[str], lines: list[str]) -> Function:
     body = "\n".join(lines[1:])
     # Without a loop there is nothing to vectorise, either.
     has_loops = " = phi " in body
@@ -180,10 +137,10 @@ def _function(head: re.Match[str], lines: list[str]) -> _Function:
         _SCALAR_VALUE.search(body) or (_SCALAR_STORE.search(body) and _SCALAR_STORE.search(_FIELD_STORE.sub("", body)))
     )
     names, calls = frozenset(_NAME.findall(body)), frozenset(_CALLED.findall(body))
-    return _Function(head["name"], "\n".join(lines), f"declare {head['rest']}", names, calls, has_loops, is_vector_code)
+    return Function(head["name"], "\n".join(lines), f"declare {head['rest']}", names, calls, has_loops, is_vector_code)
 
 
-def _module(own: Collection[_Function], foreign: Collection[_Function], rest: str) -> str:
+def _module(own: Collection[Function], foreign: Collection[Function], rest: str) -> str:
     named_here = frozenset().union(*(function.names for function in own))
     named_there = frozenset().union(*(function.names for function in foreign))
     texts = [f.text.replace("define internal ", "define ", 1) if f.name in named_there else f.text for f in own]

@@ -10,7 +10,8 @@ import pytest
 from mlirml.core.config import config
 from mlirml.runtime import Program, load_object
 from mlirml.targets.llvm.codegen import CodegenOptions, compile_to_object, optimised_ir
-from mlirml.targets.llvm.parts import drivers, pieces, split
+from mlirml.targets.llvm.parts import drivers, split
+from mlirml.targets.llvm.units import units_to_emit, units_to_optimise, whole
 
 PROGRAM = """
 @weight = private constant float 3.000000e+00
@@ -201,31 +202,9 @@ def long_program(functions: int, lines: int) -> str:
     return "\n".join(texts)
 
 
-def test_long_modules_are_cut_into_pieces_of_about_the_same_length() -> None:
-    text = long_program(7, 120)
-    cut = pieces(text, optimised=True)
-    assert len(cut) == 2
-    assert sorted(name for piece in cut for name in defined(piece)) == sorted(defined(text))
-    assert max(map(len, cut)) < 1.6 * min(map(len, cut))
-    assert pieces(PROGRAM, optimised=True) == [PROGRAM]
-
-
-def test_functions_that_call_each_other_are_cut_apart_after_they_are_optimised_only() -> None:
-    text = long_program(7, 120)
-    assert pieces(text) == [text], "@entry calls all of the others"
-    addresses = re.sub(r"call void (@part\d)\(ptr %x, ptr %y\)", r"call void @run(ptr \1, ptr %x, ptr %y)", text)
-    first, second = map(defined, pieces(addresses))
-    assert sorted(first + second) == sorted(defined(text))
-    assert "declare void @part" in pieces(addresses)["entry" in second]
-    chain = addresses.replace(
-        "%w = load float, ptr @weight", "call void @part6(ptr %x, ptr %y)\n%w = load float, ptr @weight"
-    )
-    assert pieces(chain) == [chain], "too little is left beside those that call @part6"
-
-
 def test_modules_with_variables_are_not_cut() -> None:
     variable = long_program(7, 120).replace("@weight = private constant", "@weight = internal global")
-    assert pieces(variable, optimised=True) == [variable]
+    assert (units_to_optimise(variable, ()), units_to_emit(variable, ()), whole(variable, ())) == (None, None, None)
     assert (split(variable).vectors, split(variable).others) == ("", variable)
 
 
@@ -237,7 +216,7 @@ def test_the_code_does_not_depend_on_the_number_of_threads() -> None:
             objects.add(compile_to_object(program))
     (data,) = objects
     x = np.linspace(-0.5, 0.5, 8, dtype=np.float32)
-    whole = compile_to_object(program, CodegenOptions(level=1))  # is not taken apart
+    plain = compile_to_object(program, CodegenOptions(level=1))  # is not taken apart
     spec = [(x.dtype, x.shape)]
-    (found,), (expected,) = (Program(load_object(code), "entry", spec, spec)([x]) for code in (data, whole))
+    (found,), (expected,) = (Program(load_object(code), "entry", spec, spec)([x]) for code in (data, plain))
     np.testing.assert_array_equal(found, expected)
