@@ -186,6 +186,7 @@ def schedule(machine: Processor, nontemporal: bool, *, exact: bool = False) -> l
         "mlirml-multiply-quotients",
         "mlirml-sink-operations",
         "mlirml-branch-blocks",
+        "mlirml-outline-loops",
         "mlirml-split-function",
         step("mlirml-splice-loads", processor=machine),
         "mlirml-annotate-loops",

@@ -30,7 +30,7 @@ CONSIDERED = {
     ("pipelines/tensor/recompute_elements.py", "_clone_scalars"): "operations of a body without regions, by match_kept",
     ("codegen/cpu/contract/producer.py", "_check_memory"): "what a kernel writes, which only operands are",
     ("pipelines/llvm/scope_buffers.py", "loads_by_loaded_index"): "LLVM operations have no regions",
-    ("pipelines/memref/split_function.py", "_segments"): "operations that stay have no regions",
+    ("pipelines/memref/split_function.py", "segments_of"): "operations that stay have no regions",
     ("offload/outline.py", "captures"): "walks into regions itself",
     ("autodiff/reverse.py", "used_by"): "walks into regions itself",
     ("autodiff/rules/batch_control.py", "_spread"): "walks into regions itself",

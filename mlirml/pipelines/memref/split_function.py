@@ -59,10 +59,10 @@ class SplitFunctionPass(Pass):
         main = main_function(module)
         if len(main.regions[0].blocks) > 1:
             return
-        outlined = _Parts(main)
+        outlined = Outlined(main, "part")
         self._cut(main.regions[0].blocks[0], outlined)
 
-    def _cut(self, body: mlir.Block, outlined: _Parts) -> None:
+    def _cut(self, body: mlir.Block, outlined: Outlined) -> None:
         """Split a block that is too long, after the loops in it."""
         if count_ops(block_ops(body)) <= 2 * self.max_ops:
             return
@@ -79,9 +79,14 @@ class SplitFunctionPass(Pass):
             return
         for part in runs:
             outlined.add(part)
-        for op in reversed(block_ops(body)):
-            if op.name in _STAY and not any(True for result in op.results for _ in result.uses):
-                op.erase()
+        erase_unused(body)
+
+
+def erase_unused(body: mlir.Block) -> None:
+    """Erase the constants, views and stack buffers of a block that nothing uses any more."""
+    for op in reversed(block_ops(body)):
+        if op.name in _STAY and not any(True for result in op.results for _ in result.uses):
+            op.erase()
 
 
 def _carries_buffers(loop: mlir.Operation) -> bool:
@@ -94,7 +99,7 @@ def count_ops(ops: Sequence[mlir.Operation]) -> int:
 
 
 @dataclass(frozen=True)
-class _Segment:
+class Segment:
     """Operations that stay together, as they use each other's results; similar ones have the same `shape`."""
 
     ops: list[mlir.Operation]
@@ -104,7 +109,7 @@ class _Segment:
 
 def parts(body: mlir.Block, max_ops: int) -> Iterator[list[mlir.Operation]]:
     """Chunks: runs of operations whose results are not used after them."""
-    segments = list(_segments(body))
+    segments = list(segments_of(body))
     begun: set[tuple[int, ...]] = set()
     start = 0
     while start < len(segments):
@@ -114,11 +119,11 @@ def parts(body: mlir.Block, max_ops: int) -> Iterator[list[mlir.Operation]]:
         start = end
 
 
-def _beginning(segments: Sequence[_Segment], start: int) -> tuple[int, ...]:
+def _beginning(segments: Sequence[Segment], start: int) -> tuple[int, ...]:
     return tuple(segment.shape for segment in segments[start : start + _ALIKE])
 
 
-def _end(segments: Sequence[_Segment], start: int, beginnings: Collection[tuple[int, ...]], max_ops: int) -> int:
+def _end(segments: Sequence[Segment], start: int, beginnings: Collection[tuple[int, ...]], max_ops: int) -> int:
     """End of a chunk of about `max_ops`, preferably where the next chunk starts like an earlier one."""
     size, first, best = 0, 0, (max_ops, 0)
     for end in range(start + 1, len(segments) + 1):
@@ -131,7 +136,8 @@ def _end(segments: Sequence[_Segment], start: int, beginnings: Collection[tuple[
     return best[1] or first
 
 
-def _segments(body: mlir.Block) -> Iterator[_Segment]:
+def segments_of(body: mlir.Block) -> Iterator[Segment]:
+    """The segments of a block, in order, without the operations that stay."""
     ops = block_ops(body)
     last = last_uses(ops)
     segment: list[mlir.Operation] = []
@@ -146,7 +152,7 @@ def _segments(body: mlir.Block) -> Iterator[_Segment]:
         needed = max(needed, last[number])
         if needed <= number:
             names = tuple(inner.name for op in segment for inner in operations(op))
-            yield _Segment(segment, len(names), shapes.setdefault(names, len(shapes)))
+            yield Segment(segment, len(names), shapes.setdefault(names, len(shapes)))
             segment = []
 
 
@@ -173,11 +179,16 @@ def last_uses(ops: Sequence[mlir.Operation]) -> list[int]:
     return last
 
 
-class _Parts:
-    """The functions that chunks of @main were outlined into."""
+class Outlined:
+    """The functions that chunks of @main were outlined into, named by a stem: `main.part0`.
 
-    def __init__(self, main: mlir.Operation) -> None:
-        self._main = main
+    With `takes_views` views of the workspace are arguments, so that the functions do not depend on where they begin;
+    then no two buffers that a chunk uses may overlap. Otherwise the workspace is one argument.
+    """
+
+    def __init__(self, main: mlir.Operation, stem: str, *, takes_views: bool = False) -> None:
+        self._main, self._stem = main, stem
+        self._takes_views = takes_views
         self._names: dict[str, str] = {}  # by text
 
     def without_loops(self, part: Sequence[mlir.Operation]) -> list[mlir.Operation]:
@@ -186,17 +197,22 @@ class _Parts:
 
     def add(self, part: Sequence[mlir.Operation]) -> mlir.Operation:
         """Outline operations into a function before @main, unless there is an equal one; returns the call."""
-        captures = Captures(part, names=_REBUILT)
-        name = f"main.part{len(self._names)}"
+        captures = Captures(part, names=REBUILT if self._takes_views else _REBUILT)
+        name = f"main.{self._stem}{len(self._names)}"
+        captured = list(captures.values)
+        arguments = set(self._main.regions[0].blocks[0].arguments)
+        separate = [
+            isinstance(value.type, mlir.MemRefType) and (self._takes_views or value in arguments) for value in captured
+        ]
         last = part[-1]  # all operands of the chunk are defined before it
         with last.location:
-            body = build_function(name, self._main, list(captures.values))
+            body = build_function(name, self._main, captured, separate)
             with mlir.InsertionPoint(body):
                 environment = captures.rebuild(list(body.arguments))
                 end = emit.create("func.return")
             with mlir.InsertionPoint(last):
                 callee = mlir.FlatSymbolRefAttr.get(name)
-                call = emit.create("func.call", list(captures.values), (), {"callee": callee})
+                call = emit.create("func.call", captured, (), {"callee": callee})
             for op in part:
                 op.move_before(end)
             captures.replace(environment)
@@ -220,12 +236,16 @@ def _text(function: mlir.Operation, name: str) -> str:
     return text.replace(f"@{name}(", "@(", 1)
 
 
-def build_function(name: str, main: mlir.Operation, captured: Sequence[mlir.Value]) -> mlir.Block:
-    """Create a private function of the captured values; returns its entry block."""
+def build_function(
+    name: str, main: mlir.Operation, captured: Sequence[mlir.Value], separate: Sequence[bool]
+) -> mlir.Block:
+    """Create a private function of the captured values, of which the `separate` ones overlap no others.
+
+    Returns its entry block.
+    """
     types = [value.type for value in captured]
     flag, none = mlir.DictAttr.get({"llvm.noalias": mlir.UnitAttr.get()}), mlir.DictAttr.get({})
-    arguments = set(main.regions[0].blocks[0].arguments)
-    flags = [flag if v in arguments and isinstance(v.type, mlir.MemRefType) else none for v in captured]
+    flags = [flag if alone else none for alone in separate]
     attributes = {
         "sym_name": mlir.StringAttr.get(name),
         "sym_visibility": mlir.StringAttr.get("private"),

@@ -20,8 +20,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from mlirml.core.dataclass import dataclass
 from mlirml.targets.llvm.parts import Function, can_be_repeated, functions_of
 
-SMALL = 100
-"""Lines of a function that is not worth a unit of its own: LLVM takes a millisecond or two for the least unit."""
+SHORT, SHORT_OPTIMISED = 32, 100
+"""Lines of functions, before and after LLVM's passes, that are not worth a unit of their own. LLVM takes a millisecond
+or two for the least unit."""
 
 _SYMBOL = re.compile(r"@([\w.$-]+)")
 _METADATA = re.compile(r"!(\d+)")
@@ -116,7 +117,7 @@ def units_to_optimise(text: str, keeps: Collection[str]) -> list[Unit] | None:
             groups.remove(group)
             joined = group + joined
         groups.append(joined)
-    return _bundled(groups, functions, rest, keeps, copied)
+    return _bundled(groups, functions, rest, keeps, SHORT, copied)
 
 
 def units_to_emit(text: str, keeps: Collection[str]) -> list[Unit] | None:
@@ -133,12 +134,12 @@ def units_to_emit(text: str, keeps: Collection[str]) -> list[Unit] | None:
                 users[name].append(function.name)
     leader = {name: name for name in by_name}
     for name, function in by_name.items():
-        if _length([function]) < SMALL and len(users[name]) == 1:
+        if _length([function]) < SHORT_OPTIMISED and len(users[name]) == 1:
             leader[name] = users[name][0]
     groups: dict[str, list[Function]] = {}
     for name, function in by_name.items():
         groups.setdefault(_end(name, leader), []).append(function)
-    return _bundled([*groups.values()], functions, rest, keeps)
+    return _bundled([*groups.values()], functions, rest, keeps, SHORT_OPTIMISED)
 
 
 def _end(name: str, leader: Mapping[str, str]) -> str:
@@ -184,11 +185,15 @@ def _bundled(
     functions: Sequence[Function],
     rest: str,
     keeps: Collection[str],
+    least: int,
     copied: Sequence[Function] = (),
 ) -> list[Unit]:
-    """The units of groups of functions, the short ones of which become one. Each has its own of `copied` functions."""
-    short = [function for group in groups if _length(group) < SMALL for function in group]
-    long = [group for group in groups if _length(group) >= SMALL]
+    """The units of groups of functions, those of which that have less than `least` lines become one.
+
+    Each has its own of `copied` functions.
+    """
+    short = [function for group in groups if _length(group) < least for function in group]
+    long = [group for group in groups if _length(group) >= least]
     units = []
     for group in (*long, short):
         own = _with_callees(group, copied)

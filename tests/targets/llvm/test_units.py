@@ -14,12 +14,12 @@ from mlirml.targets.llvm import code_cache
 from mlirml.targets.llvm.code_cache import counted
 from mlirml.targets.llvm.codegen import CodegenOptions, compile_to_object
 from mlirml.targets.llvm.elf import join, undefined_symbols
-from mlirml.targets.llvm.units import SMALL, Unit, units_to_emit, units_to_optimise, whole
+from mlirml.targets.llvm.units import SHORT_OPTIMISED, Unit, units_to_emit, units_to_optimise, whole
 
 KEEPS = frozenset(["memcpy"])
 
 
-def scale(name: str, factor: str, scope: int, lines: int = SMALL, attributes: int = 0) -> str:
+def scale(name: str, factor: str, scope: int, lines: int = SHORT_OPTIMISED, attributes: int = 0) -> str:
     """A function with a scalar loop that multiplies 1024 floats by a factor."""
     body = "\n".join(
         f"  %w{n} = call float @llvm.fma.f32(float %{'v' if n == 0 else f'w{n - 1}'}, float {factor}, float 0.0)"
@@ -125,7 +125,7 @@ def test_what_keeps_its_name_is_in_the_text() -> None:
 
 @pytest.mark.parametrize("cut", [units_to_optimise, units_to_emit])
 def test_units_joined_are_the_program(cut: Callable[..., list[Unit] | None]) -> None:
-    scales = ("a", "2.0", 4, 3), ("b", "0.9375", 5, 120), ("c", "1.0625", 6, 2 * SMALL)
+    scales = ("a", "2.0", 4, 3), ("b", "0.9375", 5, 120), ("c", "1.0625", 6, 2 * SHORT_OPTIMISED)
     text = program(*(scale(*each) for each in scales))
     units = cut(text, KEEPS)
     assert units is not None and len(units) == 3
@@ -146,7 +146,7 @@ def run(data: bytes) -> np.ndarray:
 
 
 def long(*names: str, factors: str = "23456789") -> str:
-    return program(*(scale(name, f"{factor}.0", 4, lines=SMALL * 3) for name, factor in zip(names, factors)))
+    return program(*(scale(name, f"{factor}.0", 4, lines=SHORT_OPTIMISED * 3) for name, factor in zip(names, factors)))
 
 
 def test_the_code_of_an_unchanged_function_is_reused(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
