@@ -1,11 +1,12 @@
 """The process of one peer: reads a request a line, answers a line, both JSON.
 
-`{"do": "start"}` imports the peer (with `"compiler"` all of it), `load` builds and checks a workload, `run` times it,
-`drop` forgets it.
+`{"do": "start"}` imports the peer (with `"compiler"` all of it, with `"cache"` a folder for what it compiles), `load`
+builds and checks a workload, or a `"changed"` one with the negative of its results, `run` times it, `drop` forgets it.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import gc
 import importlib
 import json
@@ -53,6 +54,12 @@ def _own(tree: Any) -> Any:
     return tree.copy()
 
 
+def _negative(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {key: _negative(value) for key, value in tree.items()}
+    return tuple(map(_negative, tree)) if isinstance(tree, tuple) else -tree
+
+
 class Worker:
     """What the process knows: the peer's module and one workload."""
 
@@ -71,6 +78,8 @@ class Worker:
             return {"missing": str(missing)}
         if request.get("compiler"):
             self.module.import_compiler()
+        if "cache" in request:
+            self.module.keep_code(request["cache"])
         return {"version": self.module.version(), "imported": time.perf_counter() - start}
 
     def load(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -80,14 +89,18 @@ class Worker:
         # Both files were written by the driver, a moment ago.
         arguments = _own(pickle.loads(Path(request["arguments"]).read_bytes()))
         expected = pickle.loads(Path(request["expected"]).read_bytes()) if "expected" in request else None
+        name = request["workload"]
+        workload = WORKLOADS[name]
+        if request.get("changed"):
+            WORKLOADS[name] = dataclasses.replace(workload, function=lambda *inputs: -workload.function(*inputs))
         start = time.perf_counter()
-        self.call = self.module.build(request["workload"], arguments, self.threads)
+        self.call = self.module.build(name, arguments, self.threads)
         if self.call is None:
             return {"skip": True}
         result = self.call()
         first = time.perf_counter() - start
-        workload = WORKLOADS[request["workload"]]
         found = self.module.to_numpy(result)
+        found = _negative(found) if request.get("changed") else found
         return {"error": 0.0 if expected is None else error(workload, arguments, found, expected), "first": first}
 
     def run(self, request: dict[str, Any]) -> dict[str, Any]:

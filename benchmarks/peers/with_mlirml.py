@@ -26,6 +26,11 @@ def import_compiler() -> None:
     assert get_target("cpu").pipeline and host_cpu() and capture
 
 
+def keep_code(folder: str) -> None:
+    """Keep what is compiled in a folder."""
+    ml.config.cache, ml.config.cache_dir = True, folder
+
+
 def build(name: str, arguments: Arguments, threads: int) -> Callable[[], Any] | None:
     """The workload's loops or NumPy function, compiled."""
     ml.config.threads = threads

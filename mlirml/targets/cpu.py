@@ -12,7 +12,7 @@ from mlirml.pipelines.cpu import kernel_stages, stages
 from mlirml.runtime import HAS_LAPACK
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.runtime.sized_program import SizedProgram
-from mlirml.targets.llvm.early_kernels import Ahead, Kernels
+from mlirml.targets.llvm.early_kernels import Ahead, Waiting
 from mlirml.targets.machine import Processor, has_libmvec, processor
 from mlirml.targets.target import Target, target
 
@@ -90,14 +90,15 @@ def codegen_options(machine: Processor, **options: Any) -> CodegenOptions:
     return CodegenOptions(processor=machine, **options)
 
 
-def begin_kernels(machine: Processor, modules: Iterable[Kernels]) -> ObjectBuilder:
-    """Begin to make code of kernels after stage `lower`, module by module; `codegen` ends it."""
+def begin_kernels(machine: Processor, modules: Iterable[Waiting]) -> ObjectBuilder:
+    """Begin to make code of kernels, module by module; `codegen` ends it."""
     from mlirml.targets.llvm.codegen import ObjectBuilder
 
     builder = ObjectBuilder()
     try:
-        for kernels, exports in modules:
-            builder.add(kernels, codegen_options(machine, exports=exports))
+        for kernels in modules:
+            options = codegen_options(machine, exports=kernels.exports)
+            builder.add_on_demand(kernels.text, kernels.lowered, options)
     except BaseException:
         builder.abandon()
         raise

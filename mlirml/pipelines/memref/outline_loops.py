@@ -33,7 +33,7 @@ from collections.abc import Sequence
 from mlirml.analysis.captures import REBUILT, Captures
 from mlirml.analysis.constants import constant_of
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations
+from mlirml.ir.bindings import defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
 from mlirml.pipelines.memref.split_function import Outlined, erase_unused, segments_of
 
@@ -120,4 +120,5 @@ def is_plain(buffer_type: mlir.MemRefType) -> bool:
 
 def size_of(buffer_type: mlir.MemRefType) -> int:
     """The bytes of a dense buffer."""
-    return math.prod(buffer_type.shape) * (-(-buffer_type.element_type.width // 8))
+    width: int = buffer_type.element_type.width
+    return int(math.prod(buffer_type.shape)) * (-(-width // 8))

@@ -168,12 +168,16 @@ def index_of(objects: Sequence[tuple[Entries, Mapping[str, str]]]) -> bytes:
     return json.dumps([[list(map(list, entries)), dict(names)] for entries, names in objects]).encode()
 
 
-def load_index(entries: Entries) -> list[tuple[bytes, dict[str, str]]] | None:
-    """The objects and names of the units that a module is made of; None if one of them is missing."""
+def load_index(entries: Entries) -> list[tuple[bytes, dict[str, str], Entries]] | None:
+    """The objects, names and keys of the units that a module is made of; None if one of them is missing."""
     content = load(entries)
     if content is None:
         return None
-    found = [(load([(name, value) for name, value in key]), names) for key, names in json.loads(content)]
-    if any(data is None for data, _ in found):
-        return None
-    return [(data, names) for data, names in found if data is not None]
+    found: list[tuple[bytes, dict[str, str], Entries]] = []
+    for pairs, names in json.loads(content):
+        key = [(name, value) for name, value in pairs]
+        data = load(key)
+        if data is None:
+            return None
+        found.append((data, names, key))
+    return found

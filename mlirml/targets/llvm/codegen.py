@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
-from functools import partial
-from typing import Any
+from functools import cache, partial
+from typing import Any, NamedTuple
 
+from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import InternalError, LoweringError, TargetError
 from mlirml.ir.bindings import mlir, operations
@@ -213,6 +214,7 @@ class ObjectBuilder:
     def __init__(self) -> None:
         self._pool = JobPool()
         self._modules: list[tuple[CodegenOptions, _Objects]] = []
+        self._lowered: list[tuple[Entries, _Objects]] = []
         self._new: list[tuple[Entries, bytes]] = []  # for the cache; lists may be appended to by several threads
         self._counts = code_cache.current_counts()
 
@@ -228,6 +230,23 @@ class ObjectBuilder:
         work.sort(key=lambda each: -each[0])  # the longest first
         others = min(thread_count() - 1, 2 * len(work)) if len(text) > _LONG else 0
         self._pool.add([job for _, job in work], others)
+
+    def add_on_demand(self, text: Callable[[], str], lowered: Callable[[], Any], options: CodegenOptions) -> None:
+        """As `add`, of the module that `lowered()` returns, unless the cache has the code of all of its units.
+
+        `text()` is what the module depends on: that before it is lowered, and the passes.
+        """
+        if not config.cache:
+            self.add(lowered(), options)
+            return
+        entries = _entries(f"{options.exports}\n{text()}", "module", options)
+        found = code_cache.load_index(entries)
+        if found is None:
+            self.add(lowered(), options)
+            self._lowered.append((entries, self._modules[-1][1]))
+            return
+        self._counts.add(len(found), 0)
+        self._modules.append((options, {(0, slot): _Code(*each) for slot, each in enumerate(found)}))
 
     def _jobs(
         self, objects: _Objects, number: int, part: _Part, options: CodegenOptions, *, is_long: bool
@@ -248,7 +267,7 @@ class ObjectBuilder:
 
     def _compile(self, objects: _Objects, slot: tuple[int, int], part: _Part, options: CodegenOptions) -> list[Job]:
         """Compile a part whose code is not kept."""
-        objects[slot] = _compiled(part, options), {}
+        objects[slot] = _Code(_compiled(part, options), {})
         return []
 
     def _compile_unit(
@@ -257,7 +276,7 @@ class ObjectBuilder:
         """Compile a unit, or take it from the cache."""
         entries = _entries(part.text, "default", options)
         data = self._known(entries, slots) or self._made(entries, _compiled(part, options))
-        objects.update({(number, slot): (data, names) for slot, names in slots})
+        objects.update({(number, slot): _Code(data, names, entries) for slot, names in slots})
         return []
 
     def _compile_vectors(
@@ -268,14 +287,15 @@ class ObjectBuilder:
         found = code_cache.load_index(entries)
         if found is not None:
             self._counts.add(len(found), 0)
-            objects.update({(number, slot): (data, _through(names, unit)) for slot, (data, names) in enumerate(found)})
+            for slot, (data, names, key) in enumerate(found):
+                objects[number, slot] = _Code(data, _through(names, unit), key)
             return []
         with _machine(options) as machine, Context() as context:
             module = _parse(part.text, context, machine)
             part.run_passes(module, options)
             units = units_to_emit(str(module), EXTERNALS | options.externals)
             if units is None:
-                objects[number, 0] = module.emit(), unit.names
+                objects[number, 0] = _Code(module.emit(), unit.names)
                 return []
         keys = [_entries(each.text, "none", options) for each in units]
         self._new.append((entries, code_cache.index_of([(key, own.names) for key, own in zip(keys, units)])))
@@ -291,7 +311,7 @@ class ObjectBuilder:
         if data is None:
             with _machine(options) as machine, Context() as context:
                 data = self._made(entries, _parse(unit.text, context, machine, verify=False).emit())
-        objects.update({(number, slot): (data, names) for slot, names in slots})
+        objects.update({(number, slot): _Code(data, names, entries) for slot, names in slots})
         return []
 
     def _known(self, entries: Entries, slots: _Slots) -> bytes | None:
@@ -307,7 +327,7 @@ class ObjectBuilder:
         """The object of all modules, in which only `options.exports` are global; see `compile_to_object`."""
         options = options or CodegenOptions()
         self._pool.finish()
-        data = _joined([(_linked(objects, own.exports), {}) for own, objects in self._modules], options.exports)
+        data = _joined([_Code(_linked(objects, own.exports), {}) for own, objects in self._modules], options.exports)
         missing = [name for name in undefined_symbols(data) if name not in EXTERNALS | options.externals]
         if missing:
             raise LoweringError(
@@ -315,6 +335,11 @@ class ObjectBuilder:
                 stage="codegen",
                 help="an operation must be expanded before it reaches LLVM; see the table EXTERNALS in targets/llvm.py",
             )
+        for entries, objects in self._lowered:
+            parts = [(code.entries, code.names) for _, code in sorted(objects.items())]
+            kept = [(key, names) for key, names in parts if key is not None]
+            if len(kept) == len(parts):
+                self._new.append((entries, code_cache.index_of(kept)))
         code_cache.store(self._new)
         return data
 
@@ -323,8 +348,16 @@ class ObjectBuilder:
         self._pool.abandon()
 
 
-_Objects = dict[tuple[int, int], tuple[bytes, Mapping[str, str]]]
-"""The objects of a module and the names of their symbols, by the indices of part and unit."""
+class _Code(NamedTuple):
+    """An object, new names of its symbols by their names, and its key in the cache, if it is kept."""
+
+    data: bytes
+    names: Mapping[str, str]
+    entries: Entries | None = None
+
+
+_Objects = dict[tuple[int, int], _Code]
+"""The objects of a module, by the indices of part and unit."""
 _Slots = Sequence[tuple[int, Mapping[str, str]]]
 """The indices of equal units in their part, with the names that their symbols have."""
 
@@ -343,17 +376,15 @@ def _through(names: Mapping[str, str], unit: Unit) -> dict[str, str]:
 
 
 def _entries(text: str, passes: str, options: CodegenOptions) -> Entries:
-    cpu, features, triple = _processor(options)
-    flags = options.loop_vectorise, options.slp_vectorise, options.unroll
-    return code_cache.entries_of(
-        text,
-        [
-            ("passes", f"{passes} {options.level} {flags}"),
-            ("cpu", cpu),
-            ("cpu.flags", digest(features.encode())),
-            ("triple", triple),
-        ],
-    )
+    """The key of code that passes and LLVM's code generator make of a text."""
+    flags = options.level, options.loop_vectorise, options.slp_vectorise, options.unroll, options.vector_width
+    chosen = ("passes", f"{passes} {flags}")
+    return code_cache.entries_of(text, [chosen, *_processor_entries(*_processor(options))])
+
+
+@cache
+def _processor_entries(cpu: str, features: str, triple: str) -> Entries:
+    return ("cpu", cpu), ("cpu.flags", digest(features.encode())), ("triple", triple)
 
 
 def _compiled(part: _Part, options: CodegenOptions) -> bytes:
@@ -369,10 +400,10 @@ def _linked(objects: _Objects, exports: Collection[str]) -> bytes:
     return _joined([objects[slot] for slot in sorted(objects)], exports)
 
 
-def _joined(objects: Sequence[tuple[bytes, Mapping[str, str]]], exports: Collection[str]) -> bytes:
-    if len(objects) == 1 and not objects[0][1]:
-        return objects[0][0]
-    return join([data for data, _ in objects], exports, [names for _, names in objects])
+def _joined(objects: Sequence[_Code], exports: Collection[str]) -> bytes:
+    if len(objects) == 1 and not objects[0].names:
+        return objects[0].data
+    return join([code.data for code in objects], exports, [code.names for code in objects])
 
 
 @contextmanager

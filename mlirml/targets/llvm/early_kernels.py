@@ -7,7 +7,7 @@ while the passes continue with @main. Some of the kernels that share nothing wit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from mlirml.core.dataclass import dataclass
@@ -28,27 +28,44 @@ Kernels = tuple["mlir.Module", tuple[str, ...]]
 
 
 @dataclass(frozen=True)
+class Waiting:
+    """A module of kernels, the names of those that @main calls, and the pipeline that lowers it."""
+
+    module: mlir.Module
+    exports: tuple[str, ...]
+    pipeline: Pipeline
+    watch: Instrumentation
+
+    def text(self) -> str:
+        """All that the code depends on."""
+        text: str = self.module.operation.get_asm(use_local_scope=True)
+        return f"{self.pipeline}\n{text}"
+
+    def lowered(self) -> mlir.Module:
+        """The module, lowered in place."""
+        self.pipeline.run(self.module, instrumentation=self.watch)
+        return self.module
+
+
+@dataclass(frozen=True)
 class Ahead:
     """Early compilation of kernels before the pass `before`.
 
-    `pipeline()` lowers a module of kernels. `begin` takes an iterator of such modules, each lowered on demand, and
+    `pipeline()` lowers a module of kernels. `begin` takes an iterator of such modules, each lowered on demand only, and
     starts to compile them. Its result is passed to the target's `codegen` with the rest of the module, or else its
     `abandon()` is called.
     """
 
     before: str
     pipeline: Callable[[], Pipeline]
-    begin: Callable[[Iterable[Kernels]], Any]
+    begin: Callable[[Iterable[Waiting]], Any]
 
     def start(self, module: mlir.Operation, watch: Instrumentation) -> list[Any]:
         """Extract the kernels of a module and start to compile them; the result of `begin`, or [] without kernels."""
         taken = take_kernels(module)
-        return [self.begin(self._lowered(taken, watch))] if taken else []
-
-    def _lowered(self, taken: Iterable[Kernels], watch: Instrumentation) -> Iterator[Kernels]:
-        for kernels, exports in taken:
-            self.pipeline().run(kernels, instrumentation=watch)
-            yield kernels, exports
+        if not taken:
+            return []
+        return [self.begin(Waiting(kernels, exports, self.pipeline(), watch) for kernels, exports in taken)]
 
 
 def take_kernels(module: mlir.Operation) -> list[Kernels]:
