@@ -32,13 +32,13 @@ from collections.abc import Sequence
 
 from mlirml.analysis.captures import REBUILT, Captures
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
 from mlirml.pipelines.memref.split_function import Outlined, erase_unused, segments_of
 
 _DIALECTS = ("arith.", "math.", "scf.", "vector.", "memref.")
-_LOOPS = ("scf.for", "scf.while")
 _STAY = ("memref.alloc", "memref.alloca", "memref.dealloc")
 _SCALARS = (mlir.FloatType, mlir.IntegerType)
 
@@ -68,7 +68,7 @@ class OutlineLoopsPass(Pass):
 
 def has_loop(ops: Sequence[mlir.Operation]) -> bool:
     """True if one of the operations is a loop, or has one."""
-    return any(inner.name in _LOOPS for op in ops for inner in operations(op))
+    return any(inner.name in SEQUENTIAL_LOOPS for op in ops for inner in operations(op))
 
 
 def can_be_outlined(ops: Sequence[mlir.Operation], main: mlir.Operation) -> bool:

@@ -20,7 +20,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from mlirml.core.dataclass import dataclass
 from mlirml.targets.llvm.parts import Function, can_be_repeated, functions_of
 
-SHORT, SHORT_OPTIMISED = 32, 100
+SHORT, SHORT_OPTIMISED = 64, 200
 """Lines of functions, before and after LLVM's passes, that are not worth a unit of their own. LLVM takes a millisecond
 or two for the least unit."""
 

@@ -125,7 +125,7 @@ def test_what_keeps_its_name_is_in_the_text() -> None:
 
 @pytest.mark.parametrize("cut", [units_to_optimise, units_to_emit])
 def test_units_joined_are_the_program(cut: Callable[..., list[Unit] | None]) -> None:
-    scales = ("a", "2.0", 4, 3), ("b", "0.9375", 5, 120), ("c", "1.0625", 6, 2 * SHORT_OPTIMISED)
+    scales = ("a", "2.0", 4, 3), ("b", "0.9375", 5, SHORT_OPTIMISED), ("c", "1.0625", 6, 2 * SHORT_OPTIMISED)
     text = program(*(scale(*each) for each in scales))
     units = cut(text, KEEPS)
     assert units is not None and len(units) == 3
