@@ -24,6 +24,7 @@ RAISE = (
 CLEAN = ("canonicalize", "cse", "mlirml-forward-stores", "mlirml-promote-elements")
 
 ALGEBRA = (
+    "mlirml-fold-scales",
     "mlirml-move-scalings",
     "mlirml-reduce-products",
     "mlirml-factor-products",
@@ -176,6 +177,7 @@ def schedule(machine: Processor, nontemporal: bool, *, exact: bool = False) -> l
         step("mlirml-tile-rows", processor=machine),
         step("mlirml-lower-loops", processor=machine, copy_bytes=4096),
         # Loops.
+        *([] if exact else [step("mlirml-multiply-reciprocals", processor=machine)]),
         "mlirml-parallelize-loops",
         *([step("mlirml-stream-stores", processor=machine)] if nontemporal else []),
         "mlirml-share-buffers",

@@ -142,6 +142,8 @@ class Graph:
             if splat(item.value) is not None:
                 node.inlined.add(number)
             elif found is not None and found[0].is_cheap() and not self.is_full(node, item, found):
+                if self.starts_a_window(node):
+                    continue
                 self.inline(node, number)
 
     def inline(self, node: Node, number: int) -> None:
@@ -161,6 +163,14 @@ class Graph:
     def stays(self, value: mlir.Value) -> bool:
         """True if a value has to be in memory, since an operation that is never fused reads it."""
         return any(not may_fuse(use.owner.operation) for use in value.uses)
+
+    def starts_a_window(self, node: Node) -> bool:
+        """True if a node only repeats elements as the init of an operation that is never fused, a convolution: its
+        kernel reads what is repeated.
+        """
+        uses = [use for out in node.outs for use in out.result.uses]
+        last = [use.operand_number == len(use.owner.operands) - 1 for use in uses]
+        return not node.body and bool(uses) and all(last) and not any(may_fuse(use.owner.operation) for use in uses)
 
     def is_full(self, node: Node, item: Input, found: tuple[Node, Out]) -> bool:
         """True if a node reads each element of its producer once."""

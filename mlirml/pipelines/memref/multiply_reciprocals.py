@@ -1,0 +1,219 @@
+"""Multiply reciprocals: quotients by a number that is the same in all iterations of a loop are products.
+
+Before:
+    scf.for %j = %c0 to %n step %c1 {
+      %a = memref.load %x[%i, %j] : memref<90x70xf64>
+      %b = memref.load %sums[%i] : memref<90xf64>
+      %q = arith.divf %a, %b : f64
+      memref.store %q, %y[%i, %j] : memref<90x70xf64>
+    }
+After:
+    %b = memref.load %sums[%i] : memref<90xf64>
+    %scale = ...                                     // the sign of b, times a power of two where b is extreme
+    %d = arith.mulf %b, %scale : f64
+    %r = arith.divf %one, %d : f64
+    scf.for %j = %c0 to %n step %c1 {
+      %a = memref.load %x[%i, %j] : memref<90x70xf64>
+      %s = arith.mulf %a, %scale : f64
+      %q = arith.mulf %s, %r : f64
+      %rest = math.fma %q, %d, -%s                   // how much the product is off
+      %better = math.fma -%rest, %r, %q
+      %known = arith.cmpf ord, %better, %better      // infinities have no rest
+      %new = arith.select %known, %better, %q : f64
+      memref.store %new, %y[%i, %j] : memref<90x70xf64>
+    }
+
+A division of vectors takes as long as ten multiplications. With the rest the product is the quotient, correctly
+rounded, except for about one number in 2^50, results that are nearly infinite, and numbers so small that the rest is
+subnormal (P. Markstein, IA-64 and elementary functions, 2000, chapter 8). The scale keeps the divisor, and its
+reciprocal, in the range of normal numbers; it is exact, and neither overflows nor underflows where the quotient does
+not.
+
+The divisor may be computed in the loop of what is the same in its iterations. Quotients of short loops stay, and so do
+those of other types than f64: divisions of f32 take little longer than this.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from dataclasses import field
+
+from mlirml.analysis.constants import constant_of, float_of
+from mlirml.analysis.memory import Effects, body_effects
+from mlirml.analysis.traits import COUNTED_LOOPS
+from mlirml.analysis.work import trips_of
+from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.report import add_remark
+from mlirml.targets.machine import Processor
+
+_EXPONENT = 500
+"""A divisor whose exponent is larger, or smaller than minus this, is scaled by the power of two with this exponent."""
+_FEWEST = 16
+"""The least number of iterations for which a reciprocal is computed."""
+_PURE = ("arith.", "math.")
+
+
+@register(when=("arith.divf",), optional=True)
+@dataclass(frozen=True)
+class MultiplyReciprocalsPass(Pass):
+    """Replace divisions in loops by numbers that do not depend on the iteration, on processors with multiply-adds."""
+
+    name = "mlirml-multiply-reciprocals"
+    processor: Processor = Processor()
+
+    def run(self, module: mlir.Operation) -> None:
+        if not self.processor.has_fma:
+            return
+        loops: dict[mlir.Operation, Loop] = {}
+        for op in named_operations(module, ("arith.divf",)):
+            with suppress(NoMatch):
+                around = loop_of(op)
+                if around not in loops:
+                    loops[around] = Loop(around)
+                build(op, loops[around])
+
+
+def loop_of(op: mlir.Operation) -> mlir.Operation:
+    """The loop in whose body a division of f64 by something that may be the same in each iteration is."""
+    parent = op.parent
+    loop = None if parent is None else parent.operation
+    if loop is None or loop.name not in COUNTED_LOOPS or not isinstance(op.results[0].type, mlir.F64Type):
+        raise NoMatch("not in a loop")
+    divisor, dividend = (float_of(op.operands[number]) for number in (1, 0))
+    if dividend is not None or (divisor is not None and not is_ordinary(divisor)):
+        raise NoMatch("a reciprocal, or a shift of the exponent")
+    trips = trips_of(loop)
+    if trips is not None and trips < _FEWEST:
+        raise NoMatch("a short loop")
+    return loop
+
+
+def is_ordinary(divisor: float) -> bool:
+    """True for constants by which LLVM does not multiply by itself, as it does by powers of two."""
+    return math.isfinite(divisor) and abs(math.frexp(divisor)[0]) not in (0.0, 0.5)
+
+
+@dataclass(frozen=True)
+class Reciprocal:
+    """The scale of a divisor and of what it divides, the scaled divisor, which is not negative, and its reciprocal."""
+
+    scale: mlir.Value
+    divisor: mlir.Value
+    reciprocal: mlir.Value
+
+
+@dataclass
+class Loop:
+    """A loop, what it writes, and the values and the reciprocals that are computed before it."""
+
+    op: mlir.Operation
+    hoisted: dict[mlir.Value, mlir.Value] = field(default_factory=dict)
+    reciprocals: dict[mlir.Value, Reciprocal] = field(default_factory=dict)
+    _effects: Effects | None = None
+
+    @property
+    def body(self) -> mlir.Block:
+        return self.op.regions[0].blocks[0]
+
+    def is_invariant(self, value: mlir.Value) -> bool:
+        """True if a value is the same in all iterations: it may be computed before the loop."""
+        op = defining_op(value)
+        if op is None:
+            return bool(value.owner != self.body)
+        if op.block != self.body:
+            return True
+        if op.name == "memref.load":
+            may_move = not self.writes_to(op.operands[0]) and (self.is_executed or is_in_range(op))
+            return may_move and all(map(self.is_invariant, op.operands))
+        return bool(op.name.startswith(_PURE) and not len(op.regions)) and all(map(self.is_invariant, op.operands))
+
+    @property
+    def is_executed(self) -> bool:
+        """True if each operation of the body is executed at least once."""
+        return bool(trips_of(self.op)) and not any(op.name == "cf.assert" for op in block_ops(self.body))
+
+    def writes_to(self, memory: mlir.Value) -> bool:
+        """True if the loop may write to a memref."""
+        if self._effects is None:
+            self._effects = body_effects(self.op)
+        return self._effects.writes_to(memory)
+
+    def hoist(self, value: mlir.Value) -> mlir.Value:
+        """An invariant value computed at the insertion point, before the loop."""
+        op = defining_op(value)
+        if op is None or op.block != self.body:
+            return value
+        if value not in self.hoisted:
+            operands = {operand: self.hoist(operand) for operand in op.operands}
+            self.hoisted[value] = clone_with(op, operands).results[0]
+        return self.hoisted[value]
+
+
+def is_in_range(load: mlir.Operation) -> bool:
+    """True for a load at constant indices that are in its memref, so that it may be executed at any time."""
+    memory, *indices = load.operands
+    known = [constant_of(index) for index in indices]
+    return all(index is not None and 0 <= index < size for index, size in zip(known, memory.type.shape, strict=True))
+
+
+def build(op: mlir.Operation, loop: Loop) -> None:
+    """Replace a division; raises `NoMatch` where the divisor depends on the iteration."""
+    dividend, divisor = op.operands
+    if not loop.is_invariant(divisor):
+        raise NoMatch("the divisor depends on the iteration")
+    if loop.is_invariant(dividend):
+        raise NoMatch("the quotient is the same in each iteration")
+    known = loop.reciprocals.get(divisor)
+    if known is None:
+        with op.location, mlir.InsertionPoint(loop.op):
+            known = loop.reciprocals[divisor] = build_reciprocal(loop.hoist(divisor))
+    with op.location, mlir.InsertionPoint(op):
+        result = build_quotient(dividend, known)
+    shown = float_of(divisor)
+    by = "b" if shown is None else f"{shown:g}"
+    text = f"rewritten: `a / {by}` multiplies by 1 / {by}, computed once before the loop"
+    add_remark(op.location, text, outcome="rewritten")
+    op.results[0].replace_all_uses_with(result)
+    op.erase()
+
+
+def build_reciprocal(divisor: mlir.Value) -> Reciprocal:
+    """The reciprocal of a divisor, at the insertion point."""
+    kind = divisor.type
+    constant = float_of(divisor)
+    if constant is not None:
+        scale = scale_of(constant)
+        scaled = constant * scale
+        return Reciprocal(*(emit.number(kind, each) for each in (scale, scaled, 1 / scaled)))
+    one, least, most = (emit.number(kind, each) for each in (1.0, 2.0**-_EXPONENT, 2.0**_EXPONENT))
+    size = emit.same_type("math.absf", divisor)
+    scale = emit.same_type("arith.select", emit.compare("ogt", size, most), least, one)
+    scale = emit.same_type("arith.select", emit.compare("olt", size, least), most, scale)
+    scale = emit.same_type("math.copysign", scale, divisor)
+    scaled = emit.same_type("arith.mulf", divisor, scale)
+    return Reciprocal(scale, scaled, emit.same_type("arith.divf", one, scaled))
+
+
+def scale_of(divisor: float) -> float:
+    """The scale of a constant divisor.
+
+    >>> scale_of(3.0), scale_of(-1e300) == -(2.0**-500)
+    (1.0, True)
+    """
+    exponent = math.frexp(divisor)[1]
+    size = 2.0**-_EXPONENT if exponent > _EXPONENT else 2.0**_EXPONENT if exponent < -_EXPONENT else 1.0
+    return math.copysign(size, divisor)
+
+
+def build_quotient(dividend: mlir.Value, by: Reciprocal) -> mlir.Value:
+    """The quotient, at the insertion point."""
+    scale = float_of(by.scale)
+    scaled = dividend if scale == 1.0 else emit.same_type("arith.mulf", dividend, by.scale)
+    product = emit.same_type("arith.mulf", scaled, by.reciprocal)
+    rest = emit.same_type("math.fma", product, by.divisor, emit.same_type("arith.negf", scaled))
+    better = emit.same_type("math.fma", emit.same_type("arith.negf", rest), by.reciprocal, product)
+    return emit.same_type("arith.select", emit.compare("ord", better, better), better, product)
