@@ -144,6 +144,7 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
         "mlirml-forward-inits",
         "cse",
         step("mlirml-skip-masked", processor=machine),
+        "mlirml-recompute-masks",
     ]
 
 
@@ -179,6 +180,7 @@ def schedule(machine: Processor, nontemporal: bool, *, exact: bool = False) -> l
         # Loops.
         *([] if exact else [step("mlirml-multiply-reciprocals", processor=machine)]),
         "mlirml-parallelize-loops",
+        "mlirml-split-masked",
         *([step("mlirml-stream-stores", processor=machine)] if nontemporal else []),
         "mlirml-share-buffers",
         step("mlirml-plan-buffers", slices=True),

@@ -37,24 +37,22 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from dataclasses import field
 
-from mlirml.analysis.constants import constant_of, float_of
-from mlirml.analysis.memory import Effects, body_effects
+from mlirml.analysis.constants import float_of
 from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.analysis.work import trips_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.report import add_remark
+from mlirml.pipelines.memref.invariants import Invariants
 from mlirml.targets.machine import Processor
 
 _EXPONENT = 500
 """A divisor whose exponent is larger, or smaller than minus this, is scaled by the power of two with this exponent."""
 _FEWEST = 16
 """The least number of iterations for which a reciprocal is computed."""
-_PURE = ("arith.", "math.")
 
 
 @register(when=("arith.divf",), optional=True)
@@ -68,13 +66,13 @@ class MultiplyReciprocalsPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         if not self.processor.has_fma:
             return
-        loops: dict[mlir.Operation, Loop] = {}
+        loops: dict[mlir.Operation, tuple[Invariants, dict[mlir.Value, Reciprocal]]] = {}
         for op in named_operations(module, ("arith.divf",)):
             with suppress(NoMatch):
                 around = loop_of(op)
                 if around not in loops:
-                    loops[around] = Loop(around)
-                build(op, loops[around])
+                    loops[around] = Invariants(around), {}
+                build(op, *loops[around])
 
 
 def loop_of(op: mlir.Operation) -> mlir.Operation:
@@ -106,71 +104,17 @@ class Reciprocal:
     reciprocal: mlir.Value
 
 
-@dataclass
-class Loop:
-    """A loop, what it writes, and the values and the reciprocals that are computed before it."""
-
-    op: mlir.Operation
-    hoisted: dict[mlir.Value, mlir.Value] = field(default_factory=dict)
-    reciprocals: dict[mlir.Value, Reciprocal] = field(default_factory=dict)
-    _effects: Effects | None = None
-
-    @property
-    def body(self) -> mlir.Block:
-        return self.op.regions[0].blocks[0]
-
-    def is_invariant(self, value: mlir.Value) -> bool:
-        """True if a value is the same in all iterations: it may be computed before the loop."""
-        op = defining_op(value)
-        if op is None:
-            return bool(value.owner != self.body)
-        if op.block != self.body:
-            return True
-        if op.name == "memref.load":
-            may_move = not self.writes_to(op.operands[0]) and (self.is_executed or is_in_range(op))
-            return may_move and all(map(self.is_invariant, op.operands))
-        return bool(op.name.startswith(_PURE) and not len(op.regions)) and all(map(self.is_invariant, op.operands))
-
-    @property
-    def is_executed(self) -> bool:
-        """True if each operation of the body is executed at least once."""
-        return bool(trips_of(self.op)) and not any(op.name == "cf.assert" for op in block_ops(self.body))
-
-    def writes_to(self, memory: mlir.Value) -> bool:
-        """True if the loop may write to a memref."""
-        if self._effects is None:
-            self._effects = body_effects(self.op)
-        return self._effects.writes_to(memory)
-
-    def hoist(self, value: mlir.Value) -> mlir.Value:
-        """An invariant value computed at the insertion point, before the loop."""
-        op = defining_op(value)
-        if op is None or op.block != self.body:
-            return value
-        if value not in self.hoisted:
-            operands = {operand: self.hoist(operand) for operand in op.operands}
-            self.hoisted[value] = clone_with(op, operands).results[0]
-        return self.hoisted[value]
-
-
-def is_in_range(load: mlir.Operation) -> bool:
-    """True for a load at constant indices that are in its memref, so that it may be executed at any time."""
-    memory, *indices = load.operands
-    known = [constant_of(index) for index in indices]
-    return all(index is not None and 0 <= index < size for index, size in zip(known, memory.type.shape, strict=True))
-
-
-def build(op: mlir.Operation, loop: Loop) -> None:
+def build(op: mlir.Operation, loop: Invariants, reciprocals: dict[mlir.Value, Reciprocal]) -> None:
     """Replace a division; raises `NoMatch` where the divisor depends on the iteration."""
     dividend, divisor = op.operands
-    if not loop.is_invariant(divisor):
+    if not loop.has(divisor):
         raise NoMatch("the divisor depends on the iteration")
-    if loop.is_invariant(dividend):
+    if loop.has(dividend):
         raise NoMatch("the quotient is the same in each iteration")
-    known = loop.reciprocals.get(divisor)
+    known = reciprocals.get(divisor)
     if known is None:
         with op.location, mlir.InsertionPoint(loop.op):
-            known = loop.reciprocals[divisor] = build_reciprocal(loop.hoist(divisor))
+            known = reciprocals[divisor] = build_reciprocal(loop.hoist(divisor))
     with op.location, mlir.InsertionPoint(op):
         result = build_quotient(dividend, known)
     shown = float_of(divisor)

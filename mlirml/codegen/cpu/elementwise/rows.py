@@ -38,7 +38,7 @@ def row_nest(nest: Nest, rows: int) -> Nest:
     nest = nest.permuted([*parallel, *(d for d in range(nest.rank) if nest.reduction[d])])
     while nest.rank > 1 and nest.sizes[0] < rows and nest.can_collapse(0):
         nest = nest.collapse(0)
-    if not nest.rank or nest.sizes[0] != rows or nest.reduction[0] or nest.origin[0] in nest.pinned:
+    if not nest.rank or nest.sizes[0] != rows or nest.reduction[0]:
         raise NoMatch("the outer loops are not the rows")
     if any(nest.out(number).strides[0] == 0 for number in range(nest.num_outputs)):
         raise NoMatch("an output is not split into rows")

@@ -1,0 +1,66 @@
+"""Values of the body of a loop that are the same in each iteration, and their computation before the loop."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+from mlirml.analysis.constants import constant_of
+from mlirml.analysis.memory import Effects, body_effects
+from mlirml.analysis.work import trips_of
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
+
+_PURE = ("arith.", "math.")
+
+
+@dataclass
+class Invariants:
+    """A loop, what it writes, and the values that are computed before it."""
+
+    op: mlir.Operation
+    hoisted: dict[mlir.Value, mlir.Value] = field(default_factory=dict)
+    _effects: Effects | None = None
+
+    @property
+    def body(self) -> mlir.Block:
+        return self.op.regions[0].blocks[0]
+
+    def has(self, value: mlir.Value) -> bool:
+        """True if a value is the same in all iterations: it may be computed before the loop."""
+        op = defining_op(value)
+        if op is None:
+            return bool(value.owner != self.body)
+        if op.block != self.body:
+            return True
+        if op.name == "memref.load":
+            may_move = not self.writes_to(op.operands[0]) and (self.is_executed or is_in_range(op))
+            return may_move and all(map(self.has, op.operands))
+        return bool(op.name.startswith(_PURE) and not len(op.regions)) and all(map(self.has, op.operands))
+
+    @property
+    def is_executed(self) -> bool:
+        """True if each operation of the body is executed at least once."""
+        return bool(trips_of(self.op)) and not any(op.name == "cf.assert" for op in block_ops(self.body))
+
+    def writes_to(self, memory: mlir.Value) -> bool:
+        """True if the loop may write to a memref."""
+        if self._effects is None:
+            self._effects = body_effects(self.op)
+        return self._effects.writes_to(memory)
+
+    def hoist(self, value: mlir.Value) -> mlir.Value:
+        """An invariant value computed at the insertion point, before the loop."""
+        op = defining_op(value)
+        if op is None or op.block != self.body:
+            return value
+        if value not in self.hoisted:
+            operands = {operand: self.hoist(operand) for operand in op.operands}
+            self.hoisted[value] = clone_with(op, operands).results[0]
+        return self.hoisted[value]
+
+
+def is_in_range(load: mlir.Operation) -> bool:
+    """True for a load at constant indices that are in its memref, so that it may be executed at any time."""
+    memory, *indices = load.operands
+    known = [constant_of(index) for index in indices]
+    return all(index is not None and 0 <= index < size for index, size in zip(known, memory.type.shape, strict=True))
