@@ -123,9 +123,9 @@ def is_simple(op: mlir.Operation) -> bool:
     return op.name.startswith((*_PURE, "memref.load", "memref.store")) and not len(op.regions)
 
 
-def is_number(kind: mlir.Type) -> bool:
+def is_number(type_: mlir.Type) -> bool:
     """True for all types but truth values."""
-    return not (isinstance(kind, mlir.IntegerType) and kind.width == 1)
+    return not (isinstance(type_, mlir.IntegerType) and type_.width == 1)
 
 
 def is_interval(limits: Limits) -> bool:

@@ -1,4 +1,4 @@
-"""Loops that are split at the edges of masks have NumPy's numbers: any mask, infinities and NaN, lengths of any size."""
+"""Loops split at the edges of masks have NumPy's numbers: any mask, infinities and NaN, lengths of any size."""
 
 from __future__ import annotations
 
