@@ -55,6 +55,17 @@ def _library(value: Any) -> str:
     raise ValueError(f"expected 'builtin' or 'libmvec', got {value!r}")
 
 
+def _libraries(value: Any) -> tuple[str, ...]:
+    names = tuple(value) if isinstance(value, tuple | list) else (value,)
+    if all(name == "openblas" for name in names):
+        return tuple(dict.fromkeys(names))
+    raise ValueError(f"expected a tuple of names, of which there is 'openblas', got {value!r}")
+
+
+def _parse_names(text: str) -> tuple[str, ...]:
+    return tuple(name for name in text.split(",") if name != "none")
+
+
 def _precision(value: Any) -> str:
     if value in ("highest", "tf32"):
         return str(value)
@@ -152,6 +163,7 @@ _SETTINGS = {
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "algebra": _Setting("reassociate", _algebra, "MLIRML_ALGEBRA"),
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
+    "libraries": _Setting(("openblas",), _libraries, "MLIRML_LIBRARIES", _parse_names),
     "tune": _Setting("off", _tune, "MLIRML_TUNE"),
     "tune_seconds": _Setting(30.0, _seconds, "MLIRML_TUNE_SECONDS", float),
     "tiles": _Setting("auto", _tiles, "MLIRML_TILES"),
@@ -194,6 +206,9 @@ class Config:
       added up; integers are rewritten in both, as they wrap around; read when `compile` is called (`MLIRML_ALGEBRA`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where their factors may be rounded to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
+    * `libraries`: the libraries whose products of matrices the tuner may choose where they are faster than our kernels:
+      `("openblas",)`, the one that NumPy is linked to if it is, or `()` (`docs/tuning.md`); read when `compile` is
+      called (`MLIRML_LIBRARIES`, names with commas between them, or "none").
     * `tune`: "off" for the schedules of matrix products that the compiler chooses by itself, "stored" for those that
       were tuned on this machine and are in the file `tuned.sqlite` of the cache folder, "search" to tune those that are
       not there yet when they are compiled (`docs/tuning.md`); read when `compile` is called (`MLIRML_TUNE`).
@@ -239,6 +254,7 @@ class Config:
     math: str
     algebra: str
     matmul_precision: str
+    libraries: tuple[str, ...]
     tune: str
     tune_seconds: float
     tiles: str

@@ -66,12 +66,19 @@ LOWER = (
 
 
 def stages(
-    machine: Processor, math: str, checkpoint_bytes: int, *, lapack: bool, nontemporal: bool, exact: bool = False
+    machine: Processor,
+    math: str,
+    checkpoint_bytes: int,
+    *,
+    lapack: bool,
+    nontemporal: bool,
+    exact: bool = False,
+    libraries: tuple[str, ...] = (),
 ) -> Recipe:
     """The stages for a processor, a choice of `config.math`, and the bytes that a loop may keep for its derivative.
 
     With `lapack` programs call the LAPACK that NumPy is linked to; with `nontemporal` large results are stored past the
-    cache; with `exact` no sums or products of floats are reassociated.
+    cache; with `exact` no sums or products of floats are reassociated. Products may be those of `libraries`.
     """
     return recipe(
         **{
@@ -79,7 +86,7 @@ def stages(
             "transform": ["mlirml-lower-lengths", "mlirml-stop-shifts", *expand(checkpoint_bytes)],
             "optimize": optimize(machine, exact=exact),
             "offload": [],
-            "schedule": schedule(machine, nontemporal, exact=exact),
+            "schedule": schedule(machine, nontemporal, exact=exact, libraries=libraries),
             "lower": [expand_math(math, machine), *check(), *LOWER, flush_denormals(machine)],
         }
     )
@@ -148,15 +155,18 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
     ]
 
 
-def schedule(machine: Processor, nontemporal: bool, *, exact: bool = False) -> list[str]:
+def schedule(
+    machine: Processor, nontemporal: bool, *, exact: bool = False, libraries: tuple[str, ...] = ()
+) -> list[str]:
     """From tensors to loops over memrefs, and the calls of kernels; with `exact` factors are not distributed."""
+    others: dict[str, Any] = {"libraries": libraries} if libraries else {}
     return [
         # Tensors, for the last time.
         step("mlirml-read-once", processor=machine),
         "mlirml-double-buffer",
         "mlirml-rotate-buffers",
         step("mlirml-fuse-attention", processor=machine),
-        step("mlirml-schedule-contract", processor=machine),
+        step("mlirml-schedule-contract", processor=machine, **others),
         "mlirml-scalarize",
         "mlirml-buffer-stores",
         "mlirml-align-while",
@@ -172,7 +182,7 @@ def schedule(machine: Processor, nontemporal: bool, *, exact: bool = False) -> l
         *([] if exact else ["mlirml-distribute-factors"]),
         step("mlirml-jam-recurrences", processor=machine),
         "mlirml-widen-bools",
-        step("mlirml-lower-contract", processor=machine),
+        step("mlirml-lower-contract", processor=machine, **others),
         step("mlirml-lower-conv", processor=machine),
         step("mlirml-tile-sweeps", processor=machine),
         step("mlirml-tile-rows", processor=machine),

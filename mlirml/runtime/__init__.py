@@ -18,7 +18,10 @@ HAS_LAPACK: bool = _native.find_lapack(getattr(getattr(np.linalg, "_umath_linalg
 Its functions are looked up in NumPy's module for linear algebra and the libraries that this is linked to.
 """
 
+HAS_BLAS: bool = _native.find_blas(getattr(getattr(np.linalg, "_umath_linalg", None), "__file__", ""))
+"""True if compiled programs can call the OpenBLAS that NumPy is linked to."""
+
 __all__ = [
-    "HAS_LAPACK", "Artifact", "Buffer", "Code", "Dispatcher", "Program", "declare_fields", "load_artifact",
+    "HAS_BLAS", "HAS_LAPACK", "Artifact", "Buffer", "Code", "Dispatcher", "Program", "declare_fields", "load_artifact",
     "load_object", "number_leaves",
 ]  # fmt: skip

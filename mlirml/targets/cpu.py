@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mlirml.core.config import config
 from mlirml.errors import TargetError
 from mlirml.pipelines.cpu import kernel_stages, stages
-from mlirml.runtime import HAS_LAPACK
+from mlirml.runtime import HAS_BLAS, HAS_LAPACK
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.runtime.sized_program import SizedProgram
 from mlirml.targets.llvm.early_kernels import Ahead, Waiting
@@ -34,23 +34,34 @@ def cpu_target() -> Target:
             help="leave `config.math` at 'builtin'",
         )
     exact = config.algebra == "exact"
-    return target_with(config.math, config.checkpoint_bytes, processor(), lapack=HAS_LAPACK, exact=exact)
+    libraries = tuple(name for name in config.libraries if name == "openblas" and HAS_BLAS)
+    return target_with(
+        config.math, config.checkpoint_bytes, processor(), lapack=HAS_LAPACK, exact=exact, libraries=libraries
+    )
 
 
 @cache
 def target_with(
-    math: str, checkpoint_bytes: int, machine: Processor, *, lapack: bool = False, exact: bool = False
+    math: str,
+    checkpoint_bytes: int,
+    machine: Processor,
+    *,
+    lapack: bool = False,
+    exact: bool = False,
+    libraries: tuple[str, ...] = (),
 ) -> Target:
     """The target for a processor, a choice of `config.math`, and what loops may keep for gradients.
 
     With `lapack` programs call the LAPACK that NumPy is linked to; without, all code is our own. With `exact` no sums
-    or products of floats are reassociated.
+    or products of floats are reassociated. Products whose schedule says so are those of `libraries`.
     """
     nontemporal = machine.architecture == "x86_64"
     return Target(
         name="cpu",
         sized=partial(sized_target, math, checkpoint_bytes, machine, exact=exact),
-        stages=stages(machine, math, checkpoint_bytes, lapack=lapack, nontemporal=nontemporal, exact=exact),
+        stages=stages(
+            machine, math, checkpoint_bytes, lapack=lapack, nontemporal=nontemporal, exact=exact, libraries=libraries
+        ),
         codegen=partial(codegen, machine=machine),
         depends_on=machine.key_entries(),
         ahead=Ahead("mlirml-lower-loops", lambda: kernel_pipeline(math, machine), partial(begin_kernels, machine)),

@@ -16,12 +16,15 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from mlirml.codegen.cpu.contract.attribute import from_words, to_words
+from mlirml.codegen.cpu.contract.library import match_library
 from mlirml.codegen.cpu.contract.model import cycles
 from mlirml.codegen.cpu.contract.plan import Schedule
 from mlirml.codegen.cpu.contract.problem import Problem
 from mlirml.codegen.cpu.contract.space import COLUMNS, Space, space
+from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
 from mlirml.passes import NoMatch
+from mlirml.runtime import HAS_BLAS
 from mlirml.targets.machine import Processor
 from mlirml.tuning.processes import Failed, Worker, Workers
 from mlirml.tuning.progress import Progress
@@ -116,10 +119,23 @@ class Candidates:
         """Look at the neighbours of a schedule that is the best so far."""
         fields = from_words(text)
         assert fields is not None
+        if fields["kernel"] == "library":  # it has no neighbours
+            return
         with self._lock:
             found = self.space.neighbours(self.space.nearest(Schedule(**fields)))
             order = np.argsort(-self.estimates[found], kind="stable")
             self._neighbours = [int(index) for index in found[order]]
+
+
+def from_libraries(problem: Problem) -> list[str]:
+    """The texts of the schedules that call a library, if there is one for a problem."""
+    if not HAS_BLAS or "openblas" not in config.libraries:
+        return []
+    try:
+        match_library(problem)
+    except NoMatch:
+        return []
+    return [to_words(Schedule("library"))]
 
 
 def search(
@@ -154,7 +170,7 @@ class _Run:
     ) -> None:
         self.cluster, self.workers, self.progress = cluster, workers, progress
         self.deadline = time.monotonic() + seconds
-        self.candidates = Candidates(cluster, machine, threads, known)
+        self.candidates = Candidates(cluster, machine, threads, [*known, *from_libraries(cluster.problem)])
         self.measured: dict[str, float] = {}
         self.default = self.best = float("inf")
         self.lock = threading.Lock()

@@ -60,6 +60,7 @@ class LowerContractPass(Pass):
 
     name = "mlirml-lower-contract"
     processor: Processor = Processor()
+    libraries: tuple[str, ...] = ()
 
     def run(self, module: mlir.Operation) -> None:
         library = Library(module)
@@ -73,7 +74,7 @@ class LowerContractPass(Pass):
                 if read_fields(op).get("kernel") == "small":
                     small.append((op, match_small(op)))
                     continue
-                matches.append((op, match_call(op, self.processor, taken, look)))
+                matches.append((op, match_call(op, self.processor, taken, look, libraries=bool(self.libraries))))
             except NoMatch:
                 if NAME in op.attributes:
                     del op.attributes[NAME]
@@ -112,9 +113,12 @@ def match_call(
     machine: Processor,
     taken: list[mlir.Operation],
     look: Callable[[mlir.Operation], Effects] = effects,
+    *,
+    libraries: bool = False,
 ) -> CallMatch:
     """Match a contraction; raises `NoMatch` if it must be lowered to loops.
 
+    Schedules that call a library do so with `libraries`, and outside of parallel loops only.
     `taken` are the consumers and producers that other contractions compute, to which its own are added. `look` returns
     the memory effects of an operation.
     """
@@ -131,6 +135,8 @@ def match_call(
         check(problem, schedule)
         if schedule.tiles and not machine.has_tiles:
             raise NoMatch("this process has no tile registers")
+        if schedule.kernel == "library" and not (libraries and outside_parallel_loops(op)):
+            raise NoMatch("no library may be called")
     except NoMatch:
         # The layouts, or the machine, differ from those for which the schedule was chosen.
         schedule = plan(problem, machine)
@@ -145,7 +151,8 @@ def match_call(
     match = _call(form, schedule, consumer, {})
     producers: dict[int, Producer] = {}
     # The symmetric kernel reads both operands as one array.
-    for numbers in ((0, 1),) if schedule.kernel == "symmetric" else ((0,), (1,)):
+    pairs = ((0, 1),) if schedule.kernel == "symmetric" else ((0,), (1,))
+    for numbers in () if schedule.kernel == "library" else pairs:
         try:
             producer = match_producer(op, numbers[0], match.at, len(numbers))
             if producer.op in taken:
@@ -158,6 +165,16 @@ def match_call(
     taken += [producer.op for producer in producers.values()]
     taken += [consumer.op] if consumer is not None else []
     return match
+
+
+def outside_parallel_loops(op: mlir.Operation) -> bool:
+    """True if an operation is in no parallel loop: a library has threads of its own."""
+    parent = op.parent
+    while parent is not None and parent.name != "func.func":
+        if parent.name in PARALLEL_LOOPS or "mlirml.parallel" in parent.operation.attributes:
+            return False
+        parent = parent.operation.parent
+    return True
 
 
 def _ordered(problem: Problem, operands: Sequence[T]) -> tuple[T, ...]:
@@ -325,6 +342,10 @@ def _build_kernel(job: Job, name: str) -> Kernel:
         from mlirml.codegen.cpu.contract.stream import StreamKernel
 
         return StreamKernel(job).build(name)
+    if schedule == "library":
+        from mlirml.codegen.cpu.contract.library_kernel import build_library
+
+        return build_library(job, name)
     assert schedule in ("packed", "direct"), schedule
     from mlirml.codegen.cpu.contract.tile import TileKernel
 
@@ -375,6 +396,8 @@ class Library:
 def describe(job: Job, name: str) -> str:
     """The remark that explains the kernel of a contraction."""
     chosen = job.schedule
+    if chosen.kernel == "library":
+        return f"computed by OpenBLAS, called by @{name}"
     text = f"computed by @{name}, register tile {chosen.mr} x {chosen.nr}" + (" (AMX)" if chosen.tiles else "")
     if chosen.kernel == "packed":
         text += f", packs {' and '.join(chosen.pack)} in blocks of {chosen.kc} along k"

@@ -52,6 +52,7 @@ class ScheduleContractPass(Pass):
     mc: int = 0
     nc: int = 0
     tuned: tuple[str, ...] = ()
+    libraries: tuple[str, ...] = ()
 
     def run(self, module: mlir.Operation) -> None:
         found = named_operations(module, CONTRACTIONS)
@@ -69,7 +70,7 @@ class ScheduleContractPass(Pass):
         text = cluster_text(op)
         key = cluster_key(text) if text is not None else ""
         found = next((rest for entry in self.tuned for name, _, rest in [entry.partition("/")] if name == key), "")
-        return from_tuner(op, self.processor, found) if found else None
+        return from_tuner(op, self.processor, found, libraries=bool(self.libraries)) if found else None
 
     @property
     def wanted(self) -> dict[str, Any]:
@@ -109,9 +110,11 @@ def schedule(op: mlir.Operation, machine: Processor, wanted: Mapping[str, Any]) 
         ) from reason
 
 
-def from_tuner(op: mlir.Operation, machine: Processor, text: str) -> Schedule | None:
+def from_tuner(op: mlir.Operation, machine: Processor, text: str, *, libraries: bool = False) -> Schedule | None:
     """The schedule of a tuner's text; None if this processor has no such kernel for the operation."""
     fields = from_words(text)
+    if fields is not None and fields["kernel"] == "library" and not libraries:
+        return None
     if fields is None or (fields["pairs"] == TILE_K and not machine.has_tiles):
         return None
     if fields["pairs"] > 1 and not machine.has_bf16_pairs and not machine.has_tiles:

@@ -531,6 +531,7 @@ bool find_lapack(const char *path) {
 }
 
 bool has_lapack() { return found; }
+bool lapack_is_wide() { return wide; }
 
 }  // namespace mlirml
 

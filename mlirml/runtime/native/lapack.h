@@ -9,6 +9,7 @@ namespace mlirml {
 // be called, where one is missing. Functions with 32-bit and with 64-bit integers are told apart by a call.
 bool find_lapack(const char *path);
 bool has_lapack();
+bool lapack_is_wide();  // its integers have 64 bits
 
 }  // namespace mlirml
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "blas.h"
 #include "checks.h"
 #include "clock.h"
 #include "compact.h"
@@ -470,6 +471,7 @@ uintptr_t find_process_symbol(const char *name) {
   if (std::strcmp(name, "mlirml_positions") == 0) return reinterpret_cast<uintptr_t>(&mlirml_positions);
   if (std::strcmp(name, "mlirml_compress") == 0) return reinterpret_cast<uintptr_t>(&mlirml_compress);
   if (std::strcmp(name, "mlirml_fft") == 0) return reinterpret_cast<uintptr_t>(&mlirml_fft);
+  if (has_blas() && std::strcmp(name, "mlirml_product") == 0) return reinterpret_cast<uintptr_t>(&mlirml_product);
   if (has_lapack()) {
     if (std::strcmp(name, "mlirml_cholesky") == 0) return reinterpret_cast<uintptr_t>(&mlirml_cholesky);
     if (std::strcmp(name, "mlirml_inverse") == 0) return reinterpret_cast<uintptr_t>(&mlirml_inverse);

@@ -8,6 +8,7 @@
 #include "bind_devices.h"
 #include "clock.h"
 #include "dispatch.h"
+#include "blas.h"
 #include "lapack.h"
 #include "leaves.h"
 #include "loader.h"
@@ -105,6 +106,8 @@ NB_MODULE(_native, m) {
   m.def("get_threads", &mlirml::pool_threads, "The number of threads that a parallel loop may use.");
   m.def("find_lapack", &mlirml::find_lapack, "path"_a,
         "Use the LAPACK that a shared object is linked to; False where it has none.");
+  m.def("find_blas", &mlirml::find_blas, "path"_a,
+        "Use the OpenBLAS that a shared object is linked to; False where it has none. `find_lapack` goes before.");
   m.def("worker_count", &mlirml::pool_workers, "Worker threads that live now.");
   m.def("cached_bytes", &mlirml::block_cached_bytes, "Bytes of freed results and workspaces kept for reuse.");
   m.def("release_cached", &mlirml::block_release_cached, "Give memory kept for reuse back to the system.");

@@ -50,7 +50,8 @@ _LIBM = [
 _RUNTIME = [
     "mlirml_parallel_for", "mlirml_parallel_for_long", "mlirml_check_failed", "mlirml_poll", "mlirml_threads",
     "mlirml_kernel_begins", "mlirml_kernel_ends",
-    "mlirml_sort", "mlirml_argsort", *(name.replace(".", "_") for name in (*LIBRARY_CALLS, *COMPACTIONS)),
+    "mlirml_product", "mlirml_sort", "mlirml_argsort",
+    *(name.replace(".", "_") for name in (*LIBRARY_CALLS, *COMPACTIONS)),
     "mlirml_host_word", "mlirml_host_bytes", "mlirml_host_call", "memcpy", "memset", "memmove", "bcmp", "memcmp",
 ]  # fmt: skip
 EXTERNALS = frozenset([*_RUNTIME, *_LIBM, *(f"{name}f" for name in _LIBM)])

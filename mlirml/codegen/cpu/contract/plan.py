@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from mlirml.codegen.cpu.contract.library import match_library
 from mlirml.codegen.cpu.contract.problem import Operand, Problem
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.passes import NoMatch
 from mlirml.targets.machine import Processor
 
 BITS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64}
-KERNELS = ("packed", "symmetric", "direct", "dot", "stream", "small", "loops")
+KERNELS = ("packed", "symmetric", "direct", "dot", "stream", "small", "loops", "library")
 SMALL = 64
 """The maximal number of multiplications that are unrolled completely."""
 FEW = 8
@@ -55,12 +56,13 @@ class Schedule:
     `kernel`: "packed" or "direct" (a register tile of `mr` x `nr`, where `pack` names the operands that are packed),
     "symmetric" (a matrix times its own transpose is packed once, and tiles above the diagonal are copies of those below
     it), "dot" (vectors along k), "stream" (few rows of the output stay in cache while b is read once), "small"
-    (completely unrolled) or "loops" (left to mlirml-lower-loops). `unroll`: sets of accumulators over k. `kc`, `mc`,
-    `nc`: blocks of k, rows and columns. `pairs`: the number of elements adjacent along k that one instruction
-    multiplies and adds: 2 for bf16 if the processor has such an instruction, 32 if it multiplies tiles of 16 x 32
-    elements (AMX). `prefetch`: the number of rows of b by which prefetches are ahead. `parallel`: "none", or the loops
-    that are split: "outer", "rows", "columns". `chunks`: the maximal number of chunks, if chunks have private buffers.
-    `grain`: the iterations that are worth a thread. `group`: the blocks of rows that a thread packs at a time.
+    (completely unrolled), "loops" (left to mlirml-lower-loops) or "library" (OpenBLAS, where it is). `unroll`: sets of
+    accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns. `pairs`: the number of elements adjacent along
+    k that one instruction multiplies and adds: 2 for bf16 if the processor has such an instruction, 32 if it multiplies
+    tiles of 16 x 32 elements (AMX). `prefetch`: the number of rows of b by which prefetches are ahead. `parallel`:
+    "none", or the loops that are split: "outer", "rows", "columns". `chunks`: the maximal number of chunks, if chunks
+    have private buffers. `grain`: the iterations that are worth a thread. `group`: the blocks of rows that a thread
+    packs at a time.
     """
 
     kernel: str
@@ -156,6 +158,8 @@ def check(problem: Problem, schedule: Schedule) -> None:
             raise NoMatch("no operand has few rows, the other contiguous along k")
     if schedule.kernel == "small" and not is_small(problem):
         raise NoMatch("it has many products, or converts numbers")
+    if schedule.kernel == "library":
+        match_library(problem)
     if schedule.kernel == "stream":
         contiguous = problem.n.b == problem.n.c == 1
         if not one_k or not contiguous or problem.c.element != problem.compute:
@@ -614,7 +618,7 @@ def _plan_packed(problem: Problem, machine: Processor) -> Schedule:
     return plan_tile(problem, machine, "ab")
 
 
-_PLANS = {
+_PLANS: dict[str, Callable[[Problem, Processor], Schedule]] = {
     "symmetric": plan_symmetric,
     "packed": lambda problem, machine: (plan_panels if len(problem.k) == 1 else _plan_packed)(problem, machine),
     "direct": lambda problem, machine: plan_tile(problem, machine, ""),
@@ -622,4 +626,5 @@ _PLANS = {
     "stream": plan_stream,
     "small": lambda problem, machine: Schedule("small"),
     "loops": plan_loops,
+    "library": lambda problem, machine: Schedule("library"),
 }
