@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 
 from mlirml.analysis.cost import bytes_of, instructions
+from mlirml.analysis.costs import costs
 from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.structured import sizes_of
 from mlirml.analysis.traits import CONTROL, SEQUENTIAL_LOOPS
@@ -36,10 +37,6 @@ from mlirml.targets.machine import Device
 
 _FEWEST = 256
 """Launches of a loop that is worth to be kept on the host: fewer cost less than the copies and their waits."""
-_LAUNCH = 10_000
-"""The instructions that the host executes in the time of a launch: about five microseconds."""
-_BYTES = 4
-"""The bytes that are copied between device and host in the time of one instruction."""
 _DYNAMIC_TRIPS = 256
 """The trip count that is assumed of a loop whose bounds are dynamic."""
 
@@ -82,7 +79,7 @@ class KeepLoopsPass(Pass):
             copied = bytes_of_tensors(loop, self.device)
         except NoMatch:
             return False
-        if cost.launches < _FEWEST or cost.instructions + copied // _BYTES >= cost.launches * _LAUNCH:
+        if cost.launches < _FEWEST or not costs().stays_on_host(cost.instructions, cost.launches, copied):
             return False
         loop.attributes[WHY] = mlir.StringAttr.get(f"it is faster there than about {cost.launches:,} launches")
         return True

@@ -5,14 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu.nest import Access, Nest
 from mlirml.ir.bindings import mlir
-
-PARALLEL_NS = 40_000
-"""Less work than this stays on one thread."""
-GRAIN_NS = 20_000
-"""The least work worth a chunk."""
-CACHE_BYTES = 1 << 20
 
 # Cycles for one vector of 64 bytes.
 _CYCLES = {
@@ -20,7 +15,6 @@ _CYCLES = {
     "arith.floordivsi": 60, "arith.ceildivsi": 60, "math.sqrt": 12, "math.rsqrt": 12, "memref.load": 16,
 }  # fmt: skip
 _FREE = ("arith.constant", "linalg.index", "linalg.yield")
-_GHZ = 3.0
 
 
 def vector_ns(op: mlir.Operation) -> float:
@@ -31,7 +25,7 @@ def vector_ns(op: mlir.Operation) -> float:
     if isinstance(kind, mlir.IndexType):  # indices, which are common to the lanes of a vector
         return 0.0
     size: int = max(1, kind.width // 8)
-    return op_cycles(op) * size / 64 / _GHZ
+    return costs().vector_ns(op_cycles(op), size)
 
 
 def op_cycles(op: mlir.Operation) -> float:
@@ -46,13 +40,12 @@ def iteration_ns(nest: Nest, ops: Sequence[mlir.Operation]) -> float:
     for op in ops:
         if op.name not in _FREE:
             cycles += op_cycles(op)
-    return max(cycles * widest / 64 / _GHZ, traffic_ns(nest))
+    return max(costs().vector_ns(cycles, widest), traffic_ns(nest))
 
 
 def traffic_ns(nest: Nest) -> float:
     """The average nanoseconds of the memory traffic of one point."""
-    byte_ns = 0.05 if footprint(nest) > CACHE_BYTES else 0.015
-    return sum(traffic_bytes(nest, access) for access in nest.memory) * byte_ns
+    return sum(traffic_bytes(nest, access) for access in nest.memory) * costs().byte_ns(footprint(nest))
 
 
 def footprint(nest: Nest) -> int:
@@ -75,6 +68,4 @@ def extent(nest: Nest, access: Access) -> int:
 
 def grain(iterations: int, each_ns: float) -> int:
     """The least number of iterations of a parallel loop for one thread; 0 if it should be serial."""
-    if iterations < 2 or iterations * each_ns < PARALLEL_NS:
-        return 0
-    return min(iterations, max(1, math.ceil(GRAIN_NS / each_ns)))
+    return costs().grain(iterations, each_ns)

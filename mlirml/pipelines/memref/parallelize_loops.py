@@ -22,9 +22,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mlirml.analysis.costs import costs
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import is_within
-from mlirml.codegen.cpu.cost import GRAIN_NS, PARALLEL_NS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -48,8 +48,8 @@ class ParallelizeLoopsPass(Pass):
         for loop in outermost(module):
             each = body_ns(loop.regions[0].blocks[0])
             count = trip_count(loop)
-            if count is None or count * each >= PARALLEL_NS:
-                parallelize(loop, min(max(1, math.ceil(GRAIN_NS / each)), count or 1 << 30))
+            if count is None or count * each >= costs().parallel_ns:
+                parallelize(loop, min(max(1, math.ceil(costs().chunk_ns / each)), count or 1 << 30))
 
 
 def outermost(root: mlir.Operation) -> Iterator[mlir.Operation]:

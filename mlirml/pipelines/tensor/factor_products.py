@@ -18,6 +18,7 @@ to 2048 rows, 256 and 768 columns, one thread, Zen 4).
 
 from __future__ import annotations
 
+from mlirml.analysis.costs import is_worth
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
@@ -28,8 +29,6 @@ from mlirml.passes.presence import ANY_CONTRACTION
 from mlirml.pipelines.tensor.products import networks, orders
 from mlirml.pipelines.tensor.products.networks import Dims, Factor, Product
 
-_WORTH = 0.8
-"""The most that the new form may cost of the old one."""
 _SUMS = ("arith.addf", "arith.addi", "arith.subf", "arith.subi")
 
 
@@ -79,7 +78,7 @@ def factor(op: mlir.Operation, exact: bool) -> None:
     old = orders.cost_of(problem, (0, 1)) + orders.cost_of(second.problem, (0, 1))
     terms = frozenset(common.first.dims)
     new = orders.cost_of(problem, (0, 1)) + orders.sum_cost(problem, terms, terms)
-    if new.time > _WORTH * old.time:
+    if not is_worth(new.time, old.time):
         raise NoMatch("it would cost as much")
     with op.location, mlir.InsertionPoint(op):
         total = Factor(build_combination(combine, common), common.first.dims)

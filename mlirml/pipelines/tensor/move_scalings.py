@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from mlirml.analysis.constants import is_constant
 from mlirml.analysis.contractions import CONTRACTIONS
+from mlirml.analysis.costs import is_worth
 from mlirml.analysis.structured import indexing_maps, is_parallel
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass, replace
@@ -33,8 +34,6 @@ from mlirml.passes.presence import ANY_CONTRACTION
 from mlirml.pipelines.tensor.products import networks, orders
 from mlirml.pipelines.tensor.products.networks import Dims, Factor, Product
 
-_WORTH = 0.8
-"""The most that a product without a broadcast may cost of the one with it."""
 _MOST_OPS = 3
 """The operations in the body of a scaling: a constant, the scaling, and the yield."""
 _SCALINGS = ("arith.mulf", "arith.muli", "arith.divf")
@@ -201,7 +200,7 @@ def broadcasts_moved(product: Product, exact: bool) -> None:
     dims = tuple(d for d in product.dims if d in first | second)
     without = replace(product.problem, factors=tuple(map(frozenset, kept)), result=frozenset(dims))
     old, new = orders.cost_of(product.problem, (0, 1)), orders.cost_of(without, (0, 1))
-    if new.time > _WORTH * old.time:
+    if not is_worth(new.time, old.time):
         raise NoMatch("it would cost as much")
     op = product.op
     with op.location, mlir.InsertionPoint(op):

@@ -18,14 +18,12 @@ from __future__ import annotations
 
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.cost import element_bytes
+from mlirml.analysis.costs import is_worth
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION
 from mlirml.pipelines.tensor.products import networks, orders
-
-_WORTH = 0.8
-"""The most that the new order may cost of the old one: where they are alike, the program's own is kept."""
 
 
 @register(when=ANY_CONTRACTION, optional=True)
@@ -67,7 +65,7 @@ def order(op: mlir.Operation, exact: bool) -> tuple[list[mlir.Operation], bool]:
         raise NoMatch("one product")
     problem = problem_of(op, network)
     old, (tree, new) = orders.cost_of(problem, network.tree), orders.best_tree(problem)
-    if new.time > _WORTH * old.time:
+    if not is_worth(new.time, old.time):
         return network.ops, False
     with op.location, mlir.InsertionPoint(op):
         result = networks.build_tree(network, tree)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.costs import is_worth
 from mlirml.analysis.dimensions import kept_dims, slice_numbers
 from mlirml.analysis.structured import indexing_maps, reductions_of
 from mlirml.analysis.values import has_one_use
@@ -32,8 +33,6 @@ from mlirml.passes.presence import ANY_CONTRACTION
 from mlirml.pipelines.tensor.products import networks, orders
 from mlirml.pipelines.tensor.products.networks import Dims, Factor, Product
 
-_WORTH = 0.8
-"""The most that the new form may cost of the old one."""
 _READERS = ("tensor.extract_slice", "linalg.generic")
 _ADDS = ("arith.addf", "arith.addi")
 
@@ -220,7 +219,7 @@ def rebuilt(
         product.problem, factors=tuple(frozenset(p[1]) for p in parts), result=frozenset(dims), sizes=sizes
     )
     old, new = orders.cost_of(product.problem, (0, 1)), orders.cost_of(new_problem, (0, 1))
-    if new.time > _WORTH * old.time or not product.summed <= used:
+    if not is_worth(new.time, old.time) or not product.summed <= used:
         raise NoMatch("it would cost as much")
     with op.location, mlir.InsertionPoint(op):
         operands = [sliced(f, own, dropped) for f, (own, _) in zip(product.factors, parts, strict=True)]
@@ -263,7 +262,7 @@ def reduced_sum(op: mlir.Operation, exact: bool) -> list[mlir.Operation]:
 
     left = left_of(first, second), left_of(second, first)
     old, new = costs_of(product, dims, left)
-    if new.time > _WORTH * old.time:
+    if not is_worth(new.time, old.time):
         raise NoMatch("it would cost as much")
     with op.location, mlir.InsertionPoint(op):
         sums = []

@@ -21,6 +21,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from mlirml.analysis.costs import costs
 from mlirml.analysis.structured import is_parallel
 from mlirml.codegen.cpu.contract.attribute import NAME, from_words, read_fields, to_attribute
 from mlirml.codegen.cpu.contract.cluster import cluster_key, cluster_text
@@ -33,9 +34,6 @@ from mlirml.ir.location import source_location
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 from mlirml.targets.machine import Processor
-
-FEWEST_TO_PACK = 48
-"""With fewer rows or columns, packing takes longer than writing an operand to memory and reading it once more."""
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
@@ -129,7 +127,7 @@ def from_tuner(op: mlir.Operation, machine: Processor, text: str, *, libraries: 
 
 def is_worth_packing(op: mlir.Operation, problem: Problem, machine: Processor) -> bool:
     """True if an operand is better computed as it is packed than stored in memory between."""
-    enough = min(problem.m.size, problem.n.size) >= FEWEST_TO_PACK and len(problem.k) == 1
+    enough = costs().is_packed(problem.m.size, problem.n.size) and len(problem.k) == 1
     return enough and any(is_computed(value, machine.l2_bytes) for value in op.operands[:2])
 
 

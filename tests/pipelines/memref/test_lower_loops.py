@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import mlirml as ml
-from mlirml.codegen.cpu import cost
+from mlirml.analysis import costs
 from mlirml.codegen.cpu.elementwise import rows, transpose
 from mlirml.codegen.cpu.reduce import argmax as position
 from mlirml.codegen.cpu.reduce import argmax_rows as position_rows
@@ -37,7 +37,7 @@ SLOW = settings(
 
 
 SMALL = {
-    cost: {"PARALLEL_NS": 0, "GRAIN_NS": 0, "CACHE_BYTES": 0},
+    costs: {"STATIC": costs.Costs(parallel_ns=0, chunk_ns=0, cache_bytes=0)},
     position: {"BLOCK": 3},
     position_rows: {"VECTORS": 1},
     reduce_columns: {"COLUMNS_BYTES": 16, "ROWS": 2},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
+from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu.contract.library import match_library
 from mlirml.codegen.cpu.contract.problem import Operand, Problem
 from mlirml.core.dataclass import dataclass, replace
@@ -25,8 +26,6 @@ K_BLOCK = 384
 """The longest chain of additions in a register: longer ones lose accuracy (OpenBLAS has the same block for f32)."""
 TILE_K_BLOCK = 2048
 """The longest block of k for tile registers, which add 32 products to a sum at a time."""
-PARALLEL_WORK = 2_000_000
-"""Multiply-adds of four bytes that take about 40 us: less work is not split. A quarter of it is worth a chunk."""
 CHUNKS = 32
 """The maximal number of chunks with private packing buffers."""
 PACKED_B_BYTES = 8 << 20
@@ -572,12 +571,12 @@ def split(problem: Problem, machine: Processor, schedule: Schedule, loops: dict[
     size = BITS[problem.compute] // 8
     traffic = problem.repeats * problem.k_size * (problem.m.size + problem.n.size)
     work = max(problem.work * size // (16 if schedule.tiles else 4), 3 * size * traffic)
-    if machine.cores == 1 or work < PARALLEL_WORK:
+    if machine.cores == 1 or not costs().is_shared(work):
         return schedule
     outer = problem.outer if schedule.kernel in ("packed", "direct") else problem.outer + problem.outer_m
     iterations = math.prod(axis.size for axis in outer)
     # Large products are split internally, which needs fewer packing buffers.
-    most = (8 if iterations >= 16 else 1) * PARALLEL_WORK
+    most = (8 if iterations >= 16 else 1) * costs().products
     if iterations > 1 and (work // iterations < most or not loops):
         each = -(-iterations // min(iterations, CHUNKS))
         return replace(
@@ -611,7 +610,7 @@ def _split_rows(problem: Problem, machine: Processor, schedule: Schedule, work: 
 
 
 def _grain(work: int) -> int:
-    return max(1, PARALLEL_WORK // 4 // max(1, work))
+    return max(1, costs().products // 4 // max(1, work))
 
 
 def _plan_packed(problem: Problem, machine: Processor) -> Schedule:

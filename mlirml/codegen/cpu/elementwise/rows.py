@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, outer_order
 from mlirml.codegen.cpu.frame import Frame
@@ -79,7 +80,7 @@ def groups(items: Sequence[Structured], in_parallel: bool = False) -> Iterator[l
         while pivots and pivots[-1] < start:
             pivots.pop()
         found = group_at(items, start, pivots[-1]) if pivots else []
-        if len(found) < 2 or not (fills_cache(found) if in_parallel else total_ns(found) >= cost.PARALLEL_NS):
+        if len(found) < 2 or not (fills_cache(found) if in_parallel else total_ns(found) >= costs().parallel_ns):
             found = [items[start]]
         yield found
         start += len(found)
@@ -114,7 +115,7 @@ def group_of(items: Sequence[Structured], start: int, pivot: int, rows: int) -> 
 
 def fills_cache(members: Sequence[Structured]) -> bool:
     """True if the next operation would not find the output of the previous ones in cache."""
-    return 4 * sum(cost.footprint(member.nest) for member in members) > cost.CACHE_BYTES
+    return 4 * sum(cost.footprint(member.nest) for member in members) > costs().cache_bytes
 
 
 def total_ns(members: Sequence[Structured]) -> float:
@@ -177,7 +178,7 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
     rows = members[0].nest.sizes[0]
     frame = around or Frame(last)
     grain = 0 if frame.in_parallel else rows_grain(rows, total_ns(members) / rows)
-    far = around is None and cost.footprint(members[0].nest) > cost.CACHE_BYTES
+    far = around is None and cost.footprint(members[0].nest) > costs().cache_bytes
 
     def body(i: mlir.Value) -> None:
         bases: dict[tuple[tuple[mlir.Value, ...], int], tuple[mlir.Value, ...]] = {}
@@ -202,7 +203,7 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
 
 def rows_grain(rows: int, each_ns: float) -> int:
     """The grain of a loop over rows with this time each; 0 if threads should rather split each of few long ones."""
-    return 0 if rows < FEWEST_ROWS and each_ns >= cost.PARALLEL_NS else cost.grain(rows, each_ns)
+    return 0 if rows < FEWEST_ROWS and each_ns >= costs().parallel_ns else cost.grain(rows, each_ns)
 
 
 def enter_row(

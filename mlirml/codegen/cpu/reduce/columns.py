@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from mlirml.analysis.cost import element_bytes
+from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, nested
 from mlirml.codegen.cpu.frame import Cursor
@@ -78,7 +79,7 @@ def rows_together(task: Reduction) -> int:
     footprint = sum(cost.extent(nest, access) for access in nest.memory)
     short = SHORT_ROW_BYTES <= max(widths, default=0) < LONG_ROW_BYTES
     # In a loop over rows that share it, the nest is only a part of the memory traffic.
-    if short and (task.frame.in_parallel or footprint > cost.CACHE_BYTES):
+    if short and (task.frame.in_parallel or footprint > costs().cache_bytes):
         return 1
     streams = sum(1 for access in nest.memory if access.strides[-1] and access.strides[-2])
     return min(ROWS, 1 << (STREAMS // max(1, streams) or 1).bit_length() - 1)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.cost import element_bytes
+from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import innermost_dim, outer_order
 from mlirml.codegen.cpu.frame import Cursor, Frame
@@ -91,7 +92,7 @@ def should_split(task: Reduction) -> bool:
     if not nest.reduction[-1]:
         row_bytes = nest.sizes[-1] * sum(element_bytes(reducer.type) for reducer in task.reducers)
         iterations = max(iterations, row_bytes // reduce_columns.COLUMNS_BYTES)
-    return iterations < FEW and points >= 4 * CHUNK and points * task.each_ns > 4 * cost.PARALLEL_NS
+    return iterations < FEW and points >= 4 * CHUNK and points * task.each_ns > 4 * costs().parallel_ns
 
 
 def split_reduction(task: Reduction) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, nested
 from mlirml.codegen.cpu.frame import Cursor
@@ -47,7 +48,7 @@ def jumps_between_rows(task: Reduction, rank: int) -> bool:
     if not 0 < rank < nest.rank - 1:
         return False
     biggest = max(nest.memory, key=lambda access: cost.extent(nest, access))
-    short = nest.sizes[-1] * biggest.bytes < SHORT_BYTES and cost.extent(nest, biggest) > cost.CACHE_BYTES
+    short = nest.sizes[-1] * biggest.bytes < SHORT_BYTES and cost.extent(nest, biggest) > costs().cache_bytes
     return short and abs(biggest.strides[rank]) > abs(biggest.strides[rank - 1])
 
 

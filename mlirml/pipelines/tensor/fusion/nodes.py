@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from mlirml.analysis.cost import is_costly
+from mlirml.analysis.costs import costs
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
@@ -14,8 +15,6 @@ from mlirml.passes import NoMatch
 Map: TypeAlias = "tuple[int, ...] | mlir.AffineMap"
 """A projected permutation as loop numbers, or any other map."""
 
-CHEAP_OPS = 8
-"""A producer of at most this many cheap operations, its inlined producers included, may be recomputed."""
 
 _NAMED = ("linalg.transpose", "linalg.broadcast", "linalg.copy", "linalg.map")
 _FREE = ("arith.constant", "linalg.index")
@@ -93,7 +92,7 @@ class Node:
 
     def is_cheap(self) -> bool:
         """True if recomputing it several times costs less than storing its result."""
-        return self.is_elementwise and self.cost is not None and self.cost <= CHEAP_OPS and len(self.outs) == 1
+        return self.is_elementwise and self.cost is not None and costs().is_cheap(self.cost) and len(self.outs) == 1
 
 
 def is_permutation(map_: Map, rank: int) -> bool:

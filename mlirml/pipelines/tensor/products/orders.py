@@ -10,16 +10,13 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
+from mlirml.analysis.costs import costs
 from mlirml.core.dataclass import dataclass
 from mlirml.core.no_match import NoMatch
 
 Tree: TypeAlias = "int | tuple[Tree, Tree]"
 """The index of a factor, or two trees whose products are multiplied."""
 
-_BYTES_PER_FLOP = 1 / 32
-"""The bytes that are read from memory in the time of a flop, for each byte of an element: 8 flops of f32 a byte."""
-_START = 2048.0
-"""The time of the start of a kernel, in bytes."""
 _MOST_SETS = 160
 
 
@@ -66,7 +63,7 @@ class Problem:
         """The cost of the product of two arrays with these dims."""
         flops = 2.0 * self.volume(left | right)
         read = sum(map(self.volume, (left, right, out))) * self.element_bytes
-        return Cost(flops, flops * self.element_bytes * _BYTES_PER_FLOP + read + _START)
+        return Cost(flops, costs().product_bytes(flops, read, self.element_bytes))
 
     def weight(self, members: frozenset[int]) -> float:
         """The part of the evaluations in which the product of some factors is computed."""
@@ -76,7 +73,7 @@ class Problem:
 def sum_cost(problem: Problem, dims: frozenset[int], kept: frozenset[int]) -> Cost:
     """The cost of the sum of an array over the dims that are not kept."""
     count = problem.volume(dims)
-    return Cost(float(count), float(count + problem.volume(kept)) * problem.element_bytes + _START)
+    return Cost(float(count), costs().sum_bytes(float(count + problem.volume(kept)) * problem.element_bytes))
 
 
 def members_of(tree: Tree) -> frozenset[int]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Container, Iterator, Sequence
 
 from mlirml.analysis.contractions import CONTRACTIONS
+from mlirml.analysis.costs import costs
 from mlirml.analysis.dimensions import Member, Part, Parts, along, follow
 from mlirml.analysis.masks.bounds import Guard
 from mlirml.analysis.masks.counts import Counts, count_blocks
@@ -13,7 +14,6 @@ from mlirml.analysis.masks.limits import Limits, Not, has_limits, is_truth, limi
 from mlirml.analysis.masks.skipped import Skipping, check
 from mlirml.analysis.masks.terms import Term, Terms, is_parallel_result
 from mlirml.analysis.values import captured_values
-from mlirml.codegen.cpu.contract.plan import PARALLEL_WORK
 from mlirml.codegen.cpu.contract.problem import Contraction, match_contraction
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -97,7 +97,7 @@ def shared_block(op: mlir.Operation, group: Group) -> int:
     """The number of rows of a block for which the first product on a tile is worth several threads."""
     work = math.prod(match_contraction(op).sizes)
     column = work // (group.batches * group.rows.size * group.columns.size) * tile_width(group.columns.size)
-    rows = math.ceil(PARALLEL_WORK / column / _STEP) * _STEP
+    rows = math.ceil(costs().products / column / _STEP) * _STEP
     return min(group.rows.size, max(group.block, min(rows, _MOST_ROWS)))
 
 

@@ -1,0 +1,97 @@
+"""The cost model: what a machine takes for arithmetic, memory, forks and launches, and what passes ask of it.
+
+Fusion by recomputation, orders of products, rewrites of products, threads, packing, and loops on devices are decided by
+it. The numbers are those of a processor of 3 GHz with vectors of 64 bytes (`STATIC`): code does not depend on the
+machine that it is compiled on. Imports nothing of MLIR.
+"""
+
+from __future__ import annotations
+
+import math
+
+from mlirml.core.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class Costs:
+    """A machine.
+
+    * `parallel_ns`: less work than this stays on one thread; `chunk_ns`: the least work that is worth a chunk.
+    * `ghz`: cycles in a nanosecond; `cache_bytes`: arrays that are larger come from memory; `cache_byte_ns` and
+      `memory_byte_ns`: the time of a byte from either.
+    * `flop_bytes`: the bytes that are read from memory in the time of a flop of a product, for each byte of an element;
+      `start_bytes`: those in the time in which a kernel starts.
+    * `products`: the multiply-adds of four bytes of a product that is split among threads.
+    * `recomputed_ops`: the most operations that are recomputed rather than stored.
+    * `packed_rows`: the rows and columns from which an operand is computed as it is packed.
+    * `launch_instructions`: those that the host executes in the time of a launch; `instruction_bytes`: the bytes that
+      are copied between device and host in the time of one.
+    """
+
+    parallel_ns: int = 40_000
+    chunk_ns: int = 20_000
+    ghz: float = 3.0
+    cache_bytes: int = 1 << 20
+    cache_byte_ns: float = 0.015
+    memory_byte_ns: float = 0.05
+    flop_bytes: float = 1 / 32
+    start_bytes: float = 2048.0
+    products: int = 2_000_000
+    recomputed_ops: int = 8
+    packed_rows: int = 48
+    launch_instructions: int = 10_000
+    instruction_bytes: int = 4
+
+    def grain(self, iterations: int, each_ns: float) -> int:
+        """The least number of iterations of a parallel loop for one thread; 0 if it should be serial."""
+        if iterations < 2 or iterations * each_ns < self.parallel_ns:
+            return 0
+        return min(iterations, max(1, math.ceil(self.chunk_ns / each_ns)))
+
+    def vector_ns(self, cycles: float, size: int) -> float:
+        """Nanoseconds of an element of so many bytes, if a vector of 64 bytes takes so many cycles."""
+        return cycles * size / 64 / self.ghz
+
+    def byte_ns(self, footprint: int) -> float:
+        """Nanoseconds for each byte of a nest that accesses so many."""
+        return self.memory_byte_ns if footprint > self.cache_bytes else self.cache_byte_ns
+
+    def product_bytes(self, flops: float, accessed: float, element_bytes: int) -> float:
+        """The time of a product of arrays, in bytes that are read from memory."""
+        return flops * element_bytes * self.flop_bytes + accessed + self.start_bytes
+
+    def sum_bytes(self, accessed: float) -> float:
+        """The time of a sum over dims of an array, in bytes that are read from memory."""
+        return accessed + self.start_bytes
+
+    def is_cheap(self, ops: int) -> bool:
+        """True if so many operations are recomputed in less time than their result is stored and read."""
+        return ops <= self.recomputed_ops
+
+    def is_packed(self, rows: int, columns: int) -> bool:
+        """True if a product has so many rows and columns that an operand is better computed as it is packed."""
+        return min(rows, columns) >= self.packed_rows
+
+    def is_shared(self, products: int) -> bool:
+        """True if so many multiply-adds are worth several threads."""
+        return products >= self.products
+
+    def stays_on_host(self, instructions: int, launches: int, copied: int) -> bool:
+        """True if instructions take the host less time than launches the device, less the copies to the host."""
+        return instructions + copied // self.instruction_bytes < launches * self.launch_instructions
+
+
+WORTH = 0.8
+"""The most that a rewrite may cost of the program's own form: where they are alike, that is kept."""
+STATIC = Costs()
+"""The machine that code is made for where none was measured."""
+
+
+def costs() -> Costs:
+    """The machine that passes decide for."""
+    return STATIC
+
+
+def is_worth(new: float, old: float) -> bool:
+    """True if a rewrite is clearly cheaper."""
+    return new <= WORTH * old

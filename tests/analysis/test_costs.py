@@ -1,0 +1,63 @@
+"""The cost model: a description of a machine, and what follows from another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.analysis import costs
+from mlirml.analysis.costs import STATIC, Costs, is_worth
+
+
+def test_small_loops_stay_on_one_thread() -> None:
+    assert STATIC.grain(1, 1e9) == STATIC.grain(1000, 39.0) == 0
+    assert STATIC.grain(1000, 40.0) == 500
+    assert STATIC.grain(10, 1e9) == 1
+    assert Costs(parallel_ns=0).grain(1000, 1.0) == 1000
+
+
+def test_arrays_beyond_the_cache_take_longer() -> None:
+    assert STATIC.byte_ns(1 << 20) < STATIC.byte_ns((1 << 20) + 1)
+    assert STATIC.vector_ns(3.0, 64) == pytest.approx(1.0)
+
+
+def test_rewrites_must_be_clearly_cheaper() -> None:
+    assert is_worth(0.8, 1.0)
+    assert not is_worth(0.81, 1.0)
+
+
+def test_products_cost_flops_bytes_and_a_start() -> None:
+    assert STATIC.product_bytes(320.0, 100.0, 4) == 40.0 + 100.0 + STATIC.start_bytes
+    assert STATIC.sum_bytes(100.0) == 100.0 + STATIC.start_bytes
+
+
+def test_a_loop_with_few_instructions_a_launch_stays_on_the_host() -> None:
+    assert STATIC.stays_on_host(instructions=99, launches=1, copied=0)
+    assert not STATIC.stays_on_host(instructions=10_000, launches=1, copied=0)
+    assert not STATIC.stays_on_host(instructions=0, launches=1, copied=40_000)
+
+
+def schedule_of(machine: Costs, monkeypatch: pytest.MonkeyPatch, function: Any, *inputs: Any) -> str:
+    monkeypatch.setattr(costs, "STATIC", machine)
+    with ml.config.override(cache=False, processor="avx2,l2=1M", threads=4):
+        compiled = ml.compile(function)
+        np.testing.assert_allclose(compiled(*inputs), function(*inputs), rtol=1e-4, atol=1e-4)
+        return str(compiled.ir("schedule", *inputs))
+
+
+def test_passes_decide_by_the_description(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads: what 40 us are worth on one machine is left to one thread on another."""
+    x = np.random.default_rng(0).standard_normal((400, 500), dtype=np.float32)
+    texts = [schedule_of(each, monkeypatch, np.tanh, x) for each in (STATIC, Costs(parallel_ns=1 << 40))]
+    assert ["mlirml.parallel_for" in text for text in texts] == [True, False]
+
+
+def test_orders_of_products_follow_the_description(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where flops take no time, a chain of products is left as it is written."""
+    a, b, c = (np.random.default_rng(0).standard_normal(s) for s in ((90, 4), (4, 80), (80,)))
+    chain = lambda a, b, c: (a @ b) @ c  # noqa: E731
+    texts = [schedule_of(each, monkeypatch, chain, a, b, c) for each in (STATIC, Costs(start_bytes=1e9))]
+    assert texts[0] != texts[1]
