@@ -229,13 +229,21 @@ def on_loops(watch: Instrumentation) -> list[Remark]:
     return sorted(found, key=lambda r: (r.location.file, r.location.line, r.location.column) if r.location else ("",))
 
 
+_LATE = (("arith.divf", "mlirml-multiply-reciprocals"), ("arith.select", "mlirml-split-masked"))
+"""Operations that passes of stage `schedule` tell of, and these."""
+
+
 def remarks_of(target: Target, captured: Captured) -> list[Remark]:
     """The remarks on the loops and products of a program, by the passes of the stages that make them."""
     from mlirml.analysis.contractions import CONTRACTIONS  # loads the bindings of MLIR
 
-    text = captured.text
-    last = "optimize" if any(name in text for name in CONTRACTIONS) else "raise" if "scf." in text else ""
-    return on_loops(run_pipeline(target, parsed(captured), last)) if dict(target.stages).get(last) else []
+    text, stages = captured.text, dict(target.stages)
+    last = "raise" if "scf." in text else ""
+    if any(name in text for name in (*CONTRACTIONS, "linalg.conv", "linalg.depthwise")):
+        last = "optimize"
+    if any(name in text and step in stages.get("schedule", "") for name, step in _LATE):
+        last = "schedule"
+    return on_loops(run_pipeline(target, parsed(captured), last)) if stages.get(last) else []
 
 
 @dataclass
