@@ -1,13 +1,17 @@
 """The cost model: what a machine takes for arithmetic, memory, forks and launches, and what passes ask of it.
 
 Fusion by recomputation, orders of products, rewrites of products, threads, packing, and loops on devices are decided by
-it. The numbers are those of a processor of 3 GHz with vectors of 64 bytes (`STATIC`): code does not depend on the
-machine that it is compiled on. Imports nothing of MLIR.
+it. The numbers are those of a processor of 3 GHz with vectors of 64 bytes (`STATIC`), so that code does not depend on
+the machine that it is compiled on, or where `config.costs` is "measured" what `mlirml machine` has measured. Imports
+nothing of MLIR.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from mlirml.core.dataclass import dataclass
 
@@ -87,9 +91,22 @@ STATIC = Costs()
 """The machine that code is made for where none was measured."""
 
 
+_used: ContextVar[Costs | None] = ContextVar("costs", default=None)
+
+
 def costs() -> Costs:
     """The machine that passes decide for."""
-    return STATIC
+    return _used.get() or STATIC
+
+
+@contextmanager
+def used(machine: Costs | None) -> Iterator[None]:
+    """Decide for a machine in a `with` block, for `STATIC` with None."""
+    before = _used.set(machine)
+    try:
+        yield
+    finally:
+        _used.reset(before)
 
 
 def is_worth(new: float, old: float) -> bool:

@@ -66,6 +66,12 @@ def _parse_names(text: str) -> tuple[str, ...]:
     return tuple(name for name in text.split(",") if name != "none")
 
 
+def _costs(value: Any) -> str:
+    if value in ("static", "measured"):
+        return str(value)
+    raise ValueError(f"expected 'static' or 'measured', got {value!r}")
+
+
 def _precision(value: Any) -> str:
     if value in ("highest", "tf32"):
         return str(value)
@@ -163,6 +169,7 @@ _SETTINGS = {
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "algebra": _Setting("reassociate", _algebra, "MLIRML_ALGEBRA"),
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
+    "costs": _Setting("static", _costs, "MLIRML_COSTS"),
     "libraries": _Setting(("openblas",), _libraries, "MLIRML_LIBRARIES", _parse_names),
     "tune": _Setting("off", _tune, "MLIRML_TUNE"),
     "tune_seconds": _Setting(30.0, _seconds, "MLIRML_TUNE_SECONDS", float),
@@ -206,6 +213,8 @@ class Config:
       added up; integers are rewritten in both, as they wrap around; read when `compile` is called (`MLIRML_ALGEBRA`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where their factors may be rounded to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
+    * `costs`: "static" where passes decide by the same description of a machine everywhere, "measured" where they do so
+      by what `mlirml machine` has measured of this one, if it has; read when `compile` is called (`MLIRML_COSTS`).
     * `libraries`: the libraries whose products of matrices the tuner may choose where they are faster than our kernels:
       `("openblas",)`, the one that NumPy is linked to if it is, or `()` (`docs/tuning.md`); read when `compile` is
       called (`MLIRML_LIBRARIES`, names with commas between them, or "none").
@@ -254,6 +263,7 @@ class Config:
     math: str
     algebra: str
     matmul_precision: str
+    costs: str
     libraries: tuple[str, ...]
     tune: str
     tune_seconds: float

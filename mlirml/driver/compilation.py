@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from mlirml.analysis.costs import used
 from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
 from mlirml.core.processes import native_code
@@ -192,12 +193,13 @@ def run_pipeline(
         target.pipeline.until(stop_after)  # refuses
     names = present(module)
     first = target.pipeline_for(names, slice(1))
-    first.run(module, instrumentation=watch)
-    if stop_after != first.stages[0].name:
-        # Raising can turn a loop into any structured operation: the operations present decide which passes run, so they
-        # are collected after it.
-        names = present(module) if first.stages[0].steps else names
-        target.pipeline_for(names, slice(1, None)).run(module, stop_after=stop_after, instrumentation=watch)
+    with used(target.costs):
+        first.run(module, instrumentation=watch)
+        if stop_after != first.stages[0].name:
+            # Raising can turn a loop into any structured operation: the operations present decide which passes run, so
+            # they are collected after it.
+            names = present(module) if first.stages[0].steps else names
+            target.pipeline_for(names, slice(1, None)).run(module, stop_after=stop_after, instrumentation=watch)
     return watch
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+from mlirml.analysis.costs import Costs
 from mlirml.core.config import config
 from mlirml.errors import TargetError
 from mlirml.pipelines.cpu import kernel_stages, stages
@@ -36,8 +38,19 @@ def cpu_target() -> Target:
     exact = config.algebra == "exact"
     libraries = tuple(name for name in config.libraries if name == "openblas" and HAS_BLAS)
     return target_with(
-        config.math, config.checkpoint_bytes, processor(), lapack=HAS_LAPACK, exact=exact, libraries=libraries
-    )
+        config.math, config.checkpoint_bytes, processor(), lapack=HAS_LAPACK, exact=exact, libraries=libraries,
+        costs=chosen_costs(),
+    )  # fmt: skip
+
+
+def chosen_costs() -> Costs | None:
+    """What `mlirml machine` has measured of this processor, if `config.costs` asks for it and it has."""
+    if config.costs != "measured" or config.processor != "host":
+        return None
+    from mlirml.targets.measured import costs_of, measured_machine
+
+    found = measured_machine(config.threads or len(os.sched_getaffinity(0)))
+    return None if found is None else costs_of(found)
 
 
 @cache
@@ -49,6 +62,7 @@ def target_with(
     lapack: bool = False,
     exact: bool = False,
     libraries: tuple[str, ...] = (),
+    costs: Costs | None = None,
 ) -> Target:
     """The target for a processor, a choice of `config.math`, and what loops may keep for gradients.
 
@@ -67,6 +81,7 @@ def target_with(
         ahead=Ahead("mlirml-lower-loops", lambda: kernel_pipeline(math, machine), partial(begin_kernels, machine)),
         processor=machine,
         forms={"llvm": to_llvm_ir, "asm": partial(to_assembly, machine=machine)},
+        costs=costs,
     )
 
 

@@ -7,6 +7,7 @@ from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mlirml.analysis.costs import Costs
 from mlirml.core.dataclass import dataclass
 from mlirml.pipelines.recipe import Recipe
 from mlirml.runtime.artifact import Artifact
@@ -47,7 +48,8 @@ class Target:
     after the last stage in other forms, "asm" or "ptx"; one of a name that ends with a dash also takes the rest of the
     name that is asked for. `legal` are the dialects after the last stage, where they are not LLVM's. `open` loads an
     artifact, with the arguments of `mlirml.runtime.load_artifact`. `about` tells `mlirml devices` what runs them.
-    `sized` returns the target for programs of dynamic sizes, None where there are none.
+    `sized` returns the target for programs of dynamic sizes, None where there are none. Passes decide by `costs`, or by
+    those that do not depend on the machine.
     """
 
     name: str
@@ -64,6 +66,7 @@ class Target:
     open: Callable[..., Any] = field(default=load_artifact, repr=False, compare=False)
     about: str = ""
     sized: Callable[[], Target] | None = field(default=None, repr=False, compare=False)
+    costs: Costs | None = None
 
     @property
     def pipeline(self) -> Pipeline:
@@ -90,7 +93,8 @@ class Target:
     def fingerprint(self) -> list[tuple[str, str]]:
         """Named entries for a cache key: equal fingerprints mean equal code for an equal module."""
         steps = [(f"pipeline.{name}", text) for name, text in self.stages]
-        return [("target", self.name), *steps, *self.depends_on]
+        costs = [] if self.costs is None else [("costs", repr(self.costs))]
+        return [("target", self.name), *steps, *self.depends_on, *costs]
 
 
 @lru_cache(maxsize=16)

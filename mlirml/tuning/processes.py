@@ -20,7 +20,7 @@ from mlirml.core.config import config
 _ROOT = Path(__file__).resolve().parents[2]
 _START = 60.0
 """Seconds in which a process must have started: it imports the compiler."""
-_SETTINGS = ("processor", "math", "algebra", "checkpoint_bytes", "threads", "libraries")
+_SETTINGS = ("processor", "math", "algebra", "checkpoint_bytes", "threads", "libraries", "costs")
 """The settings that a worker shares with this process; others do not change what contractions take."""
 
 

@@ -61,3 +61,33 @@ def test_orders_of_products_follow_the_description(monkeypatch: pytest.MonkeyPat
     chain = lambda a, b, c: (a @ b) @ c  # noqa: E731
     texts = [schedule_of(each, monkeypatch, chain, a, b, c) for each in (STATIC, Costs(start_bytes=1e9))]
     assert texts[0] != texts[1]
+
+
+def test_measured_machines_are_asked_only_where_a_setting_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlirml.targets import measured
+    from mlirml.targets.measured import Level, MeasuredMachine, costs_of
+    from mlirml.targets.registry import get_target
+
+    level = Level(1 << 19, False, (2e10, 4e10), (1e10, 2e10), (1e10, 2e10))
+    machine = MeasuredMachine("cpu", 2, {"f32": (1e11, 2e11)}, {"L2": level, "memory": level}, 1e-6, 1e-3)
+    monkeypatch.setattr(measured, "measured_machine", lambda threads: machine)
+    found = costs_of(machine)
+    assert (found.parallel_ns, found.chunk_ns, found.cache_bytes) == (8_000_000, 4_000_000, 1 << 19)
+    assert found.memory_byte_ns == pytest.approx(0.05)
+    assert found.flop_bytes == pytest.approx(0.05)
+    x = np.random.default_rng(0).standard_normal((400, 500), dtype=np.float32)
+    fingerprints, parallel = [], []
+    for setting in ("static", "measured"):
+        with ml.config.override(cache=False, costs=setting, threads=4, processor="host"):
+            fingerprints.append(get_target("cpu").fingerprint())
+            parallel.append("mlirml.parallel_for" in str(ml.compile(np.tanh).ir("schedule", x)))
+    assert parallel == [True, False]
+    assert fingerprints[0] != fingerprints[1]
+
+
+def test_a_machine_that_was_not_measured_has_static_costs() -> None:
+    from mlirml.targets.measured import MeasuredMachine, costs_of
+
+    assert costs_of(MeasuredMachine("cpu", 1, {}, {}, 0.0, 0.0)) == STATIC
+    with pytest.raises(ValueError, match="static"):
+        ml.config.override(costs="fast").__enter__()
