@@ -44,10 +44,11 @@ def cpu_target() -> Target:
 
 
 def chosen_costs() -> Costs | None:
-    """What `mlirml machine` has measured of this processor, if `config.costs` asks for it and it has."""
+    """The costs that `mlirml machine` has measured on this processor, if `config.costs` asks for them and it has."""
     if config.costs != "measured" or config.processor != "host":
         return None
-    from mlirml.targets.measured import costs_of, measured_machine
+    from mlirml.targets.measured import measured_machine
+    from mlirml.targets.measured_costs import costs_of
 
     found = measured_machine(config.threads or len(os.sched_getaffinity(0)))
     return None if found is None else costs_of(found)

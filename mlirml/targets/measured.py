@@ -13,11 +13,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, field
 from typing import Any
 
-from mlirml.analysis.costs import STATIC, Costs
 from mlirml.core import private_folder
 from mlirml.core.cache_folder import cache_folder
 from mlirml.core.config import config
-from mlirml.core.dataclass import dataclass, replace
+from mlirml.core.dataclass import dataclass
 from mlirml.targets.machine import host_facts
 
 VERSION = 1
@@ -137,28 +136,6 @@ def measured_machine(threads: int) -> MeasuredMachine | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # not there, not trusted, or of another version
         return None
     return found if dict(found.key) == machine_key(threads) else None
-
-
-_FORKS = 8
-"""The forks that work which is split among threads is worth."""
-
-
-def costs_of(machine: MeasuredMachine) -> Costs:
-    """The description of a measured machine that passes decide by."""
-    peak, memory, cache = machine.peak("f32"), machine.rate_of("memory"), machine.rate_of("L2")
-    if not peak or not memory or not cache:
-        return STATIC
-    parallel = max(STATIC.parallel_ns // 4, round(_FORKS * machine.fork_seconds * 1e9))
-    return replace(
-        STATIC,
-        parallel_ns=parallel,
-        chunk_ns=parallel // 2,
-        cache_bytes=machine.levels["L2"].size or STATIC.cache_bytes,
-        cache_byte_ns=1e9 / cache,
-        memory_byte_ns=1e9 / memory,
-        flop_bytes=memory / peak / 4,
-        products=round(peak / 2 * parallel * 1e-9),
-    )
 
 
 def keep(machine: MeasuredMachine) -> bool:

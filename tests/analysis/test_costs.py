@@ -65,7 +65,8 @@ def test_orders_of_products_follow_the_description(monkeypatch: pytest.MonkeyPat
 
 def test_measured_machines_are_asked_only_where_a_setting_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     from mlirml.targets import measured
-    from mlirml.targets.measured import Level, MeasuredMachine, costs_of
+    from mlirml.targets.measured import Level, MeasuredMachine
+    from mlirml.targets.measured_costs import costs_of
     from mlirml.targets.registry import get_target
 
     level = Level(1 << 19, False, (2e10, 4e10), (1e10, 2e10), (1e10, 2e10))
@@ -86,7 +87,8 @@ def test_measured_machines_are_asked_only_where_a_setting_says_so(monkeypatch: p
 
 
 def test_a_machine_that_was_not_measured_has_static_costs() -> None:
-    from mlirml.targets.measured import MeasuredMachine, costs_of
+    from mlirml.targets.measured import MeasuredMachine
+    from mlirml.targets.measured_costs import costs_of
 
     assert costs_of(MeasuredMachine("cpu", 1, {}, {}, 0.0, 0.0)) == STATIC
     with pytest.raises(ValueError, match="static"):
