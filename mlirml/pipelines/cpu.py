@@ -188,10 +188,10 @@ def schedule(
         step("mlirml-tile-rows", processor=machine),
         step("mlirml-lower-loops", processor=machine, copy_bytes=4096),
         # Loops.
-        *([] if exact else [step("mlirml-multiply-reciprocals", processor=machine)]),
         "mlirml-parallelize-loops",
-        "mlirml-split-masked",
         *([step("mlirml-stream-stores", processor=machine)] if nontemporal else []),
+        *([] if exact else [step("mlirml-multiply-reciprocals", processor=machine)]),
+        "mlirml-split-masked",
         "mlirml-share-buffers",
         step("mlirml-plan-buffers", slices=True),
         *([] if machine.has_avx512 else ["mlirml-narrow-conversions"]),
