@@ -19,7 +19,7 @@ from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.structured import indexing_maps, is_contraction, is_parallel, reductions_of, sizes_of
 from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import captured_values, has_one_use, outer_values
-from mlirml.dialects.mlirml import OF_DEVICES
+from mlirml.dialects.mlirml import OF_DEVICES, STREAMED
 from mlirml.ir.bindings import defining_op, mlir, seen_through
 from mlirml.offload.wide import is_bound
 from mlirml.passes import NoMatch
@@ -49,7 +49,14 @@ def groups_of(
     """
     groups: list[list[mlir.Operation]] = []
     home: dict[mlir.Operation, list[mlir.Operation]] = {}
+    streamed: dict[mlir.Attribute, list[mlir.Operation]] = {}
     for op in work:
+        if STREAMED in op.attributes:
+            if op.attributes[STREAMED] not in streamed:
+                groups.append(streamed.setdefault(op.attributes[STREAMED], []))
+            home[op] = streamed[op.attributes[STREAMED]]
+            home[op].append(op)
+            continue
         for producer in producers_of(op):
             group = home.get(producer)
             if group is not None and joins(op, group, most, numbers) and is_free_until(group, op):
@@ -94,6 +101,8 @@ def source_of_reshapes(value: mlir.Value) -> mlir.Value:
 def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int, numbers: bool = False) -> bool:
     """True if an operation may be added to the kernel of a group."""
     values = {v for member in (*group, op) for v in (*outer_values(member), *member.results)}
+    if any(STREAMED in member.attributes for member in group):
+        group = [member for member in group if is_contraction(member)][-1:]
     if sum(is_bound(value, numbers) for value in values) > most:
         return False
     computed = {result for member in group for result in member.results}

@@ -40,6 +40,8 @@ from mlirml.codegen.gpu.rows import lower_rows, match_rows
 from mlirml.codegen.gpu.sizes import each_element, extents, flat_index, has_dynamic_sizes, temporary
 from mlirml.codegen.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
 from mlirml.codegen.gpu.sorts import lower_sort
+from mlirml.codegen.gpu.streamed.kernel import lower_streamed
+from mlirml.codegen.gpu.streamed.plan import match_streamed
 from mlirml.codegen.gpu.transforms import lower_transform
 from mlirml.codegen.gpu.transpose import lower_transposition, match_transposition
 from mlirml.codegen.tile.attention import lower_tile_attention
@@ -163,6 +165,10 @@ def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence
     if len(reductions) > 2 and is_contraction(reductions[-1]):
         with contextlib.suppress(NoMatch):
             lower_tile_attention(host, reductions[-1], stores)
+            return True
+    if len(reductions) > 1 and any(map(is_contraction, reductions)):
+        with contextlib.suppress(NoMatch):
+            lower_streamed(host, match_streamed(reductions, stores))
             return True
     with contextlib.suppress(NoMatch):
         lower_rows(host, match_rows(reductions, stores))

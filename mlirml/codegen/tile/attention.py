@@ -24,13 +24,13 @@ from collections.abc import Sequence
 
 from mlirml.analysis.attention import Attention, match_attention, triangle_of
 from mlirml.codegen.gpu.combiners import Combiner
-from mlirml.codegen.gpu.contract.product import Product, has_zero_init, match_product
+from mlirml.codegen.gpu.contract.product import Product, flipped, has_zero_init, match_product
 from mlirml.codegen.gpu.elements import apply, out_map
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
 from mlirml.codegen.gpu.kernel import Host
 from mlirml.codegen.tile.contract import Store, contract, factor, finish
 from mlirml.codegen.tile.tiles import Axis, TileKernel, WideTiles
-from mlirml.core.dataclass import dataclass, replace
+from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import TILE
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
@@ -78,12 +78,6 @@ def lower_tile_attention(host: Host, last: mlir.Operation, stores: Sequence[Stor
         hints = {"warps": emit.i64(warps), "occupancy": emit.i64(_OCCUPANCY)}
         kernel.op.attributes[TILE] = mlir.DictAttr.get(hints)
         TileAttention(kernel, attention, first, second, sizes).build(stores)
-
-
-def flipped(product: Product) -> Product:
-    """The product with its factors in the other order."""
-    first, second = product.sides
-    return replace(product, sides=(second, first), rows=product.columns, columns=product.rows)
 
 
 def last_loop(product: Product) -> int:

@@ -10,7 +10,7 @@ from mlirml.analysis.structured import indexing_maps, sizes_of
 from mlirml.codegen.gpu.combiners import Combiner
 from mlirml.codegen.gpu.elements import Elements, apply, out_map
 from mlirml.codegen.gpu.index import Form, cut_up
-from mlirml.core.dataclass import dataclass
+from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 
@@ -81,6 +81,12 @@ class Product:
         results = indexing_maps(self.op)[self.sides[side].operand].results
         last = results[-1] if results else None
         return last.position if isinstance(last, mlir.AffineDimExpr) else -1
+
+
+def flipped(product: Product) -> Product:
+    """The product with its factors in the other order."""
+    first, second = product.sides
+    return replace(product, sides=(second, first), rows=product.columns, columns=product.rows)
 
 
 def match_product(op: mlir.Operation) -> Product:

@@ -100,31 +100,29 @@ def lower_in_parts(host: Host, contract: type[Contract], product: Product, tile:
         add_parts(host, product, parts, partial, stores)
 
 
-class Contract:
-    """The kernel: the positions of its block and thread, the shared tiles, the sums."""
+class SharedTiles:
+    """Tiles of the two factors in shared memory, and the product of them in the registers of the threads of a block.
+
+    `batch` and `origin` are the matrix and the first row and column of the tile; `depth_tile` is the number of indices
+    along the depth that are read at least, whole or not.
+    """
 
     vector = VECTOR
 
     def __init__(
-        self, kernel: Kernel, product: Product, tile: Tile, parts: int = 1, partial: mlir.Value | None = None
+        self, kernel: Kernel, elements: Elements, product: Product, tile: Tile, depth_tile: int | None = None
     ) -> None:
         self.kernel = kernel
         self.product = product
         self.tile = tile
-        self.partial = partial
-        self.elements = Elements(kernel)
+        self.elements = elements
         self.sizes = (product.size(product.rows), product.size(product.columns))
         self.depth = product.size(product.depth)
+        self.depth_tile = depth_tile or tile.depth
         self.type = product.combiner.types[0]
-        counts = [-(-self.sizes[0] // tile.rows), -(-self.sizes[1] // tile.columns)]
-        blocks = parts * product.size(product.batch) * counts[0] * counts[1]
-        block = kernel.cover(blocks)
-        self.in_grid = kernel.below(block, blocks)
-        numbers = cut_up(kernel.clamped(block, blocks), [parts, product.size(product.batch), *counts])
-        self.part, self.batch = numbers[:2]
-        self.num_steps = -(-self.depth // tile.depth) // parts
-        self.first = self.part * self.num_steps
-        self.origin = (numbers[2] * tile.rows, numbers[3] * tile.columns)
+        self.batch = Form()
+        self.origin: tuple[Form, Form] = (Form(), Form())
+        self.in_grid: mlir.Value | None = None
         across = tile.columns // tile.wide
         self.thread = kernel.thread()
         self.thread_position = cut_up(self.thread, [tile.threads // across, across])
@@ -148,28 +146,6 @@ class Contract:
     def zeros(self) -> list[mlir.Value]:
         """The sums of a thread before the first step."""
         return [self.kernel.constant(0, self.type)] * (self.tile.high * self.tile.wide)
-
-    def steps(self) -> int:
-        """The step of `multiply` along k."""
-        return 1
-
-    def build(self, stores: Sequence[Store]) -> None:
-        """Build the kernel."""
-        depth, by = self.tile.depth, self.steps()
-
-        def step(k: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
-            self.kernel.lanes = self.vector
-            for side in (0, 1):
-                self.fetch(side, (self.first + k) * depth)
-            self.kernel.lanes = 0
-            self.kernel.barrier()
-            sums = self.kernel.loop((0, depth // by, 1), lambda i, inner: self.multiply(i * by, inner), sums)
-            self.kernel.barrier()
-            return sums
-
-        sums = self.kernel.loop((0, self.num_steps, 1), step, self.zeros())
-        self.kernel.lanes = VECTOR
-        self.finish(sums, stores)
 
     def fetch(self, side: int, start: Form) -> None:
         """Copy the tile of one operand into shared memory, along its contiguous dimension."""
@@ -214,7 +190,7 @@ class Contract:
         lane = next(n for n, position in enumerate(positions) if position == (k, x))
         across = self.clamped_index(across, self.sizes[side], lane if not along_depth else None)
         valid = None
-        if self.depth % self.tile.depth:
+        if self.depth % self.depth_tile:
             valid = kernel.below(depth, self.depth)
             depth = self.clamped_index(depth, self.depth, lane if along_depth else None)
         row, column = (across, Form()) if side == 0 else (Form(), across)
@@ -225,7 +201,7 @@ class Contract:
 
     def clamped_index(self, index: Form, size: int, lane: int | None) -> Form:
         """An index clamped to a size; the lanes of a chunk stay together if the size is a multiple of theirs."""
-        tile = (self.tile.depth, self.tile.rows, self.tile.columns)
+        tile = (self.depth_tile, self.tile.rows, self.tile.columns)
         if all(size % extent == 0 for extent in tile):
             return index
         if lane is None or size % self.vector:
@@ -310,10 +286,6 @@ class Contract:
 
     def store(self, points: Sequence[tuple[Form, ...]], values: Sequence[mlir.Value], stores: Sequence[Store]) -> None:
         """Register sums as known elements of the product, and store the results computed from them."""
-        if self.partial is not None:
-            parts = [offset_of_part(self.product, self.part, point) for point in points]
-            self.kernel.store(self.partial, list(zip(parts, values, strict=True)))
-            return
         for point, value in zip(points, values, strict=True):
             if not has_zero_init(self.product):
                 before = self.elements.get(self.product.op.operands[2], point)
@@ -329,3 +301,52 @@ class Contract:
                 if indices is not None
             ]
             self.kernel.store(out, found)
+
+
+class Contract(SharedTiles):
+    """The kernel: the positions of its block and thread, the shared tiles, the sums."""
+
+    def __init__(
+        self, kernel: Kernel, product: Product, tile: Tile, parts: int = 1, partial: mlir.Value | None = None
+    ) -> None:
+        super().__init__(kernel, Elements(kernel), product, tile)
+        self.partial = partial
+        counts = [-(-self.sizes[0] // tile.rows), -(-self.sizes[1] // tile.columns)]
+        blocks = parts * product.size(product.batch) * counts[0] * counts[1]
+        block = kernel.cover(blocks)
+        self.in_grid = kernel.below(block, blocks)
+        numbers = cut_up(kernel.clamped(block, blocks), [parts, product.size(product.batch), *counts])
+        self.part, self.batch = numbers[:2]
+        self.num_steps = -(-self.depth // tile.depth) // parts
+        self.first = self.part * self.num_steps
+        self.origin = (numbers[2] * tile.rows, numbers[3] * tile.columns)
+
+    def steps(self) -> int:
+        """The step of `multiply` along k."""
+        return 1
+
+    def build(self, stores: Sequence[Store]) -> None:
+        """Build the kernel."""
+        depth, by = self.tile.depth, self.steps()
+
+        def step(k: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
+            self.kernel.lanes = self.vector
+            for side in (0, 1):
+                self.fetch(side, (self.first + k) * depth)
+            self.kernel.lanes = 0
+            self.kernel.barrier()
+            sums = self.kernel.loop((0, depth // by, 1), lambda i, inner: self.multiply(i * by, inner), sums)
+            self.kernel.barrier()
+            return sums
+
+        sums = self.kernel.loop((0, self.num_steps, 1), step, self.zeros())
+        self.kernel.lanes = VECTOR
+        self.finish(sums, stores)
+
+    def store(self, points: Sequence[tuple[Form, ...]], values: Sequence[mlir.Value], stores: Sequence[Store]) -> None:
+        """Store the sums of a part, or the results computed from them."""
+        if self.partial is None:
+            super().store(points, values, stores)
+            return
+        parts = [offset_of_part(self.product, self.part, point) for point in points]
+        self.kernel.store(self.partial, list(zip(parts, values, strict=True)))

@@ -1,0 +1,126 @@
+"""Attention on devices, forward and backward: its scores are computed tile by tile, and never in memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from tests.targets.drivers import needs_cuda, needs_vulkan, on_devices
+
+Shapes = list[tuple[int, ...]]
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def plain(q: Any, k: Any, v: Any) -> Any:
+    return softmax(q @ np.swapaxes(k, -1, -2) * q.dtype.type(0.125)) @ v
+
+
+def causal(q: Any, k: Any, v: Any) -> Any:
+    rows, keys = q.shape[-2], k.shape[-2]
+    scores = q @ np.swapaxes(k, -1, -2) * q.dtype.type(0.25)
+    return softmax(np.where(np.tri(rows, keys, keys - rows, dtype=bool), scores, -np.inf)) @ v
+
+
+def grouped(q: Any, k: Any, v: Any) -> Any:
+    return plain(q, k[:, :, None], v[:, :, None])
+
+
+def biased(q: Any, k: Any, v: Any, bias: Any) -> Any:
+    return softmax(np.tanh(q @ np.swapaxes(k, -1, -2)) + bias) @ v
+
+
+def masked(q: Any, k: Any, v: Any, mask: Any) -> Any:
+    return softmax(np.where(mask, q @ np.swapaxes(k, -1, -2), -np.inf)) @ v
+
+
+def heads(q: Any, k: Any, v: Any) -> Any:
+    weights = softmax(np.einsum("bihd,bjhd->bhij", q, k) * q.dtype.type(0.125))
+    return np.einsum("bhij,bjhd->bihd", weights, v)
+
+
+def with_an_epilogue(q: Any, k: Any, v: Any, x: Any) -> Any:
+    return x + plain(q, k, v) * 2
+
+
+CASES: dict[str, tuple[Callable[..., Any], Shapes]] = {
+    "plain": (plain, [(9, 128, 16), (9, 128, 16), (9, 128, 16)]),
+    "ends within tiles": (plain, [(9, 100, 20), (9, 141, 20), (9, 141, 12)]),
+    "causal": (causal, [(12, 96, 16), (12, 128, 16), (12, 128, 16)]),
+    "grouped heads": (grouped, [(3, 4, 2, 48, 16), (3, 4, 80, 16), (3, 4, 80, 16)]),
+    "heads inside of rows": (heads, [(3, 96, 4, 16), (3, 80, 4, 16), (3, 80, 4, 16)]),
+    "a bias": (biased, [(12, 96, 32), (12, 128, 32), (12, 128, 32), (96, 128)]),
+    "an epilogue": (with_an_epilogue, [(12, 96, 32), (12, 80, 32), (12, 80, 48), (12, 96, 48)]),
+}
+
+
+GRADIENTS = ("plain", "ends within tiles", "causal", "grouped heads", "a bias")
+
+
+def draw(shapes: Shapes, dtype: Any = np.float32) -> list[np.ndarray]:
+    rng = np.random.default_rng(0)
+    return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+def check(function: Callable[..., Any], arrays: list[np.ndarray], target: str) -> None:
+    """Compare with the interpreter, in twice the precision, and see that no array is as large as the scores."""
+    wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in arrays]
+    expected = ml.compile(function, target="reference")(*wide)
+    compiled = ml.compile(function, target=target)
+    found = compiled(*arrays)
+    for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=3e-6 * max(1, np.nanmax(np.abs(b))))
+    scores = arrays[0].size // arrays[0].shape[-1] * (arrays[1].shape[1 if function is heads else -2])
+    text = compiled.ir("schedule", *arrays)
+    assert all(size < scores for size in sizes_in_main(text))
+
+
+def sizes_in_main(text: str) -> list[int]:
+    """The numbers of elements of the arrays that a program allocates."""
+    shapes = re.findall(r"memref.alloc\(\).*: memref<([\dx]+)xf32>", text.partition("gpu.module")[0])
+    return [int(np.prod([int(n) for n in shape.split("x")])) for shape in shapes]
+
+
+def test_sizes_of_allocations_are_found() -> None:
+    assert sizes_in_main("%0 = memref.alloc() {alignment = 64 : i64} : memref<3x4xf32>\n gpu.module @k") == [12]
+
+
+@on_devices
+@pytest.mark.parametrize("case", CASES)
+def test_attention(case: str, target: str) -> None:
+    function, shapes = CASES[case]
+    check(function, draw(shapes), target)
+
+
+@pytest.mark.parametrize(
+    ("case", "target"),
+    [
+        *(pytest.param(case, "vulkan", marks=needs_vulkan) for case in GRADIENTS),
+        *(pytest.param(case, "cuda", marks=needs_cuda) for case in ("ends within tiles", "grouped heads")),
+    ],
+)
+def test_gradients(case: str, target: str) -> None:
+    function, shapes = CASES[case]
+    numbers = tuple(range(3))
+
+    def loss(*arrays: Any) -> Any:
+        return np.sum(function(*arrays) ** 2)
+
+    check(ml.grad(loss, argnums=numbers), draw(shapes), target)
+
+
+@on_devices
+def test_masks(target: str) -> None:
+    """A mask that is an argument; a row of it masks every key, and is NaN as in NumPy."""
+    q, k, v = draw([(9, 100, 32), (9, 141, 32), (9, 141, 16)])
+    mask = np.random.default_rng(1).random((100, 141)) < 0.3
+    mask[3, :70], mask[4, 16:], mask[7] = False, False, False
+    check(masked, [q, k, v, mask], target)
