@@ -25,11 +25,19 @@ _SMALL = (mlir.F16Type, mlir.BF16Type)
 
 
 @dataclass(frozen=True)
+class Traced:
+    """The origin of a value: the operation in a body that computes it, or the tensor that it is an element of."""
+
+    op: mlir.Operation | None
+    tensor: mlir.Value | None = None
+
+
+@dataclass(frozen=True)
 class Attention:
     """The products, and between them the maxima and the sums of rows; `ops` are all operations, in order.
 
     `weights` is the number of the operand of the last product that are the weights, and `score` the operation whose
-    exponentials they are, if there is one.
+    exponentials they are, if there is one; `traced` is the origin of the scores.
     """
 
     first: mlir.Operation
@@ -39,38 +47,31 @@ class Attention:
     last: mlir.Operation
     weights: int
     ops: tuple[mlir.Operation, ...]
+    traced: Traced
 
 
-@dataclass(frozen=True)
-class _Traced:
-    """The origin of a value: the operation in a body that computes it, or the tensor that it is an element of."""
-
-    op: mlir.Operation | None
-    tensor: mlir.Value | None = None
-
-
-class _Tracer:
+class Tracer:
     """Traces values to what computes them; `ops` are the structured operations on the way."""
 
     def __init__(self) -> None:
         self.ops: list[mlir.Operation] = []
 
-    def trace(self, value: mlir.Value) -> _Traced:
+    def trace(self, value: mlir.Value) -> Traced:
         """The origin of a value in a body, without conversions."""
         owner = defining_op(value)
         if owner is not None:
-            return self.trace(owner.operands[0]) if owner.name in FLOAT_CASTS else _Traced(owner)
+            return self.trace(owner.operands[0]) if owner.name in FLOAT_CASTS else Traced(owner)
         around = value.owner.owner.operation
         return self.element(around.operands[value.arg_number])
 
-    def element(self, tensor: mlir.Value) -> _Traced:
+    def element(self, tensor: mlir.Value) -> Traced:
         """The origin of an element of a tensor."""
         op = defining_op(tensor)
         if op is None or op.name != "linalg.generic":
-            return _Traced(None, tensor)
+            return Traced(None, tensor)
         number = list(op.results).index(tensor)
         if not is_elementwise(op, number):
-            return _Traced(None, tensor)
+            return Traced(None, tensor)
         self.visit(op)
         return self.trace(block_ops(op.regions[0].blocks[0])[-1].operands[number])
 
@@ -78,7 +79,7 @@ class _Tracer:
         if op not in self.ops:
             self.ops.append(op)
 
-    def leaves(self, traced: _Traced) -> list[mlir.Value]:
+    def leaves(self, traced: Traced) -> list[mlir.Value]:
         """The tensors that a value is computed from."""
         if traced.op is None:
             return [traced.tensor]
@@ -89,7 +90,7 @@ class _Tracer:
         found = [self.leaves(self.trace(v)) for v in traced.op.operands if is_inside(v)]
         return list(dict.fromkeys(leaf for leaves in found for leaf in leaves))
 
-    def same(self, a: _Traced, b: _Traced) -> bool:
+    def same(self, a: Traced, b: Traced) -> bool:
         """True if two values are computed in the same way."""
         if a.op is None or b.op is None or a.op == b.op:
             return a == b
@@ -115,20 +116,23 @@ def is_elementwise(op: mlir.Operation, number: int) -> bool:
     return bool(found == mlir.AffineMap.get_identity(found.n_dims))
 
 
-def match_attention(last: mlir.Operation) -> Attention:
-    """Match attention that ends with a product; raises `NoMatch`."""
+def match_attention(last: mlir.Operation, *, alone: bool = True) -> Attention:
+    """Match attention that ends with a product; raises `NoMatch`.
+
+    If it is `alone`, nothing between the products is used elsewhere, and the factors are small floats.
+    """
     if not is_contraction(last) or len(last.results) != 1:
         raise NoMatch("no product")
     for number in (0, 1):
         made = defining_op(last.operands[number])
         if made is not None and made.name == "linalg.generic" and is_parallel(made):
-            return match_weights(last, number)
+            return match_weights(last, number, alone=alone)
     raise NoMatch("no factor is computed")
 
 
-def match_weights(last: mlir.Operation, number: int) -> Attention:
+def match_weights(last: mlir.Operation, number: int, *, alone: bool) -> Attention:
     """Match attention whose weights are an operand of the last product."""
-    tracer = _Tracer()
+    tracer = Tracer()
     weights = tracer.element(last.operands[number])
     if weights.op is None or weights.op.name != "arith.divf":
         raise NoMatch("the weights are no quotients")
@@ -147,11 +151,13 @@ def match_weights(last: mlir.Operation, number: int) -> Attention:
         raise NoMatch("the scores are no product")
     first = products[0]
     ops = in_order([first, *tracer.ops, last])
+    if not alone:
+        return Attention(first, score.op, maximum.tensor, total.tensor, last, number, tuple(ops), score)
     if any(use.owner.operation not in ops for op in ops[:-1] for result in op.results for use in result.uses):
         raise NoMatch("something between the products is used elsewhere")
     if not all(isinstance(v.type.element_type, _SMALL) for op in (first, last) for v in list(op.operands)[:2]):
         raise NoMatch("the factors are no small floats")
-    return Attention(first, score.op, maximum.tensor, total.tensor, last, number, tuple(ops))
+    return Attention(first, score.op, maximum.tensor, total.tensor, last, number, tuple(ops), score)
 
 
 def triangle_of(select: mlir.Operation | None) -> int | None:
@@ -191,7 +197,7 @@ def index_and_offset(value: mlir.Value) -> tuple[int, int]:
     return number, offset + more.attributes["value"].value
 
 
-def reduced(tracer: _Tracer, tensor: mlir.Value | None, combiners: tuple[str, ...]) -> _Traced:
+def reduced(tracer: Tracer, tensor: mlir.Value | None, combiners: tuple[str, ...]) -> Traced:
     """The origin of the values that are combined for each element of a tensor, a reduction of the last loop."""
     op = None if tensor is None else defining_op(tensor)
     if op is None or op.name != "linalg.generic" or sum(reductions_of(op)) != 1 or not reductions_of(op)[-1]:

@@ -9,6 +9,7 @@ from tests.targets.emulation.instructions import RULES, rounded
 from tests.targets.emulation.memory import Fault, GlobalMemory
 from tests.targets.emulation.ptx import parse
 from tests.targets.emulation.threads import Program, launch
+from tests.targets.emulation.traffic import Traffic
 
 _HEAD = """
 .visible .entry k(.param .u64 .ptr .align 1 k_0)
@@ -30,12 +31,12 @@ _HEAD = """
 """
 
 
-def run(body: str, elements: int = 32) -> np.ndarray:
-    """The array after 32 threads have executed a body; it begins with 0, 1, 2, ..."""
+def run(body: str, elements: int = 32, traffic: Traffic | None = None) -> np.ndarray:
+    """The array after as many threads have executed a body; it begins with 0, 1, 2, ..."""
     data = np.arange(elements, dtype=np.uint32)
     memory = GlobalMemory([(1 << 62, data.ctypes.data, data.nbytes)])
     function = parse(_HEAD + body + "  ret;\n}\n")["k"]
-    launch(Program(RULES), function, ((1, 1, 1), (32, 1, 1)), [1 << 62], memory)
+    launch(Program(RULES), function, ((1, 1, 1), (elements, 1, 1)), [1 << 62], memory, traffic=traffic)
     return data
 
 
@@ -111,6 +112,40 @@ def test_a_copy_that_was_waited_for_may_be_read_by_its_thread_only() -> None:
     np.testing.assert_array_equal(run(copied.format(more="bar.sync 0;", address="%rd7")), np.arange(32) ^ 1)
     with pytest.raises(Fault, match="without a barrier"):
         run(copied.format(more="", address="%rd7"))
+
+
+def test_threads_wait_for_their_warp_at_a_shuffle() -> None:
+    """Some threads take a branch that is further on in the text, and come back; those of another warp never do."""
+    body = """
+  mov.b32 %r5, 1;
+  @%p1 bra $FAR;
+$BACK:
+  shfl.sync.bfly.b32 %r4, %r1, %r5, 31, -1;
+  st.global.b32 [%rd3], %r4;
+  ret;
+$FAR:
+  add.s32 %r1, %r1, 100;
+  bra.uni $BACK;
+"""
+    x = np.arange(64)
+    np.testing.assert_array_equal(run(body, 64), np.where(x < 16, x + 100, x)[x ^ 1])
+
+
+def test_traffic_is_counted() -> None:
+    """Adjacent words are whole sectors, and in 32 banks; words at twice the distance half of each, and in 16."""
+    traffic = Traffic()
+    run(EXCHANGE.format(barrier="bar.sync 0;"), traffic=traffic)
+    assert (traffic.sectors, traffic.needed, traffic.widths) == (8, 8, {4: 256})
+    assert (traffic.passes, traffic.phases) == (2, 2)
+    warp, lane = np.zeros(32, int), np.arange(32)
+    traffic = Traffic()
+    traffic.note_global(warp, 8 * lane, 4)
+    assert traffic.coalesced == 0.5
+    for address, size, passes in ((8 * lane, 4, 2), (0 * lane, 4, 1), (128 * lane, 4, 32), (16 * lane, 16, 1),
+                                  (64 * lane, 16, 4), (8 * lane, 8, 1)):  # fmt: skip
+        traffic = Traffic()
+        traffic.note_shared(warp, lane, address, size)
+        assert traffic.conflicts == passes
 
 
 def test_threads_that_have_ended_are_not_waited_for() -> None:

@@ -174,6 +174,8 @@ def copy(t: Threads, i: Instruction, mask: Mask) -> None:
             taken = np.broadcast_to(t.bits(i.operands[3], 32, mask), target.shape)
         if (source % size).any():
             raise Fault("a misaligned source of a copy")
+        t.note("global", lanes[taken > 0], source[taken > 0], size)
+        t.note("shared", lanes, target, size)
         data = np.zeros((len(target), size), np.uint8)
         if (some := taken > 0).any():
             data[some] = t.memory.load(source[some], size, 1)
@@ -430,54 +432,59 @@ def to_integer(value: np.ndarray, form: str, width: int, own_width: int) -> np.n
 # Operations of a warp.
 
 
-def whole_warps(i: Instruction, mask: Mask) -> None:
-    """Fail where only some threads execute an operation of all."""
-    if mask is not None:
+def whole_warps(t: Threads, i: Instruction, mask: Mask) -> None:
+    """Fail where only some threads of a warp execute an operation of all."""
+    if mask is not None and (np.bincount(t.warp[mask], minlength=t.warp[-1] + 1) % np.bincount(t.warp)).any():
         raise Fault(f"some threads of a warp execute `{i.text}`")
 
 
 @rule("shfl")
 def shuffle(t: Threads, i: Instruction, mask: Mask) -> None:
-    whole_warps(i, mask)
+    whole_warps(t, i, mask)
     target, _, predicate = i.operands[0].partition("|")
     value, offset = t.bits(i.operands[1], 32, None), t.bits(i.operands[2], 32, None).astype(np.int64)
     if "bfly" not in i.parts:
         raise Fault(f"there is no rule for `{i.text}`")
     other = (t.thread & ~(WARP - 1)) | (t.thread & (WARP - 1) ^ offset)
     source = np.arange(t.count) - t.thread + np.where(other < t.per_block, other, t.thread)
-    t.put(target, value[source], None)
+    lanes = t.lanes(mask)
+    t.put(target, value[source][lanes], mask)
     if predicate:
-        t.put(predicate, np.ones(t.count, bool), None)
+        t.put(predicate, np.ones(len(lanes), bool), mask)
 
 
 @rule("ldmatrix")
 def load_matrix(t: Threads, i: Instruction, mask: Mask) -> None:
-    whole_warps(i, mask)
-    address = t.address(i.operands[1], None)
-    lane = np.arange(t.count) % WARP
-    first, group, member = np.arange(t.count) - lane, lane // 4, lane % 4
-    if (address[np.isin(lane // 8, range(len(names_in(i.operands[0]))))] % 16).any():
+    whole_warps(t, i, mask)
+    address, lanes = t.address(i.operands[1], None), t.lanes(mask)
+    lane = lanes % WARP
+    first, group, member = lanes - lane, lane // 4, lane % 4
+    rows = lanes[lane // 8 < len(names_in(i.operands[0]))]
+    if (address[rows] % 16).any():
         raise Fault("a misaligned row of ldmatrix")
+    t.note("shared", rows, address[rows], 16)
+    traffic, t.traffic = t.traffic, None  # the rows were counted
     for number, name in enumerate(names_in(i.operands[0])):
         if "trans" in i.parts:
             halves = []
             for each in (0, 1):
                 place = address[first + 8 * number + 2 * member + each] + 2 * group
-                half = t.access(None, "shared", place, 2, 2)
+                half = t.access(mask, "shared", place, 2, 2)
                 assert half is not None
                 halves.append(half[:, 0].astype(np.uint32))
             value = halves[0] | halves[1] << np.uint32(16)
         else:
-            whole = t.access(None, "shared", address[first + 8 * number + group] + 4 * member, 4, 4)
+            whole = t.access(mask, "shared", address[first + 8 * number + group] + 4 * member, 4, 4)
             assert whole is not None
             value = whole[:, 0]
-        t.put(name, value, None)
+        t.put(name, value, mask)
+    t.traffic = traffic
 
 
 @rule("mma")
 def multiply_matrices(t: Threads, i: Instruction, mask: Mask) -> None:
     """A 16 x k matrix times a k x 8 one, by the fragments of a warp's threads."""
-    whole_warps(i, mask)
+    whole_warps(t, i, mask)
     form = i.parts[-2]
     size = re.search(r"k(\d+)", i.text)
     assert size is not None
@@ -508,7 +515,7 @@ def multiply_matrices(t: Threads, i: Instruction, mask: Mask) -> None:
     for number in range(4):
         before = np.broadcast_to(t.value(lists[3][number], "f", 32, None), (t.count,)).reshape(warps, WARP)
         found = before + products[:, group + 8 * (number // 2), 2 * member + number % 2]
-        t.put(lists[0][number], found.astype(np.float32).reshape(-1), None)
+        t.put(lists[0][number], found.astype(np.float32).reshape(-1)[t.lanes(mask)], mask)
 
 
 @rule("membar", "fence")

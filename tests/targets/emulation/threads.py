@@ -15,6 +15,7 @@ import numpy as np
 
 from tests.targets.emulation.memory import Fault, GlobalMemory, SharedMemory
 from tests.targets.emulation.ptx import UNSIGNED, Function, Instruction, split
+from tests.targets.emulation.traffic import Traffic
 
 SIGNED = {8: np.int8, 16: np.int16, 32: np.int32, 64: np.int64}
 FLOATS = {16: np.float16, 32: np.float32, 64: np.float64}
@@ -39,13 +40,16 @@ class Threads:
         shape: tuple[tuple[int, ...], tuple[int, ...]],
         parameters: dict[str, int | np.ndarray],
         memory: GlobalMemory,
+        traffic: Traffic | None = None,
     ) -> None:
         grid, block = shape
+        self.traffic = traffic
         self.function, self.memory, self.parameters = function, memory, parameters
         self.per_block = int(np.prod(block))
         self.count = len(blocks) * self.per_block
         self.thread = np.tile(np.arange(self.per_block), len(blocks))
         self.block = np.repeat(np.arange(len(blocks)), self.per_block)
+        self.warp = self.block * -(-self.per_block // WARP) + self.thread // WARP
         numbers = np.repeat(blocks, self.per_block)
         self.special: dict[str, np.ndarray] = {"%laneid": (self.thread % WARP).astype(np.uint32)}
         for name, extent in (("%ntid", block), ("%nctaid", grid)):
@@ -139,6 +143,16 @@ class Threads:
         start = self.bits(match[1], 64, mask).astype(np.int64)
         return np.broadcast_to(start, self.lanes(mask).shape) + int(match[2] or 0)
 
+    def note(self, space: str, lanes: np.ndarray, address: np.ndarray, size: int) -> None:
+        """Count an access by some threads."""
+        if self.traffic is None or space not in ("global", "shared"):
+            return
+        warp = self.warp[lanes]
+        if space == "global":
+            self.traffic.note_global(warp, address, size)
+        else:
+            self.traffic.note_shared(warp, self.thread[lanes] % WARP, address, size)
+
     def access(
         self, mask: Mask, space: str, address: np.ndarray, size: int, unit: int, values: np.ndarray | None = None
     ) -> np.ndarray | None:
@@ -149,6 +163,7 @@ class Threads:
             if there.any() and not there.all():
                 raise Fault("generic addresses of several spaces")
             space, address = ("local", address - LOCAL) if there.any() else ("global", address)
+        self.note(space, lanes, address, size)
         if space == "global":
             return self.memory.load(address, size, unit) if values is None else self.memory.store(address, values, unit)
         if space == "shared":
@@ -236,19 +251,37 @@ class _Flow:
         if self.together:
             return None if self.at < len(self.instructions) else False
         able = self.alive & ~self.waiting
-        places = self.places[able]
-        if not places.size:
-            if self.waiting.any():
-                raise Fault("threads wait for ever at a barrier")
-            return False
-        self.at = int(places.min())
-        if self.at >= len(self.instructions):
-            return False
-        mask = able & (self.places == self.at)
+        parted = ""
+        while True:
+            places = self.places[able]
+            if not places.size and (self.waiting.any() or parted):
+                raise Fault(parted or "threads wait for ever at a barrier")
+            if not places.size or places.min() >= len(self.instructions):
+                return False
+            self.at = int(places.min())
+            mask = able & (self.places == self.at)
+            instruction = self.instructions[self.at]
+            if instruction.name != "shfl":
+                break
+            # Threads wait for the others of their warp, which may be in a branch that is further on in the text.
+            whole = self.has_arrived(mask)
+            if not whole.all():
+                parted = f"some threads of a warp execute `{instruction.text}`"
+            able &= ~(mask & ~whole)
+            mask &= whole
+            if mask.any():
+                break
         if mask.all():
             self.together = True
             return None
         return mask
+
+    def has_arrived(self, mask: np.ndarray) -> np.ndarray:
+        """True for the threads of which the whole warp, as far as it has not ended, is in a mask."""
+        warp = self.threads.warp
+        count = int(warp[-1]) + 1
+        arrived, alive = (np.bincount(warp[each], minlength=count) for each in (mask, self.alive))
+        return np.asarray((arrived == alive)[warp])
 
     def predicated(self, instruction: Instruction, mask: Mask) -> Mask:
         """The threads whose predicate is true."""
@@ -317,12 +350,14 @@ def launch(
     arguments: Sequence[int],
     memory: GlobalMemory,
     most: int = 1 << 14,
+    traffic: Traffic | None = None,
 ) -> None:
-    """Run a kernel, some of its blocks at a time."""
+    """Run a kernel, some of its blocks at a time, and count its traffic."""
     grid, block = shape
     names = [name for name, _ in function.parameters]
     total, at_once = int(np.prod(grid)), max(1, most // int(np.prod(block)))
     with np.errstate(all="ignore"):
         for first in range(0, total, at_once):
             blocks = np.arange(first, min(first + at_once, total))
-            program.run(Threads(function, blocks, shape, dict(zip(names, arguments, strict=True)), memory))
+            given = dict(zip(names, arguments, strict=True))
+            program.run(Threads(function, blocks, shape, given, memory, traffic))

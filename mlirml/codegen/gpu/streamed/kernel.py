@@ -15,6 +15,7 @@ is stored; what several kernels need of it is computed in each of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
@@ -24,9 +25,11 @@ from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tiles import VECTOR, SharedTiles, Tile
 from mlirml.codegen.gpu.elements import Elements, Indices, apply, out_map
 from mlirml.codegen.gpu.groups import merge_group
-from mlirml.codegen.gpu.index import Form, cut_up, flat
+from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import Host, Kernel
 from mlirml.codegen.gpu.reads import read_indices
+from mlirml.codegen.gpu.streamed.masks import bands_of, window
+from mlirml.codegen.gpu.streamed.online import EXPONENTIAL, Online, match_online
 from mlirml.codegen.gpu.streamed.plan import Pass, Plan, Store, reduced_results
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -161,11 +164,21 @@ class Streamed:
 
     def build(self) -> None:
         """Build the kernel."""
-        for each in self.plan.passes:
+        online = self.online()
+        if online is not None:
+            self.run_online(online)
+        for each in self.plan.passes if online is None else ():
             self.run(each)
         self.store_rows()
         for sink, stores in zip(self.plan.sinks, self.plan.sink_stores, strict=True):
             self.store_sink(self.sinks[sink.op], self.sums[sink.op], stores)
+
+    def online(self) -> Online | None:
+        """All passes as one, where threads shuffle: without, the maxima of each tile take many barriers."""
+        try:
+            return match_online(self.plan) if self.kernel.host.device.subgroup else None
+        except NoMatch:
+            return None
 
     def run(self, each: Pass) -> None:
         """One pass over the columns."""
@@ -178,17 +191,116 @@ class Streamed:
         zeros = [self.sinks[sink.op].zeros() for sink in each.sinks]
         carried = [value for group in (*states, *zeros) for value in group]
         lengths = [len(group) for group in (*states, *zeros)]
-        steps = -(-plan.columns // layout.columns)
+        lower, upper = self.needed_tiles(each)
 
         def step(number: Form, values: Values) -> Values:
             groups = chunks(values, lengths)
             found = self.tile(each, number * layout.columns, groups[: len(states)], groups[len(states) :])
             return [value for group in found for value in group]
 
-        groups = chunks(kernel.loop((0, steps, 1), step, carried), lengths)
+        steps = -(-plan.columns // layout.columns)
+        groups = chunks(kernel.loop((lower, upper, 1), step, carried, steps), lengths)
         self.merge(each.reductions, groups[: len(states)])
         for sink, sums in zip(each.sinks, groups[len(states) :], strict=True):
             self.sums[sink.op] = sums
+
+    def run_online(self, found: Online) -> None:
+        """All passes in one over the columns: each merges the maxima of its tile, and scales the sums before it."""
+        kernel, plan = self.kernel, self.plan
+        first, second, third = plan.passes
+        whole = Pass(
+            (), (), tuple(p for p in plan.products if p in (*first.products, *second.products, *third.products))
+        )
+        counts = [1] * VECTOR + [len(found.forms)] * VECTOR
+        tiles = self.sinks[found.sink.op]
+        lowest = found.maximum.start(self.elements, plan.point(self.batch, self.rows[0], Form()))
+        zeros = [kernel.constant(0, type_) for type_ in found.sums.types]
+        carried = [*lowest * VECTOR, *zeros * VECTOR, *tiles.zeros()]
+        lengths = [*counts, len(tiles.zeros())]
+        lower, upper = self.needed_tiles(Pass((found.maximum, found.sums), (found.sink,), whole.products))
+        steps = -(-plan.columns // self.layout.columns)
+
+        def step(number: Form, values: Values) -> Values:
+            groups = chunks(values, lengths)
+            most, totals, sums = groups[:VECTOR], groups[VECTOR:-1], groups[-1]
+            return self.tile_online(found, whole, number * self.layout.columns, [v for (v,) in most], totals, sums)
+
+        groups = chunks(kernel.loop((lower, upper, 1), step, carried, steps), lengths)
+        most, totals, sums = groups[:VECTOR], groups[VECTOR:-1], groups[-1]
+        for row, state in zip(self.rows, most, strict=True):
+            found.maximum.finish(self.elements, plan.point(self.batch, row, Form()), state)
+        self.merge([found.sums], totals)
+        self.elements.reduced.add(found.maximum.op)
+        wide = len(sums) // VECTOR
+        divisors = []
+        for row in self.rows:
+            indices = row_indices(plan, found.total, plan.point(self.batch, row, Form()))
+            divisors.append(widened(self.elements.get(found.total, indices), tiles.type))
+        self.sums[found.sink.op] = [emit.same_type("arith.divf", v, divisors[n // wide]) for n, v in enumerate(sums)]
+
+    def tile_online(
+        self, found: Online, whole: Pass, start: Form, most: Values, totals: list[Values], sums: Values
+    ) -> Values:
+        """The maxima, the sums and the sums of the sink after a tile of columns."""
+        kernel, plan = self.kernel, self.plan
+        numbers = [start + self.member * VECTOR + lane for lane in range(VECTOR)]
+        valid = [kernel.below(number, plan.columns) for number in numbers]
+        columns = [kernel.clamped(number, plan.columns) for number in numbers]
+        for product in whole.products:
+            self.multiply_scores(product, start, columns)
+        kernel.lanes = VECTOR
+        wide = len(sums) // VECTOR
+        largest, after, scaled = [], [], []
+        for i, row in enumerate(self.rows):
+            point = plan.point(self.batch, row, Form())
+            state = [most[i]]
+            for column, is_valid in zip(columns, valid, strict=True):
+                state = found.maximum.take(self.elements, plan.point(self.batch, row, column), state, is_valid)
+            (now,) = merge_group(
+                kernel, found.maximum, state, self.member, self.slot, self.layout.across, self.layout.down
+            )
+            known = emit.same_type("arith.select", is_lowest(now), kernel.constant(0, now.type), now)
+            self.elements.give(found.most, row_indices(plan, found.most, point), known)
+            ones = [kernel.constant(1, type_) for type_ in found.sums.types]
+            for result, one in zip(reduced_results(found.sums), ones, strict=True):
+                self.elements.give(result, row_indices(plan, result, point), one)
+            own = [
+                emit.same_type("arith.mulf", v, factor_of(form, most[i], now, known, v.type))
+                for v, form in zip(totals[i], found.forms, strict=True)
+            ]
+            for column, is_valid in zip(columns, valid, strict=True):
+                own = found.sums.take(self.elements, plan.point(self.batch, row, column), own, is_valid)
+            largest.append(now)
+            after += own
+            by = factor_of(EXPONENTIAL, most[i], now, known, sums[0].type)
+            scaled += [emit.same_type("arith.mulf", v, by) for v in sums[i * wide : (i + 1) * wide]]
+        self.write_weights(found.sink, columns, valid)
+        scaled = self.multiply_weights(self.sinks[found.sink.op], start, scaled)
+        kernel.lanes = 0
+        return [*largest, *after, *scaled]
+
+    def needed_tiles(self, each: Pass) -> tuple[Form | int, Form | int]:
+        """The first tile of columns that a pass needs for the rows of the block, and the one after the last."""
+        plan, layout = self.plan, self.layout
+        steps = -(-plan.columns // layout.columns)
+        found = window(plan, bands_of(plan, each), self.first_row, layout.rows)
+        if found is None:
+            return 0, steps
+        lower: Form | int = 0
+        upper: Form | int = steps
+        if found.low is not None:
+            lower = self.tiles_before(found.start + found.low)
+        if found.high is not None:
+            upper = self.tiles_before(found.start + (layout.rows + found.high + layout.columns - 1))
+        return lower, upper
+
+    def tiles_before(self, column: Form) -> Form:
+        """The number of whole tiles of columns before one that may be negative or beyond the last."""
+        kernel = self.kernel
+        steps = -(-self.plan.columns // self.layout.columns)
+        positive = emit.same_type("arith.maxsi", kernel.at(column), kernel.constant(0))
+        tiles = emit.same_type("arith.divui", positive, kernel.constant(self.layout.columns))
+        return form(Digit(Base(emit.same_type("arith.minsi", tiles, kernel.constant(steps)), steps + 1)))
 
     def tile(self, each: Pass, start: Form, states: list[Values], sums: list[Values]) -> list[Values]:
         """The states of the reductions and the sums of the sinks after the tile of columns that starts at an index."""
@@ -324,6 +436,25 @@ class Streamed:
                     ]  # fmt: skip
                     kernel.guarded(guards, partial(tiles.store, points, [sums[n] for n in at], stores))
         kernel.lanes = 0
+
+
+def is_lowest(value: mlir.Value) -> mlir.Value:
+    """True (i1) if a number is minus infinity."""
+    return emit.compare("oeq", value, emit.number(value.type, -math.inf))
+
+
+def factor_of(form: str, before: mlir.Value, now: mlir.Value, known: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    """The factor of a sum of terms of a form when the maximum of its row grows, in the type of the sum."""
+    if form == EXPONENTIAL:
+        before, known = (widened(value, type_) for value in (before, known))
+        return widened(emit.same_type("math.exp", emit.same_type("arith.subf", before, known)), type_)
+    same = emit.compare("oeq", before, now)
+    return emit.same_type("arith.select", same, emit.number(type_, 1), emit.number(type_, 0))
+
+
+def widened(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    """A float with another type, at least as wide."""
+    return value if value.type.width >= type_.width else emit.value("arith.extf", [value], type_)
 
 
 def chunks(values: Sequence[mlir.Value], lengths: Sequence[int]) -> list[Values]:
