@@ -62,7 +62,7 @@ class Elements:
                 return emit.constant(op.attributes["value"])
         with op.location:
             if op.name == "tensor.extract":
-                return self.get(op.operands[0], tuple(form_of(self.scalar(i)) for i in op.operands[1:]))
+                return self.get(op.operands[0], tuple(self.form_of(self.scalar(i)) for i in op.operands[1:]))
             if op.name == "tensor.dim":
                 return self.kernel.at(length(self.kernel, number_on_host(self.kernel.host, value)))
             if op.regions:
@@ -70,6 +70,10 @@ class Elements:
             environment = {operand: self.scalar(operand) for operand in op.operands}
             emit.body_op(op, environment)
             return environment[value]
+
+    def form_of(self, value: mlir.Value) -> Form:
+        """An index value as the form that it was computed from, if there is one."""
+        return self.kernel.forms.get(value) or form_of(value)
 
     def run(
         self, block: mlir.Block, dims: Sequence[Form], environment: dict[mlir.Value, mlir.Value]
@@ -90,13 +94,18 @@ class Elements:
             environment[op.results[0]] = self.kernel.at(dims[op.attributes["dim"].value])
             return
         if op.name == "tensor.extract" and op.operands[0] not in environment:
-            indices = tuple(form_of(self.value_of(i, environment)) for i in op.operands[1:])
+            indices = tuple(self.form_of(self.value_of(i, environment)) for i in op.operands[1:])
             environment[op.results[0]] = self.get(op.operands[0], indices)
             return
         for inner in operations(op):
             for operand in inner.operands:
                 if operand not in environment and not is_tensor(operand) and is_outside(operand, op):
                     environment[operand] = self.scalar(operand)
+        if not op.regions and len(op.results) == 1:
+            # One value for equal operands: adjacent elements of a row of a gather then have one index.
+            key = ("body", op.results[0], *(environment.get(operand, operand) for operand in op.operands))
+            environment[op.results[0]] = self.kernel.once(key, lambda: built(op, environment))
+            return
         emit.body_op(op, environment)
         if op.regions:
             self._resolve(environment[op.results[0]].owner.operation, dims)
@@ -108,7 +117,7 @@ class Elements:
                 if inner.name == "linalg.index":
                     value = self.kernel.at(dims[inner.attributes["dim"].value])
                 else:
-                    value = self.get(inner.operands[0], tuple(map(form_of, list(inner.operands)[1:])))
+                    value = self.get(inner.operands[0], tuple(map(self.form_of, list(inner.operands)[1:])))
             inner.results[0].replace_all_uses_with(value)
             inner.erase()
 
@@ -126,6 +135,12 @@ class Elements:
             else:
                 environment[argument] = self.scalar(operand)
         return environment
+
+
+def built(op: mlir.Operation, environment: dict[mlir.Value, mlir.Value]) -> mlir.Value:
+    """The result of a clone of a scalar operation at the insertion point."""
+    emit.body_op(op, environment)
+    return environment[op.results[0]]
 
 
 Rule = Callable[[Elements, mlir.Operation, mlir.Value, Indices], mlir.Value]

@@ -9,16 +9,26 @@ total = shared[first thread of the row]; barrier
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
-from mlirml.codegen.gpu.combiners import Combiner, Values
+from mlirml.codegen.gpu.combiners import Values
 from mlirml.codegen.gpu.index import Form
 from mlirml.codegen.gpu.kernel import Kernel
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
 
+class Merger(Protocol):
+    """The types of a state, and how two states become one."""
+
+    @property
+    def types(self) -> list[mlir.Type]: ...
+
+    def merge(self, a: Values, b: Values) -> Values: ...
+
+
 def merge_group(
-    kernel: Kernel, combiner: Combiner, state: Values, member: Form, slot: Form, group: int, rows: int
+    kernel: Kernel, combiner: Merger, state: Values, member: Form, slot: Form, group: int, rows: int
 ) -> Values:
     """The merged state, in every thread. `slot` is the number of the row in its block of `rows`."""
     if group == 1:
@@ -33,7 +43,7 @@ def merge_group(
         if group <= width:
             return state
         return across_subgroups(kernel, combiner, state, member, slot, group, rows)
-    return tree(kernel, combiner, state, member, slot, group, rows)
+    return tree(kernel, combiner, state, member, slot, (group, rows), side_by_side)
 
 
 def slot_is_above(kernel: Kernel, member: Form, group: int) -> bool:
@@ -69,7 +79,7 @@ def scratch(kernel: Kernel, types: Sequence[mlir.Type], size: int) -> list[mlir.
 
 
 def across_subgroups(
-    kernel: Kernel, combiner: Combiner, state: Values, member: Form, slot: Form, group: int, rows: int
+    kernel: Kernel, combiner: Merger, state: Values, member: Form, slot: Form, group: int, rows: int
 ) -> Values:
     """Merge the states of the subgroups of a row: the first thread of each writes, all read."""
     width = kernel.host.device.subgroup
@@ -92,10 +102,20 @@ def across_subgroups(
     return result
 
 
-def tree(kernel: Kernel, combiner: Combiner, state: Values, member: Form, slot: Form, group: int, rows: int) -> Values:
-    """Merge in shared memory, halving the active threads."""
+def tree(
+    kernel: Kernel,
+    combiner: Merger,
+    state: Values,
+    member: Form,
+    slot: Form,
+    sizes: tuple[int, int],
+    side_by_side: bool,
+) -> Values:
+    """Merge in shared memory, halving the active threads; adjacent threads have adjacent elements."""
+    group, rows = sizes
     arrays = scratch(kernel, combiner.types, group * rows)
-    offset = slot * group + member
+    row, apart = (slot * group, 1) if side_by_side else (slot, rows)
+    offset = row + member * apart
 
     def write(values: Values) -> None:
         for memory, value in zip(arrays, values, strict=True):
@@ -109,11 +129,11 @@ def tree(kernel: Kernel, combiner: Combiner, state: Values, member: Form, slot: 
 
             def step(half: int = half) -> None:
                 mine = [kernel.read(memory, offset) for memory in arrays]
-                write(combiner.merge(mine, [kernel.read(memory, offset + half) for memory in arrays]))
+                write(combiner.merge(mine, [kernel.read(memory, offset + half * apart) for memory in arrays]))
 
             kernel.guarded([emit.compare("ult", kernel.at(member), kernel.constant(half))], step)
             kernel.barrier()
         half //= 2
-    result = [kernel.read(memory, slot * group) for memory in arrays]
+    result = [kernel.read(memory, row) for memory in arrays]
     kernel.barrier()
     return result

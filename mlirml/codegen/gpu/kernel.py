@@ -135,7 +135,8 @@ class Host:
 class Kernel:
     """A `gpu.func` under construction. Memory is one-dimensional and becomes an argument when it is first used.
 
-    `known` has computed values: entries of an outer region are visible in inner ones, but not vice versa.
+    `known` has computed values: entries of an outer region are visible in inner ones, but not vice versa. `forms` has
+    those of the indices that were computed.
     """
 
     def __init__(self, host: Host, name: str, threads: Sequence[int]) -> None:
@@ -145,6 +146,7 @@ class Kernel:
         self.grid: tuple[int | mlir.Value, ...] = (1, 1, 1)
         self.operands: list[mlir.Value] = []
         self.known: ChainMap[Hashable, Any] = ChainMap()
+        self.forms: dict[mlir.Value, Form] = {}
         self.lanes = 0
         self.shared_arrays: dict[Hashable, mlir.Value] = {}
         self.index = mlir.IndexType.get()
@@ -232,7 +234,9 @@ class Kernel:
             return self.constant(index)
         if not index.terms:
             return self.constant(index.constant)
-        return self.once(("at", index), lambda: self._compute(index))
+        found: mlir.Value = self.once(("at", index), lambda: self._compute(index))
+        self.forms.setdefault(found, index)
+        return found
 
     def _compute(self, index: Form) -> mlir.Value:
         if index.constant:

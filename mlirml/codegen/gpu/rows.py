@@ -37,13 +37,16 @@ from mlirml.passes import NoMatch
 Store = tuple[mlir.Value, mlir.Value]
 _HELD = 32
 """The maximal number of elements of a row in the registers of a thread."""
+_FEWEST_GROUPS = 32
+"""The fewest groups of adjacent rows: adjacent threads of a subgroup have adjacent groups."""
 
 
 @dataclass(frozen=True)
 class Problem:
     """Reductions over the same rows. `across`: adjacent elements in memory belong to different rows.
 
-    `rows` and `columns` are the sizes of the parallel and of the reduced loops; `whole` are returned tensors with an
+    `rows` and `columns` are the sizes of the parallel and of the reduced loops; a thread computes `lanes` adjacent
+    elements of a row at once, and has `row_lanes` adjacent rows; `whole` are returned tensors with an
     element for each element of a row, with the order of their dimensions, `each` those with one for each row.
     """
 
@@ -55,6 +58,12 @@ class Problem:
     each: tuple[tuple[mlir.Value, mlir.Value, tuple[int, ...]], ...]
     across: bool
     lanes: int = field(default=1)
+    row_lanes: int = field(default=1)
+
+    @property
+    def groups(self) -> int:
+        """The number of rows, or of groups of adjacent ones that a thread has."""
+        return self.count // self.row_lanes
 
     @property
     def count(self) -> int:
@@ -88,7 +97,8 @@ def match_rows(ops: Sequence[mlir.Operation], stores: Sequence[Store]) -> Proble
         raise NoMatch("a result reads another row") from None
     across = is_across(combiners[0], reduced_dims)
     lanes = 1 if across else lanes_of(problem, [out for _, out, _ in whole])
-    return Problem(combiners, rows, columns, reduced_dims, whole, each, across, lanes)
+    row_lanes = row_lanes_of(problem) if across and not whole else 1
+    return Problem(combiners, rows, columns, reduced_dims, whole, each, across, lanes, row_lanes)
 
 
 def split_loops(combiner: Combiner) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
@@ -197,11 +207,31 @@ def is_across(combiner: Combiner, reduced_dims: Sequence[int]) -> bool:
 
 def lanes_of(problem: Problem, outputs: Sequence[mlir.Value]) -> int:
     """The number of adjacent elements of a row that a thread computes at once."""
-    types = [v.type.element_type for v in (*problem.combiners[0].op.operands, *outputs) if is_tensor(v)]
-    lanes = max(1, min(16 // max(map(element_bytes, types)), 8))
+    lanes = most_lanes([*read_by(problem), *outputs])
     while problem.length % lanes:
         lanes //= 2
     return lanes
+
+
+def row_lanes_of(problem: Problem) -> int:
+    """The number of adjacent rows that a thread has, where adjacent elements in memory belong to different rows."""
+    lanes = most_lanes(read_by(problem))
+    while problem.rows[-1] % lanes or (problem.count < lanes * _FEWEST_GROUPS and lanes > 1):
+        lanes //= 2
+    return lanes
+
+
+def read_by(problem: Problem) -> list[mlir.Value]:
+    """The tensors that the reductions read most of: what they reduce, without their results."""
+    combiner = problem.combiners[0]
+    inputs = list(combiner.op.operands)[: len(combiner.op.operands) - len(combiner.op.results)]
+    sizes = [math.prod(v.type.shape) if is_tensor(v) else 0 for v in inputs]
+    return [value for value, size in zip(inputs, sizes, strict=True) if size == max(sizes) and is_tensor(value)]
+
+
+def most_lanes(values: Sequence[mlir.Value]) -> int:
+    """The number of elements in 16 bytes of the widest of some tensors, at most 8."""
+    return max(1, min(16 // max((element_bytes(v.type.element_type) for v in values), default=4), 8))
 
 
 @dataclass(frozen=True)
@@ -220,16 +250,16 @@ def choose_layout(problem: Problem, threads: int) -> Layout:
     """Enough threads for a row, rows to fill a block, and pieces to fill a device."""
     chunks = problem.length // problem.lanes
     if problem.length <= _HELD:
-        rows, group = min(threads, power_of_two(problem.count)), 1
+        rows, group = min(threads, power_of_two(problem.groups)), 1
     elif problem.across:
-        rows = min(32, power_of_two(problem.count))
+        rows = min(32, power_of_two(problem.groups))
         group = max(1, min(threads // rows, power_of_two(chunks) // 4))
     else:
         group = min(threads, power_of_two(max(1, chunks // 4)), power_of_two(chunks))
         group = min(threads, max(group, min(32, power_of_two(chunks))))
         rows = max(1, min(threads // group, power_of_two(problem.count)))
     pieces = 1
-    blocks = -(-problem.count // rows)
+    blocks = -(-problem.groups // rows)
     if blocks < 64 and not problem.whole and len(problem.combiners) == 1:
         pieces = min(256, max(1, 256 // blocks), max(1, chunks // (group * 8)))
     return Layout(group, rows, power_of_two(pieces))
@@ -248,7 +278,7 @@ class Rows:
         self.problem = problem
         self.layout = layout
         self.elements = Elements(kernel)
-        kernel.lanes = problem.lanes
+        kernel.lanes = max(problem.lanes, problem.row_lanes)
         thread = kernel.thread()
         if problem.across:
             (inner,), self.member = self._cut(thread, layout.rows)
@@ -256,16 +286,17 @@ class Rows:
         else:
             (row,), self.member = self._cut(thread, layout.group)
         self.slot = row
-        blocks = -(-problem.count // layout.rows)
+        blocks = -(-problem.groups // layout.rows)
         block = kernel.cover(blocks * layout.pieces)
         self.in_grid = kernel.below(block, blocks * layout.pieces)
         block = kernel.clamped(block, blocks * layout.pieces)
         part = cut_up(block, [blocks, layout.pieces])
         self.piece = part[1]
         number = part[0] * layout.rows + row
-        self.row_valid = kernel.below(number, problem.count)
-        self.number = kernel.clamped(number, problem.count)
-        self.row = cut_up(self.number, problem.rows)
+        self.row_valid = kernel.below(number, problem.groups)
+        first = kernel.clamped(number, problem.groups) * problem.row_lanes
+        self.numbers = [first + lane for lane in range(problem.row_lanes)]
+        self.rows = [cut_up(each, problem.rows) for each in self.numbers]
 
     @staticmethod
     def _cut(thread: Form, by: int) -> tuple[list[Form], Form]:
@@ -322,20 +353,28 @@ class Rows:
                 state = body(columns, valid, state)
         return state
 
-    def reduce(self, combiner: Combiner) -> Values:
-        """The state of a reduction over the row, or over this block's piece of it, in every thread of the group."""
-        first = self.problem.point(self.row, [Form()] * len(self.problem.columns))
-        start = combiner.start(self.elements, first)
+    def reduce(self, combiner: Combiner) -> list[Values]:
+        """The states of a reduction over the rows of the thread, or this piece of them, in all threads of a group."""
+        starts = [combiner.start(self.elements, point) for point in self.first_points()]
+        size = len(combiner.types)
 
         def take(columns: list[list[Form]], valid: mlir.Value | None, state: Values) -> Values:
+            states = in_groups(state, size)
             for column in columns:
-                state = combiner.take(self.elements, self.problem.point(self.row, column), state, valid)
-            return state
+                for lane, row in enumerate(self.rows):
+                    point = self.problem.point(row, column)
+                    states[lane] = combiner.take(self.elements, point, states[lane], valid)
+            return [value for each in states for value in each]
 
         with combiner.op.location:
-            state = self.each_chunk(take, start)
-            layout = self.layout
-            return merge_group(self.kernel, combiner, state, self.member, self.slot, layout.group, layout.rows)
+            state = self.each_chunk(take, [value for start in starts for value in start])
+            layout, together = self.layout, Lanes(combiner, len(self.rows))
+            merged = merge_group(self.kernel, together, state, self.member, self.slot, layout.group, layout.rows)
+            return in_groups(merged, size)
+
+    def first_points(self) -> list[list[Form]]:
+        """The first point of each row of the thread."""
+        return [self.problem.point(row, [Form()] * len(self.problem.columns)) for row in self.rows]
 
     def store_each(self) -> None:
         """Store the results with one element for each row."""
@@ -343,9 +382,12 @@ class Rows:
 
         def body() -> None:
             for value, out, order in self.problem.each:
-                row = [self.row[d] for d in order] if order else cut_up(self.number, value.type.shape)
-                found = self.elements.get(value, tuple(row))
-                self.kernel.store(out, [(flat(row, value.type.shape), found)])
+                shape = value.type.shape
+                rows = [
+                    [row[d] for d in order] if order else cut_up(number, shape)
+                    for number, row in zip(self.numbers, self.rows, strict=True)
+                ]
+                self.kernel.store(out, [(flat(row, shape), self.elements.get(value, tuple(row))) for row in rows])
 
         self.kernel.guarded(guards, body)
 
@@ -355,7 +397,8 @@ class Rows:
             return
 
         def body(columns: list[list[Form]], valid: mlir.Value | None, state: Values) -> Values:
-            points = [self.problem.point(self.row, column) for column in columns]
+            (row,) = self.rows
+            points = [self.problem.point(row, column) for column in columns]
             for value, out, first in self.problem.whole:
                 indices = [element_indices(value, self.problem, point, first) for point in points]
                 found = [self.elements.get(value, element) for element in indices]
@@ -366,6 +409,25 @@ class Rows:
             return state
 
         self.each_chunk(body, [])
+
+
+class Lanes:
+    """The states of adjacent rows as one."""
+
+    def __init__(self, combiner: Combiner, count: int) -> None:
+        self.combiner = combiner
+        self.types = combiner.types * count
+
+    def merge(self, a: Values, b: Values) -> Values:
+        """Merge the states of each row."""
+        size = len(self.combiner.types)
+        pairs = zip(in_groups(a, size), in_groups(b, size), strict=True)
+        return [value for x, y in pairs for value in self.combiner.merge(x, y)]
+
+
+def in_groups(values: Values, size: int) -> list[Values]:
+    """Values in groups of a size."""
+    return [values[first : first + size] for first in range(0, len(values), size)]
 
 
 def is_first(kernel: Kernel, member: Form, group: int) -> mlir.Value | None:
@@ -382,8 +444,8 @@ def lower_rows(host: Host, problem: Problem) -> None:
     with host.kernel("rows", (layout.group * layout.rows,)) as kernel:
         rows = Rows(kernel, problem, layout)
         for combiner in problem.combiners:
-            point = problem.point(rows.row, [Form()] * len(problem.columns))
-            combiner.finish(rows.elements, point, rows.reduce(combiner))
+            for point, state in zip(rows.first_points(), rows.reduce(combiner), strict=True):
+                combiner.finish(rows.elements, point, state)
             rows.elements.reduced.add(combiner.op)
         rows.store_each()
         rows.store_whole()
@@ -395,21 +457,21 @@ def lower_pieces(host: Host, problem: Problem, layout: Layout) -> None:
     parts = [host.array([problem.count, layout.pieces], type_) for type_ in combiner.types]
     with host.kernel("pieces", (layout.group * layout.rows,)) as kernel:
         rows = Rows(kernel, problem, layout)
-        state = rows.reduce(combiner)
-        offset = rows.number * layout.pieces + rows.piece
+        states = rows.reduce(combiner)
 
         def store() -> None:
-            for memory, value in zip(parts, state, strict=True):
-                kernel.write(value, kernel.argument(memory), offset)
+            for number, state in zip(rows.numbers, states, strict=True):
+                for memory, value in zip(parts, state, strict=True):
+                    kernel.write(value, kernel.argument(memory), number * layout.pieces + rows.piece)
 
         kernel.guarded([rows.row_valid, rows.in_grid, is_first(kernel, rows.member, layout.group)], store)
     group = layout.pieces
     second = Layout(group, max(1, min(THREADS // group, power_of_two(problem.count))))
     with host.kernel("merge", (second.group * second.rows,)) as kernel:
         rows = Rows(kernel, mergeable(problem), second)
-        index = rows.number * group + rows.member
+        index = rows.numbers[0] * group + rows.member
         values = [emit_load(kernel, memory, index) for memory in parts]
-        point = problem.point(rows.row, [Form()] * len(problem.columns))
+        (point,) = rows.first_points()
         combiner.start(rows.elements, point)
         state = merge_group(kernel, combiner, values, rows.member, rows.slot, second.group, second.rows)
         combiner.finish(rows.elements, point, state)

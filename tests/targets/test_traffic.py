@@ -1,0 +1,101 @@
+"""Loads of kernels for NVIDIA's processors: 16 bytes a thread, whole sectors a warp, no conflicts in shared memory.
+
+The kernels are executed in NumPy, so that accesses are counted and not guessed from the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.targets.emulation.run import run
+from tests.targets.emulation.traffic import Traffic
+
+
+def draw(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def softmax(x: Any) -> Any:
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def set_at(x: Any, i: Any, v: Any) -> Any:
+    x = x.copy()
+    x[i] = v
+    return x
+
+
+HALF = np.float16
+INDICES = np.random.default_rng(1).permutation(96)
+PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
+    "chain": (lambda x: np.tanh(x) * 2 + 1, (draw(64, 256),)),
+    "chain of f16": (lambda x: np.tanh(x) * 2 + 1, (draw(64, 256, dtype=HALF),)),
+    "sum along rows": (lambda x: np.sum(x, axis=1), (draw(64, 512),)),
+    "sum along rows of f16": (lambda x: np.sum(x.astype(np.float32), axis=1), (draw(64, 512, dtype=HALF),)),
+    "sum along columns": (lambda x: np.sum(x, axis=0), (draw(128, 512),)),
+    "sum along columns of f16": (lambda x: np.sum(x.astype(np.float32), axis=0), (draw(128, 512, dtype=HALF),)),
+    "argmax of rows": (lambda x: np.argmax(x, axis=1), (draw(64, 512),)),
+    "argmax of columns": (lambda x: np.argmax(x, axis=0), (draw(128, 512),)),
+    "softmax": (softmax, (draw(64, 512),)),
+    "softmax of f16": (softmax, (draw(64, 512, dtype=HALF),)),
+    "matrix times vector": (lambda a, x: a @ x, (draw(128, 512), draw(512))),
+    "vector times matrix": (lambda x, a: x @ a, (draw(256), draw(256, 512))),
+    "row of f16 times matrix": (lambda x, a: x @ a, (draw(1, 256, dtype=HALF), draw(256, 512, dtype=HALF))),
+    "row of bf16 times transpose": (
+        lambda x, a: x @ a.T,
+        (draw(1, 256, dtype=ml_dtypes.bfloat16), draw(512, 256, dtype=ml_dtypes.bfloat16)),
+    ),
+    "one query of attention": (
+        lambda p, v: np.einsum("hj,hjd->hd", p, v), (draw(4, 256, dtype=HALF), draw(4, 256, 64, dtype=HALF)),
+    ),
+    "gather of rows": (lambda x, i: x[i], (draw(96, 128), INDICES)),
+    "gather of rows of f16": (lambda x, i: x[i], (draw(96, 128, dtype=HALF), INDICES)),
+    "product": (lambda a, b: a @ b, (draw(64, 64), draw(64, 64))),
+    "product of f16": (lambda a, b: a @ b, (draw(64, 512, dtype=HALF), draw(512, 64, dtype=HALF))),
+    "attention": (lambda q, k, v: softmax(q @ k.T) @ v, (draw(64, 32), draw(64, 32), draw(64, 32))),
+    "transpose": (lambda x: x.T.copy(), (draw(128, 96),)),
+    "scatter": (set_at, (draw(96, 64), INDICES, draw(96, 64))),
+}  # fmt: skip
+SCALAR = ("transpose", "scatter")
+"""Adjacent threads have adjacent elements, one each."""
+SMALL_RESULTS = 0.7
+"""The share of bytes in accesses of 16: the rest are results, and the vector that a matrix is multiplied by."""
+
+
+@cache
+def measured(name: str) -> dict[str, Traffic]:
+    """The traffic of the kernels of a program, whose results are right."""
+    function, arrays = PROGRAMS[name]
+    wide = [array if array.dtype.kind == "i" else array.astype(np.float64) for array in arrays]
+    expected = function(*wide)
+    like = np.asarray(function(*arrays))
+    dtype = np.float32 if like.dtype == ml_dtypes.bfloat16 else like.dtype
+    (found,), traffic, _ = run(function, *arrays, outs=[np.zeros(like.shape, dtype)])
+    tolerance = {2: 4e-3, 4: 1e-5}[min(array.dtype.itemsize for array in arrays if array.dtype.kind != "i")]
+    np.testing.assert_allclose(found.astype(np.float64), expected, atol=tolerance * np.abs(expected).max(), rtol=0)
+    return traffic
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_sectors_are_whole(name: str) -> None:
+    """The first kernel reads the arrays; those after it add a few partial results, which lie apart."""
+    traffic = next(iter(measured(name).values()))
+    assert traffic.coalesced >= (0.7 if len(measured(name)) > 1 or name == "product of f16" else 0.99)
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in SCALAR])
+def test_accesses_have_16_bytes(name: str) -> None:
+    assert next(iter(measured(name).values())).share(16) >= SMALL_RESULTS
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_banks_do_not_conflict(name: str) -> None:
+    for traffic in measured(name).values():
+        assert traffic.conflicts <= (1.25 if name == "attention" else 1.01)
