@@ -20,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from mlirml.codegen.math.gauss import ERF_LARGE_F32, ERF_SMALL_F32
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
@@ -58,6 +59,8 @@ _COMPARISONS = {
     "arith.cmpi": {0: "{0} == {1}", 1: "{0} != {1}", 2: "{0} < {1}", 3: "{0} <= {1}", 4: "{0} > {1}", 5: "{0} >= {1}",
                    6: "{0} < {1}"},
 }  # fmt: skip
+_FARTHEST = 4.0
+"""Beyond it erf is 1 in f32."""
 _POWERS = 4
 """The largest constant exponent that is a product."""
 _REDUCTIONS = {"add": "sum", "maximumf": "max", "maxnumf": "max", "maxsi": "max", "minimumf": "min", "minnumf": "min"}
@@ -69,6 +72,8 @@ def is_elementwise(op: mlir.Operation) -> bool:
         return op.attributes["predicate"].value in _COMPARISONS[op.name]
     if op.name == "math.powf":
         return _exponent(op.operands[1]) is not None
+    if op.name == "math.erf":
+        return element_of(op.operands[0].type) in ("f32", *_SMALL)
     return op.name in _OPERATORS or op.name in _CALLS or op.name in _FUNCTIONS or op.name in _CASTS or (
         op.name in ("arith.uitofp", "arith.extui") and element_of(op.operands[0].type) == "i1"
     )  # fmt: skip
@@ -251,6 +256,28 @@ def unsigned(writer: _Writer, op: mlir.Operation) -> None:
         return
     left, right = (f"ct.bitcast({x}, ct.u{DTYPES[kind]})" for x in operands)
     writer.new(op.results[0], f"ct.bitcast({left} {_UNSIGNED[op.name]} {right}, ct.{DTYPES[kind]})")
+
+
+@rule("math.erf")
+def error_function(writer: _Writer, op: mlir.Operation) -> None:
+    """x + x P(x^2) below 1, and 1 - 2^Q(x) above, as in `codegen/math/gauss.py`."""
+    kind = element_of(op.results[0].type)
+    x, square, least, near, far = (f"e{writer.count}{letter}" for letter in "xslnf")
+    writer.line(f"{x} = ct.astype({writer.name(op.operands[0])}, ct.float32)")
+    writer.line(f"{square} = {x} * {x}")
+    writer.line(f"{near} = {x} + {x} * {horner(square, ERF_SMALL_F32)}")
+    writer.line(f"{least} = ct.minimum(ct.abs({x}), {_FARTHEST}, propagate_nan=True) - 1.0")
+    writer.line(f"{far} = ct.exp2({horner(least, ERF_LARGE_F32)}) - 1.0")
+    found = f"ct.where(ct.abs({x}) < 1.0, {near}, ct.where({x} < 0.0, {far}, -{far}))"
+    writer.new(op.results[0], f"ct.astype({found}, ct.{DTYPES[kind]})" if kind in _SMALL else found)
+
+
+def horner(variable: str, coefficients: Sequence[float]) -> str:
+    """The text of a polynomial, the coefficient of the highest power first."""
+    found = repr(coefficients[0])
+    for coefficient in coefficients[1:]:
+        found = f"({found} * {variable} + {coefficient!r})"
+    return found
 
 
 @rule("arith.bitcast")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from mlirml import special
 from mlirml.codegen.tile import contract
 from mlirml.codegen.tile.cutile import kernel_text
 from mlirml.interpreter.values import dtype_of
@@ -20,6 +22,12 @@ from tests.codegen.tile.cutile_numpy import simulate
 BF16 = ml_dtypes.bfloat16
 SMALL = (contract.Tile(32, 64, 64, 8), contract.Tile(16, 32, 64, 4))
 TOLERANCE = {"float16": 4e-3, "bfloat16": 4e-2, "float32": 2e-3, "int32": 0.0}
+
+
+def erf(x: Any) -> Any:
+    """The error function, which NumPy lacks."""
+    return np.vectorize(math.erf, otypes=[x.dtype])(x) if type(x) is np.ndarray else special.erf(x)
+
 
 FORMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "nn": (lambda a, b: a @ b, [(72, 104), (104, 80)]),
@@ -36,6 +44,7 @@ FORMS: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "column and square": (lambda a, b, c: (a @ b) ** 2 - c[:, None], [(40, 64), (64, 72), (40,)]),
     "residual": (lambda a, b, c: c + a @ b * 2, [(40, 64), (64, 72), (40, 72)]),
     "functions": (lambda a, b: np.tanh(a @ b) / (1 + np.exp(-(a @ b))), [(40, 64), (64, 72)]),
+    "gelu": (lambda a, b: (a @ b) * (1 + erf((a @ b) / 8)), [(40, 64), (64, 72)]),
     "cube": (lambda a, b: (a @ b) ** 3, [(40, 64), (64, 72)]),
     "mask": (lambda a, b, c, d: np.where(c[:, None] >= d, a @ b, -1), [(40, 64), (64, 72), (40,), (72,)]),
     "slices": (lambda a, b: a[8:48] @ b[:, 16:56], [(72, 64), (64, 80)]),
