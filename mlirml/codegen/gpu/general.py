@@ -19,6 +19,7 @@ from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.ordered_loops import SCATTER, is_ordered
 from mlirml.analysis.structured import indexing_maps, is_contraction, sizes_of
 from mlirml.analysis.traits import TENSOR_STORES
+from mlirml.codegen.gpu.contract.double_cores import check_double_cores, lower_double_contract
 from mlirml.codegen.gpu.contract.multiply_add import check_multiply_add, lower_multiply_add
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tensor_cores import check_tensor_cores, lower_tensor_contract
@@ -184,6 +185,7 @@ def lower_product(host: Host, product: Product, stores: Sequence[Store]) -> None
     for check, lower in (
         (check_tensor_cores, lower_tensor_contract),
         (check_multiply_add, lower_multiply_add),
+        (check_double_cores, lower_double_contract),
     ):
         try:
             check(host, product)

@@ -319,6 +319,15 @@ def ldmatrix(b: Block, op: mlir.Operation, active: Array) -> None:
     b.values[op.results[0]] = found
 
 
+def multiply_doubles(b: Block, op: mlir.Operation, left: Array, right: Array, before: Array) -> None:
+    """PTX ISA, "Matrix fragments for mma.m8n8k4 with .f64 floating point type"."""
+    warps = b.threads // _SUBGROUP
+    a = left.reshape(warps, 8, 4)
+    c = right.reshape(warps, 8, 4).swapaxes(1, 2)
+    product = (a @ c).reshape(warps * 8, 4, 2)
+    b.values[op.results[0]] = before + product.reshape(b.threads, 1, 2)
+
+
 @rule("nvgpu.mma.sync")
 def mma(b: Block, op: mlir.Operation, active: Array) -> None:
     """PTX ISA, "Matrix fragments for mma.m16n8k16", and m16n8k8 for tf32, of which the low 13 bits are not read."""
@@ -326,6 +335,9 @@ def mma(b: Block, op: mlir.Operation, active: Array) -> None:
     left, right, before = (b.values[v] for v in op.operands)
     depth = op.attributes["mmaShape"][2].value
     width = depth // 8
+    if left.dtype == np.float64:
+        multiply_doubles(b, op, left, right, before)
+        return
     if left.dtype == np.float32:
         left, right = ((x.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32) for x in (left, right))
     warps = b.threads // _SUBGROUP

@@ -481,10 +481,23 @@ def load_matrix(t: Threads, i: Instruction, mask: Mask) -> None:
     t.traffic = traffic
 
 
+def multiply_doubles(t: Threads, i: Instruction, mask: Mask) -> None:
+    """An 8 x 4 matrix times a 4 x 8 one in f64."""
+    found, *factors, before = (names_in(operand) for operand in i.operands)
+    left, right = (t.bits(name, 64, None).view(np.float64).reshape(-1, 8, 4) for (name,) in factors)
+    products = (left @ right.swapaxes(1, 2)).reshape(t.count, 2)
+    for number, (name, start) in enumerate(zip(found, before, strict=True)):
+        total = np.broadcast_to(t.value(start, "f", 64, None), (t.count,)) + products[:, number]
+        t.put(name, total[t.lanes(mask)], mask)
+
+
 @rule("mma")
 def multiply_matrices(t: Threads, i: Instruction, mask: Mask) -> None:
     """A 16 x k matrix times a k x 8 one, by the fragments of a warp's threads."""
     whole_warps(t, i, mask)
+    if i.type == "f64":
+        multiply_doubles(t, i, mask)
+        return
     form = i.parts[-2]
     size = re.search(r"k(\d+)", i.text)
     assert size is not None

@@ -66,6 +66,8 @@ class Panel:
         """The value that a chunk's number is xored with: rows that are read together get different banks."""
         if self.chunks < 8:  # rows of 64 bytes: two of them share the banks
             per_line = 8 // self.chunks
+            if self.width == 2:  # four rows, with four adjacent elements in two chunks each
+                return split(split(row, per_line)[0], self.chunks // 2)[1] * 2
             return split(split(row, per_line)[0], self.chunks)[1]
         if self.width == 8:
             return split(row, 8)[1]
