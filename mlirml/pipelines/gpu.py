@@ -96,6 +96,7 @@ def stages(
             "offload": [
                 "mlirml-mark-loops",
                 step("mlirml-keep-loops", device=device),
+                "mlirml-narrow-factors",
                 step("mlirml-recompute-scores", device=device),
                 step("mlirml-form-dispatches", device=device),
                 "mlirml-outline",

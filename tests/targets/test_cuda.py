@@ -101,6 +101,9 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "matvec": (lambda a, x: a @ x, (X, draw(1024))),
     "vecmat": (lambda a, x: x @ a, (X, draw(1024))),
     "conv": (lambda x, w: nn.conv2d(x, w, padding=1), (draw(2, 32, 28, 28), draw(64, 32, 3, 3))),
+    "conv_f16": (
+        lambda x, w: nn.conv2d(x, w, padding=1), (draw(2, 32, 28, 28, dtype="f2"), draw(64, 32, 3, 3, dtype="f2")),
+    ),
     "depthwise": (lambda x, w: nn.conv2d(x, w, padding=1, groups=32), (draw(2, 32, 28, 28), draw(32, 1, 3, 3))),
     "max_pool": (lambda x: nn.max_pool2d(x, 2), (draw(2, 32, 28, 28),)),
     "transpose": (lambda x: x.T.copy(), (X,)),
@@ -120,7 +123,17 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
     "argsort": (lambda x: np.argsort(x, axis=0), (X,)),
     "gather": (lambda x, i: x[i], (X, np.zeros(100, np.int64))),
 }  # fmt: skip
-HOT = ("chain", "softmax", "layer_norm", "matmul", "matmul_bias_relu", "matmul_bias_tanh", "batched", "conv")
+HOT = (
+    "chain",
+    "softmax",
+    "layer_norm",
+    "matmul",
+    "matmul_bias_relu",
+    "matmul_bias_tanh",
+    "batched",
+    "conv",
+    "conv_f16",
+)
 STREAMING = ("add", "concatenate", "chain", "broadcast", "softmax", "layer_norm", "sum2", "matvec")
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.nn import functional as nn
 from tests.targets.drivers import needs_cuda, on_devices
 
 FORMS: dict[str, Callable[..., Any]] = {
@@ -77,3 +79,20 @@ def test_torch_shares_memory(target: str) -> None:
             assert there.address == tensor.data_ptr()
             back = torch.from_dlpack(double(there))
             torch.testing.assert_close(back, tensor * 2 + 1)
+
+
+@on_devices
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["f16", "bf16"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_convolutions_of_small_floats(stride: int, dtype: Any, target: str) -> None:
+    """One kernel, which multiplies the small floats: on tensor cores where there are some."""
+    rng = np.random.default_rng(0)
+    x, w = (rng.standard_normal(shape).astype(dtype) for shape in ((2, 12, 9, 10), (20, 12, 3, 3)))
+    compiled = ml.compile(lambda x, w: nn.conv2d(x, w, padding=1, stride=stride), target=target)
+    found = compiled(x, w)
+    expected = ml.compile(lambda x, w: nn.conv2d(x, w, padding=1, stride=stride))(x.astype("f8"), w.astype("f8"))
+    assert found.dtype == dtype
+    tolerance = {"f2": 1e-3, "V2": 1e-2}[np.dtype(dtype).str[1:]]
+    assert np.abs(found.astype("f8") - expected).max() <= tolerance * np.abs(expected).max()
+    text = compiled.ir("schedule", x, w)
+    assert text.count("gpu.func @") == 1 and ("nvgpu.mma.sync" in text) == (target == "cuda")

@@ -26,6 +26,8 @@ Rule = Callable[["Threads", Instruction, Mask], None]
 _INTEGER = re.compile(r"-?\d+U?|-?0x[0-9A-Fa-f]+U?")
 _ADDRESS = re.compile(r"\[([^+\]]+)(?:\+(-?\d+))?\]")
 _STACK = 1 << 12
+_OF_WARPS = ("shfl", "ldmatrix", "mma")
+"""Instructions that the threads of a warp execute together: the assembler lets branches join before them."""
 LOCAL = 1 << 60
 """Where local memory begins among the generic addresses."""
 
@@ -261,7 +263,7 @@ class _Flow:
             self.at = int(places.min())
             mask = able & (self.places == self.at)
             instruction = self.instructions[self.at]
-            if instruction.name != "shfl":
+            if instruction.name not in _OF_WARPS:
                 break
             # Threads wait for the others of their warp, which may be in a branch that is further on in the text.
             whole = self.has_arrived(mask)
