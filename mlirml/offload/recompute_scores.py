@@ -415,6 +415,7 @@ def rebuild(family: Family, groups: Sequence[Group], number: Iterator[int]) -> N
         for op in cone(family, group):
             wanted = wanted_results(family, group, op)
             with op.location, mlir.InsertionPoint(group.members[-1]):
+                clone_fills(op, values)
                 copy = clone_for(op, wanted, values)
             copy.attributes[STREAMED] = mark
         for op in group.members:
@@ -423,6 +424,14 @@ def rebuild(family: Family, groups: Sequence[Group], number: Iterator[int]) -> N
         old.replace_all_uses_with(new)
     for op in reversed(gone):
         op.erase()
+
+
+def clone_fills(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> None:
+    """Clone the fills that an operation begins with: one that is used otherwise, too, would be a kernel itself."""
+    for operand in op.operands:
+        fill = defining_op(operand)
+        if fill is not None and fill.name == "linalg.fill" and operand not in values:
+            clone_with(fill, values)
 
 
 def wanted_results(family: Family, group: Group, op: mlir.Operation) -> list[int]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.nn import functional as nn
 from tests.targets.drivers import needs_cuda, needs_vulkan, on_devices
 
 Shapes = list[tuple[int, ...]]
@@ -47,6 +48,12 @@ def heads(q: Any, k: Any, v: Any) -> Any:
     return np.einsum("bhij,bjhd->bihd", weights, v)
 
 
+def rotary(q: Any, k: Any, v: Any) -> Any:
+    """The gradients of queries and keys are stored into slices of zeros."""
+    positions = np.arange(q.shape[-2], dtype=np.int32)
+    return causal(nn.rotary_embedding(q, positions), nn.rotary_embedding(k, positions), v)
+
+
 def with_an_epilogue(q: Any, k: Any, v: Any, x: Any) -> Any:
     return x + plain(q, k, v) * 2
 
@@ -57,12 +64,13 @@ CASES: dict[str, tuple[Callable[..., Any], Shapes]] = {
     "causal": (causal, [(12, 96, 16), (12, 128, 16), (12, 128, 16)]),
     "grouped heads": (grouped, [(3, 4, 2, 48, 16), (3, 4, 80, 16), (3, 4, 80, 16)]),
     "heads inside of rows": (heads, [(3, 96, 4, 16), (3, 80, 4, 16), (3, 80, 4, 16)]),
+    "rotary": (rotary, [(12, 96, 16), (12, 96, 16), (12, 96, 16)]),
     "a bias": (biased, [(12, 96, 32), (12, 128, 32), (12, 128, 32), (96, 128)]),
     "an epilogue": (with_an_epilogue, [(12, 96, 32), (12, 80, 32), (12, 80, 48), (12, 96, 48)]),
 }
 
 
-GRADIENTS = ("plain", "ends within tiles", "causal", "grouped heads", "a bias")
+GRADIENTS = ("plain", "ends within tiles", "causal", "grouped heads", "rotary", "a bias")
 
 
 def draw(shapes: Shapes, dtype: Any = np.float32) -> list[np.ndarray]:
@@ -79,18 +87,21 @@ def check(function: Callable[..., Any], arrays: list[np.ndarray], target: str) -
     for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=3e-6 * max(1, np.nanmax(np.abs(b))))
     scores = arrays[0].size // arrays[0].shape[-1] * (arrays[1].shape[1 if function is heads else -2])
+    assert max(sizes_in_main(compiled.ir("offload", *arrays))) < scores
     text = compiled.ir("schedule", *arrays)
-    assert all(size < scores for size in sizes_in_main(text))
+    kernels = re.findall(r"gpu.func @(\w*contract\w*)", text)
+    assert kernels and all(name.endswith("streamed") for name in kernels)
 
 
 def sizes_in_main(text: str) -> list[int]:
-    """The numbers of elements of the arrays that a program allocates."""
-    shapes = re.findall(r"memref.alloc\(\).*: memref<([\dx]+)xf32>", text.partition("gpu.module")[0])
+    """The numbers of elements of the tensors of a program between its kernels."""
+    shapes = re.findall(r"tensor<([\dx]+)x[bf]+\d+>", text.partition("func.func private")[0])
     return [int(np.prod([int(n) for n in shape.split("x")])) for shape in shapes]
 
 
-def test_sizes_of_allocations_are_found() -> None:
-    assert sizes_in_main("%0 = memref.alloc() {alignment = 64 : i64} : memref<3x4xf32>\n gpu.module @k") == [12]
+def test_scores_are_stored_where_they_are_too_few_to_fill_the_device() -> None:
+    arrays = draw([(2, 64, 16)] * 3)
+    assert max(sizes_in_main(ml.compile(plain, target="cuda").ir("offload", *arrays))) == 2 * 64 * 64
 
 
 @on_devices
