@@ -69,3 +69,27 @@ func.func @stays(%x: tensor<20x20xf32>, %b: tensor<8x9x4xf32>, %c: tensor<4x9x8x
   %s = linalg.batch_matmul ins(%a, %c : tensor<4x8x9xf32>, tensor<4x9x8xf32>) outs(%z : tensor<4x8x8xf32>) -> tensor<4x8x8xf32>
   return %r, %t, %s : tensor<20x20xf32>, tensor<20x20xf32>, tensor<4x8x8xf32>
 }
+
+// -----
+
+#turn = affine_map<(b, u, i, j) -> (b, u, j, i)>
+#id = affine_map<(b, u, i, j) -> (b, u, i, j)>
+
+// Dims of size 1 around a transpose, as those of keys that several heads share.
+// CHECK-LABEL: func.func @shared
+// CHECK-SAME: %[[Q:[^:]*]]: tensor<3x4x8x16xf32>, %[[K:[^:]*]]: tensor<3x32x16xf32>
+// CHECK: linalg.contract {{.*}} ins(%[[Q]], %[[K]] : tensor<3x4x8x16xf32>, tensor<3x32x16xf32>)
+func.func @shared(%q: tensor<3x4x8x16xf32>, %k: tensor<3x32x16xf32>, %z: tensor<3x4x8x32xf32>) -> tensor<3x4x8x32xf32> {
+  %x = tensor.expand_shape %k [[0, 1], [2], [3]] output_shape [3, 1, 32, 16] : tensor<3x32x16xf32> into tensor<3x1x32x16xf32>
+  %e = tensor.empty() : tensor<3x1x16x32xf32>
+  %t = linalg.generic {indexing_maps = [#turn, #id], iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
+      ins(%x : tensor<3x1x32x16xf32>) outs(%e : tensor<3x1x16x32xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  } -> tensor<3x1x16x32xf32>
+  %c = tensor.collapse_shape %t [[0, 1], [2], [3]] : tensor<3x1x16x32xf32> into tensor<3x16x32xf32>
+  %r = linalg.contract indexing_maps = [affine_map<(b, h, i, j, k) -> (b, h, i, k)>, affine_map<(b, h, i, j, k) -> (b, k, j)>,
+                                        affine_map<(b, h, i, j, k) -> (b, h, i, j)>]
+      ins(%q, %c : tensor<3x4x8x16xf32>, tensor<3x16x32xf32>) outs(%z : tensor<3x4x8x32xf32>) -> tensor<3x4x8x32xf32>
+  return %r : tensor<3x4x8x32xf32>
+}

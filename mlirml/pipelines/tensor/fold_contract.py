@@ -59,6 +59,35 @@ class Copy:
 
 
 def match_copy(op: mlir.Operation | None) -> Copy:
+    """Match a transpose or a conversion on tensors, also one with further dims of size 1; raises `NoMatch`."""
+    if op is None or op.name != "tensor.collapse_shape":
+        return match_plain_copy(op)
+    inner = match_plain_copy(defining_op(op.operands[0]))
+    expand = defining_op(inner.source)
+    if expand is None or expand.name != "tensor.expand_shape":
+        raise NoMatch("no dims of size 1 were added")
+    kept, added = main_dims(op, op.operands[0]), main_dims(expand, expand.results[0])
+    # Dim d of the source is dim added[d] of the expanded tensor, and so dim order[added[d]] before the collapse.
+    order = [inner.order[d] for d in added]
+    if sorted(order) != sorted(kept):
+        raise NoMatch("other dims are dropped than were added")
+    return Copy(op, expand.operands[0], tuple(kept.index(d) for d in order), inner.casts)
+
+
+def main_dims(reshape: mlir.Operation, large: mlir.Value) -> list[int]:
+    """For each dim with few dims, the only one of more dims that is larger than 1, or the first; raises `NoMatch`."""
+    found = []
+    shape = large.type.shape
+    for group in reshape.attributes["reassociation"]:
+        dims = [int(mlir.IntegerAttr(d).value) for d in mlir.ArrayAttr(group)]
+        wide = [d for d in dims if shape[d] != 1]
+        if len(wide) > 1:
+            raise NoMatch("dims are merged")
+        found.append((wide or dims)[0])
+    return found
+
+
+def match_plain_copy(op: mlir.Operation | None) -> Copy:
     """Match a transpose or a conversion on tensors; raises `NoMatch`."""
     if op is None or op.name not in _COPIES or len(op.results) != 1 or len(op.operands) != 2:
         raise NoMatch("no copy")
