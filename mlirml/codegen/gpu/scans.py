@@ -1,6 +1,6 @@
 """Scans along long rows: the threads of a block, and several blocks if there are few rows, share a row.
 
-    v[0..3] = the elements of a thread, combined sequentially
+    v[0..3] = the elements of a thread, combined sequentially; shared memory brings them there and back
     before  = the exclusive prefix over the threads, by steps of 1, 2, 4, ... in shared memory
     out[..] = carry + before + v[..];  carry = carry + total of the group
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.ordered_loops import store_of
 from mlirml.analysis.reductions import combination_of
 from mlirml.analysis.values import has_one_use
@@ -21,7 +22,7 @@ from mlirml.codegen.gpu.combiners import Combiner, Values
 from mlirml.codegen.gpu.elements import Elements
 from mlirml.codegen.gpu.groups import merge_group
 from mlirml.codegen.gpu.index import Form, cut_up
-from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, extract, vectorisable
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -218,23 +219,41 @@ class Pieces:
             start = emit.value("memref.load", [kernel.argument(before), offset], scan.reducer.type)
         shared = kernel.shared([layout.group * layout.rows], scan.reducer.type)
         wide = layout.group * _ITEMS
+        tile = kernel.shared([wide * layout.rows], scan.reducer.type)
+        row = self.slot * wide
 
         def step(k: Form, carry: Values) -> Values:
-            base = self.piece * layout.span + k * wide + self.member * _ITEMS
-            values: Values = []
+            # Adjacent threads read and store adjacent elements; a thread combines four adjacent ones.
+            places = [self.member + item * layout.group for item in range(_ITEMS)]
+            indices = [self.piece * layout.span + k * wide + place for place in places]
             valid = []
-            for item in range(_ITEMS):
-                value, in_bounds = self.element(base + item)
-                values.append(scan.combine(values[-1], value) if values else value)
+            for place, index in zip(places, indices, strict=True):
+                value, in_bounds = self.element(index)
+                kernel.write(value, tile, row + place)
                 valid.append(in_bounds)
+            kernel.barrier()
+            values: Values = []
+            for value in self.own_items(tile, row):
+                values.append(scan.combine(values[-1], value) if values else value)
             ahead, whole = self.exchange(shared, values[-1])
             start_here = scan.combine(carry[0], ahead)
             for item in range(_ITEMS):
-                result = scan.combine(start_here, values[item])
-                kernel.guarded([*self.guards, valid[item]], self.storing(base + item, result))
+                kernel.write(scan.combine(start_here, values[item]), tile, row + (self.member * _ITEMS + item))
+            kernel.barrier()
+            for place, index, in_bounds in zip(places, indices, valid, strict=True):
+                kernel.guarded([*self.guards, in_bounds], self.storing(index, kernel.read(tile, row + place)))
+            kernel.barrier()
             return [scan.combine(carry[0], whole)]
 
         kernel.loop((0, layout.span // wide, 1), step, [start])
+
+    def own_items(self, tile: mlir.Value, row: Form) -> Values:
+        """The adjacent elements of this thread, as vectors of 16 bytes where they have so many."""
+        first = row + self.member * _ITEMS
+        if element_bytes(tile.type.element_type) * _ITEMS > 16 or not vectorisable(tile.type.element_type):
+            return [self.kernel.read(tile, first + item) for item in range(_ITEMS)]
+        vector = self.kernel.load_vector(tile, first, _ITEMS)
+        return [extract(vector, item) for item in range(_ITEMS)]
 
     def storing(self, index: Form, value: mlir.Value) -> Callable[[], None]:
         """Store the result of an iteration."""
