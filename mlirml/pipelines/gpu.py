@@ -96,6 +96,8 @@ def stages(
             "offload": [
                 "mlirml-mark-loops",
                 step("mlirml-keep-loops", device=device),
+                "mlirml-restore-unit-dims",
+                "mlirml-fold-contract",
                 "mlirml-narrow-factors",
                 step("mlirml-recompute-scores", device=device),
                 step("mlirml-form-dispatches", device=device),

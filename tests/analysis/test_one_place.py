@@ -32,6 +32,7 @@ CONSIDERED = {
     ("pipelines/llvm/scope_buffers.py", "loads_by_loaded_index"): "LLVM operations have no regions",
     ("pipelines/memref/split_function.py", "segments_of"): "operations that stay have no regions",
     ("offload/outline.py", "captures"): "walks into regions itself",
+    ("offload/recompute_scores.py", "add"): "match_family looks at all uses of scores, also in bodies",
     ("autodiff/reverse.py", "used_by"): "walks into regions itself",
     ("autodiff/rules/batch_control.py", "_spread"): "walks into regions itself",
     ("autodiff/rules/batch_linalg.py", "scalar"): "scalar operations",

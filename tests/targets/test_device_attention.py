@@ -64,6 +64,7 @@ CASES: dict[str, tuple[Callable[..., Any], Shapes]] = {
     "causal": (causal, [(12, 96, 16), (12, 128, 16), (12, 128, 16)]),
     "grouped heads": (grouped, [(3, 4, 2, 48, 16), (3, 4, 80, 16), (3, 4, 80, 16)]),
     "heads inside of rows": (heads, [(3, 96, 4, 16), (3, 80, 4, 16), (3, 80, 4, 16)]),
+    "one head of one batch": (plain, [(1, 1, 1100, 4), (1, 1, 1100, 4), (1, 1, 1100, 4)]),
     "rotary": (rotary, [(12, 96, 16), (12, 96, 16), (12, 96, 16)]),
     "a bias": (biased, [(12, 96, 32), (12, 128, 32), (12, 128, 32), (96, 128)]),
     "an epilogue": (with_an_epilogue, [(12, 96, 32), (12, 80, 32), (12, 80, 48), (12, 96, 48)]),
