@@ -389,21 +389,17 @@ class Compiled(Dispatcher):
 
     def _build_sized(self, call: Call) -> Build:
         """The build for a call that may have a program of dynamic sizes."""
-        while (fit := self._dimensions.fit(call, definition_of(self.fn))) is not None:
-            try:
-                general = self._build(fit.call)
-            except MlirmlError as error:
-                if not self._dimensions.refused(call, error):
-                    raise
-                continue
-            key = (general.number, *fit.values.items())
-            build = self._instances.get(key)
-            if build is None:
-                if len(self._instances) >= INSTANCES:
-                    self._forget(None)
-                build = self._instances[key] = instance(general, fit.values)
-            return build
-        return self._build(call)
+        found = self._dimensions.general(call, definition_of(self.fn), self._build)
+        if found is None:
+            return self._build(call)
+        general, values = found
+        key = (general.number, *values.items())
+        build = self._instances.get(key)
+        if build is None:
+            if len(self._instances) >= INSTANCES:
+                self._forget(None)
+            build = self._instances[key] = instance(general, values)
+        return build
 
     def _load_ahead(self) -> None:
         # What is found in the cache needs no compiler.
@@ -558,7 +554,7 @@ class Compiled(Dispatcher):
             raise ArgumentError(f"{shown}: {error}", location=definition_of(inspect.unwrap(self.fn))) from None
 
     def _build(self, call: Call) -> Build:
-        key = call.key()
+        key = self._dimensions.key(call)
         build = self._builds.get(key)
         reason = None
         if build is not None:
@@ -573,6 +569,7 @@ class Compiled(Dispatcher):
                     self._forget(key)
                 build = self._compile(call, reason or reason_for(call, self._builds.values()), known)
                 self._builds[key] = build
+                self._dimensions.note(key, call, build.captured.conditions)
         return build
 
     def _forget(self, key: Any) -> None:
@@ -673,6 +670,7 @@ class Compiled(Dispatcher):
                 "variables": tuple(self._state.variables),
                 "python": self._state.python,
                 "paths": call.paths,
+                "values": call.values,
             }
             sized = any(is_dynamic_shape(spec.shape) for spec in call.specs)
             if not self.donate_argnums or call.overlaps or self.target.device != "cpu" or sized:

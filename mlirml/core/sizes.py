@@ -1,16 +1,20 @@
 """Sizes of dimensions that a program is not compiled for: names with bounds, and polynomials of them.
 
-A `Size` is no integer. Arithmetic with integers and other sizes gives sizes; a comparison is answered where the bounds
-decide it, and anything else that needs the value raises `StaticSizeError`, which names the dimensions.
+A `Size` is no integer. Arithmetic with integers and other sizes gives sizes. A comparison is answered where the bounds
+decide it, and else by the sizes of the call that the program is traced for: the answer becomes a condition of the
+program. Anything else that needs the value raises `StaticSizeError`, which names the dimensions.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import zlib
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import ArgumentError, CaptureError
@@ -23,6 +27,8 @@ class StaticSizeError(CaptureError):
     """A dynamic size where the value is needed while the function is traced. `dims` are the names of its dimensions."""
 
     dims: tuple[str, ...] = ()
+    is_pinned = False
+    """True if these sizes have no program of dynamic sizes, and others may: as two are equal, or the size is small."""
 
 
 @dataclass(frozen=True)
@@ -208,8 +214,16 @@ class Size:
 
     def __rmod__(self, other: Any) -> Any:
         if type(other) is int:
+            if other >= 0 and self > other:
+                return other
+            if other < 0 and self >= -other:
+                return self + other
             raise static_needed(self, "a remainder by it")
         return self._as_number("remainder", other, self)
+
+    def __divmod__(self, other: Any) -> Any:
+        quotient = self // other
+        return quotient, self - quotient * other
 
     def __pow__(self, other: Any) -> Any:
         if type(other) is int and 0 < other < 8:
@@ -235,20 +249,26 @@ class Size:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if method != "__call__" or options:
             return NotImplemented
+        compare = _COMPARISONS.get(ufunc.__name__)
+        if compare is not None and all(map(_is_extent, inputs)):
+            return compare(*map(_plainly, inputs))
         return NUMBERS[0](ufunc.__name__, inputs)
 
     # Comparisons.
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not int and type(other) is not Size:
+        if not _is_extent(other):
             return NotImplemented
-        difference = self - other
+        difference = self - _plainly(other)
         if type(difference) is int:
             return difference == 0
         low, high = difference.limits()
         if (low is not None and low > 0) or (high is not None and high < 0):
             return False
-        raise static_needed(difference, f"whether {self} is {other}")
+        conditions = current_conditions()
+        if conditions is None:
+            raise static_needed(difference, f"whether {self} is {other}")
+        return conditions.decide_equal(difference, f"whether {self} is {other}")
 
     def __ne__(self, other: object) -> bool:
         equal: Any = self.__eq__(other)
@@ -257,17 +277,27 @@ class Size:
     def __hash__(self) -> int:
         return self._hash
 
-    def __lt__(self, other: Any) -> bool:
-        return not self >= other
+    def __lt__(self, other: Any) -> Any:
+        return not self >= other if _is_extent(other) else self._compared("less", other)
 
-    def __le__(self, other: Any) -> bool:
-        return not self >= other + 1
+    def __le__(self, other: Any) -> Any:
+        return not self >= _plainly(other) + 1 if _is_extent(other) else self._compared("less_equal", other)
 
-    def __gt__(self, other: Any) -> bool:
-        return bool(self >= other + 1)
+    def __gt__(self, other: Any) -> Any:
+        return self >= _plainly(other) + 1 if _is_extent(other) else self._compared("greater", other)
 
-    def __ge__(self, other: Any) -> bool:
-        difference = self - other
+    def _compared(self, ufunc: str, other: Any) -> Any:
+        """The comparison with what is no integer: with a float it is one of integers, else it is made at run time."""
+        if type(other) is not float or not math.isfinite(other):
+            return self._as_number(ufunc, self, other)
+        if ufunc in ("less", "greater_equal"):
+            return (self >= math.ceil(other)) == (ufunc == "greater_equal")
+        return (self >= math.floor(other) + 1) == (ufunc == "greater")
+
+    def __ge__(self, other: Any) -> Any:
+        if not _is_extent(other):
+            return self._compared("greater_equal", other)
+        difference = self - _plainly(other)
         if type(difference) is int:
             return difference >= 0
         low, high = difference.limits()
@@ -275,7 +305,10 @@ class Size:
             return True
         if high is not None and high < 0:
             return False
-        raise static_needed(difference, f"whether {self} is at least {other}")
+        conditions = current_conditions()
+        if conditions is None:
+            raise static_needed(difference, f"whether {self} is at least {other}")
+        return conditions.decide_order(difference, f"whether {self} is at least {other}")
 
     def __bool__(self) -> bool:
         return self != 0
@@ -304,14 +337,42 @@ class Size:
         return Size, (self.terms,)
 
 
+_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+}
+
+
+def _is_extent(x: object) -> bool:
+    return type(x) is int or type(x) is Size or isinstance(x, np.integer)
+
+
+def _plainly(x: Any) -> Any:
+    """A number of NumPy's as Python's integer."""
+    return int(x) if isinstance(x, np.integer) else x
+
+
 def _prime(size: Size, atom: Atom) -> int:
-    if atom.quotient is not None:
+    scattered = zlib.crc32(atom.name.encode())
+    if atom.quotient is None:
+        return _prime_from(FIRST_MARK * 5 // 4 + scattered % (FIRST_MARK * 3 // 4 - _APART))
+    # At most the quotient of the marks where that is large, so that slices of so many elements are in bounds.
+    numerator, divisor = atom.quotient
+    most = numerator.mark() // divisor
+    if most > FIRST_MARK**2:
         raise static_needed(size, "a rounded quotient of it")
-    return _prime_from(FIRST_MARK + zlib.crc32(atom.name.encode()) % FIRST_MARK)
+    return _prime_from(max(FIRST_MARK // 2, most - 2 * _APART - scattered % (FIRST_MARK // 32)))
 
 
 FIRST_MARK = 1 << 18
 """The marks of dimensions are greater, and less than twice this: three of them and a factor of hundreds fit 64 bits."""
+
+
+_APART = 1 << 10
 
 
 @cache
@@ -321,6 +382,86 @@ def _prime_from(number: int) -> int:
         number += 1
     return number
 
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition on the sizes that a program is for: a size is at least 0 ("least"), "zero", or not ("other")."""
+
+    size: Size
+    relation: str = "least"
+
+    def holds(self, values: Mapping[str, int]) -> bool:
+        """True if it holds for these values of dimensions."""
+        value = self.size.value(values)
+        return value >= 0 if self.relation == "least" else (value == 0) == (self.relation == "zero")
+
+
+class Conditions:
+    """The comparisons of sizes that a trace has decided by the values of the dimensions in its call."""
+
+    def __init__(self, values: Mapping[str, int]) -> None:
+        self._values = values
+        self.found: dict[Condition, None] = {}
+
+    def decide_order(self, size: Size, why: str) -> bool:
+        """True if a size is at least 0 in this call."""
+        is_met = size.value(self._values) >= 0
+        self._add(Condition(size if is_met else -size - 1), size, why)
+        return is_met
+
+    def decide_equal(self, size: Size, why: str) -> bool:
+        """False for a size that is not 0 in this call.
+
+        Raises `StaticSizeError` for one that is, as the types of arrays do not tell that two sizes are equal; a
+        remainder decides no type.
+        """
+        is_met = size.value(self._values) == 0
+        if is_met and not _is_remainder(size):
+            raise _pinned(size, why)
+        self._add(Condition(size, "zero" if is_met else "other"), size, why)
+        return is_met
+
+    def bounds(self, name: str) -> bool:
+        """True if the program is for sizes of a dimension up to some number only."""
+        return any(
+            condition.relation == "least"
+            and condition.size.dims() == (name,)
+            and condition.size.limits()[1] is not None
+            for condition in self.found
+        )
+
+    def _add(self, condition: Condition, size: Size, why: str) -> None:
+        self.found[condition] = None
+        if len(self.found) > _MOST_CONDITIONS or Condition(-condition.size) in self.found:
+            raise _pinned(size, why)
+
+
+_MOST_CONDITIONS = 64
+"""A program with more conditions is taken for one that iterates over the size while it is traced."""
+
+
+def _is_remainder(size: Size) -> bool:
+    """True for a size divided by a number, less the rounded quotient times that, and any number."""
+    atom = next((atom for atoms in size.terms for atom in atoms if atom.quotient is not None), None)
+    if atom is None or atom.quotient is None:
+        return False
+    numerator, divisor = atom.quotient
+    return any(type(sign * size - numerator + divisor * Size({(atom,): 1})) is int for sign in (1, -1))
+
+
+def _pinned(size: Size, why: str) -> StaticSizeError:
+    error = static_needed(size, why)
+    error.is_pinned = True
+    return error
+
+
+def current_conditions() -> Conditions | None:
+    """The conditions of the program that is traced now, if it is traced for sizes of a call."""
+    return next((found() for found in CONDITIONS), None)
+
+
+CONDITIONS: list[Callable[[], Conditions | None]] = []
+"""The front end's function that returns the conditions of the trace that is running."""
 
 NUMBERS: list[Callable[[str, tuple[Any, ...]], Any]] = []
 """The front end's operation of NumPy on sizes as numbers of the program that is traced."""
@@ -412,6 +553,8 @@ def static_needed(size: Size, why: str) -> StaticSizeError:
         help=f"leave {shown} out of `dynamic`, so that a program is compiled for each size",
     )
     error.dims = names
+    conditions = current_conditions()
+    error.is_pinned = conditions is not None and all(map(conditions.bounds, names))
     error.location = next((locate() for locate in LOCATE), None)
     return error
 

@@ -88,6 +88,7 @@ class Call:
     inputs: list[Any]  # of the program: bases instead of what overlaps
     overlaps: Aliasing | None = None
     constants: dict[str, Any] = field(default_factory=dict)  # the leaves that are static by themselves, by their paths
+    values: dict[str, int] | None = None  # of the dynamic dimensions in its specs
 
     def dynamic(self) -> Any:
         """The arguments without the static ones, as they are passed."""

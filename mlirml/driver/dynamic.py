@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.sizes import LEAST, Atom, Dim, Size, StaticSizeError, is_dynamic_shape, value_of_size
+from mlirml.core.sizes import LEAST, Atom, Condition, Dim, Size, StaticSizeError, is_dynamic_shape, value_of_size
 from mlirml.errors import ArgumentError, ShapeError, SourceLocation
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ _SIZES = 3
 """The number of sizes of a dimension after which it becomes dynamic."""
 INSTANCES = 4096
 """Combinations of sizes for which programs are kept ready; the code is the same for all."""
+_MOST = 8
+"""The programs of different conditions, and those for sizes that no condition separates, up to which "auto" goes."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Dimensions:
         self._name, self._enabled = name, True
         self.notes: dict[str, str] = {}  # the dimensions that stay static in spite of the option, and why
         self._families: dict[Any, _Family] = {}
+        self._conditions: dict[Any, list[tuple[Condition, ...]]] = {}  # of the programs for calls of one key
+        self._pinned: dict[Any, set[tuple[Any, ...]]] = {}  # the values of calls of one key that have static programs
         self.is_automatic = given == AUTO and isinstance(given, str)
         if given is None or self.is_automatic:
             self._shapes: dict[str, tuple[Any, ...]] = {}
@@ -78,8 +82,44 @@ class Dimensions:
         """
         if call.overlaps is not None or not call.specs:
             return None
-        if self.is_automatic:
-            return self._family(call).fit(call)
+        fit = self._family(call).fit(call) if self.is_automatic else self._named(call, location)
+        if fit is None or (*fit.values.items(),) in self._pinned.get(fit.call.key(), ()):
+            return None
+        return fit
+
+    def general(
+        self, call: Call, location: SourceLocation | None, build: Callable[[Call], Build]
+    ) -> tuple[Build, dict[str, int]] | None:
+        """The build of dynamic sizes for a call, and the values of its dimensions; None if it has a static one.
+
+        `build` compiles a call. Raises its error where the dimensions are named, and those of `fit`.
+        """
+        while (fit := self.fit(call, location)) is not None:
+            if self.is_exhausted(fit):
+                continue
+            try:
+                return build(fit.call), fit.values
+            except Exception as error:  # of NumPy too, which was given a dynamic size
+                if not self.refused(call, fit, error):
+                    raise
+        return None
+
+    def key(self, call: Call) -> Any:
+        """The key of the program for a call: of those for other sizes of its dimensions, the conditions do not hold."""
+        key = call.key()
+        if call.values is None:
+            return key
+        known = self._conditions.setdefault(key, [])
+        return key, next((i for i, each in enumerate(known) if _hold(each, call.values)), len(known))
+
+    def note(self, key: Any, call: Call, conditions: tuple[Condition, ...]) -> None:
+        """Record the conditions of the program that was made for this key of a call."""
+        if call.values is not None:
+            first, number = key
+            self._conditions[first][number : number + 1] = [conditions]
+
+    def _named(self, call: Call, location: SourceLocation | None) -> Fit | None:
+        """The call in the form of the program for all sizes of the named dimensions."""
         shapes = [self._shapes.get(path) for path in call.paths]
         unknown = [path for path in self._shapes if path not in call.paths]
         if unknown:
@@ -103,16 +143,46 @@ class Dimensions:
         )
         return self._families.setdefault(key, _Family(self))
 
-    def refused(self, call: Call, error: Exception) -> bool:
+    def refused(self, call: Call, fit: Fit, error: Exception) -> bool:
         """True if the option lets the call use another program than the one that failed with this error.
 
-        The dimension that the error names, or else every one, is static from then on.
+        Sizes that are equal by chance have a static program. Otherwise the dimension that the error names, or else
+        every one, is static from then on.
         """
+        names = error.dims if isinstance(error, StaticSizeError) else ()
+        if isinstance(error, StaticSizeError) and error.is_pinned:
+            known = self._pinned.setdefault(fit.call.key(), set())
+            if not self.is_automatic or len(known) < _MOST:
+                if len(known) < INSTANCES:
+                    known.add((*fit.values.items(),))
+                shown = ", ".join(f"`{name}` = {value}" for name, value in fit.values.items())
+                self.notes.setdefault(f"pinned {names}", f"{shown} has a static program: {_message(error)}")
+                return True
         if not self.is_automatic:
             return False
-        names = error.dims if isinstance(error, StaticSizeError) else ()
         self._family(call).make_static(names, error)
         return True
+
+    def is_exhausted(self, fit: Fit) -> bool:
+        """True if the sizes of a call have found too many different programs by now; they are static from then on."""
+        known = self._conditions.get(fit.call.key(), ())
+        if not self.is_automatic or len(known) < _MOST or any(_hold(each, fit.values) for each in known):
+            return False
+        error = ShapeError(f"{len(known)} programs were made for different conditions on its size")
+        self._family(fit.call).make_static((), error)
+        return True
+
+
+def _hold(conditions: Sequence[Condition], values: Mapping[str, int]) -> bool:
+    """True if all conditions hold for these values of dimensions."""
+    return all(condition.holds(values) for condition in conditions)
+
+
+def _message(error: Exception) -> str:
+    """The message of an error with its line."""
+    location = getattr(error, "location", None)
+    where = "" if location is None else f" ({replace(location, function='')})"
+    return f"{getattr(error, 'message', error)}{where}"
 
 
 def _dims(given: Mapping[str, Any]) -> dict[str, Dim]:
@@ -225,7 +295,7 @@ def _fit(call: Call, shapes: Sequence[Any], values: dict[str, int]) -> Fit | Non
         specs.append(spec)
     if not any(is_dynamic_shape(spec.shape) for spec in specs):
         return None
-    return Fit(replace(call, specs=tuple(specs)), large)
+    return Fit(replace(call, specs=tuple(specs), values=large), large)
 
 
 Position = tuple[int, int]
@@ -268,15 +338,12 @@ class _Family:
         """Make these dimensions static, or all, because of an error; note it for `explain`."""
         positions = [self.names[name] for name in names if name in self.names]
         self.patterns.clear()
-        message = getattr(error, "message", str(error))
-        location = getattr(error, "location", None)
-        where = "" if location is None else f" ({replace(location, function='')})"
         if positions:
             self.static.update(positions)
             shown = " and ".join(f"`{name}`" for name in names)
         else:
             self.is_static, shown = True, "every dimension"
-        self.owner.notes[shown] = f"{shown} stays static: {message}{where}"
+        self.owner.notes[shown] = f"{shown} stays static: {_message(error)}"
 
     def _pattern(self, call: Call, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, ...] | None:
         """The dimensions that have had several sizes, as dynamic ones: those that were always equal share a name."""

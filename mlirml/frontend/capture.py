@@ -5,13 +5,14 @@ This is the one file that knows all parts of the front end: it gives the trace i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.sizes import Conditions
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError
 from mlirml.frontend.aliasing import NONE, Aliasing
@@ -124,13 +125,16 @@ def capture(
     variables: Sequence[Any] = (),
     python: Any = (),
     paths: Sequence[str] = (),
+    values: Mapping[str, int] | None = None,
 ) -> Captured:
     """Trace `function(*args, **kwargs)`; `in_tree` is the structure of (args, kwargs) without the static ones.
 
-    `paths` are the names of the argument leaves. With `loops`, Python's loops and branches are captured as those of the
-    program. `variables` are passed in the argument named `STATE`.
+    `paths` are the names of the argument leaves, `values` the dynamic dimensions in the call that is traced. With
+    `loops`, Python's loops and branches are captured as those of the program. `variables` are passed in the argument
+    named `STATE`.
     """
     state = Trace(name, HANDLERS)
+    state.conditions = None if values is None else Conditions(values)
     aliasing = overlaps or NONE
     input_specs = aliasing.input_specs(specs)
     cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
@@ -160,7 +164,8 @@ def capture(
         if spec.weak and spec.dtype.kind in "bi" and isinstance(x._cell.value, Value) and id(x) not in held
     }
     effects = Effects(state, variables, items, python)
-    effects.again = partial(capture, function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths)
+    given = function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values
+    effects.again = partial(capture, *given)
     token = CURRENT.set(state)
     try:
         with effects, recursion_errors(), _uncovered():
@@ -211,6 +216,7 @@ def capture(
         host_functions=tuple(builder.host_functions),
         unrolled=tuple((state.unrolled if loops else state.location_tracker.unrolled()).items()),
         sizes=tuple(builder.sizes.entries),
+        conditions=() if state.conditions is None else tuple(state.conditions.found),
     )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.sizes import Size, is_dynamic_shape
+from mlirml.core.sizes import Condition, Size, is_dynamic_shape
 from mlirml.core.tree import TreeDef
 from mlirml.errors import SourceLocation
 from mlirml.frontend.spec import TensorSpec
@@ -71,6 +71,7 @@ class Captured:
     host_functions: tuple[Any, ...] = field(default=(), repr=False)  # the Python functions that the program calls
     unrolled: tuple[tuple[SourceLocation | None, str], ...] = field(default=(), repr=False)  # with the reasons
     sizes: tuple[Size, ...] = ()  # the elements of the hidden array of dynamic sizes
+    conditions: tuple[Condition, ...] = ()  # on the dynamic sizes of calls
 
     @property
     def is_dynamic(self) -> bool:

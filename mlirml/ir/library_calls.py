@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from mlirml.core.dataclass import dataclass
 
@@ -28,7 +29,7 @@ class LibraryCall:
     complex_result: Callable[[bool, int], bool] = lambda inputs, mode: inputs
     rank: int = 3
 
-    def sizes(self, shapes: Sequence[Shape]) -> list[int]:
+    def sizes(self, shapes: Sequence[Sequence[Any]]) -> list[Any]:
         """The sizes that the function takes: the batch, the rows, and the columns of the last input.
 
         For a call without a fixed rank those of the input, with ones up to `MOST_DIMENSIONS`.

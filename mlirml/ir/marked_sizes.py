@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 MARKS = "mlirml.marked_sizes"
 """Attribute of @main: the marks of the sizes in the table, in its order."""
 
-_LEAST = 1 << 17
+LEAST_MARK = 1 << 17
+"""A smaller number is no mark."""
 _NEAR = 256
 """A number that differs by at most this from a multiple of a mark may come from the mark."""
 
@@ -30,7 +31,7 @@ class Marks:
 
     def factors(self, number: int) -> tuple[int, tuple[int, ...]]:
         """A size as a static factor and the numbers of the dynamic ones; raises `UnknownSizeError`."""
-        if -_LEAST < number < _LEAST:
+        if -LEAST_MARK < number < LEAST_MARK:
             return number, ()
         found = self._known.get(number)
         if found is None:
@@ -50,7 +51,7 @@ class Marks:
 
     def is_near(self, number: int, distance: int = _NEAR) -> bool:
         """True if a number is a mark, a multiple of one, or differs from these by at most `distance`."""
-        if -_LEAST < number < _LEAST:
+        if -LEAST_MARK < number < LEAST_MARK:
             return False
         return any(min(number % mark, -number % mark) <= distance for mark in self._numbers)
 
@@ -59,4 +60,6 @@ def collides(marks: Iterable[int], static: Iterable[int]) -> bool:
     """True if marks are equal, or a static size could be taken for one."""
     listed = list(marks)
     found = Marks(listed)
-    return len(set(listed)) < len(listed) or any(mark < _LEAST for mark in listed) or any(map(found.is_near, static))
+    return (
+        len(set(listed)) < len(listed) or any(mark < LEAST_MARK for mark in listed) or any(map(found.is_near, static))
+    )

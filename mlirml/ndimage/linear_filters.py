@@ -7,6 +7,7 @@ convolutions of `mlirml.nn.functional` beyond.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -88,7 +89,7 @@ def _by_convolution_of_rows(padded: Any, weights: Any, axis: int, shape: tuple[i
     """The same by a convolution of matrices with one channel, of which the last axis is as long as can be."""
     from mlirml.nn import functional
 
-    before, size = int(np.prod(shape[:axis])), padded.shape[axis]
+    before, size = math.prod(shape[:axis]), padded.shape[axis]
     if axis == padded.ndim - 1:
         found = functional.conv2d(padded.reshape((1, 1, before, size)), weights.reshape((1, 1, 1, -1)))
     else:
@@ -171,7 +172,7 @@ def _by_convolution(padded: Any, weights: Any, axes: tuple[int, ...]) -> Any:
     last = tuple(range(padded.ndim - len(axes), padded.ndim))
     moved = np.moveaxis(padded, axes, last)
     batch, sizes = moved.shape[: last[0]], moved.shape[last[0] :]
-    found = convolve(moved.reshape((int(np.prod(batch)), 1, *sizes)), weights.reshape((1, 1, *weights.shape)))
+    found = convolve(moved.reshape((math.prod(batch), 1, *sizes)), weights.reshape((1, 1, *weights.shape)))
     return np.moveaxis(found.reshape((*batch, *found.shape[2:])), last, axes)
 
 

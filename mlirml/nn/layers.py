@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from mlirml import random
+from mlirml.core.sizes import is_size
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.current import current_trace
 from mlirml.ir.text.dtypes import is_float
 from mlirml.nn.define import as_array, composite, floats, known, rounded, shown
 from mlirml.ops.registry import INTEGERS
@@ -58,7 +60,7 @@ def scaled_dot_product_attention(
     if is_causal:
         if attn_mask is not None:
             raise ShapeError("scaled_dot_product_attention: give attn_mask or is_causal=True, not both")
-        scores = np.where(known(np.tri(q.shape[-2], k.shape[-2], dtype=np.bool_)), scores, -np.inf)
+        scores = np.where(_lower_triangle(q.shape[-2], k.shape[-2]), scores, -np.inf)
     elif attn_mask is not None:
         mask = as_array(attn_mask)
         scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + rounded(mask, scores.dtype)
@@ -69,6 +71,14 @@ def scaled_dot_product_attention(
     if dropout_p:
         weights = dropout(weights, dropout_p, key=dropout_key)
     return rounded(weights @ v, dtype)
+
+
+def _lower_triangle(rows: int, columns: int) -> Any:
+    """The mask of the keys up to each query."""
+    trace = current_trace()
+    if trace is not None and (is_size(rows) or is_size(columns)):
+        return trace.handlers.namespace(trace).tri(rows, columns, dtype=np.bool_)
+    return known(np.tri(rows, columns, dtype=np.bool_))
 
 
 @composite(tolerance=64)

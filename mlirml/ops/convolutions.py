@@ -146,7 +146,7 @@ def convolution(
 
 def _start(b: Builder, g: Geometry, bias: Value | None, dtype: np.dtype, groups: tuple[int, ...]) -> Value:
     """The initial value of the sums: zeros, or the bias of each filter; filters are split by `groups`."""
-    filters = (*groups, g.filters // int(np.prod(groups, dtype=np.int64)))
+    filters = (*groups, g.filters // math.prod(groups))
     shape = (g.batch, *filters, *g.out[2:])
     if bias is None:
         return b.filled(shape, dtype, 0)
@@ -155,7 +155,7 @@ def _start(b: Builder, g: Geometry, bias: Value | None, dtype: np.dtype, groups:
 
 def _pointwise(b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None, accumulate: np.dtype) -> Value:
     """A kernel of one point: a contraction over the channels."""
-    pixels = int(np.prod([window.count for window in g.windows], dtype=np.int64))
+    pixels = math.prod([window.count for window in g.windows])
     sizes = {"n": g.batch, "f": g.filters, "c": g.channels, "p": pixels}
     many = "n" if g.batch > 1 else ""
     x = b.reshape(x, (*([g.batch] if many else []), g.channels, pixels))

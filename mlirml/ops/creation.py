@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import is_size
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.ops.numeric import promoted
 from mlirml.ops.reductions import normalized_axes
@@ -138,6 +139,8 @@ def sliding_window_view(
         n = x.shape[place]
         if not 0 <= size <= n:
             raise ShapeError(f"sliding_window_view: a window of {size} does not fit {n} elements along axis {place}")
-        table = np.arange(n - size + 1)[:, None] + np.arange(size)
-        x = xp.moveaxis(xp.take(x, xp.known(table), axis=place), place + 1, -1)
+        steps = np.arange(size)
+        first = xp.arange(n - size + 1) if is_size(n) else np.arange(n - size + 1)
+        table = first[:, None] + steps if is_size(n) else xp.known(first[:, None] + steps)
+        x = xp.moveaxis(xp.take(x, table, axis=place), place + 1, -1)
     return x

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import pairwise
 from typing import Any
 
@@ -84,7 +85,7 @@ def vector_norm(xp: Any, x: Any, /, *, axis: Any = None, keepdims: bool = False,
     axes = normalized_axes("vector_norm", x.shape, axis)
     rest = [i for i in range(x.ndim) if i not in axes]
     moved = xp.transpose(x, (*axes, *rest))
-    flat = moved.reshape((int(np.prod([x.shape[i] for i in axes])), *(x.shape[i] for i in rest)))
+    flat = moved.reshape((math.prod([x.shape[i] for i in axes]), *(x.shape[i] for i in rest)))
     result = norm.build(xp, flat, ord, 0)
     return result.reshape(tuple(1 if i in axes else n for i, n in enumerate(x.shape))) if keepdims else result
 
@@ -255,7 +256,7 @@ def tensorsolve(xp: Any, a: Any, b: Any, axes: Any = None) -> Any:
         last = [i % a.ndim for i in axes]
         a = xp.transpose(a, [i for i in range(a.ndim) if i not in last] + last)
     shape = a.shape[b.ndim :]
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     if size != b.size or size * size != a.size:
         raise ShapeError(f"tensorsolve: shape {list(a.shape)} is no square system for a right side of {list(b.shape)}")
     return xp.linalg.solve(a.reshape(size, size), b.reshape(-1)).reshape(shape)
@@ -268,7 +269,7 @@ def tensorinv(xp: Any, a: Any, ind: int = 2) -> Any:
     if int(ind) <= 0:
         raise ShapeError(f"tensorinv: ind is 1 at least, not {ind}")
     first, last = a.shape[:ind], a.shape[ind:]
-    size = int(np.prod(last))
-    if int(np.prod(first)) != size:
+    size = math.prod(last)
+    if math.prod(first) != size:
         raise ShapeError(f"tensorinv: shape {list(a.shape)} is no square matrix with ind={ind}")
     return xp.linalg.inv(a.reshape(size, size)).reshape((*last, *first))

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import is_size
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed
@@ -301,6 +302,10 @@ def _correlate_beyond(xp: Any, a: Any, v: Any, first: int, last: int) -> Any:
     if last - first > 1 and (last - first) * v.size > 1 << 22:
         half = (first + last) // 2
         return xp.concatenate([_correlate_beyond(xp, a, v, *part) for part in ((first, half), (half, last))])
+    if is_size(first) or is_size(a.size):
+        places = xp.arange(last - first)[:, None] + np.arange(v.size) + first
+        products = xp.take(a, xp.clip(places, 0, a.size - 1)) * v
+        return xp.sum(xp.where((places >= 0) & (places < a.size), products, 0), axis=-1)
     places = np.arange(first, last)[:, None] + np.arange(v.size)
     products = xp.take(a, xp.known(np.clip(places, 0, a.size - 1))) * v
     return xp.sum(xp.where(xp.known((places >= 0) & (places < a.size)), products, 0), axis=-1)

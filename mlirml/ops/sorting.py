@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import is_size
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 from mlirml.ir.text.builder import Body, Builder, Operand, Value
 from mlirml.ir.text.dtypes import is_float, mlir_name, short_name
@@ -209,7 +210,7 @@ def searchsorted(b: Builder, a: Operand, v: Operand, side: str = "left", sorter:
             element = block.op(f"tensor.extract {table.name}[{probe}]", table.type)
             return _less(block, element, xs[0], dtype) if side == "left" else _not_less(block, xs[0], element, dtype)
 
-        return position_by_halves(block, table.size, before)
+        return position_by_halves(b, block, table.size, before)
 
     return b.elementwise([keys], [dtype], _INDEX, keys.shape, body)
 
@@ -238,9 +239,11 @@ def search_operands(b: Builder, a: Operand, v: Operand, side: str, sorter: Any) 
     return table, keys
 
 
-def position_by_halves(block: Body, size: int, before: Callable[[str], str]) -> str:
+def position_by_halves(b: Builder, block: Body, size: int, before: Callable[[str], str]) -> str:
     """The number of elements before a position (i64), by binary search; `before` decides whether one of them is."""
     # Branch-free bisection: the first `low` elements are known to be before the position, `length` are undecided.
+    if is_size(size):
+        return _position_in_any(b, block, size, before)
     low, length = block.op("arith.constant 0", "index"), size
     while length > 0:
         half = (length + 1) // 2
@@ -250,6 +253,26 @@ def position_by_halves(block: Body, size: int, before: Callable[[str], str]) -> 
         low = block.op(f"arith.select {is_before}, {past}, {low}", "index")
         length -= half
     return block.op(f"arith.index_cast {low}", "index to i64")
+
+
+def _position_in_any(b: Builder, block: Body, size: Any, before: Callable[[str], str]) -> str:
+    """`position_by_halves` of a dynamic size, in a number of steps that is enough for sizes of so many bytes."""
+    one, zero = (block.op(f"arith.constant {n}", "index") for n in (1, 0))
+    low, length = zero, b.sizes.name(size)
+    steps = _STEPS
+    while size >= 1 << steps:
+        steps += _STEPS
+    for _ in range(steps):
+        half = block.op(f"arith.shrui {block.op(f'arith.addi {length}, {one}', 'index')}, {one}", "index")
+        past = block.op(f"arith.addi {low}, {half}", "index")
+        # No element is undecided where the half of them is none: any may be read then.
+        probe = block.op(f"arith.maxsi {block.op(f'arith.subi {past}, {one}', 'index')}, {zero}", "index")
+        low = block.op(f"arith.select {before(probe)}, {past}, {low}", "index")
+        length = block.op(f"arith.subi {length}, {half}", "index")
+    return block.op(f"arith.index_cast {low}", "index to i64")
+
+
+_STEPS = 8
 
 
 def _less(block: Body, x: str, y: str, dtype: np.dtype) -> str:

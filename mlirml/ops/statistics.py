@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import is_dynamic_shape
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, OpDef, composed
@@ -52,7 +53,7 @@ def _lined_up(xp: Any, name: str, a: Any, axis: Any) -> tuple[Any, tuple[int, ..
     """The array with the axes joined into a last one, and the shape that keeps them with size 1."""
     axes = normalized_axes(name, a.shape, axis)
     rest = [i for i in range(a.ndim) if i not in axes]
-    count = int(np.prod([a.shape[i] for i in axes], dtype=np.int64))
+    count = math.prod([a.shape[i] for i in axes])
     lined = xp.transpose(a, (*rest, *axes)).reshape((*(a.shape[i] for i in rest), count))
     return lined, tuple(1 if i in axes else n for i, n in enumerate(a.shape))
 
@@ -68,7 +69,8 @@ def median(
     if n == 0:
         return xp.mean(a, axis=axis, keepdims=keepdims)
     ordered = xp.sort(lined, axis=-1)
-    result = xp.mean(ordered[..., (n - 1) // 2 : n // 2 + 1], axis=-1)
+    middle, count = (n // 2, 1) if n % 2 else (n // 2 - 1, 2)
+    result = xp.mean(ordered[..., middle : middle + count], axis=-1)
     if np.issubdtype(a.dtype, np.inexact):
         result = xp.where(xp.isnan(ordered[..., -1]), ordered[..., -1], result)
     return result.reshape(kept) if keepdims else result
@@ -156,6 +158,11 @@ def _shares(xp: Any, q: Any) -> tuple[Any, bool]:
     return shares if shares.dtype.kind == "f" else shares.astype(np.float64), weak
 
 
+def _is_weak(q: Any) -> bool:
+    """True for one share that is a number of Python's."""
+    return type(q) in (int, float)
+
+
 def _is_known(q: Any) -> bool:
     """True if shares are known when the function is traced."""
     try:
@@ -193,7 +200,9 @@ def quantile(
     if not _is_known(q):
         q, weak = _shares(xp, q)
         return _traced_quantile(xp, "quantile", a, q, weak, axis, method, keepdims, weights)
-    _known_shares("quantile", q)
+    shares = _known_shares("quantile", q)
+    if is_dynamic_shape(a.shape) and method == "linear" and weights is None:
+        return _traced_quantile(xp, "quantile", a, xp.asarray(shares), _is_weak(q), axis, method, keepdims, weights)
     return _quantile(xp, "quantile", a, q, axis, method, keepdims, weights)
 
 
@@ -214,7 +223,9 @@ def percentile(
     if not _is_known(q):
         q, weak = _shares(xp, q)
         return _traced_quantile(xp, "percentile", a, q / 100, weak, axis, method, keepdims, weights)
-    _known_shares("percentile", q)
+    shares = _known_shares("percentile", q)
+    if is_dynamic_shape(a.shape) and method == "linear" and weights is None:
+        return _traced_quantile(xp, "percentile", a, xp.asarray(shares), _is_weak(q), axis, method, keepdims, weights)
     return _quantile(xp, "percentile", a, q, axis, method, keepdims, weights)
 
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import same_shape
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.tracing.regions import trace_while_loop
-from mlirml.ir.text.dtypes import is_float
+from mlirml.ir.text.dtypes import common_shape, is_float
 from mlirml.random.keys import as_array, sizes
 
 
@@ -32,9 +33,9 @@ def shape_of(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
     """The shape of a result: the one that is asked for, or that of the parameters."""
     shapes = [np.shape(x) for x in parameters]
     try:
-        common = np.broadcast_shapes(*shapes)
+        common = common_shape(*shapes) if shapes else ()
         wanted = common if shape is None else sizes(name, shape)
-        if np.broadcast_shapes(common, wanted) != wanted:
+        if not same_shape(common_shape(common, wanted), wanted):
             raise ValueError
     except ShapeError:
         raise

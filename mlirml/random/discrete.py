@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
     if not _is_count(a) and not a.ndim:
         raise ShapeError("choice: needs an array of at least 1 dimension, or an integer")
     count = int(a) if _is_count(a) else a.shape[axis]
-    total = int(np.prod(wanted))
+    total = math.prod(wanted)
     if count < 1 and total:
         raise ShapeError("choice: there is nothing to choose from")
     if not replace and total > count:
@@ -132,9 +133,9 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
 def _chosen(key: Any, count: int, shape: tuple[int, ...], replace: bool, p: Any) -> Any:
     if not replace:
         if p is None:
-            return _order(key, count)[: int(np.prod(shape))].reshape(shape)
+            return _order(key, count)[: math.prod(shape)].reshape(shape)
         scores = standard_gumbel(key, (count,), _DOUBLE) + np.log(np.maximum(p, 1e-300))
-        return np.argsort(-scores, stable=True)[: int(np.prod(shape))].reshape(shape)
+        return np.argsort(-scores, stable=True)[: math.prod(shape)].reshape(shape)
     if p is None:
         return _upper_product(blocks(key, shape, "both"), as_array(np.uint64(count))).astype(np.int64)
     ends = np.cumsum(p)

@@ -16,7 +16,7 @@ from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text.builder import Body, Scalar
 from mlirml.ir.text.dtypes import describe
-from mlirml.ops.shapes.views import integers
+from mlirml.ops.shapes.views import extents
 from mlirml.random.reuse import note_use
 from mlirml.random.threefry import WORD, Word, both, counter, counters, enciphered
 
@@ -80,8 +80,8 @@ def checked_key(name: str, key: Any) -> Any:
 
 def sizes(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as Python integers."""
-    found = integers(name, "the shape", shape if isinstance(shape, (tuple, list)) else (shape,))
-    if min(found, default=0) < 0:
+    found = extents(name, "the shape", shape if isinstance(shape, (tuple, list)) else (shape,))
+    if any(n < 0 for n in found):
         raise ShapeError(f"{name}: sizes cannot be negative, got {list(found)}")
     if math.prod(found) > _MOST:
         raise ShapeError(f"{name}: one key gives 2**32 elements, not {math.prod(found)}", help="split the key")
@@ -103,7 +103,7 @@ def blocks(key: Any, shape: tuple[int, ...], form: str) -> Any:
 
     def body(block: Body, halves: list[str]) -> str:
         k0, k1, zero = (Word(block, name) for name in halves)
-        high, low = enciphered(k0, k1, zero, counter(block, shape))
+        high, low = enciphered(k0, k1, zero, counter(block, shape, trace.builder.sizes.number))
         return both(block, high, low) if form == "both" else _combined(form, high, low).name
 
     operands = [trace.lift(key[0]), trace.lift(key[1]), _ZERO]

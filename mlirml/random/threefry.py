@@ -6,11 +6,13 @@ J. Salmon, M. Moraes, R. Dror, D. Shaw: Parallel random numbers: as easy as 1, 2
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import Size
 from mlirml.ir.text.builder import Body
 
 WORD = np.dtype(np.uint32)
@@ -58,13 +60,16 @@ class Word:
         return self._written("shrui", distance)
 
 
-def counter(block: Body, shape: tuple[int, ...]) -> Word:
-    """The index of an element in an array of this shape, row by row."""
+def counter(block: Body, shape: tuple[Any, ...], number: Callable[[Size], str]) -> Word:
+    """The index of an element in an array of this shape, row by row; `number` names the i64 of a dynamic size."""
     total = Word(block, block.constant(0, WORD))
     for axis, size in enumerate(shape):
         index = block.op(f"linalg.index {axis}", "index")
         here = Word(block, block.op(f"arith.index_cast {index}", "index to i32"))
-        total = here if axis == 0 else total._written("muli", size) + here
+        factor: Word | int = size
+        if type(size) is Size:
+            factor = Word(block, block.op(f"arith.trunci {number(size)}", "i64 to i32"))
+        total = here if axis == 0 else total._written("muli", factor) + here
     return total
 
 

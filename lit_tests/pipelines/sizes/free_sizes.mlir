@@ -46,3 +46,19 @@ func.func @main(%x: tensor<300007xf32>, %sizes: tensor<1xi64>) -> tensor<300007x
 func.func @main(%x: tensor<300007xf32>) -> tensor<300007xf32> {
   return %x : tensor<300007xf32>
 }
+
+// -----
+
+// A padded array is a filled one, into which the other is stored.
+// CHECK-LABEL: func.func @main(%arg0: tensor<?xf32>, %arg1: tensor<2xi64>) -> tensor<?xf32>
+// CHECK:         linalg.fill
+// CHECK:         tensor.insert_slice %arg0 into %{{.*}}[1] [%{{.*}}] [1] : tensor<?xf32> into tensor<?xf32>
+func.func @main(%x: tensor<300007xf32>, %sizes: tensor<2xi64>) -> tensor<300009xf32>
+    attributes {mlirml.marked_sizes = array<i64: 300007, 300009>} {
+  %zero = arith.constant 0.0 : f32
+  %y = tensor.pad %x low[1] high[1] {
+  ^bb0(%i: index):
+    tensor.yield %zero : f32
+  } : tensor<300007xf32> to tensor<300009xf32>
+  return %y : tensor<300009xf32>
+}

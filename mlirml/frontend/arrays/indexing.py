@@ -310,6 +310,8 @@ def _canonical(trace: Trace, shape: tuple[int, ...], item: Any, axis: int) -> li
                 raise _not_an_index(f"a number of {item.dtype}", help_)
             raise _not_an_index(f"an array of {item.dtype}", "convert it with `.astype(np.int64)`")
         return [_integers(trace, item)]
+    if is_size(item):
+        return [_Item("integer", item)]
     try:
         return [_Item("integer", int(item.__index__()))]
     except (AttributeError, TypeError):

@@ -11,6 +11,7 @@ a singular value of zero: the result is NaN or infinite there.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,7 +54,7 @@ def _results(trace: Trace, name: str, mode: int, arrays: Sequence[Any], *shapes:
         return [whole.reshape((packed[0], *shapes[0]))]
     found, start = [], 0
     for shape in shapes:
-        size = int(np.prod(shape))
+        size = math.prod(shape)
         found.append(whole[:, start : start + size].reshape((packed[0], *shape)))
         start += size
     return found

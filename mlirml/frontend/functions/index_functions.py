@@ -14,6 +14,7 @@ from mlirml.frontend.arrays.scattering import apply_at
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
 from mlirml.ops import BY_FUNCTION, promotion
+from mlirml.ops.elementwise import broadcast_shapes
 from mlirml.ops.indexing.gather import broadcast_along
 from mlirml.ops.indexing.positions import checked_mode, positions
 from mlirml.ops.indexing.scatter import Scatter
@@ -214,7 +215,7 @@ def select(trace: Trace, condlist: Sequence[Any], choicelist: Sequence[Any], def
         if condition.dtype != np.bool_:
             raise DTypeError(f"select: condition {number} is {condition.dtype}, not bool", help="compare: `x != 0`")
     dtype = promotion.result_type(*map(trace.lift, (*choicelist, default)))
-    shape = np.broadcast_shapes(*map(np.shape, (*condlist, *choicelist)))
+    shape = broadcast_shapes("select", list(map(trace.lift, (*condlist, *choicelist))))
     result: Any = trace.array(default, copy=False).astype(dtype, copy=False)
     for condition, choice in reversed(list(zip(conditions, choicelist))):
         chosen = trace.array(choice, copy=False).astype(dtype, copy=False)
@@ -229,7 +230,7 @@ def choose(trace: Trace, a: Any, choices: Any, out: Any = None, mode: str = "rai
         raise DTypeError(f"choose: choices are numbered by integers, not {which.dtype}")
     dtype = promotion.result_type(*map(trace.lift, choices))  # Python numbers give way here
     parts = [trace.array(c, copy=False) for c in choices]
-    shape = np.broadcast_shapes(which.shape, *(p.shape for p in parts))
+    shape = broadcast_shapes("choose", list(map(trace.lift, (which, *parts))))
     spread = [trace.call_function(np.broadcast_to, (p.astype(dtype, copy=False), shape), {}) for p in parts]
     stacked = trace.call_function(np.stack, (spread,), {})
     number = which.astype(np.int64)

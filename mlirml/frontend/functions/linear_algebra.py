@@ -12,11 +12,13 @@ differentiated in the same way.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import is_dynamic_shape
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
@@ -25,6 +27,7 @@ from mlirml.frontend.tracing.trace import Trace, value_of
 from mlirml.ir.text.builder import Check
 from mlirml.ir.text.library_calls import LAPACK, library_call, with_library
 from mlirml.ops.functions import library
+from mlirml.runtime import HAS_LAPACK
 
 LAPACK_FROM = 32
 """The row length in real numbers from which the target `cpu` calls LAPACK: 16 rows of complex matrices are enough.
@@ -133,7 +136,7 @@ def _matrices(trace: Trace, name: str, a: Any) -> Any:
 def stacked(function: Callable[..., Any], *arrays: Any) -> Any:
     """The result of a function of stacks of matrices, for arrays with any number of batch dimensions."""
     batch = arrays[0].shape[:-2]
-    stacks = [x.reshape((int(np.prod(batch)), *x.shape[-2:])) for x in arrays]
+    stacks = [x.reshape((math.prod(batch), *x.shape[-2:])) for x in arrays]
     result = function(*stacks)
     parts = [x.reshape((*batch, *x.shape[1:])) for x in (result if isinstance(result, tuple) else (result,))]
     return tuple(parts) if isinstance(result, tuple) else parts[0]
@@ -170,6 +173,10 @@ def _check_result(trace: Trace, result: Any, corner: int, message: str, *inputs:
 def _with_lapack(trace: Trace, name: str, arrays: tuple[Any, ...], own: Callable[[], Any]) -> Any:
     """The result of `mlirml.<name>` where a LAPACK call pays for these stacks, and else that of `own`."""
     a, *others = arrays
+    if HAS_LAPACK and any(is_dynamic_shape(x.shape) for x in arrays):
+        with at_user_line():
+            found = library_call(trace.builder, name, [value_of(trace, x, name) for x in arrays])
+        return Traced(trace, Cell(found, owned=True))
     is_large = a.size * a.dtype.itemsize > LAPACK_STACK_BYTES
     row = a.shape[-1] * (2 if a.dtype.kind == "c" else 1)
     is_group = a.dtype.kind == "f" and a.shape[0] >= LAPACK_GROUP and 1 < a.shape[-1] <= LAPACK_GROUP

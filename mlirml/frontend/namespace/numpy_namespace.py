@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mlirml.core.sizes import Size
+from mlirml.core.sizes import Size, is_size
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced, check_device, check_uncopied
 from mlirml.frontend.arrays.array_class import Constructor
@@ -85,7 +85,7 @@ class Namespace:
     def _computed(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Traced:
         check_device(kwargs.pop("device", None))
         with at_user_line():
-            if any(type(x) is Size for x in args):
+            if any(type(x) is Size for arg in args for x in (arg if isinstance(arg, (tuple, list)) else (arg,))):
                 return dynamic_grid(self._trace, function, args, **kwargs)
             result = function(*args, **kwargs)
             return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
@@ -243,6 +243,11 @@ def _printing(trace: Trace) -> Callable[..., None]:
     return show
 
 
+def length(x: Any) -> Any:
+    """`len` of an array whose first dimension may be dynamic."""
+    return x.shape[0] if isinstance(x, Traced) and x.shape and is_size(x.shape[0]) else len(x)
+
+
 class Overlay(dict[str, Any]):
     """The globals of a traced function. Reads are live, and noted as guards; `LOAD_GLOBAL` honours `__getitem__`."""
 
@@ -254,6 +259,8 @@ class Overlay(dict[str, Any]):
             isinstance=isinstance_of_traced,
             print=_printing(trace),
         )
+        if trace.conditions is not None and LOOPS not in memo:
+            known["len"] = length
         if LOOPS in memo:
             from mlirml.frontend.source.rewrite import HOOKS
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.config import config
-from mlirml.core.sizes import LOCATE, NUMBERS, Size, is_dynamic_shape
+from mlirml.core.sizes import CONDITIONS, LOCATE, NUMBERS, Conditions, Size, is_dynamic_shape
 from mlirml.errors import (
     CaptureError,
     DTypeError,
@@ -90,6 +90,7 @@ def _on_sizes(ufunc: str, operands: tuple[Any, ...]) -> Any:
 
 
 NUMBERS[:] = [_on_sizes]
+CONDITIONS[:] = [lambda: None if (trace := current_trace()) is None else trace.conditions]
 LOCATE[:] = [lambda: user_location(3) if current_trace() is not None else None]
 
 
@@ -103,6 +104,7 @@ class Trace:
         self.builder = ComplexBuilder(self.location_tracker)
         self.done, self.errors = False, np.geterr()
         self.marked: list[Traced] = []  # values with placeholders in texts for `print`
+        self.conditions: Conditions | None = None  # on dynamic sizes, where it is for those of a call
         self.sizes: dict[str, frozenset[str]] = {}  # the Python integer arguments that a number is computed from
         self.guards: dict[Any, Guard] = {}
         self.reached = Reached(self.guards)

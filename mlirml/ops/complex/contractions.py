@@ -9,6 +9,7 @@ own memory layout, so that an operand and the result need no pass over memory of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -44,7 +45,7 @@ def _doubled(x_map: str, y_map: str, out_map: str, sizes: dict[str, int]) -> tup
     reduced = [c for c in x_map if c in y_map and c not in out_map]
     rows = [c for c in out_map if c not in y_map]
     free = [c for c in out_map if c not in x_map]
-    if not reduced or not free or int(np.prod([sizes[c] for c in rows])) < 16:
+    if not reduced or not free or math.prod([sizes[c] for c in rows]) < 16:
         return None
     return reduced[-1], free[-1]
 

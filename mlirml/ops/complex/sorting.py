@@ -113,7 +113,7 @@ def _searchsorted(b: ComplexBuilder, a: Operand, v: Operand, side: str = "left",
             element = Complex(*(Real(block, x, part) for x in names))
             return (precedes(element, key) if side == "left" else ~precedes(key, element)).name
 
-        return sorting.position_by_halves(block, table.size, before)
+        return sorting.position_by_halves(b, block, table.size, before)
 
     return b.elementwise([keys.re, keys.im], [part, part], np.dtype(np.int64), keys.shape, body)
 

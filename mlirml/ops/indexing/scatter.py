@@ -127,4 +127,4 @@ class Scatter:
 
 
 def _index(b: Builder, number: int) -> str:
-    return b.named(f"arith.constant {number} : index")
+    return b.index(number)

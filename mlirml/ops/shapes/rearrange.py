@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import is_dynamic_shape, is_size, sampled, static_needed
 from mlirml.errors import DTypeError, ShapeError, TracedValueError, UnsupportedSyntaxError
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
 from mlirml.ir.text.dtypes import mlir_name
@@ -204,6 +205,8 @@ def pad(
     else:
         if any(n == 0 and sum(pair) for n, pair in zip(value.shape, widths)):
             raise ShapeError(f"pad: {value} has no elements to take for mode {mode!r}")
+        for n in filter(is_size, value.shape):
+            raise static_needed(n, f"a table of the padded indices for mode {mode!r}")  # type: ignore[arg-type]
         tables = [np.pad(np.arange(n), pair, mode) for n, pair in zip(value.shape, widths)]  # type: ignore[call-overload]
     for axis, pair in enumerate(widths):
         # The whole of the earlier axes, this axis's margin, the inner range of the later axes: each element is written
@@ -260,6 +263,11 @@ def triu(b: Builder, m: Operand, k: Any = 0) -> Value:
     return _triangle(b, "triu", m, k, lower=False)
 
 
+def diagonal_length(rows: int, columns: int, offset: int) -> int:
+    """The number of elements of a diagonal."""
+    return max(min(rows + min(offset, 0), columns - max(offset, 0)), 0)
+
+
 @operation("rearrangement", np.diagonal, dtypes=ALL, methods=("diagonal",))
 def diagonal(b: Builder, a: Operand, offset: Any = 0, axis1: int = 0, axis2: int = 1) -> Value:
     """The elements whose indices along two axes differ by the offset, along a new last axis."""
@@ -271,7 +279,7 @@ def diagonal(b: Builder, a: Operand, offset: Any = 0, axis1: int = 0, axis2: int
         raise ShapeError(f"diagonal: axis1 and axis2 are both {row}")
     k = int(known("diagonal", "the offset", offset))
     m, n = value.shape[row], value.shape[column]
-    size = max(min(m + min(k, 0), n - max(k, 0)), 0)
+    size = diagonal_length(m, n, k)
     rest = [i for i in range(len(value.shape)) if i not in (row, column)]
     shape = (*(value.shape[i] for i in rest), size)
     if 0 in shape:
@@ -315,7 +323,11 @@ class Diagonal(ViewOp):
 def diagonal_view(shape: tuple[int, ...], offset: Any = 0, axis1: Any = 0, axis2: Any = 1) -> Diagonal | None:
     """The view for an array of this shape; None where NumPy refuses the arguments, or `np.diag` makes a matrix."""
     try:
-        size = np.diagonal(np.broadcast_to(np.int8(0), shape), offset, axis1, axis2).shape
+        size = np.diagonal(np.broadcast_to(np.int8(0), sampled(shape)), offset, axis1, axis2).shape
+        if is_dynamic_shape(shape):
+            row, column = int(axis1) % len(shape), int(axis2) % len(shape)
+            length = diagonal_length(shape[row], shape[column], int(offset))
+            size = (*(n for d, n in enumerate(shape) if d not in (row, column)), length)
         return Diagonal(size, int(offset), int(axis1), int(axis2))
     except (ValueError, TypeError):
         return None
@@ -399,6 +411,8 @@ def _index(name: str, obj: Any) -> Any:
 
 def _edited(edit: Any, size: int) -> np.ndarray:
     """The original indices of the elements after an edit that NumPy applies to the range of indices."""
+    if is_size(size):
+        raise static_needed(size, "a table of the indices that stay")  # type: ignore[arg-type]
     try:
         result: np.ndarray = edit(np.arange(size))
     except (IndexError, ValueError) as error:

@@ -256,8 +256,9 @@ def bufferize_library_calls(main: mlir.Operation) -> None:
             if given is not None and given.name == "bufferization.to_tensor" and has_one_use(out):
                 buffer = given.operands[0]
             else:
-                attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
-                buffer = emit.create("memref.alloc", (), [memref_type(out.type)], attributes).results[0]
+                sizes = [n for n in emit.dims_of(out) if not isinstance(n, int)]
+                attributes = {"operandSegmentSizes": emit.segments(len(sizes), 0), "alignment": emit.i64(64)}
+                buffer = emit.create("memref.alloc", sizes, [memref_type(out.type)], attributes).results[0]
             attributes = {name: op.attributes[name] for name in op.attributes}
             emit.create(op.name, [*inputs, buffer], (), attributes)
             flags = {"restrict": mlir.UnitAttr.get(), "writable": mlir.UnitAttr.get()}

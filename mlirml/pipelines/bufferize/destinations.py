@@ -31,6 +31,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
+from mlirml.pipelines.bufferize.branch_sizes import dynamic_sizes
 
 ALLOC = "bufferization.alloc_tensor"
 _MATERIALIZE = "bufferization.materialize_in_destination"
@@ -313,7 +314,9 @@ def materialize_branch_results(op: mlir.Operation, copied: Copy) -> None:
         if target is None:
             with op.location, mlir.InsertionPoint(op):
                 # No `tensor.empty`: upstream's elimination would replace it in one of the branches.
-                target = emit.value(ALLOC, (), result.type, operandSegmentSizes=emit.segments(0, 0, 0))
+                sizes = [] if result.type.has_static_shape else dynamic_sizes(op, number)
+                segments = emit.segments(len(sizes), 0, 0)
+                target = emit.value(ALLOC, sizes, result.type, operandSegmentSizes=segments)
         if user is not None:
             user.results[0].replace_all_uses_with(result)
             user.erase()

@@ -13,17 +13,16 @@ The integers are the rows and the elements of the mask, and the bytes of what is
 
 from __future__ import annotations
 
-import math
-
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError
+from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 from mlirml.ir.compactions import COMPACTIONS, counts_length
 from mlirml.ir.location import source_location
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
-from mlirml.pipelines.memref.runtime_calls import lower_to_calls
+from mlirml.pipelines.memref.runtime_calls import Number, lower_to_calls
 
 
 @register(when=ANY_REQUEST)
@@ -37,7 +36,7 @@ class LowerCompactionsPass(Pass):
         lower_to_calls(module, COMPACTIONS, numbers_of)
 
 
-def numbers_of(op: mlir.Operation) -> list[int]:
+def numbers_of(op: mlir.Operation, sizes: list[list[Number]]) -> list[Number]:
     """The last arguments of the runtime function.
 
     Raises PreconditionError where the operands are not arrays that the function reads and writes within.
@@ -50,7 +49,21 @@ def numbers_of(op: mlir.Operation) -> list[int]:
     else:
         counts = others[0]
         fits = others[1:] == [mask] * (op.name == "mlirml.positions")
-    if len(mask) != 2 or counts != (mask[0], counts_length(mask[1])) or not fits:
+    length = counts_length(mask[1]) if len(mask) == 2 and not op.operands[0].type.is_dynamic_dim(1) else counts[1]
+    if len(mask) != 2 or counts != (mask[0], length) or not fits:
         shapes = ", ".join(str(list(x)) for x in (mask, *others))
         raise PreconditionError(f"`{op.name}`: the shapes {shapes} do not fit", location=source_location(op.location))
-    return [*mask, *([kind.itemsize * math.prod(values[2:])] if op.name == "mlirml.compress" else [])]
+    if op.name != "mlirml.compress":
+        return sizes[0]
+    total: Number = kind.itemsize
+    for size in sizes[2][2:]:
+        total = times(total, size)
+    return [*sizes[0], total]
+
+
+def times(a: Number, b: Number) -> Number:
+    """The product of two sizes."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    first, second = (emit.index(x) if isinstance(x, int) else x for x in (a, b))
+    return emit.same_type("arith.muli", first, second)

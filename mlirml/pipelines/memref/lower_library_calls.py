@@ -21,7 +21,7 @@ from mlirml.ir.location import source_location
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
-from mlirml.pipelines.memref.runtime_calls import lower_to_calls
+from mlirml.pipelines.memref.runtime_calls import Number, lower_to_calls
 
 
 @register(when=ANY_REQUEST)
@@ -35,10 +35,11 @@ class LowerLibraryCallsPass(Pass):
         lower_to_calls(module, LIBRARY_CALLS, numbers_of)
 
 
-def numbers_of(op: mlir.Operation) -> list[int]:
+def numbers_of(op: mlir.Operation, sizes: list[list[Number]]) -> list[Number]:
     """The sizes, the mode and the code of the dtype, which are the last arguments of the runtime function.
 
-    Raises PreconditionError where the types of the operands are not those that the function reads and writes.
+    Raises PreconditionError where the types of the operands are not those that the function reads and writes. Of
+    dynamic sizes capture has computed those of the result.
     """
     call, kind = LIBRARY_CALLS[op.name], mlir.StringAttr(op.attributes["kind"]).value
     try:
@@ -54,11 +55,12 @@ def numbers_of(op: mlir.Operation) -> list[int]:
         *inputs, result = (shape[:-1] if is_pair else shape for shape, is_pair in zip(shapes, pairs))
         if call.rank and any(len(shape) != call.rank for shape in inputs):
             raise ValueError(f"an array has another number of dimensions than {call.rank}")
-        expected = call.result(inputs, mode)
+        expected = call.result(inputs, mode) if all(x.type.has_static_shape for x in op.operands) else result
         if result != expected:
             raise ValueError(f"the result has shape {list(result)}, not {list(expected)}")
     except (KeyError, ValueError) as error:
         found = f"the attribute {error} is missing or of no known value" if isinstance(error, KeyError) else str(error)
         raise PreconditionError(f"`{op.name}`: {found}", location=source_location(op.location)) from None
     dtype = from_short_name(kind)
-    return [*call.sizes(inputs), mode, ord(dtype.kind) | dtype.itemsize << 8]
+    given = [shape[:-1] if is_pair else shape for shape, is_pair in zip(sizes[: len(inputs)], pairs)]
+    return [*call.sizes(given), mode, ord(dtype.kind) | dtype.itemsize << 8]

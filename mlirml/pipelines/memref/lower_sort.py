@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import SORTS
-from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.bindings import mlir
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_LOOP
-from mlirml.pipelines.memref.runtime_calls import address, declare
+from mlirml.pipelines.memref.runtime_calls import Number, lower_to_calls
 
 
 @register(when=ANY_LOOP)
@@ -31,26 +30,12 @@ class LowerSortPass(Pass):
     name = "mlirml-lower-sort"
 
     def run(self, module: mlir.Operation) -> None:
-        sorts = named_operations(module, SORTS)
-        declared: set[str] = set()
-        for op in sorts:
-            callee = op.name.replace(".", "_")
-            with op.location:
-                if callee not in declared:
-                    declared.add(callee)
-                    declare(module, callee, 6 if op.name == "mlirml.sort" else 7)
-                with mlir.InsertionPoint(op):
-                    call(op, callee)
-            op.erase()
+        lower_to_calls(module, SORTS, numbers_of)
 
 
-def call(op: mlir.Operation, callee: str) -> None:
-    """Call `callee` for a sort."""
-    source, out = op.operands
-    (rows, size), count = source.type.shape, out.type.shape[1]
+def numbers_of(op: mlir.Operation, sizes: list[list[Number]]) -> list[Number]:
+    """The rows, their length, the number of positions of an argsort, the dtype and the direction."""
     dtype = from_short_name(mlir.StringAttr(op.attributes["kind"]).value)
     letter = "h" if dtype.name == "bfloat16" else dtype.kind
-    numbers = [rows, size, *([count] if op.name == "mlirml.argsort" else [])]
-    numbers += [ord(letter) | dtype.itemsize << 8, int(mlir.BoolAttr(op.attributes["descending"]).value)]
-    operands = [address(source), address(out), *(emit.constant(emit.i64(number)) for number in numbers)]
-    emit.create("func.call", operands, (), {"callee": mlir.FlatSymbolRefAttr.get(callee)})
+    numbers = [*sizes[0], *([sizes[1][1]] if op.name == "mlirml.argsort" else [])]
+    return [*numbers, ord(letter) | dtype.itemsize << 8, int(mlir.BoolAttr(op.attributes["descending"]).value)]

@@ -26,14 +26,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.core.dataclass import dataclass
+from mlirml.dialects.mlirml import SORTS
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, main_function, mlir, operations, set_function_type
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations, set_function_type
+from mlirml.ir.compactions import COMPACTIONS
+from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
-from mlirml.ir.marked_sizes import MARKS, Marks, UnknownSizeError
+from mlirml.ir.marked_sizes import LEAST_MARK, MARKS, Marks, UnknownSizeError
 from mlirml.passes import Pass, register
 from mlirml.pipelines.sizes.pass_sizes import DIMS
 
+_NEAR = 16
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 _SLICES = ("tensor.extract_slice", "tensor.insert_slice")
 _TYPED = (
@@ -44,6 +48,8 @@ _TYPED = (
     "tensor.cast",
     "tensor.dim",
 )
+_CALLS = (*SORTS, *LIBRARY_CALLS, *COMPACTIONS, "mlirml.barrier", "arith.select")
+"""Operations whose sizes are those of their operands; a select is one of two arrays by a number."""
 _REGIONS = (
     "scf.for",
     "scf.if",
@@ -81,6 +87,7 @@ class Freed:
         self.table = list(self.body.arguments)[-1]
         self.sizes: dict[int, mlir.Value] = {}
         self.op = main
+        self.static: set[int] | None = None
 
     def run(self) -> None:
         final = block_ops(self.body)[-1]
@@ -167,7 +174,7 @@ class Freed:
             self.rebuild(op)
         elif op.name == "tensor.pad":
             self.change_pad(op, results)
-        elif op.name.startswith("linalg.") or op.name in _TYPED or op.name in _REGIONS:
+        elif op.name.startswith("linalg.") or op.name in _TYPED or op.name in _REGIONS or op.name in _CALLS:
             for result, type_ in results:
                 result.set_type(type_)
         elif results:
@@ -178,7 +185,9 @@ class Freed:
         value, type_ = op.attributes["value"], op.results[0].type
         if isinstance(type_, mlir.IndexType):
             size = self.size(int(mlir.IntegerAttr(value).value))
-            if not isinstance(size, int):
+            if isinstance(size, int):
+                self.check_index(size)
+            else:
                 op.results[0].replace_all_uses_with(size)
                 op.erase()
         elif (new := self.freed(type_)) is not None:
@@ -201,6 +210,20 @@ class Freed:
             nearest = round(given) if abs(given) < 1 << 62 else 0
             if abs(nearest - given) <= 1e-6 * abs(given) and self.marks.is_near(abs(nearest), 1):
                 raise self.refused(f"the number {number} may be computed from one")
+
+    def check_index(self, number: int) -> None:
+        """Refuse an index that is no static size or one near it: a pass may have computed it from a mark."""
+        if abs(number) >= LEAST_MARK and all(min(number % n, -number % n) > _NEAR for n in self.static_sizes()):
+            raise self.refused(f"the index {number} may be computed from one")
+
+    def static_sizes(self) -> set[int]:
+        """The large static sizes of the arrays in the program."""
+        if self.static is None:
+            types = {value.type for op in operations(self.main) for value in (*op.operands, *op.results)}
+            ranked = [type_ for type_ in types if isinstance(type_, mlir.RankedTensorType)]
+            sizes = {n for type_ in ranked for n in type_.shape if n != _DYNAMIC}
+            self.static = {n for n in sizes if n > _NEAR and not self.factors(n)[1]}
+        return self.static
 
     def dynamic(self, shape: Sequence[int]) -> list[mlir.Value]:
         """The values of the dynamic sizes of a shape."""
@@ -236,8 +259,24 @@ class Freed:
         return emit.slice_op(op.name, list(op.operands)[:tensors], type_, *fields)
 
     def change_pad(self, op: mlir.Operation, results: Sequence[tuple[mlir.Value, mlir.Type]]) -> None:
-        for name in ("static_low", "static_high"):
-            if any(self.factors(n)[1] for n in mlir.DenseI64ArrayAttr(op.attributes[name]) if n != _DYNAMIC):
-                raise self.refused("the padding is one")
-        for result, type_ in results:
-            result.set_type(type_)
+        """A padded array of dynamic sizes as a filled one, into which the other is stored."""
+        block = op.regions[0].blocks[0]
+        filler = block_ops(block)[-1].operands[0]
+        made = defining_op(filler)
+        if not results and not self.has_marks(op):
+            return
+        if len(op.operands) > 1 or (filler.owner == block if made is None else made.block == block):
+            raise self.refused("the padding is computed")
+        source, type_ = op.operands[0], op.results[0].type
+        low, high = (list(mlir.DenseI64ArrayAttr(op.attributes[f"static_{name}"])) for name in ("low", "high"))
+        sizes = [self.size(n - a - b) for n, a, b in zip(type_.shape, low, high)]
+        with op.location, mlir.InsertionPoint(op):
+            out = emit.value("tensor.empty", self.dynamic(type_.shape), self.freed(type_) or type_)
+            stored = emit.insert_slice(source, emit.fill(filler, out).results[0], [self.size(n) for n in low], sizes)
+        op.results[0].replace_all_uses_with(stored)
+        op.erase()
+
+    def has_marks(self, pad: mlir.Operation) -> bool:
+        """True if an array is padded by dynamic numbers."""
+        given = (mlir.DenseI64ArrayAttr(pad.attributes[f"static_{name}"]) for name in ("low", "high"))
+        return any(self.factors(n)[1] for numbers in given for n in numbers if n != _DYNAMIC)

@@ -17,6 +17,7 @@ import numpy as np
 
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
+from mlirml.core.sizes import is_size, static_needed
 from mlirml.errors import CaptureError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
@@ -81,6 +82,8 @@ def compaction_of(trace: Trace, mask: Traced) -> Compaction:
         found, region, *line = known
         if region.open and b.has_line(*line):
             return found  # type: ignore[no-any-return]
+    for n in filter(is_size, mask.shape):
+        raise static_needed(n, "the most elements under a mask")  # type: ignore[arg-type]
     rows = in_rows(b, value, mask.ndim)
     counts = mask_counts(b, rows)
     of_counts = Traced(trace, Cell(counts))
