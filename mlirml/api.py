@@ -770,7 +770,8 @@ class Compiled(Dispatcher):
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """A report: each compilation with its reason, source and times; with arguments, also the effect of a call."""
         lines = [f"{self._name}: target {self.target.name}, {self._compiled} signature(s) compiled", *self._log]
-        lines += [*self._sizes.values(), *self._dimensions.notes.values()]
+        lines += [why for path, why in self._sizes.items() if path not in self._dimensions.notes]
+        lines += self._dimensions.notes.values()
         with COMPILER:
             for build in self._builds.values():
                 lines += notes_on(build, self._remarks(build))

@@ -12,6 +12,7 @@ from typing import Any
 
 from mlirml.core.dataclass import dataclass
 from mlirml.core.number_lists import ListOf, NumberList
+from mlirml.core.sizes import Size
 from mlirml.errors import ArgumentError
 
 _NONE, _LEAF, _CONSTANT, _STATIC, _AGAIN = "none", "leaf", "constant", "static", "again"
@@ -23,6 +24,8 @@ def exact(value: Any) -> Any:
         return tuple, tuple(map(exact, value))
     if type(value) is complex:
         return complex, value.real.hex(), value.imag.hex()
+    if type(value) is Size:
+        return Size, frozenset(value.terms.items())
     return type(value), value.hex() if type(value) is float else value
 
 

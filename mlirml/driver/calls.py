@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +98,17 @@ class Call:
     def static_values(self) -> dict[str, Any]:
         """The static arguments by name, and the parts of others that are static by themselves."""
         return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()} | self.constants
+
+    def size_numbers(self) -> dict[str, int]:
+        """The Python integers whose values tracing needs, by their paths."""
+        return {path: value for path, value in self.constants.items() if type(value) is int}
+
+    def with_sizes(self, sizes: Mapping[str, Any]) -> Call:
+        """The call with dynamic sizes in the place of integers."""
+        constants = {path: sizes.get(path, value) for path, value in self.constants.items()}
+        values = dict(zip(self.treedef.constants(), constants.values(), strict=True))
+        treedef = self.treedef.without_constants().with_constants(values)
+        return replace(self, constants=constants, treedef=treedef)
 
     def input_paths(self) -> list[str]:
         """The names of the program's inputs, in messages: `params['w']`."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import LEAST, Atom, Condition, Dim, Size, StaticSizeError, is_dynamic_shape, value_of_size
+from mlirml.core.tree import exact
 from mlirml.errors import ArgumentError, ShapeError, SourceLocation
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Dimensions:
         Raises `ShapeError` for sizes that disagree or are out of their bounds, and `ArgumentError` for an option that
         does not fit the arguments.
         """
-        if call.overlaps is not None or not call.specs:
+        if call.overlaps is not None or not (call.specs or call.constants):
             return None
         fit = self._family(call).fit(call) if self.is_automatic else self._named(call, location)
         if fit is None or (*fit.values.items(),) in self._pinned.get(fit.call.key(), ()):
@@ -136,10 +137,12 @@ class Dimensions:
         return _fit(call, shapes, solved.values())
 
     def _family(self, call: Call) -> _Family:
+        numbers = call.size_numbers()
+        statics = {name: exact(value) for name, value in call.static_values().items() if name not in numbers}
         key = (
-            call.treedef,
+            call.with_sizes(dict.fromkeys(numbers)).treedef,
             tuple((spec.dtype, len(spec.shape), spec.weak, spec.scalar) for spec in call.specs),
-            tuple((name, repr(value)) for name, value in sorted(call.static_values().items())),
+            tuple(sorted(statics.items(), key=lambda pair: pair[0])),
         )
         return self._families.setdefault(key, _Family(self))
 
@@ -293,9 +296,16 @@ def _fit(call: Call, shapes: Sequence[Any], values: dict[str, int]) -> Fit | Non
             parts = (old if n is None else n if type(n) is int else n.at(small) for old, n in zip(spec.shape, shape))
             spec = replace(spec, shape=tuple(parts))
         specs.append(spec)
-    if not any(is_dynamic_shape(spec.shape) for spec in specs):
+    given = _numbers(shapes[len(specs) :], call.size_numbers(), small)
+    if not any(is_dynamic_shape(spec.shape) for spec in specs) and not is_dynamic_shape(tuple(given.values())):
         return None
-    return Fit(replace(call, specs=tuple(specs), values=large), large)
+    return Fit(replace(call.with_sizes(given), specs=tuple(specs), values=large), large)
+
+
+def _numbers(patterns: Sequence[Any], numbers: dict[str, int], small: dict[str, int]) -> dict[str, Any]:
+    """The integers that are sizes as those of a pattern, which is the only one of `patterns`, if it has any."""
+    parts = zip(numbers.items(), patterns[0]) if patterns else ()
+    return {path: old if n is None else n if type(n) is int else n.at(small) for (path, old), n in parts}
 
 
 Position = tuple[int, int]
@@ -304,7 +314,10 @@ Position = tuple[int, int]
 
 @dataclass
 class _Family:
-    """Calls with arguments of equal structure, dtypes and ranks."""
+    """Calls with arguments of equal structure, dtypes and ranks.
+
+    The shapes of a call are those of its arrays, and, last, the integers among its arguments that are sizes.
+    """
 
     owner: Dimensions
     history: list[tuple[tuple[int, ...], ...]] = field(default_factory=list)
@@ -318,7 +331,7 @@ class _Family:
         """The call in the form of a program for all sizes, once a dimension has had several."""
         if self.is_static:
             return None
-        shapes = tuple(spec.shape for spec in call.specs)
+        shapes = (*(spec.shape for spec in call.specs), tuple(call.size_numbers().values()))
         if shapes not in self.seen and len(self.seen) < INSTANCES:
             self.seen.add(shapes)
             self.history.append(shapes)
@@ -340,6 +353,8 @@ class _Family:
         self.patterns.clear()
         if positions:
             self.static.update(positions)
+            for name in names:
+                self.owner.notes.pop(name, None)
             shown = " and ".join(f"`{name}`" for name in names)
         else:
             self.is_static, shown = True, "every dimension"
@@ -352,7 +367,9 @@ class _Family:
         known: dict[tuple[int, ...], Size] = {}
         pattern: list[Any] = []
         found = False
-        for leaf, (path, shape) in enumerate(zip(call.paths, shapes)):
+        names = [[f"{path}.shape[{axis}]" for axis in range(len(s))] for path, s in zip(call.paths, shapes)]
+        numbers = list(call.size_numbers())
+        for leaf, (named, shape) in enumerate(zip([*names, numbers], shapes)):
             entries: list[Any] = []
             for axis in range(len(shape)):
                 column = tuple(past[leaf][axis] for past in history)
@@ -360,7 +377,9 @@ class _Family:
                     entries.append(None if len(set(column)) > 1 else column[0])
                     continue
                 found = True
-                entries.append(self._size(f"{path}.shape[{axis}]", (leaf, axis), column, known))
+                entries.append(self._size(named[axis], (leaf, axis), column, known))
+                if named is numbers:
+                    self.owner.notes[named[axis]] = f"`{named[axis]}` has had several values: it is a dynamic size now"
             pattern.append(tuple(entries))
         return tuple(pattern) if found else None
 
@@ -419,7 +438,7 @@ def instance(build: Build, values: dict[str, int]) -> Build:
     return replace(
         build,
         captured=captured_at(build.captured, values),
-        program=build.program.at(values),
+        program=build.program.at(values) if build.captured.is_dynamic else build.program,
         remembered=set(),
         values=values,
     )

@@ -83,6 +83,7 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "concatenate": (lambda x, y: np.concatenate([x, y], 0), [("n", 8), ("m", 8)]),
     "cache": (lambda k, new: np.concatenate([k, new[None]], 0).sum(0), [("n", 8), (8,)]),
     "stack": (lambda x: np.stack([x, x * 2], 1), [("n", 8)]),
+    "slices_of_static": (lambda x, y: (y[: x.shape[0]].sum(), y[-x.shape[0] :][::-1] * 2), [("n",), (600,)]),
     "slices": (lambda x: (x[1:], x[:-1], x[1:] - x[:-1], x[-1], x[0], x[::-1]), [("n", 8)]),
     "rows_of_results": (lambda x: reversed_rows(softmax(x)), [("n", 8)]),
     "transpose": (lambda x: (x.T + 1, x.transpose(1, 2, 0)), [("n", 8, 3)]),
@@ -352,6 +353,45 @@ def test_auto_leaves_static_what_cannot_be_dynamic_and_explains_it() -> None:
         x, y = array(n), array(m)
         np.testing.assert_allclose(f(x, y), counted(x, y), rtol=1e-3, atol=1e-3)
     assert "`x.shape[0]` stays static: the size of dimension `x.shape[0]` is dynamic" in f.explain()
+
+
+def grid(low: float, high: float, n: int) -> Any:
+    return np.linspace(low, high, n) * n + np.zeros((n, n))
+
+
+def beginning(x: Any, n: int, k: int) -> Any:
+    return x[:n].sum(), np.arange(n) * k + np.ones((n, k)).sum()
+
+
+def counted(n: int) -> Any:
+    return ml.fori_loop(0, n, lambda i, x: x + np.ones(n), np.zeros(n))
+
+
+NUMBERS: dict[str, tuple[Any, list[tuple[Any, ...]], int]] = {
+    "grid": (grid, [(0.0, 1.0, n) for n in (4, 5, 6, 7, 40, 2, 1, 3)], 4),
+    "beginning": (beginning, [(np.arange(50.0), n, n + 2) for n in (4, 5, 6, 7, 40, 49, 2)], 3),
+    "trip_count": (counted, [(n,) for n in range(2, 9)], 3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_python_integer_of_many_values_is_a_dynamic_size(name: str) -> None:
+    fn, calls, count = NUMBERS[name]
+    f = ml.compile(fn, dynamic="auto")
+    for args in calls:
+        compare(f(*args), fn(*args))
+    assert f._compiled == count
+    assert "`n` has had several values: it is a dynamic size now" in f.explain()
+
+
+def test_an_integer_that_decides_a_branch_stays_static_where_that_is_needed() -> None:
+    def chosen(x: Any, n: int) -> Any:
+        return [x + 1, x * 2, x - 3, -x][n % 4] * np.ones(n + 2).sum()
+
+    f = ml.compile(chosen, dynamic="auto")
+    for n in range(2, 9):
+        compare(f(np.arange(4.0), n), chosen(np.arange(4.0), n))
+    assert "`n` stays static: the size of dimension `n` is dynamic, and its value is needed" in f.explain()
 
 
 def test_programs_come_from_the_disk_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

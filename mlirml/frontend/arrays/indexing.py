@@ -389,7 +389,8 @@ def slice_bounds(item: slice, size: int) -> tuple[int, int, int]:
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
     if item.step is not None and int(item.step.__index__()) == 0:
         raise ShapeError("slice step cannot be zero")
-    return dynamic_bounds(item, size) if is_size(size) else item.indices(size)
+    is_dynamic = any(map(is_size, (item.start, item.stop, size)))
+    return dynamic_bounds(item, size) if is_dynamic else item.indices(size)
 
 
 def dynamic_bounds(item: slice, size: Any) -> tuple[int, int, int]:

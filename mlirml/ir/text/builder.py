@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.sizes import Extent, Size, same, same_shape
+from mlirml.core.sizes import Extent, Size, is_size, same, same_shape, static_needed
 from mlirml.errors import DTypeError, SourceLocation
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name, short_name, tensor_type
 from mlirml.ir.text.index_masks import match_computed
-from mlirml.ir.text.sizes import SizeTable, common_groups
+from mlirml.ir.text.sizes import SizeTable, common_groups, is_within
 
 # Marks in operation text where a location goes.
 LOC = "\x01"
@@ -642,6 +642,11 @@ class Builder:
         shape = tuple(n for i, n in enumerate(sizes) if i not in drop)
         if value.size == 0 or 0 in shape:
             return self.empty(shape, value.dtype)
+        if not is_within(value.shape, offsets, sizes, strides):
+            kept = [i for i in range(len(sizes)) if i not in drop]
+            return self.gather(
+                value, shape, lambda block, loops: self.sizes.sliced(block, loops, kept, offsets, strides)
+            )
         text = " ".join(map(self.sizes.listed, (offsets, sizes, strides)))
         result = tensor_type(shape, value.dtype)
         return self.op(f"tensor.extract_slice {value.name}{text} : {value.type} to {result}", shape, value.dtype)
@@ -652,6 +657,9 @@ class Builder:
         """`into` with the slice overwritten; `source` may lack dimensions of size 1."""
         if source.size == 0:
             return into
+        if not is_within(into.shape, offsets, sizes, strides):
+            dynamic: list[Any] = [n for n in (*offsets, *sizes) if is_size(n)]
+            raise static_needed(dynamic[0], "its value for a store")
         text = " ".join(map(self.sizes.listed, (offsets, sizes, strides)))
         return self.op(
             f"tensor.insert_slice {source.name} into {into.name}{text} : {source.type} into {into.type}",

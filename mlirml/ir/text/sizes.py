@@ -7,6 +7,7 @@ from typing import Any
 
 from mlirml.core.sizes import Extent, Size, exact_quotient, same, static_needed
 from mlirml.ir.marked_sizes import collides
+from mlirml.ir.text.dtypes import marked
 
 NAME = "%sizes"
 """The hidden argument of @main that holds the sizes, after all others."""
@@ -20,6 +21,7 @@ class SizeTable:
 
     def __init__(self) -> None:
         self.entries: dict[Size, int] = {}
+        self._in_types: set[Size] = set()
         self._static: set[int] = set()
 
     def enter(self, size: Size) -> int:
@@ -31,13 +33,14 @@ class SizeTable:
         for n in shape:
             if type(n) is Size:
                 self.enter(n)
+                self._in_types.add(n)
             elif type(n) is int and n > MANY:
                 self._static.add(n)
 
     @property
     def marks(self) -> list[int]:
-        """The numbers that the sizes are in types."""
-        return [size.mark() for size in self.entries]
+        """The numbers that the sizes are in types, and some number for each of the others."""
+        return [size.mark() if size in self._in_types else _UNUSED + i * MANY for size, i in self.entries.items()]
 
     def name(self, size: Size) -> str:
         """The value of type `index` that holds a size; it is defined at the start of @main."""
@@ -50,13 +53,28 @@ class SizeTable:
     def shown(self, extent: Extent | str) -> str:
         """An offset or a size as an operand: a number or the name of a value."""
         if type(extent) is Size:
-            self.enter(extent)
+            self.note([extent])
             return str(extent.mark())
         return str(extent)
 
     def listed(self, extents: Sequence[Any]) -> str:
         """A list of operands: `[262147, 4]`."""
         return f"[{', '.join(map(self.shown, extents))}]"
+
+    def sliced(
+        self, block: Any, loops: Sequence[str], kept: Sequence[int], offsets: Sequence[Any], strides: Sequence[int]
+    ) -> list[str]:
+        """The indices of an element of a slice in a body, whose loops are the dimensions `kept` of the array."""
+        found = []
+        for axis, (first, step) in enumerate(zip(offsets, strides)):
+            place = first if type(first) is str else self.name(first) if type(first) is Size else ""
+            place = place or block.op(f"arith.constant {first}", "index")
+            if axis in kept:
+                scale = block.op(f"arith.constant {step}", "index")
+                moved = block.op(f"arith.muli {loops[kept.index(axis)]}, {scale}", "index")
+                place = block.op(f"arith.addi {place}, {moved}", "index")
+            found.append(place)
+        return found
 
     @property
     def parameter(self) -> str:
@@ -79,8 +97,18 @@ class SizeTable:
         return lines
 
 
+_UNUSED = 1 << 61
 MANY = 1 << 17
 """Static sizes above this number are compared with the marks."""
+
+
+def is_within(shape: Sequence[Any], offsets: Sequence[Any], sizes: Sequence[Any], strides: Sequence[int]) -> bool:
+    """False for a slice that is out of bounds where its dynamic sizes are the numbers that they are in types."""
+    if not any(type(n) is Size for n in (*offsets, *sizes)):
+        return True
+    firsts = [0 if type(first) is str else marked(first) for first in offsets]
+    ends = (first + (marked(n) - 1) * step for first, n, step in zip(firsts, sizes, strides))
+    return all(first >= 0 for first in firsts) and all(end < marked(n) for end, n in zip(ends, shape))
 
 
 def common_groups(old: tuple[Any, ...], new: tuple[Any, ...]) -> list[tuple[list[int], list[int]]] | None:
