@@ -273,6 +273,14 @@ def dims_of(tensor: mlir.Value) -> list[mlir.Value | int]:
     return [size(d) for d in range(kind.rank)]
 
 
+def times(a: Any, b: Any) -> Any:
+    """The product of two sizes, each a number or a value of type `index`."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    first, second = (index(x) if isinstance(x, int) else x for x in (a, b))
+    return same_type("arith.muli", first, second)
+
+
 def fill(scalar: mlir.Value, out: mlir.Value) -> mlir.Operation:
     """`linalg.fill` of a tensor or a memref."""
     results = [out.type] if isinstance(out.type, mlir.RankedTensorType) else []

@@ -28,6 +28,7 @@ def sized_stages(machine: Processor, math: str, checkpoint_bytes: int, *, exact:
                 "cse",
                 "mlirml-plan-buffers",
                 "mlirml-plan-sizes",
+                "mlirml-outline-parallel",
                 "mlirml-annotate-loops",
             ],
             "lower": [expand_math(math, machine), *check(), *LOWER, "mlirml-flush-denormals"],

@@ -432,6 +432,15 @@ def test_stores_into_arguments_are_seen_by_the_caller() -> None:
     assert compiled._compiled == 1
 
 
+def test_loops_over_rows_and_products_run_on_threads() -> None:
+    n = ml.Dim("n")
+    f = ml.compile(lambda x: softmax(x @ WEIGHTS))
+    text = f.ir("schedule", ml.TensorSpec((n, 16), np.float32))
+    assert text.count("mlirml.parallel_for = 1") == 3  # of the zeros that are added to, the product, the rows after it
+    x = array(20_000, 16)
+    compare(ml.compile(f.fn, dynamic={"x": ("n", None)})(x), f.fn(x))
+
+
 def test_results_go_into_out_and_shapes_of_traced_programs_show_names() -> None:
     f = ml.compile(lambda x: x * 2, dynamic={"x": ("n",)})
     x = array(6)

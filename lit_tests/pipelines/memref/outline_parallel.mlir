@@ -77,3 +77,24 @@ func.func @spans(%x: memref<64xi1>, %y: memref<64xindex>) {
   } {mlirml.grain = 4 : i64}
   return
 }
+
+// -----
+
+// The address of an array of dynamic size is captured, and its shape is made anew.
+// CHECK-LABEL: func.func private @rows_of_dynamic_size.parallel0
+// CHECK-SAME:    memref<f32>
+// CHECK:         %[[X:.*]] = memref.reinterpret_cast %{{.*}} to offset: [0], sizes: [%{{.*}}, 8], strides: [8, 1] : memref<f32> to memref<?x8xf32>
+// CHECK:         memref.store %{{.*}}, %[[X]]
+// CHECK-LABEL: func.func @rows_of_dynamic_size
+// CHECK:         memref.view %{{.*}}[%{{.*}}][] : memref<1xi8> to memref<f32>
+func.func @rows_of_dynamic_size(%bytes: memref<1xi8>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %x = memref.view %bytes[%c0][%n] : memref<1xi8> to memref<?x8xf32>
+  scf.parallel (%i) = (%c0) to (%n) step (%c1) {
+    memref.store %zero, %x[%i, %c0] : memref<?x8xf32>
+    scf.reduce
+  } {mlirml.grain = 1 : i64}
+  return
+}

@@ -1,8 +1,12 @@
 // RUN: mlirml-opt %s --mlirml-lower-sized --canonicalize --split-input-file | filecheck %s
 
-// Sums along contiguous rows are carried in a register, and combined with the inits.
+// Sums along contiguous rows are carried in a register, and combined with the inits. Chunks of rows run in parallel.
 // CHECK-LABEL: func.func @rows
-// CHECK:         scf.for %[[I:.*]] = %c0 to %[[N:.*]] step %c1 {
+// CHECK:         %[[CHUNKS:.*]] = arith.ceildivsi %{{.*}}, %[[ROWS:.*]] : index
+// CHECK:         scf.parallel (%[[C:.*]]) = (%c0) to (%[[CHUNKS]]) step (%c1) {
+// CHECK:         %[[LOWER:.*]] = arith.muli %[[C]], %[[ROWS]]
+// CHECK:         %[[UPPER:.*]] = arith.minsi
+// CHECK:         scf.for %[[I:.*]] = %[[LOWER]] to %[[UPPER]] step %c1 {
 // CHECK:           %[[SUM:.*]] = scf.for %[[J:.*]] = %c0 to %c8 step %c1 iter_args(%{{.*}} = %cst) -> (f32)
 // CHECK:             arith.addf {{.*}} fastmath<reassoc>
 // CHECK:           %[[FIRST:.*]] = memref.load %arg1[%[[I]]]
@@ -23,7 +27,7 @@ func.func @rows(%x: memref<?x8xf32>, %y: memref<?xf32>) {
 // Sums along columns are added up in memory, four rows at a time.
 // CHECK-LABEL: func.func @columns
 // CHECK:         scf.for %{{.*}} = %c0 to %{{.*}} step %c4 {
-// CHECK:           scf.for %[[J:.*]] = %c0 to %c8 step %c1 {
+// CHECK:           scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %c1 {
 // CHECK:             memref.load %arg1[%[[J]]]
 // CHECK-COUNT-4:     arith.addf
 // CHECK:             memref.store %{{.*}}, %arg1[%[[J]]]
@@ -54,7 +58,7 @@ func.func @copy(%x: memref<?x?xf32>, %y: memref<?x?xf32>) {
 
 // Operations on the same rows share the loop over them; an input that the innermost loop does not index is loaded before.
 // CHECK-LABEL: func.func @together
-// CHECK:         scf.for %[[I:.*]] = %c0 to %arg3 step %c1 {
+// CHECK:         scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %c1 {
 // CHECK:           scf.for {{.*}} iter_args
 // CHECK:           memref.store %{{.*}}, %[[S:.*]][%[[I]]]
 // CHECK:           %[[SUM:.*]] = memref.load %[[S]][%[[I]]]

@@ -3,7 +3,8 @@
 // CHECK-LABEL: func.func @main
 // CHECK-DAG:     %[[C40:.*]] = arith.constant 40 : index
 // CHECK-DAG:     %[[C64:.*]] = arith.constant 64 : index
-// CHECK:         call @contract_sized_f32({{.*}}, %[[C40]], %[[C64]])
+// CHECK:         scf.parallel
+// CHECK:           call @contract_sized_f32({{.*}}, %[[C40]], %[[C64]])
 // CHECK-NOT:     linalg.matmul
 // CHECK-LABEL: func.func private @contract_sized_f32
 // CHECK:         vector.create_mask

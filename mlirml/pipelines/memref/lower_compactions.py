@@ -57,13 +57,5 @@ def numbers_of(op: mlir.Operation, sizes: list[list[Number]]) -> list[Number]:
         return sizes[0]
     total: Number = kind.itemsize
     for size in sizes[2][2:]:
-        total = times(total, size)
+        total = emit.times(total, size)
     return [*sizes[0], total]
-
-
-def times(a: Number, b: Number) -> Number:
-    """The product of two sizes."""
-    if isinstance(a, int) and isinstance(b, int):
-        return a * b
-    first, second = (emit.index(x) if isinstance(x, int) else x for x in (a, b))
-    return emit.same_type("arith.muli", first, second)

@@ -17,9 +17,10 @@ After:
       call @main.parallel0(%c0, %c4096, %x) {mlirml.parallel_for = 1024 : i64}
     }
 
-Constants and views are cloned into the function, so that only buffers and loop variables are captured. Buffers with
-different roots (arguments of @main, slices of the workspace) do not overlap, which `llvm.noalias` tells LLVM. Nested
-parallel loops become `scf.for`, and stack buffers are hoisted out of the loop.
+Constants and views are cloned into the function, so that only buffers, sizes and loop variables are captured; of an
+array of dynamic size the address. Buffers with different roots (arguments of @main, slices of the workspace) do not
+overlap, which `llvm.noalias` tells LLVM. Nested parallel loops become `scf.for`, and stack buffers are hoisted out of
+the loop.
 """
 
 from __future__ import annotations
@@ -47,10 +48,30 @@ class OutlineParallelPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         for op in [op for op in named_operations(module, ("scf.parallel",)) if is_nested(op)]:
             serialize(op)
+        loops = list(named_operations(module, ("scf.parallel",)))
+        for view in named_operations(module, ("memref.view",)) if loops else ():
+            if not view.results[0].type.has_static_shape:
+                split_view(view)
         for function in block_ops(module.regions[0].blocks[0]):
             if function.name == "func.func":
                 for number, op in enumerate(named_operations(function, ("scf.parallel",))):
                     outline(op, function, number)
+
+
+def split_view(view: mlir.Operation) -> None:
+    """Make an array of dynamic size of its address, which a function takes, and its shape, which is cloned."""
+    memory, offset, *sizes = view.operands
+    kind = view.results[0].type
+    with view.location, mlir.InsertionPoint(view):
+        pointer = emit.value("memref.view", [memory, offset], mlir.MemRefType.get([], kind.element_type))
+        given = iter(sizes)
+        shape = [next(given) if kind.is_dynamic_dim(d) else int(n) for d, n in enumerate(kind.shape)]
+        strides: list[mlir.Value | int] = [1]
+        for n in shape[:0:-1]:
+            strides.append(emit.times(strides[-1], n))
+        cast = emit.slice_op("memref.reinterpret_cast", [pointer], kind, [0], shape, strides[: len(shape)][::-1])
+    view.results[0].replace_all_uses_with(cast)
+    view.erase()
 
 
 def is_nested(op: mlir.Operation) -> bool:

@@ -21,7 +21,7 @@ After:
 
 The loop along which most operands are contiguous is innermost, where LLVM vectorises it. Reduced loops are innermost,
 too, and carry their results in registers, unless the innermost one is parallel. Adjacent operations on the same rows
-are lowered row by row (`row_groups.py`).
+are lowered row by row (`row_groups.py`). A loop that indexes the output runs in parallel chunks (`chunks.py`).
 """  # fmt: skip
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import Pass, register
+from mlirml.pipelines.sizes.chunks import cost_without, in_chunks, may_run_in_chunks
 from mlirml.pipelines.sizes.row_groups import Group, groups_of
+from mlirml.pipelines.sizes.sized_loops import Loops
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 
 
@@ -56,9 +58,45 @@ def lower_group(group: Group) -> None:
     last = group.members[-1].op
     depth = group.depth if len(group.members) > 1 else 0
     with last.location, mlir.InsertionPoint(last):
-        rows_of(group, depth, [])
+        if not may_run_in_chunks(group.members):
+            rows_of(group, depth, [])
+        elif depth:
+            rows_in_chunks(group, depth)
+        else:
+            loops_in_chunks(group.members[0])
     for member in group.members:
         member.op.erase()
+
+
+def rows_in_chunks(group: Group, depth: int) -> None:
+    """The first shared loop in parallel chunks."""
+    rows = [member.rows()[0] for member in group.members]
+    costs = [cost_without(member, row) for member, row in zip(group.members, rows, strict=True)]
+
+    def chunk(lower: mlir.Value, upper: mlir.Value) -> None:
+        emit.for_loop(lower, upper, emit.index(1), lambda i, _: rows_of(group, depth, [i]))
+
+    in_chunks(group.members[0].size(rows[0]), costs, chunk)
+
+
+def loops_in_chunks(loops: Loops) -> None:
+    """The loops of an operation, of which one that indexes the output goes in parallel chunks."""
+    rows = loops.rows()
+    if not rows:
+        with loops.op.location:
+            loops.build()
+        return
+
+    def chunk(lower: mlir.Value, upper: mlir.Value) -> None:
+        loops.bounds = {rows[0]: (lower, upper)}
+        loops.build()
+
+    multiple = _VECTORS if rows[0] == loops.innermost() else 1
+    in_chunks(loops.size(rows[0]), [cost_without(loops, rows[0])], chunk, multiple)
+
+
+_VECTORS = 64
+"""Chunks of a loop that is vectorised begin at multiples of so many iterations."""
 
 
 def rows_of(group: Group, depth: int, indices: list[mlir.Value]) -> None:

@@ -5,18 +5,22 @@ Before:
 After:
     %a0, %ao, %as:2, %at:2 = memref.extract_strided_metadata %a
     ...
-    call @contract_sized_f32(%a0, %b0, %c0, %ao, %at#0, %at#1, ..., %n, %c40, %c64)
+    scf.parallel (%chunk) = ... {
+      call @contract_sized_f32(%a0, %b0, %c0, %ao1, %at#0, %at#1, ..., %rows, %c40, %c64)
+    }
 
     func.func private @contract_sized_f32(%a0: memref<f32>, ..., %m: index, %n: index, %k: index) {
       ... vector.fma ...
     }
 
 A kernel has one loop of rows, one of columns, along which the elements of the output are adjacent, and one of the sum:
-other loops of the contraction go around the call. What does not have these three is left to `mlirml-lower-sized`.
+other loops of the contraction go around the call. The outermost of these, or else the rows, go in parallel chunks.
+What does not have these three is left to `mlirml-lower-sized`.
 """
 
 from __future__ import annotations
 
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.memref_sizes import fold_dims
 from mlirml.analysis.structured import indexing_maps
@@ -26,12 +30,18 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations, operations, parse
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION
+from mlirml.pipelines.sizes.chunks import UNITS, in_chunks
 from mlirml.targets.machine import Processor
 
 _BITS = {"f32": 32, "f64": 64}
 _HEIGHTS = {16: (6, 3, 1), 32: (12, 4, 1)}
 _NARROW = 4
 """A product of fewer static columns is left to loops."""
+_FLOPS_PER_NS = 32
+_TILES = 8
+"""The tiles of rows that read the same elements of b one after another, at least."""
+_FEW = 4
+"""Of a batch of fewer matrices the rows are distributed among threads."""
 
 
 @register(when=ANY_CONTRACTION)
@@ -54,7 +64,7 @@ class LowerSizedContractPass(Pass):
             kernel = self.kernel(match)
             kernels.setdefault(kernel.name, kernel.text())
             with op.location, mlir.InsertionPoint(op):
-                Call(op, match, kernel.name).build()
+                Call(op, match, kernel.name, kernel.heights[0]).build()
             op.erase()
         add_functions(module, list(kernels.values()), main_function(module).location)
         fold_dims(module)
@@ -141,8 +151,9 @@ def last_stride(value: mlir.Value) -> int:
 class Call:
     """Builds the call of a kernel and the loops around it."""
 
-    def __init__(self, op: mlir.Operation, match: Product, name: str) -> None:
-        self.op, self.match, self.name = op, match, name
+    def __init__(self, op: mlir.Operation, match: Product, name: str, height: int) -> None:
+        self.op, self.match, self.name, self.height = op, match, name, height
+        self.first: mlir.Value | None = None  # the first row of those that are computed
         self.sizes: dict[int, mlir.Value] = {}
         self.parts: list[tuple[mlir.Value, mlir.Value, dict[int, mlir.Value]]] = []
 
@@ -151,6 +162,33 @@ class Call:
         for operand, dims in zip(self.match.operands, self.match.maps, strict=True):
             self.parts.append(self.metadata(operand, dims))
         self.zero, self.one = emit.index(0), emit.index(1)
+        m, n, k, outer = self.match.m, self.match.n, self.match.k, self.match.outer
+        row = emit.times(self.sizes[n], self.sizes[k])
+        row = emit.same_type("arith.ceildivsi", emit.times(row, UNITS), emit.index(_FLOPS_PER_NS // 2))
+        if outer and outer[0] in self.match.maps[2] and self.is_long(outer[0]):
+            cost = emit.same_type("arith.muli", row, self.sizes[m])
+            for d in outer[1:]:
+                cost = emit.same_type("arith.muli", cost, self.sizes[d])
+            in_chunks(self.sizes[outer[0]], [cost], self.matrices)
+        else:
+            for d in outer:
+                row = emit.same_type("arith.muli", row, self.sizes[d])
+            in_chunks(self.sizes[m], [row], self.rows, _TILES * self.height)
+
+    def is_long(self, d: int) -> bool:
+        """False for a loop of few iterations."""
+        size = constant_of(self.sizes[d])
+        return size is None or size >= _FEW
+
+    def matrices(self, lower: mlir.Value, upper: mlir.Value) -> None:
+        """The products of a part of the outermost loop."""
+        first, *others = self.match.outer
+        emit.for_loop(lower, upper, self.one, lambda i, _: self.nest(tuple(others), {first: i}))
+
+    def rows(self, lower: mlir.Value, upper: mlir.Value) -> None:
+        """The products of a part of the rows."""
+        self.first = lower
+        self.sizes = {**self.sizes, self.match.m: emit.same_type("arith.subi", upper, lower)}
         self.nest(self.match.outer, {})
 
     def metadata(
@@ -180,6 +218,7 @@ class Call:
 
     def call(self, indices: dict[int, mlir.Value]) -> None:
         m, n, k = self.match.m, self.match.n, self.match.k
+        indices = indices if self.first is None else {**indices, m: self.first}
         offsets = [self.offset(part, indices) for part in self.parts]
         (_, _, a), (_, _, b), (_, _, c) = self.parts
         numbers = [offsets[0], a[m], a[k], offsets[1], b[k], b[n], offsets[2], c[m]]

@@ -31,6 +31,7 @@ class Loops:
         self.first_out = len(self.operands) - self.outs
         self.indices: list[mlir.Value | None] = [None] * len(self.reduced)
         self.hoisted: dict[mlir.Value, mlir.Value] = {}
+        self.bounds: dict[int, tuple[mlir.Value, mlir.Value]] = {}  # of loops that do not go over all of their size
 
     def build(self, rows: Sequence[mlir.Value] = ()) -> None:
         """Emit the loops at the insertion point, which is in the first of them at the indices `rows`."""
@@ -103,7 +104,7 @@ class Loops:
             self.indices[loops[0]] = i
             self.nest(loops[1:], sizes, inner, innermost)
 
-        emit.for_loop(self.zero, sizes[loops[0]], self.one, body)
+        emit.for_loop(*self.bounds.get(loops[0], (self.zero, sizes[loops[0]])), self.one, body)
 
     def columns(self, rows: int, inner: int, sizes: Sequence[mlir.Value]) -> None:
         """A reduced loop around the innermost one: several rows at a time, so that outputs are loaded less often."""
@@ -137,7 +138,7 @@ class Loops:
             for number, value in zip(numbers, values, strict=True):
                 self.store(number, value)
 
-        emit.for_loop(self.zero, sizes[inner], self.one, body)
+        emit.for_loop(*self.bounds.get(inner, (self.zero, sizes[inner])), self.one, body)
 
     def hoist(self, loop: int) -> None:
         """Load the inputs that the innermost loop does not index before it: LLVM does not know that stores in the loop
