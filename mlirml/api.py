@@ -446,6 +446,7 @@ class Compiled(Dispatcher):
         from mlirml.frontend.spec import TensorSpec, is_static, spec_of
 
         self._check_arguments(args, kwargs)
+        order = () if self._takes_names or self._state.variables else tuple(kwargs)
         if not self._takes_names:  # in which order they are given makes no difference
             kwargs = dict(sorted(kwargs.items()))
         statics: dict[int | str, Any] = {i: args[i] for i in self.static_argnums if i < len(args)}
@@ -474,7 +475,8 @@ class Compiled(Dispatcher):
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
         read = partial(program_input, target=self.target, name=self._name, location=definition_of(self.fn))
         inputs = leaves if abstract else [*map(read, leaves, specs, paths)]
-        call = Call(args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs, constants=named)
+        given = (args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs)
+        call = Call(*given, constants=named, order=order)
         self._see_overlaps(call)
         return call
 
@@ -715,7 +717,7 @@ class Compiled(Dispatcher):
         order, static = numbers
         # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static
         # argument that is another object would be added at each call.
-        form = len(call.args), *call.kwargs, *order
+        form = len(call.args), *call.given(), *order
         if form in build.remembered or len(build.remembered) == _FORMS:
             return
         try:
@@ -723,7 +725,7 @@ class Compiled(Dispatcher):
         except ValueError:
             result = build.captured.result
         explain = partial(_failure, build.captured)
-        if self.add(call.args, call.kwargs, build.program, result, order, static, build.captured.guards, explain):
+        if self.add(call.args, call.given(), build.program, result, order, static, build.captured.guards, explain):
             build.remembered.add(form)
 
     # Stages.

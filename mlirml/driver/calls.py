@@ -89,6 +89,11 @@ class Call:
     overlaps: Aliasing | None = None
     constants: dict[str, Any] = field(default_factory=dict)  # the leaves that are static by themselves, by their paths
     values: dict[str, int] | None = None  # of the dynamic dimensions in its specs
+    order: tuple[str, ...] = ()  # of the names in the call, where `kwargs` are sorted
+
+    def given(self) -> dict[str, Any]:
+        """The arguments by name, in the order of the call."""
+        return {name: self.kwargs[name] for name in self.order} if self.order else self.kwargs
 
     def dynamic(self) -> Any:
         """The arguments without the static ones, as they are passed."""
@@ -171,10 +176,11 @@ def leaf_numbers(call: Call) -> tuple[list[int], list[int]] | None:
     """
     if not all(map(_is_declared, call.treedef.classes())):
         return None
-    numbered = number_leaves(call.args, call.kwargs)
+    numbered = number_leaves(call.args, call.given())
     if numbered is None:
         return None
     args, kwargs = numbered
+    kwargs = {name: kwargs[name] for name in call.kwargs}
     static, passed = flatten([args[i] if isinstance(i, int) else kwargs[i] for i in call.statics])
     if passed.classes():  # compared as a whole by Python: it may hold more than its fields
         return None

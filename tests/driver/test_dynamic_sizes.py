@@ -42,6 +42,13 @@ def causal(x: Any) -> Any:
     return softmax(np.where(np.tril(np.ones((n, n), bool)), x @ x.T, -1e9))
 
 
+def loop_over_rows(x: Any) -> Any:
+    total = np.zeros((x.shape[1] - 1, 4), np.float32)
+    for i in range(3):
+        total = total + x[i, 1:] * x[i][:-1]
+    return total
+
+
 def masked(q: Any, k: Any) -> Any:
     return softmax(np.where(np.arange(q.shape[0])[:, None] >= np.arange(k.shape[0]), q @ k.T, -1e9))
 
@@ -83,6 +90,7 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "concatenate": (lambda x, y: np.concatenate([x, y], 0), [("n", 8), ("m", 8)]),
     "cache": (lambda k, new: np.concatenate([k, new[None]], 0).sum(0), [("n", 8), (8,)]),
     "stack": (lambda x: np.stack([x, x * 2], 1), [("n", 8)]),
+    "parts_of_a_row_in_a_loop": (loop_over_rows, [(3, "n", 4)]),
     "slices_of_static": (lambda x, y: (y[: x.shape[0]].sum(), y[-x.shape[0] :][::-1] * 2), [("n",), (600,)]),
     "slices": (lambda x: (x[1:], x[:-1], x[1:] - x[:-1], x[-1], x[0], x[::-1]), [("n", 8)]),
     "rows_of_results": (lambda x: reversed_rows(softmax(x)), [("n", 8)]),
@@ -402,6 +410,18 @@ def test_programs_come_from_the_disk_cache(tmp_path: Any, monkeypatch: pytest.Mo
         x = array(n, 3)
         compare(f(x), np.exp(x).sum(0) * x)
         assert source in f.explain()
+
+
+def test_arguments_by_name_are_called_natively_in_any_order() -> None:
+    for dynamic in (None, {"x": ("n",)}):
+        f = ml.compile(lambda x, y, scale: x * scale + y.sum(), dynamic=dynamic)
+        x, y = array(4), array(3)
+        for _ in range(2):
+            compare(f(y=y, scale=2.0, x=x), x * 2 + y.sum())
+        found = f.find((), {"y": y, "scale": 2.0, "x": x})
+        assert found is not None
+        assert f.find((x,), {"y": y, "scale": 2.0}) is None
+        compare(f(scale=3.0, y=y, x=x), x * 3 + y.sum())
 
 
 def test_known_sizes_are_called_natively_and_guards_hold() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from mlirml.core.affine import Linear
 from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.indexing import Index, UnknownLengthError, position, slice_bounds
+from mlirml.frontend.arrays.indexing import Index, UnknownLengthError, length, position, slice_bounds
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Check
@@ -78,7 +78,7 @@ def _part(trace: Trace, item: Any, size: int, axis: int) -> _Part | None:
         if _is_traced(item):
             return _moving_slice(trace, item, size)
         start, stop, step = slice_bounds(item, size)
-        count = len(range(start, stop, step))
+        count = length(start, stop, step)
         return None if step < 0 else (start if count else 0, count, step if count > 1 else 1, start)
     known = item._known() if isinstance(item, Traced) else item
     if known is not None:
@@ -106,10 +106,10 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
         if form is None:
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
         forms.append(_from_start(trace, form, size))
-    length = forms[1] - forms[0]
-    if not length.is_constant or step < 0:
+    span = forms[1] - forms[0]
+    if not span.is_constant or step < 0:
         raise UnknownLengthError("the length of a slice differs between iterations")
-    count = len(range(0, length.constant, step))
+    count = len(range(0, span.constant, step))
     start = bounds[0]
     if not isinstance(start, Traced):
         return int(start), count, step, int(start)
@@ -118,7 +118,7 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
     if forms[0] is not integers.of(start):
         name = b.named(f"arith.addi {name}, {b.index(size)} : index")
     if b.checked:
-        name = _checked(trace, start, name, length.constant, size)
+        name = _checked(trace, start, name, span.constant, size)
     return name, count, step, start._read()
 
 
