@@ -592,7 +592,7 @@ class Compiled(Dispatcher):
     def _compile_timed(self, call: Call, reason: str, known: Sequence[Build], clock: Clock) -> Build:
         from mlirml.driver import cache
 
-        captured = self._apart.pop(call.key(), None) or self._capture(call)
+        captured = self._dimensions.accepted(self._apart.pop(call.key(), None) or self._capture(call))  # type: ignore[arg-type]
         clock.note("capture")
         alike = next((build for build in known if build.captured.runs_as(captured)), None)
         if alike is not None:  # what has changed makes no difference to the program

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import LEAST, Atom, Condition, Dim, Size, StaticSizeError, is_dynamic_shape, value_of_size
 from mlirml.core.tree import exact
-from mlirml.errors import ArgumentError, ShapeError, SourceLocation
+from mlirml.errors import ArgumentError, LoweringError, ShapeError, SourceLocation
 
 if TYPE_CHECKING:
     from mlirml.driver.calls import Build, Call
@@ -21,6 +22,15 @@ _SIZES = 3
 """The number of sizes of a dimension after which it becomes dynamic."""
 INSTANCES = 4096
 """Combinations of sizes for which programs are kept ready; the code is the same for all."""
+_SLOW = (
+    (
+        re.compile(r"linalg\.pooling|linalg\.depthwise|-> \([^()]*d\d+[^,()]* \+ [^,()]*d\d+"),
+        "windows that slide over an array have",
+    ),
+    (re.compile(r"tensor\.insert .*(?s:.)*scf\.yield"), "loops over elements have"),
+    (re.compile(r":2 = linalg\.generic [^\n]*\"reduction\""), "indices of extremes have"),
+)
+"""The operations of which programs of one size are several times as fast, and the words of the reason."""
 _MOST = 8
 """The programs of different conditions, and those for sizes that no condition separates, up to which "auto" goes."""
 
@@ -104,6 +114,17 @@ class Dimensions:
                 if not self.refused(call, fit, error):
                     raise
         return None
+
+    def accepted(self, captured: Captured) -> Captured:
+        """The program; of dynamic sizes that nobody has asked for, only one that is about as fast as static ones.
+
+        Raises `LoweringError` for another one.
+        """
+        if self.is_automatic and captured.is_dynamic:
+            why = next((why for pattern, why in _SLOW if pattern.search(captured.text)), None)
+            if why is not None:
+                raise LoweringError(f"{why} faster programs of one size")
+        return captured
 
     def key(self, call: Call) -> Any:
         """The key of the program for a call: of those for other sizes of its dimensions, the conditions do not hold."""

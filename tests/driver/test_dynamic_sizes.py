@@ -132,6 +132,9 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "selected": (lambda x: np.select([x > 0, x < -1], [x, -x], 2.0), [("n", 8)]),
     "convolved": (lambda x: (np.convolve(x, WINDOW), np.convolve(x, WINDOW[:2], "valid")), [("n",)]),
     "images": (lambda x, w: layers.conv2d(x, w, padding=1).mean((2, 3)), [("b", 3, 12, 12), (4, 3, 3, 3)]),
+    "steps_and_gaps": (lambda x, w: layers.conv2d(x, w, stride=2, dilation=(1, 2)), [("b", 3, 11, 12), (4, 3, 3, 3)]),
+    "sequences": (lambda x, w: layers.conv1d(x, w, padding=1), [("b", 3, "n"), (4, 3, 3)]),
+    "groups": (lambda x, w: layers.max_pool2d(layers.conv2d(x, w, groups=3), 2), [("b", 3, 9, 9), (6, 1, 2, 2)]),
     "images_of_any_size": (lambda x, w: layers.conv2d(x, w, padding=1), [("b", 3, "n", "m"), (4, 3, 3, 3)]),
     "windows": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 2).sum(-1), [("n",)]),
     "branch": (lambda x: ml.cond(x.sum() > 0, lambda v: v * 2, lambda v: -v, x), [("n", 8)]),
@@ -400,6 +403,30 @@ def test_an_integer_that_decides_a_branch_stays_static_where_that_is_needed() ->
     for n in range(2, 9):
         compare(f(np.arange(4.0), n), chosen(np.arange(4.0), n))
     assert "`n` stays static: the size of dimension `n` is dynamic, and its value is needed" in f.explain()
+
+
+def double(x: Any, y: Any) -> Any:
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i, j] = 2 * x[i, j]
+    return y
+
+
+SLOW: dict[str, Any] = {
+    "windows that slide over an array": lambda x, y: layers.max_pool2d(x[None, None], 2),
+    "loops over elements": double,
+    "indices of extremes": lambda x, y: x.argmax(1),
+}
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_auto_leaves_static_what_is_much_faster_so(what: str) -> None:
+    fn = SLOW[what]
+    f = ml.compile(fn, dynamic="auto")
+    for n in (4, 5, 6, 7):
+        x, y = array(n, 4), array(n, 4)
+        compare(f(x, y), fn(x, y.copy()))
+    assert f"every dimension stays static: {what} have faster programs of one size" in f.explain()
 
 
 def test_programs_come_from_the_disk_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

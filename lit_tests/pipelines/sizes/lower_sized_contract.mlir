@@ -39,3 +39,17 @@ func.func @main(%a: memref<?x64xi32>, %b: memref<64x40xi32>, %c: memref<?x40xi32
   linalg.matvec ins(%x, %y : memref<?x64xf32>, memref<64xf32>) outs(%z : memref<?xf32>)
   return
 }
+
+// -----
+
+// A convolution is a product for each image, row and point of the window: of filters and channels by columns.
+// CHECK-LABEL: func.func @main
+// CHECK-COUNT-4: scf.for
+// CHECK:         func.call @contract_sized_f32(
+// CHECK-NOT:     linalg.conv_2d_nchw_fchw
+// CHECK-LABEL: func.func private @contract_sized_f32
+func.func @main(%x: memref<?x3x8x8xf32>, %w: memref<4x3x3x3xf32>, %y: memref<?x4x6x6xf32>) {
+  linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
+      ins(%x, %w : memref<?x3x8x8xf32>, memref<4x3x3x3xf32>) outs(%y : memref<?x4x6x6xf32>)
+  return
+}

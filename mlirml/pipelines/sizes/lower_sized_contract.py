@@ -1,4 +1,4 @@
-"""Lower sized contract: products of matrices on memrefs of dynamic sizes become calls of vector kernels.
+"""Lower sized contract: products and convolutions on memrefs of dynamic sizes become calls of vector kernels.
 
 Before:
     linalg.matmul ins(%a, %b : memref<?x64xf32>, memref<64x40xf32>) outs(%c : memref<?x40xf32>)
@@ -13,9 +13,9 @@ After:
       ... vector.fma ...
     }
 
-A kernel has one loop of rows, one of columns, along which the elements of the output are adjacent, and one of the sum:
-other loops of the contraction go around the call. The outermost of these, or else the rows, go in parallel chunks.
-What does not have these three is left to `mlirml-lower-sized`.
+A kernel has one loop of rows, one of columns, along which the elements of the output are adjacent, and one of the sum,
+in a convolution over the channels: other loops go around the call. The outermost of these, or else the rows, go in
+parallel chunks. What does not have these three is left to `mlirml-lower-sized`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FEW = 4
 """Of a batch of fewer matrices the rows are distributed among threads."""
 
 
-@register(when=ANY_CONTRACTION)
+@register(when=(*ANY_CONTRACTION, "linalg.conv"))
 @dataclass(frozen=True)
 class LowerSizedContractPass(Pass):
     """Replace contractions by calls of kernels whose sizes are arguments, for a processor."""
@@ -56,7 +56,8 @@ class LowerSizedContractPass(Pass):
         if not self.processor.vector_bits:
             return
         kernels: dict[str, str] = {}
-        for op in named_operations(module, CONTRACTIONS):
+        names = {op.name for op in operations(module) if op.name.startswith("linalg.conv_")}
+        for op in named_operations(module, (*CONTRACTIONS, *names)):
             try:
                 match = match_product(op)
             except NoMatch:
@@ -80,7 +81,7 @@ class Product:
     """The operands of a contraction as a, b and c, and the loops m, n and k of the kernel; `outer` are the others."""
 
     operands: tuple[mlir.Value, mlir.Value, mlir.Value]
-    maps: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+    maps: tuple[tuple[Subscript, ...], ...]
     m: int
     n: int
     k: int
@@ -97,12 +98,15 @@ def match_product(op: mlir.Operation) -> Product:
     if element not in _BITS or any(str(value.type.element_type) != element for value in op.operands):
         raise NoMatch("the elements are not floats of one type")
     check_body(op)
-    a, b, c = (dims_of_map(map_) for map_ in indexing_maps(op))
+    maps = [subscripts_of(map_) for map_ in indexing_maps(op)]
+    a, b, c = map(loops_of, maps)
+    if any(terms != {d: 1} for terms, d in zip(maps[2], c)):
+        raise NoMatch("a subscript of the output is no loop")
     operands = list(op.operands)
     if not c or (c[-1] in a and c[-1] in b):
         raise NoMatch("the output has no columns")
     if c[-1] in a:
-        a, b, operands = b, a, [operands[1], operands[0], operands[2]]
+        a, b, operands, maps = b, a, [operands[1], operands[0], operands[2]], [maps[1], maps[0], maps[2]]
     rows = [d for d in c if d in a and d not in b]
     sums = [d for d in a if d in b and d not in c]
     if c[-1] not in b or not rows or not sums or set(a) | set(b) != set(a + b + c) or set(c) - set(a + b):
@@ -114,10 +118,11 @@ def match_product(op: mlir.Operation) -> Product:
     kind = operands[2].type
     if not kind.is_dynamic_dim(kind.rank - 1) and kind.shape[-1] < _NARROW:
         raise NoMatch("the output is narrow")
-    m, n, k = rows[-1], c[-1], sums[-1]
+    alone = [d for d in sums if {d: 1} in maps[0] and {d: 1} in maps[1]]
+    m, n, k = rows[-1], c[-1], (alone or sums)[-1]
     outer = tuple(dict.fromkeys(d for d in c + a if d not in (m, n, k)))
-    packs = b[-1] != n or last_stride(operands[1]) != 1
-    return Product(tuple(operands), (a, b, c), m, n, k, outer, element, packs)
+    packs = maps[1][-1].get(n) != 1 or last_stride(operands[1]) != 1
+    return Product(tuple(operands), tuple(maps), m, n, k, outer, element, packs)
 
 
 def check_body(op: mlir.Operation) -> None:
@@ -132,14 +137,36 @@ def check_body(op: mlir.Operation) -> None:
         raise NoMatch("it is no sum of products of floats")
 
 
-def dims_of_map(map_: mlir.AffineMap) -> tuple[int, ...]:
-    """The loops that a map lists; raises `NoMatch` for another map."""
-    if not all(isinstance(expression, mlir.AffineDimExpr) for expression in map_.results):
-        raise NoMatch("a subscript is no loop")
-    dims = tuple(expression.position for expression in map_.results)
-    if len(set(dims)) < len(dims):
-        raise NoMatch("a loop is two subscripts")
-    return dims
+Subscript = dict[int, int]
+"""A sum of loops with factors."""
+
+
+def subscripts_of(map_: mlir.AffineMap) -> tuple[Subscript, ...]:
+    """The subscripts of a map, each loop in one of them; raises `NoMatch` for another map."""
+    found = tuple(terms_of(expression) for expression in map_.results)
+    if len(loops_of(found)) < sum(map(len, found)):
+        raise NoMatch("a loop is in two subscripts")
+    return found
+
+
+def terms_of(expression: mlir.AffineExpr) -> Subscript:
+    """The loops in a subscript, with their factors; raises `NoMatch` for one that is no sum of them."""
+    if isinstance(expression, mlir.AffineDimExpr):
+        return {expression.position: 1}
+    if isinstance(expression, mlir.AffineAddExpr):
+        first, second = terms_of(expression.lhs), terms_of(expression.rhs)
+        if not first.keys() & second.keys():
+            return first | second
+    if isinstance(expression, mlir.AffineMulExpr):
+        loop, factor = expression.lhs, expression.rhs
+        if isinstance(loop, mlir.AffineDimExpr) and isinstance(factor, mlir.AffineConstantExpr) and factor.value > 0:
+            return {loop.position: factor.value}
+    raise NoMatch("a subscript is no sum of loops")
+
+
+def loops_of(subscripts: tuple[Subscript, ...]) -> tuple[int, ...]:
+    """The loops in subscripts, in their order."""
+    return tuple(dict.fromkeys(d for terms in subscripts for d in terms))
 
 
 def last_stride(value: mlir.Value) -> int:
@@ -159,13 +186,13 @@ class Call:
 
     def build(self) -> None:
         """Emit loops and call at the insertion point."""
-        for operand, dims in zip(self.match.operands, self.match.maps, strict=True):
-            self.parts.append(self.metadata(operand, dims))
+        for operand, subscripts in zip(self.match.operands, self.match.maps, strict=True):
+            self.parts.append(self.metadata(operand, subscripts))
         self.zero, self.one = emit.index(0), emit.index(1)
         m, n, k, outer = self.match.m, self.match.n, self.match.k, self.match.outer
         row = emit.times(self.sizes[n], self.sizes[k])
         row = emit.same_type("arith.ceildivsi", emit.times(row, UNITS), emit.index(_FLOPS_PER_NS // 2))
-        if outer and outer[0] in self.match.maps[2] and self.is_long(outer[0]):
+        if outer and outer[0] in loops_of(self.match.maps[2]) and self.is_long(outer[0]):
             cost = emit.same_type("arith.muli", row, self.sizes[m])
             for d in outer[1:]:
                 cost = emit.same_type("arith.muli", cost, self.sizes[d])
@@ -192,19 +219,23 @@ class Call:
         self.nest(self.match.outer, {})
 
     def metadata(
-        self, operand: mlir.Value, dims: tuple[int, ...]
+        self, operand: mlir.Value, subscripts: tuple[Subscript, ...]
     ) -> tuple[mlir.Value, mlir.Value, dict[int, mlir.Value]]:
         """The pointer, the offset, and the stride of each loop of an operand."""
-        index, rank = mlir.IndexType.get(), len(dims)
+        index, rank = mlir.IndexType.get(), len(subscripts)
         pointer = mlir.MemRefType.get([], operand.type.element_type)
         types = [pointer, index, *[index] * (2 * rank)]
         base, offset, *rest = emit.create("memref.extract_strided_metadata", [operand], types).results
-        for d, dim in enumerate(dims):
-            if dim not in self.sizes:
+        strides = {}
+        for d, terms in enumerate(subscripts):
+            for dim, factor in terms.items():
+                strides[dim] = emit.times(rest[rank + d], factor) if factor != 1 else rest[rank + d]
+            (dim, factor), *others = terms.items()
+            if factor == 1 and not others and dim not in self.sizes:
                 dynamic = operand.type.is_dynamic_dim(d)
                 name, at = "memref.dim", [operand, emit.index(d)] if dynamic else []
                 self.sizes[dim] = emit.value(name, at, index) if dynamic else emit.index(operand.type.shape[d])
-        return base, offset, dict(zip(dims, rest[rank:], strict=True))
+        return base, offset, strides
 
     def nest(self, loops: tuple[int, ...], indices: dict[int, mlir.Value]) -> None:
         if not loops:

@@ -15,6 +15,7 @@ from mlirml.ir.bindings import defining_op, mlir
 from mlirml.ir.location import source_location
 from mlirml.passes import NoMatch
 
+_WINDOW, _SHORT_PENALTY = 16, 100
 ROWS = 4
 """The rows that a sum along columns adds at a time."""
 
@@ -79,8 +80,11 @@ class Loops:
         return emit.value("memref.dim", [operand, emit.index(d)], mlir.IndexType.get())
 
     def innermost(self) -> int | None:
-        """The loop along which fewest operands take steps other than 1, the last among equals; outputs count twice."""
-        penalties = [0] * len(self.reduced)
+        """The loop along which fewest operands take steps other than 1, the last among equals; outputs count twice.
+
+        It is none of those over windows, which are short, if there is another one.
+        """
+        penalties = [_SHORT_PENALTY if self.is_window(loop) else 0 for loop in range(len(self.reduced))]
         for number, (operand, map_) in enumerate(zip(self.operands, self.maps, strict=True)):
             weight = 2 if number >= len(self.operands) - self.outs else 1
             for d, expression in enumerate(map_.results):
@@ -89,6 +93,15 @@ class Loops:
                     if expression_uses(expression, loop) and not (last and isinstance(expression, mlir.AffineDimExpr)):
                         penalties[loop] += weight
         return min(range(len(penalties)), key=lambda d: (penalties[d], -d), default=None)
+
+    def is_window(self, loop: int) -> bool:
+        """True for a short loop in a sum with another one."""
+        sums = [e for map_ in self.maps for e in map_.results if isinstance(e, mlir.AffineAddExpr)]
+        if not any(expression_uses(expression, loop) for expression in sums) or not self.reduced[loop]:
+            return False
+        number, d = self.extent(loop)
+        kind = self.operands[number].type
+        return not kind.is_dynamic_dim(d) and kind.shape[d] <= _WINDOW
 
     def nest(
         self, loops: Sequence[int], sizes: Sequence[mlir.Value], inner: Callable[[], None], innermost: int = -1
