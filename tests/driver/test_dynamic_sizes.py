@@ -488,6 +488,16 @@ def test_loops_over_rows_and_products_run_on_threads() -> None:
     compare(ml.compile(f.fn, dynamic={"x": ("n", None)})(x), f.fn(x))
 
 
+@pytest.mark.parametrize(
+    "name", ["sums", "both", "columns", "rows_of_a_product", "attention", "batch_norm", "reversed", "images"]
+)
+def test_many_chunks_have_the_numbers_of_the_static_program(name: str) -> None:
+    fn, shapes = PROGRAMS[name if name != "reversed" else "rows_of_results"]
+    compiled, static = ml.compile(named(fn, len(shapes)), dynamic=described(shapes)), ml.compile(fn)
+    args = [array(*({"n": 1501, "m": 1033, "b": 70}.get(s, s) for s in shape)) for shape in shapes]
+    compare(compiled(*args), static(*args))
+
+
 def test_results_go_into_out_and_shapes_of_traced_programs_show_names() -> None:
     f = ml.compile(lambda x: x * 2, dynamic={"x": ("n",)})
     x = array(6)
