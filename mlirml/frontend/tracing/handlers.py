@@ -41,7 +41,7 @@ class Handlers(Protocol):
         """The functions that rewritten functions call for their statements (`frontend/loops`)."""
 
     def argument_lists(self, trace: Trace) -> Any:
-        """What gives a function its lists of numbers among the arguments (`frontend/loops`)."""
+        """The lists of numbers among the arguments, as the function gets them (`frontend/loops`)."""
 
     def window_index(self, trace: Trace, shape: tuple[int, ...], index: Any) -> Index | None:
         """An index with dynamic numbers as a view of static size; None for one that is none (`frontend/loops`)."""

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from mlirml.codegen.cpu.cost import GRAIN_NS, vector_ns
+from mlirml.analysis.costs import costs as machine_costs
+from mlirml.codegen.cpu.cost import vector_ns
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, operations
 from mlirml.pipelines.sizes.sized_loops import Loops
@@ -59,7 +60,7 @@ def in_chunks(
         first = emit.same_type("arith.addi", first, other)
     one = emit.index(1)
     first = emit.same_type("arith.maxsi", first, one)
-    rows = emit.same_type("arith.ceildivsi", emit.index(GRAIN_NS * UNITS), first)
+    rows = emit.same_type("arith.ceildivsi", emit.index(machine_costs().chunk_ns * UNITS), first)
     if multiple > 1:
         step = emit.index(multiple)
         rows = emit.same_type("arith.muli", emit.same_type("arith.ceildivsi", rows, step), step)
