@@ -60,9 +60,17 @@ class Elements:
 
 def can_build(term: Term) -> bool:
     """True if all leaves of a term are indices, numbers, scalars, and elements of tensors in memory."""
-    if term.op is None or not term.args:
-        return term.name in (INDEX, LITERAL, SCALAR, ELEMENT)
-    return all(map(can_build, term.args))
+    found, seen = [term], {term}
+    while found:
+        one = found.pop()
+        if one.op is None or not one.args:
+            if one.name not in (INDEX, LITERAL, SCALAR, ELEMENT):
+                return False
+            continue
+        fresh = set(one.args) - seen  # terms share parts: each is looked at once
+        seen |= fresh
+        found += fresh
+    return True
 
 
 def terms_of(limits: Limits) -> list[Term]:
