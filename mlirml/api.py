@@ -476,7 +476,7 @@ class Compiled(Dispatcher):
         read = partial(program_input, target=self.target, name=self._name, location=definition_of(self.fn))
         inputs = leaves if abstract else [*map(read, leaves, specs, paths)]
         given = (args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs)
-        call = Call(*given, constants=named, order=order)
+        call = Call(*given, constants=named, dynamic=dynamic, order=order)
         self._see_overlaps(call)
         return call
 

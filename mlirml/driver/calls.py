@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.number_lists import ListArray, packed
+from mlirml.core.number_lists import ListArray
 from mlirml.core.tree import TreeDef, exact, flatten, plain_fields, shared_container, store_leaves
 from mlirml.errors import ArgumentError, SourceLocation
 from mlirml.runtime import declare_fields, number_leaves
@@ -89,16 +89,12 @@ class Call:
     overlaps: Aliasing | None = None
     constants: dict[str, Any] = field(default_factory=dict)  # the leaves that are static by themselves, by their paths
     values: dict[str, int] | None = None  # of the dynamic dimensions in its specs
+    dynamic: Any = None  # the arguments without the static ones, long lists as arrays
     order: tuple[str, ...] = ()  # of the names in the call, where `kwargs` are sorted
 
     def given(self) -> dict[str, Any]:
         """The arguments by name, in the order of the call."""
         return {name: self.kwargs[name] for name in self.order} if self.order else self.kwargs
-
-    def dynamic(self) -> Any:
-        """The arguments without the static ones, as they are passed."""
-        given = without(self.args, self.kwargs, self.statics)
-        return packed(*given) if has_lists(self) else given
 
     def static_values(self) -> dict[str, Any]:
         """The static arguments by name, and the parts of others that are static by themselves."""
@@ -262,7 +258,7 @@ def described(leaf: Any) -> str:
 
 def check_containers(call: Call, captured: Captured) -> None:
     """Refuse a list or dict that is passed twice to a function that stores into it: only one of both would change."""
-    holder = captured.replaced and shared_container(call.dynamic(), captured.replaced)
+    holder = captured.replaced and shared_container(call.dynamic, captured.replaced)
     if holder:
         raise ArgumentError(
             f"one {type(holder).__name__} is passed twice, and the function stores into it",
@@ -281,7 +277,7 @@ def store_items(call: Call, captured: Captured, results: Sequence[np.ndarray]) -
     values = results[captured.out_tree.leaf_count() :]
     specs = captured.outputs[captured.out_tree.leaf_count() :]
     new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
-    store_leaves(call.dynamic(), new)
+    store_leaves(call.dynamic, new)
 
 
 def name_of_cell(function: Any, cell: Any) -> str | None:

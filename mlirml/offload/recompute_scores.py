@@ -319,7 +319,7 @@ def group_uses(family: Family) -> list[Group]:
             groups.append(group)
         group.members.append(op)
     for group in [g for g in groups if all(op in family.rows for op in g.members)]:
-        groups.remove(group)  # what is left as it is
+        groups.remove(group)  # unchanged
     return groups
 
 

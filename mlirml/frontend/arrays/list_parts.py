@@ -98,6 +98,12 @@ class Rows:
         return replace(self, columns=tuple(c.copy() for c in self.columns))
 
 
+def number_rows(array: Traced, leaf_type: LeafType) -> Rows:
+    """The rows of a list whose numbers, of this type, are the elements of an array."""
+    growth = Growth(Counts(0, 0), _LEAF, [replace(leaf_type, shape=())], [True])
+    return Rows((array,), growth, array.shape[0], depth=array.ndim - 1)
+
+
 class PartedList:
     """The contents of a list, and what is known of it.
 

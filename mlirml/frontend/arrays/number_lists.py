@@ -22,7 +22,7 @@ from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Construct, Retrace
-from mlirml.frontend.arrays.list_parts import Counts, Growth, PartedList, Rows, is_numeric
+from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric, number_rows
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.ir.text.builder import Region
 
@@ -134,8 +134,7 @@ def settle(whole: PartedList) -> None:
             raise not_numbers()
         inner = [item for item in whole.parts if isinstance(item, PartedList)]
         array = trace.array(_nested(whole), leaf_type.dtype)
-        growth = Growth(Counts(0, 0), _LEAF, [replace(leaf_type, shape=())], [True])
-        whole.parts = [Rows((array,), growth, len(whole.parts), depth=array.ndim - 1)]
+        whole.parts = [number_rows(array, leaf_type)]
         for number, item in enumerate(inner):
             _make_view(whole, item, number)
     elif whole.leaf_type is not None and is_numeric(rows) and rows.growth.leaf_types != [whole.leaf_type]:

@@ -14,10 +14,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mlirml.core.number_lists import NumberList
-from mlirml.core.tree import flatten
 from mlirml.frontend.arrays.carry import LeafType
 from mlirml.frontend.arrays.growing_list import GrowingList
-from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows
+from mlirml.frontend.arrays.list_parts import number_rows
 from mlirml.frontend.arrays.number_lists import numbers_in
 
 if TYPE_CHECKING:
@@ -25,17 +24,16 @@ if TYPE_CHECKING:
 
 
 class ArgumentLists:
-    """The lists of numbers of one call, with the items that they were given."""
+    """The lists of numbers of one call, with the items or the array that they were given."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._given: list[tuple[GrowingList, list[Any]]] = []
-        self._arrays: list[tuple[GrowingList, NumberList]] = []
+        self._given: list[tuple[GrowingList, list[Any] | NumberList]] = []
 
     def of(self, value: Any) -> Any:
         """A container with lists of the front end in place of its lists of numbers."""
         if type(value) is NumberList:
-            return self._of_array(value)
+            return self._made([number_rows(value.array, LeafType((), value.array.dtype, True))], value)
         if type(value) is tuple:
             return tuple(map(self.of, value))
         if type(value) is dict:
@@ -43,18 +41,11 @@ class ArgumentLists:
         if type(value) is not list:
             return value
         value[:] = map(self.of, value)
-        if numbers_in(value) is None:
-            return value
-        made = GrowingList(self._trace, value, grows=False)
-        self._given.append((made, [*value]))
-        return made
+        return value if numbers_in(value) is None else self._made(value, [*value])
 
-    def _of_array(self, numbers: NumberList) -> GrowingList:
-        array = numbers.array
-        growth = Growth(Counts(0, 0), flatten(0)[1], [LeafType((), array.dtype, True)], [True])
-        rows = Rows((array,), growth, array.shape[0], depth=array.ndim - 1)
-        made = GrowingList(self._trace, [rows], grows=False)
-        self._arrays.append((made, numbers))
+    def _made(self, parts: list[Any], given: list[Any] | NumberList) -> GrowingList:
+        made = GrowingList(self._trace, parts, grows=False)
+        self._given.append((made, given))
         return made
 
     def plain(self, value: Any) -> Any:
@@ -67,9 +58,11 @@ class ArgumentLists:
             return [self.plain(item) for item in value]
         if type(value) is not GrowingList:
             return value
-        numbers = next((numbers for made, numbers in self._arrays if made is value), None)
-        if numbers is not None and value.rows is not None and value.rows.columns[0]._cell is numbers.array._cell:
-            return numbers
-        given = next((items for made, items in self._given if made is value), None)
-        items = value.items() if given is None or value.whole.changed else given
-        return [self.plain(item) for item in items]
+        given = next((given for made, given in self._given if made is value), None)
+        if isinstance(given, NumberList):
+            rows = value.rows
+            if rows is not None and rows.columns[0]._cell is given.array._cell:
+                return given
+        elif given is not None and not value.whole.changed:
+            return [self.plain(item) for item in given]
+        return [self.plain(item) for item in value.items()]

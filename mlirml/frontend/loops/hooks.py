@@ -21,7 +21,7 @@ from mlirml.frontend.arrays.carry import joined, leaf_type_of, several
 from mlirml.frontend.arrays.constructs import is_certain
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
-from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows
+from mlirml.frontend.arrays.list_parts import number_rows
 from mlirml.frontend.arrays.number_lists import element_at, exchange, is_dynamic_integer
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
@@ -559,8 +559,7 @@ class Hooks:
         if type(items) is GrowingList:
             return items.copy()
         if isinstance(items, Traced) and items.ndim == 1:
-            growth = Growth(Counts(0, 0), flatten(0)[1], [replace(leaf_type_of(items, "an item"), shape=())], [True])
-            return GrowingList(self._trace, [Rows((items.copy(),), growth, len(items))], grows=grows)
+            return GrowingList(self._trace, [number_rows(items.copy(), leaf_type_of(items, "an item"))], grows=grows)
         return GrowingList(self._trace, items, grows=grows)
 
     def exchange(self, one: Any, first: Any, other: Any, second: Any) -> None:

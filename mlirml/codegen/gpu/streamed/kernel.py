@@ -243,12 +243,7 @@ class Streamed:
     ) -> Values:
         """The maxima, the sums and the sums of the sink after a tile of columns."""
         kernel, plan = self.kernel, self.plan
-        numbers = [start + self.member * VECTOR + lane for lane in range(VECTOR)]
-        valid = [kernel.below(number, plan.columns) for number in numbers]
-        columns = [kernel.clamped(number, plan.columns) for number in numbers]
-        for product in whole.products:
-            self.multiply_scores(product, start, columns)
-        kernel.lanes = VECTOR
+        columns, valid = self.begin_tile(whole, start)
         wide = len(sums) // VECTOR
         largest, after, scaled = [], [], []
         for i, row in enumerate(self.rows):
@@ -302,15 +297,21 @@ class Streamed:
         tiles = emit.same_type("arith.divui", positive, kernel.constant(self.layout.columns))
         return form(Digit(Base(emit.same_type("arith.minsi", tiles, kernel.constant(steps)), steps + 1)))
 
-    def tile(self, each: Pass, start: Form, states: list[Values], sums: list[Values]) -> list[Values]:
-        """The states of the reductions and the sums of the sinks after the tile of columns that starts at an index."""
-        kernel, plan = self.kernel, self.plan
+    def begin_tile(self, each: Pass, start: Form) -> tuple[list[Form], Values]:
+        """Multiply the scores of a tile; the columns of the thread, and whether each is within the scores."""
+        kernel, count = self.kernel, self.plan.columns
         numbers = [start + self.member * VECTOR + lane for lane in range(VECTOR)]
-        valid = [kernel.below(number, plan.columns) for number in numbers]
-        columns = [kernel.clamped(number, plan.columns) for number in numbers]
+        valid = [kernel.below(number, count) for number in numbers]
+        columns = [kernel.clamped(number, count) for number in numbers]
         for product in each.products:
             self.multiply_scores(product, start, columns)
         kernel.lanes = VECTOR
+        return columns, valid
+
+    def tile(self, each: Pass, start: Form, states: list[Values], sums: list[Values]) -> list[Values]:
+        """The states of the reductions and the sums of the sinks after the tile of columns that starts at an index."""
+        kernel, plan = self.kernel, self.plan
+        columns, valid = self.begin_tile(each, start)
         for number, combiner in enumerate(each.reductions):
             for i, row in enumerate(self.rows):
                 at = number * len(self.rows) + i
