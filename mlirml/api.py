@@ -27,6 +27,7 @@ from mlirml.driver.calls import (
     device_form,
     differs,
     flat_form,
+    has_lists,
     has_short_lists,
     leaf_numbers,
     needs_no_look,
@@ -78,6 +79,7 @@ from mlirml.frontend.source.choose import (
     check_frontend,
     is_of_calls,
     short_loops,
+    takes_lists,
     turns_on_data,
     turns_on_number,
     wants_loops,
@@ -459,8 +461,8 @@ class Compiled(Dispatcher):
         for place, value in statics.items():
             check_static(value, place if isinstance(place, str) else names[place], self.fn)
         dynamic = without(args, kwargs, statics)
-        if self._packs_lists and wants_loops(self.fn, self.frontend):
-            dynamic = packed(*dynamic)
+        if self._packs_lists and (lists := packed(*dynamic)) and takes_lists(self.fn, self.frontend):
+            dynamic = lists
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         paths = self._state.named(paths)
@@ -684,7 +686,7 @@ class Compiled(Dispatcher):
             )
             return donation.finished(capture(donation.function(), *given, **state))
 
-        loops = wants_loops(self.fn, self.frontend)
+        loops = wants_loops(self.fn, self.frontend) or has_lists(call)
         try:
             with short_loops(self.fn, "loops" if loops else self.frontend):
                 return captured(loops)

@@ -46,8 +46,11 @@ class NumberList:
     array: Any
 
 
-def packed(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call with long lists of numbers as arrays; one list that is passed twice is one array."""
+def packed(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """The arguments of a call with long lists of numbers as arrays; None without such lists.
+
+    One list that is passed twice is one array.
+    """
     made: dict[int, Any] = {}
 
     def one(value: Any) -> Any:
@@ -57,7 +60,8 @@ def packed(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any
             made[id(value)] = _array(value) or value
         return made[id(value)]
 
-    return tuple(map(one, arguments)), {name: one(value) for name, value in named.items()}
+    found = tuple(map(one, arguments)), {name: one(value) for name, value in named.items()}
+    return found if any(type(value) is NumberList for value in made.values()) else None
 
 
 def _array(value: list[Any]) -> NumberList | None:

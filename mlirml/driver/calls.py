@@ -172,6 +172,8 @@ def leaf_numbers(call: Call) -> tuple[list[int], list[int]] | None:
     """
     if not all(map(_is_declared, call.treedef.classes())):
         return None
+    if has_lists(call):  # their arrays are made at each call
+        return None
     numbered = number_leaves(call.args, call.given())
     if numbered is None:
         return None

@@ -206,3 +206,40 @@ def test_derivatives_with_sizes_and_names() -> None:
 
     found = ml.compile(lambda w, n, mode: ml.grad(loss)(w, n, mode))(X, 3, "rows")
     np.testing.assert_allclose(found, 2 * np.repeat(X.reshape(3, -1).sum(1), 4))
+
+
+def test_an_integer_that_decides_what_a_function_returns() -> None:
+    def dot(n, x, step):
+        if n <= 0:
+            return None
+        total = 0.0
+        for i in range(n):
+            total += x[i * step]
+        return total
+
+    compiled, x = ml.compile(dot), np.arange(10.0)
+    assert compiled(5, x, 2) == 20.0
+    assert compiled(0, x, 2) is None
+    assert "`n` is static: a branch needs its value (" in compiled.explain()
+
+
+def test_an_integer_that_is_the_length_of_a_list() -> None:
+    def squares(x, n):
+        out = []
+        for i in range(n):
+            out.append(x[i] * x[i])
+        return out
+
+    compiled, x = ml.compile(squares), np.arange(10.0)
+    assert compiled(x, 4) == [0.0, 1.0, 4.0, 9.0]
+    assert "`n` is static" in compiled.explain()
+
+
+def test_a_branch_on_data_makes_nothing_static() -> None:
+    def first(x, n):
+        if x[0] > n:
+            return None
+        return x[0]
+
+    with pytest.raises(ml.UnsupportedSyntaxError, match="returns None in one branch"):
+        ml.compile(first)(np.arange(3.0), 1)

@@ -6,6 +6,7 @@ integers, in floats too, so that sums of any order are exact until they grow lar
 
 from __future__ import annotations
 
+import itertools
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -25,7 +26,7 @@ def function_of(source: str) -> Callable[..., Any]:
     """The function `program` of a source, which can be read back."""
     file = f"<random loops {abs(hash(source))}>"
     linecache.cache[file] = len(source), None, source.splitlines(True), file
-    names: dict[str, Any] = {"np": np}
+    names: dict[str, Any] = {"np": np, "itertools": itertools}
     exec(compile(source, file, "exec"), names)
     return names["program"]  # type: ignore[no-any-return]
 
@@ -238,9 +239,11 @@ class _Writer:
             f"{self.element()} > 0",
             "s > t",
             f"k == {self.pick('0', '1')}",
+            f"{self.element()} {self.pick('in', 'not in')} {self.pick('(0, 2)', '[1, k, s]', 'a', 'b[k:]')}",
         ]
         if names:
             name = self.pick(*names)
+            texts.append(f"{name} in {self.pick('range(1, n, 2)', 'range(n - 1, k, -1)', '(0, 3)')}")
             texts += [f"{name} % 2 == 0", f"{name} > 1", f"{name} != {self.pick(*names)}", f"{name} <= k"] * 2
         text = self.pick(*texts)
         if self.chance(15):
@@ -258,7 +261,7 @@ class _Writer:
         if kind < 8:
             self.store()
         elif kind < 13 and len(self.loops) < 4 and self.rounds * self.n <= _ROUNDS:
-            self.loop()
+            self.loop() if self.chance(85) or self.rounds * self.n**2 > _ROUNDS else self.nested_loop()
         elif kind < 15:
             self.scalar() if self.chance(80) or self.rounds * self.n > _ROUNDS else self.total()
         elif kind < 17:
@@ -374,6 +377,27 @@ class _Writer:
         self.in_loop -= 1
         self.rounds //= factor
         del self.loops[name]
+
+    def nested_loop(self) -> None:
+        """One `for` over the positions of two dimensions."""
+        n, k = self.n, self.k
+        pairs = [
+            ("np.ndindex(n, n)", n, n), ("np.ndindex(p.shape)", n, n), ("np.ndindex((k, n))", k, n),
+            ("itertools.product(range(n), range(k))", n, k), ("itertools.product(range(n), repeat=2)", n, n),
+        ]  # fmt: skip
+        text, *sizes = self.pick(*pairs)
+        names = self.fresh(), self.fresh()
+        self.line(f"for {names[0]}, {names[1]} in {text}:")
+        self.loops |= {name: (0, max(size - 1, 0)) for name, size in zip(names, sizes)}
+        factor = max(sizes[0] * sizes[1], 1)
+        self.rounds *= factor
+        self.in_loop += 1
+        with self.indented():
+            self.statements(3)
+        self.in_loop -= 1
+        self.rounds //= factor
+        for name in names:
+            del self.loops[name]
 
     def while_loop(self) -> None:
         name = self.fresh()

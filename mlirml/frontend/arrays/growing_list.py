@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, MutableSequence
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric
+from mlirml.frontend.arrays.carry import leaf_type_of
+from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric, is_numeric_list, number_rows
 from mlirml.frontend.arrays.number_lists import (
     become_rows,
     is_dynamic_integer,
@@ -23,6 +24,7 @@ from mlirml.frontend.arrays.number_lists import (
 )
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.ir.text.builder import Region
 
 if TYPE_CHECKING:
@@ -279,18 +281,40 @@ class GrowingList(PartedList, MutableSequence[Any]):
     __copy__ = copy
 
     def __add__(self, other: Any) -> Any:
-        return [*self, *other]
+        return self._joined([self, other])
 
     def __radd__(self, other: Any) -> Any:
-        return [*other, *self]
+        return self._joined([other, self])
 
     def __mul__(self, count: int) -> Any:
-        return [*self] * count
+        return self._joined([self] * count)
 
     __rmul__ = __mul__
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, list) and [*self] == [*other]
+    def __eq__(self, other: object) -> Any:
+        if other is self or not isinstance(other, list):
+            return other is self
+        if is_numeric_list(self) and is_numeric_list(other):
+            one, two = self.array(), other.array()  # type: ignore[attr-defined]
+            return one.shape == two.shape and (one == two).all()
+        return [*self] == [*other]
+
+    def count(self, value: Any) -> Any:
+        """The number of items that are equal to a value."""
+        if is_numeric_list(self) and is_number(value):
+            return (self.array() == value).sum()
+        return super().count(value)
+
+    def _joined(self, lists: Sequence[Any]) -> Any:
+        """The items of several lists; many numbers of one type, some of which are rows, are rows of a new array."""
+        parts = [part for one in lists for part in (one.parts if isinstance(one, GrowingList) else one)]
+        rows = [part for part in parts if isinstance(part, Rows)]
+        types = [part.growth.leaf_types[0] for part in rows if is_numeric(part) and not part.depth]
+        types += [leaf_type_of(part, "an item") for part in parts if is_number(part)]
+        alike = len(types) == len(parts) and all(one == types[0] for one in types)
+        if not (rows and alike and len(parts) - len(rows) + sum(part.length for part in rows) > MOST_COPIES):
+            return [item for one in lists for item in one]
+        return GrowingList(self.trace, [number_rows(GrowingList(self.trace, parts).array(), types[0])])
 
     __hash__ = None  # type: ignore[assignment]
 

@@ -82,9 +82,11 @@ class Branch(RetracedConstruct):
         after: Sequence[str],
         fills: Sequence[str] = (),
         test: Callable[[], Any] | None = None,
+        sizes: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(*arguments)
         self.test = test  # recomputes the condition
+        self.sizes = sizes  # the Python integer arguments that alone decide the branch
         self.condition, self.assumptions, self.parts = condition, assumptions, parts
         self.assigned, self.read, self.fills = assigned, tuple(after), fills
         self.signed = self.signature()
@@ -203,10 +205,16 @@ class Branch(RetracedConstruct):
         return {kept.path: (kept.holder.counted, id(kept.holder) in missing) for kept in lists}
 
     def _uneven(self, path: str, *keys: tuple[Any, ...]) -> CaptureError:
-        return UnsupportedSyntaxError(
+        error = UnsupportedSyntaxError(
             f"`{path}` holds {_keys(keys[0])} in one branch and {_keys(keys[1])} in the other",
             help="store numbers into an array, and count them in a variable",
         )
+        return self._decided(error)
+
+    def _decided(self, error: CaptureError) -> CaptureError:
+        """An error that does not arise where the arguments that decide the branch are static."""
+        error.sizes, error.subject = self.sizes, self.owner
+        return error
 
     def _check_structures(self, then: dict[int, tuple[Any, ...]], other: dict[int, tuple[Any, ...]]) -> None:
         """Refuse branches after which the structure of a container depends on the branch."""
@@ -297,18 +305,20 @@ class Branch(RetracedConstruct):
         if leaf_type is None and path == EXPRESSION and all(numbers):
             leaf_type = common(*leaf_types)
         if leaf_type is None:
-            raise DTypeError(
+            error = DTypeError(
                 f"{_subject(path)} {leaf_types[0]} in one branch and {leaf_types[1]} in the other",
                 help="convert one of them, so that shape and dtype are the same",
             )
+            raise self._decided(error)
         return leaf_type, None, any(numbers)
 
     def _different(self, path: str, values: Sequence[Any]) -> CaptureError:
         one, other = (_shown(value) for value in values)
-        return UnsupportedSyntaxError(
+        error = UnsupportedSyntaxError(
             f"{_subject(path)} {one} in one branch and {other} in the other, and which one is known only at run time",
             help=_advice(path, values),
         )
+        return self._decided(error)
 
     def _values(self, found: dict[str, Any], plan: dict[str, Merged], before: dict[str, Any]) -> list[Value]:
         values = []

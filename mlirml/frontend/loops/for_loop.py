@@ -80,6 +80,11 @@ class ForLoop(Loop):
         found: frozenset[Any] = integers.roots(self.start) | integers.roots(self.stop)
         return found
 
+    def argument_sizes(self) -> frozenset[str]:
+        """The Python integer arguments that the bounds are computed from, if they are computed from nothing else."""
+        sizes = [bound._sizes() for bound in (self.start, self.stop) if isinstance(bound, Traced)]
+        return frozenset().union(*sizes) if all(sizes) else frozenset()
+
     @property
     def certain(self) -> bool:
         return bool(self.count) and not self.flag

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import cmath
 import inspect
+import itertools
 import math
 import types
 from collections.abc import Callable
@@ -23,7 +24,16 @@ from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import is_numeric_list
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.loops.ranges import traced_enumerate, traced_range, traced_reversed, traced_zip
+from mlirml.frontend.loops.ranges import (
+    traced_enumerate,
+    traced_map,
+    traced_ndenumerate,
+    traced_ndindex,
+    traced_product,
+    traced_range,
+    traced_reversed,
+    traced_zip,
+)
 from mlirml.frontend.namespace.numpy_namespace import of_numpy, retarget
 from mlirml.frontend.tracing.affine import value_in
 from mlirml.frontend.tracing.trace import Trace
@@ -334,6 +344,10 @@ _OWN: dict[Any, _Function] = {
     builtins.range: lambda trace, *bounds: traced_range(*bounds),
     builtins.enumerate: lambda trace, *args, **options: traced_enumerate(*args, **options),
     builtins.zip: lambda trace, *args, **options: traced_zip(*args, **options),
+    builtins.map: traced_map,
+    itertools.product: lambda trace, *parts, **options: traced_product(*parts, **options),
+    np.ndindex: lambda trace, *shape: traced_ndindex(*shape),
+    np.ndenumerate: lambda trace, array: traced_ndenumerate(array),
     builtins.reversed: lambda trace, iterable: traced_reversed(iterable),
     builtins.int: lambda trace, x: python_number(trace, x, _I64),
     builtins.float: lambda trace, x: python_number(trace, x, _F64),
@@ -380,7 +394,10 @@ _OWN: dict[Any, _Function] = {
 }
 
 
-_ALWAYS = (builtins.enumerate, builtins.zip, builtins.reversed, math.dist)
+_ALWAYS = (
+    builtins.enumerate, builtins.zip, builtins.map, builtins.reversed, itertools.product, np.ndindex, np.ndenumerate,
+    math.dist,
+)  # fmt: skip
 _OF_LISTS = (builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted)
 _OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min, builtins.sorted)
 

@@ -30,7 +30,8 @@ from mlirml.frontend.loops.branch import Branch, common
 from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
-from mlirml.frontend.loops.ranges import Parallel, TracedRange, numbered
+from mlirml.frontend.loops.membership import contains
+from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, numbered
 from mlirml.frontend.loops.variables import Variables, is_array, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
@@ -44,7 +45,7 @@ _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
     "Eq": operator.eq, "NotEq": operator.ne,
     "Is": operator.is_, "IsNot": operator.is_not,
-    "In": lambda a, b: a in b, "NotIn": lambda a, b: a not in b,
+    "In": lambda a, b: contains(b, a),
 }  # fmt: skip
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 UNROLLED = 256  # the most iterations of a loop that has to be unrolled
@@ -113,6 +114,9 @@ class Hooks:
         if isinstance(iterable, (range, TracedRange, Parallel)):
             if isinstance(iterable, range) and not len(iterable):
                 return False
+            if isinstance(iterable, range) and len(iterable) == 1 and not stop:
+                body(iterable[0] if item is None else item(iterable[0]))
+                return False
             with at_user_line():
                 loop = ForLoop(
                     self._trace,
@@ -144,6 +148,7 @@ class Hooks:
                         error.roots = around
                         raise
                     if loop.count is None or loop.count > UNROLLED:
+                        error.sizes |= loop.argument_sizes()
                         raise self._stays(error, loop.count) from None
                     known.differ = error.message
                 why = known.differ
@@ -266,6 +271,7 @@ class Hooks:
                 changed,
                 condition=control.to_scalar(self._trace.builder, truth),
                 assumptions=self._trace.integers.condition(truth),
+                sizes=test._sizes(),
                 parts=(then, other),
                 assigned=(first, second),
                 after=after,
@@ -364,7 +370,7 @@ class Hooks:
                     rest = partial(self.compare, names[number:], left, *later[number:])
                     return self._choose(truth, rest, partial(_same, result), np.logical_and)
             right = one()
-            result = _COMPARISONS[name](left, right)
+            result = self.not_(contains(right, left)) if name == "NotIn" else _COMPARISONS[name](left, right)
             left = right
         return result
 
@@ -558,6 +564,10 @@ class Hooks:
             return self.function(callee)(items)
         if type(items) is GrowingList:
             return items.copy()
+        if isinstance(items, Items):
+            items = self.listed(items, _same)  # type: ignore[arg-type]
+        if type(items) is GrowingList:
+            return items
         if isinstance(items, Traced) and items.ndim == 1:
             return GrowingList(self._trace, [number_rows(items.copy(), leaf_type_of(items, "an item"))], grows=grows)
         return GrowingList(self._trace, items, grows=grows)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import Size, is_size
@@ -11,6 +15,9 @@ from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.iteration_limits import MOST_COPIES
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -181,6 +188,46 @@ def traced_zip(*parts: Any, strict: bool = False) -> Any:
     if strict and len(set(lengths)) > 1:
         raise ShapeError(f"zip: parts of different lengths, {lengths}")
     return Items(range(min(lengths, default=0)), lambda number: tuple(_item(part, number) for part in parts))
+
+
+def traced_product(*parts: Any, repeat: int = 1) -> Any:
+    """`itertools.product` of ranges, lists and traced arrays: one range, whose numbers are taken apart."""
+    counts = [_count(part) for part in parts]
+    if any(not isinstance(count, range) for count in counts):
+        return itertools.product(*parts, repeat=repeat)
+    parts, sizes = parts * repeat, [len(count) for count in counts] * repeat
+
+    def item(number: Any) -> tuple[Any, ...]:
+        found: list[Any] = []
+        for part, size in zip(parts[::-1], sizes[::-1]):
+            found.append(_item(part, number % size if len(found) < len(parts) - 1 else number))
+            number = number // size
+        return tuple(found[::-1])
+
+    return Items(range(math.prod(sizes)), item)
+
+
+def traced_ndindex(*shape: Any) -> Any:
+    """`np.ndindex`: the indices of the elements of an array of a static shape."""
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple) else shape
+    if not all(type(size) is int and size >= 0 for size in sizes):
+        return np.ndindex(*sizes)
+    return traced_product(*map(range, sizes))
+
+
+def traced_ndenumerate(array: Any) -> Any:
+    """`np.ndenumerate`: the indices of the elements of an array, and the elements."""
+    indices = traced_ndindex(*array.shape)
+    return Items(indices.numbers, lambda number: ((index := indices.item(number)), array[index]))
+
+
+def traced_map(trace: Trace, function: Any, *parts: Any) -> Any:
+    """`map` over ranges, lists and traced arrays."""
+    call = trace.hooks.function(function)
+    if not parts or any(not isinstance(_count(part), range) for part in parts):
+        return map(call, *parts)
+    tuples = traced_zip(*parts)
+    return Items(tuples.numbers, lambda number: call(*tuples.item(number)))
 
 
 def traced_reversed(iterable: Any) -> Any:

@@ -67,6 +67,12 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
     return True
 
 
+def takes_lists(function: Callable[..., Any], frontend: str) -> bool:
+    """True if a function may get long lists of numbers as arrays, which the loop front end indexes as lists."""
+    plain = plain_function(function)
+    return frontend != "trace" and plain is not None and source_of(plain) is not None
+
+
 def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureError) -> bool:
     """True if tracing a function failed on a construct that the loop front end supports.
 

@@ -20,7 +20,7 @@ from copy import deepcopy
 from typing import TypeVar
 
 from mlirml.frontend.source.functions import Definition, Source, source_of
-from mlirml.frontend.source.jumps import without_jumps
+from mlirml.frontend.source.jumps import RESULT, without_jumps
 from mlirml.frontend.source.liveness import (
     Names,
     annotate,
@@ -211,10 +211,19 @@ class _Rewriter(ast.NodeTransformer):
             value = _call("named", [value], node.value)
         return _at(ast.Assign(targets, value), node)
 
+    def visit_Return(self, node: ast.Return) -> ast.stmt:
+        if node.value is None:
+            return node
+        result = _at(ast.Name(RESULT, ast.Store()), node)
+        return _at(ast.Return(self.growing(result, self.listed(node.value))), node)
+
     def growing(self, target: ast.expr, value: ast.expr) -> ast.expr:
-        """The value of an assignment, with a new list that loops may append to or index made by the hook."""
+        """The value of an assignment, with a new list that loops may append to or index made by the hook.
+
+        Loops of the caller may index a list that a function returns.
+        """
         if isinstance(target, (ast.Name, ast.Subscript)) and is_new_list(value):
-            names = [target.id] if isinstance(target, ast.Name) else []
+            names = [target.id] if isinstance(target, ast.Name) and target.id != RESULT else []
             grows = any(name in self.appended for name in names)
             if grows or not names or names[0] in self.indexed:
                 return _new_list(value, grows)
@@ -277,7 +286,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         left, *rest = (self.visit(part) for part in (node.left, *node.comparators))
-        if len(rest) == 1:
+        if len(rest) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn)):
             return _at(ast.Compare(left, node.ops, rest), node)
         names = _constant(tuple(type(op).__name__ for op in node.ops))
         return _call("compare", [names, left, *map(_later, rest)], node)

@@ -11,6 +11,8 @@ import pytest
 
 import mlirml as ml
 
+from .against_python import same
+
 
 def scaled(n: int, a: float, x: list[float], y: list[float]) -> None:
     for i in range(n):
@@ -176,3 +178,58 @@ def test_dicts_and_nested_lists_that_are_passed_twice() -> None:
     with pytest.raises(ml.ArgumentError, match="one dict is passed twice"):
         ml.compile(store)([item, item])
     assert ml.compile(store)([{"n": 1}, item]) == 1
+
+
+def summed(xs):
+    return np.sum(np.array(xs)), sum(xs) / len(xs), max(xs), min(xs), np.dot(xs, xs), xs[3] + xs[-1]
+
+
+def plus_one(v):
+    return v + 1
+
+
+def made(xs):
+    one = [1.0]
+    return [2 * x for x in xs], xs + one, one + xs, xs[5:9], list(map(plus_one, xs)), xs[:2] * 2
+
+
+def binned(xs):
+    low, high = min(xs), max(xs)
+    out = [0] * 11
+    for x in xs:
+        out[int(10 * (x - low) / (high - low))] += 1
+    out[-2] += out[-1]
+    out.pop()
+    return out
+
+
+@pytest.mark.parametrize("n", [20, 100, 3000])
+def test_functions_of_whole_lists(n: int) -> None:
+    """They get one array in place of many numbers, with loops over elements or without."""
+    numbers = [float(i * 7919 % 101) / 8 for i in range(n)]
+    for function in (summed, made, binned):
+        compiled = ml.compile(function)
+        same(compiled(numbers), function(numbers), False, function.__name__)
+        if n > 64:
+            assert "(f64[" in compiled.explain(numbers)
+
+
+def table(n: int, m: int) -> list[list[float]]:
+    return [[0.0 for _ in range(n)] for _ in range(m)]
+
+
+def product(one: list[list[float]], other: list[list[float]]) -> list[list[float]]:
+    new = table(len(one), len(other[0]))
+    for i in range(len(one)):
+        for j in range(len(other[0])):
+            total = 0.0
+            for k in range(len(other)):
+                total += one[i][k] * other[k][j]
+            new[i][j] = total
+    return new
+
+
+def test_a_helper_that_returns_a_new_list() -> None:
+    """Loops of its caller index the list: unrolled, 27,000 copies would be more than the most."""
+    rows = [[float(i - j) for j in range(30)] for i in range(30)]
+    check(product, rows, rows[::-1])
