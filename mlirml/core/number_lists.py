@@ -14,17 +14,21 @@ FEWEST = 65
 
 
 class ListArray(np.ndarray):
-    """The numbers of a list, or of a list of lists: `source`."""
+    """The numbers of a list, or of lists of lists: `source`."""
 
     source: list[Any]
 
     def restore(self) -> None:
         """Put the numbers of the array into the list."""
-        if self.ndim == 1:
-            self.source[:] = self.tolist()
-            return
-        for row, numbers in zip(self.source, self.tolist()):
-            row[:] = numbers
+        _restore(self.source, self.tolist())
+
+
+def _restore(old: list[Any], new: list[Any]) -> None:
+    if type(new[0]) is not list:
+        old[:] = new
+        return
+    for one, other in zip(old, new):
+        _restore(one, other)
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,7 @@ class ListOf:
 
 @dataclass(frozen=True, eq=False)
 class NumberList:
-    """A list of Python numbers of one type, or of lists of them, as an array."""
+    """A list of Python numbers of one type, or of lists of lists of them, as an array."""
 
     number: type
     array: Any
@@ -66,12 +70,11 @@ def packed(arguments: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any
 
 def _array(value: list[Any]) -> NumberList | None:
     """The array of a long list of numbers of one type, or of distinct lists of them as long as each other."""
-    types, rows = set(map(type, value)), value
-    if types == {list}:
-        if len(set(map(len, value))) > 1 or len(set(map(id, value))) < len(value):
+    rows = value
+    while (types := set(map(type, rows))) == {list}:
+        if len(set(map(len, rows))) > 1 or len(set(map(id, rows))) < len(rows):
             return None
-        rows = [number for row in value for number in row]
-        types = set(map(type, rows))
+        rows = [item for row in rows for item in row]
     if len(rows) < FEWEST or len(types) > 1 or not types <= {bool, int, float, complex}:
         return None
     (number,) = types

@@ -31,6 +31,7 @@ from mlirml.frontend.loops.ranges import (
     traced_ndindex,
     traced_product,
     traced_range,
+    traced_repeat,
     traced_reversed,
     traced_zip,
 )
@@ -346,6 +347,7 @@ _OWN: dict[Any, _Function] = {
     builtins.zip: lambda trace, *args, **options: traced_zip(*args, **options),
     builtins.map: traced_map,
     itertools.product: lambda trace, *parts, **options: traced_product(*parts, **options),
+    itertools.repeat: traced_repeat,
     np.ndindex: lambda trace, *shape: traced_ndindex(*shape),
     np.ndenumerate: lambda trace, array: traced_ndenumerate(array),
     builtins.reversed: lambda trace, iterable: traced_reversed(iterable),
@@ -395,8 +397,8 @@ _OWN: dict[Any, _Function] = {
 
 
 _ALWAYS = (
-    builtins.enumerate, builtins.zip, builtins.map, builtins.reversed, itertools.product, np.ndindex, np.ndenumerate,
-    math.dist,
+    builtins.enumerate, builtins.zip, builtins.map, builtins.reversed, itertools.product, itertools.repeat,
+    np.ndindex, np.ndenumerate, math.dist,
 )  # fmt: skip
 _OF_LISTS = (builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted)
 _OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min, builtins.sorted)

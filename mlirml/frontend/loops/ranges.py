@@ -221,6 +221,11 @@ def traced_ndenumerate(array: Any) -> Any:
     return Items(indices.numbers, lambda number: ((index := indices.item(number)), array[index]))
 
 
+def traced_repeat(trace: Trace, value: Any, *times: Any) -> Any:
+    """`itertools.repeat` of a known or a dynamic count."""
+    return Items(trace.hooks.function(range)(*times), lambda number: value) if times else itertools.repeat(value)
+
+
 def traced_map(trace: Trace, function: Any, *parts: Any) -> Any:
     """`map` over ranges, lists and traced arrays."""
     call = trace.hooks.function(function)

@@ -108,6 +108,19 @@ def test_items_at_dynamic_indices(n: int) -> None:
     check(halved, [int(x) for x in numbers], n - 2)
 
 
+def correlated(images: list[Any], output: list[Any], n: int) -> None:
+    for i in range(n):
+        for j in range(n):
+            for k in range(n):
+                output[i][j][k] += images[k][j][i] * images[i][j][k]
+
+
+@pytest.mark.parametrize("n", [2, 6])
+def test_lists_of_lists_of_lists(n: int) -> None:
+    images = [[[float(i * n * n + j * n + k) for k in range(n)] for j in range(n)] for i in range(n)]
+    check(correlated, images, copy.deepcopy(images), n)
+
+
 @pytest.mark.parametrize("n", [4, 20])
 def test_rows(n: int) -> None:
     check(mirrored, [[float(i * n + j) for j in range(n)] for i in range(n)], n - 2)

@@ -74,8 +74,16 @@ def mapped(x, y):
     return total, np.array(list(map(doubled, x[:, 0])))
 
 
+def repeated(x, n):
+    w = np.zeros(2)
+    for _ in itertools.repeat(None, n):
+        w[0] += 0.1 * (x[0, 0] - w[1])
+        w[1] += 0.2 * w[0]
+    return w
+
+
 @pytest.mark.parametrize("function, arguments", [
-    (mirrored, (X,)), (mirrored, (X[:2, :3],)), (at_positions, (X,)), (at_positions, (X[:0],)),
+    (repeated, (X, 700)), (repeated, (X, 0)), (mirrored, (X,)), (mirrored, (X[:2, :3],)), (at_positions, (X,)), (at_positions, (X[:0],)),
     (enumerated, (X,)), (enumerated, (X[:, :0],)), (numbers, (12,)), (numbers, (2,)), (differences, (X,)),
     (first_below, (X, -1.5)), (first_below, (X, -100.0)), (of_items, (X,)), (mapped, (X, X[::-1])),
 ])  # fmt: skip
