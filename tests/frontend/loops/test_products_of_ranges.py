@@ -83,7 +83,8 @@ def repeated(x, n):
 
 
 @pytest.mark.parametrize("function, arguments", [
-    (repeated, (X, 700)), (repeated, (X, 0)), (mirrored, (X,)), (mirrored, (X[:2, :3],)), (at_positions, (X,)), (at_positions, (X[:0],)),
+    (repeated, (X, 700)), (repeated, (X, 0)),
+    (mirrored, (X,)), (mirrored, (X[:2, :3],)), (at_positions, (X,)), (at_positions, (X[:0],)),
     (enumerated, (X,)), (enumerated, (X[:, :0],)), (numbers, (12,)), (numbers, (2,)), (differences, (X,)),
     (first_below, (X, -1.5)), (first_below, (X, -100.0)), (of_items, (X,)), (mapped, (X, X[::-1])),
 ])  # fmt: skip
