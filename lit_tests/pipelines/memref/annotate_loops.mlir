@@ -107,6 +107,35 @@ func.func @vectorised(%x: memref<512xf64>, %y: memref<512xf64>) -> f64 {
 
 // -----
 
+// LLVM vectorises an extreme of numbers that are not NaN, and keeps one that meets NaN in order.
+// CHECK:       #llvm.loop_unroll<count = 8 : i32>
+// CHECK-LABEL: func.func @extremes
+// CHECK:       arith.maximumf %{{.*}} fastmath<nnan,nsz>
+// CHECK-NEXT:  scf.yield
+// CHECK-NEXT:  }{{$}}
+// CHECK:       arith.maximumf
+// CHECK-NEXT:  scf.yield
+// CHECK-NEXT:  } {llvm.loop_annotation
+func.func @extremes(%x: memref<80xf32>) -> (f32, f32) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = arith.constant 80 : index
+  %lowest = arith.constant 0xFF800000 : f32
+  %most = scf.for %i = %c0 to %n step %c1 iter_args(%t = %lowest) -> f32 {
+    %a = memref.load %x[%i] : memref<80xf32>
+    %u = arith.maximumf %a, %t fastmath<nnan,nsz> : f32
+    scf.yield %u : f32
+  }
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%t = %lowest) -> f32 {
+    %a = memref.load %x[%i] : memref<80xf32>
+    %u = arith.maximumf %a, %t : f32
+    scf.yield %u : f32
+  }
+  return %most, %r : f32, f32
+}
+
+// -----
+
 // The bits of a checksum, each of which needs the one before; not a sum of integers.
 // CHECK:       #llvm.loop_unroll<full = true>
 // CHECK-LABEL: func.func @bits

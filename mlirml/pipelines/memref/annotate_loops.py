@@ -36,7 +36,7 @@ _SMALL, _MOST = 12, 48
 _FEW = 8
 _COUNTS = {_SMALL: 8, _MOST: 4}
 _PLAIN = ("arith.", "math.", "memref.load", "memref.store", "cf.assert")
-_REORDERED = ("reassoc", "fast>")
+_REORDERED, _NUMBERS = ("reassoc", "fast>"), ("nnan", "fast>")
 
 
 @register(optional=True)
@@ -134,8 +134,10 @@ def has_integer_recurrence(end: mlir.Operation, block: mlir.Block) -> bool:
 
 
 def is_reordered(op: mlir.Operation) -> bool:
-    """True if fast-math flags allow the operands of a sum to be reassociated."""
-    return "fastmath" in op.attributes and any(flag in str(op.attributes["fastmath"]) for flag in _REORDERED)
+    """True if fast-math flags allow the operands of a sum to be reassociated, or say that an extreme meets no NaN."""
+    flags = str(op.attributes["fastmath"]) if "fastmath" in op.attributes else ""
+    combiner = COMBINERS.get(op.name)
+    return any(flag in flags for flag in (_NUMBERS if combiner is not None and combiner.is_extreme else _REORDERED))
 
 
 def stores_what_it_loads(ops: Sequence[mlir.Operation]) -> bool:

@@ -19,7 +19,6 @@ from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, outer_order
 from mlirml.codegen.cpu.frame import Frame
 from mlirml.codegen.cpu.nest import Access, Nest, root
-from mlirml.codegen.cpu.prefetch import prefetch_next_row
 from mlirml.codegen.cpu.structured import Structured, lower
 from mlirml.core.dataclass import replace
 from mlirml.ir.bindings import mlir
@@ -178,7 +177,6 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
     rows = members[0].nest.sizes[0]
     frame = around or Frame(last)
     grain = 0 if frame.in_parallel else rows_grain(rows, total_ns(members) / rows)
-    far = around is None and cost.footprint(members[0].nest) > costs().cache_bytes
 
     def body(i: mlir.Value) -> None:
         bases: dict[tuple[tuple[mlir.Value, ...], int], tuple[mlir.Value, ...]] = {}
@@ -187,10 +185,7 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
             inner = Frame(member.op, frame, in_parallel=frame.in_parallel or grain > 0)
             with member.op.location:
                 entered.append(member.with_nest(enter_row(inner, member.nest, i, bases)))
-        for number, group in enumerate(groups(entered, frame.in_parallel or grain > 0)):
-            if number == 1 and far:
-                with group[0].op.location:
-                    prefetch_next_row(frame, members[0].nest, i, rows)
+        for group in groups(entered, frame.in_parallel or grain > 0):
             inner = Frame(group[-1].op, frame, in_parallel=frame.in_parallel or grain > 0)
             with group[-1].op.location:
                 if len(group) > 1:
