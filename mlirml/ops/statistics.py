@@ -9,6 +9,7 @@ import numpy as np
 
 from mlirml.core.sizes import is_dynamic_shape
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.ir.text.dtypes import is_float
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, OpDef, composed
 from mlirml.ops.shapes.rearrange import known
@@ -276,11 +277,15 @@ def nanprod(
 
 
 def _nan_extremum(xp: Any, function: Any, worst: float, a: Any, axis: Any, keepdims: bool, options: Any) -> Any:
-    filled, mask = _filled(xp, a, worst)
+    a = xp.asarray(a)
+    if not is_float(a.dtype):  # bfloat16 is one: NumPy reduces with `fmax`, which knows its NaN
+        return function(a, axis=axis, keepdims=keepdims, **options)
+    mask = xp.isnan(a)
+    filled = xp.where(mask, xp.full((), worst, dtype=a.dtype), a)
     result = function(filled, axis=axis, keepdims=keepdims, **options)
-    if mask is None or "initial" in options:
+    if "initial" in options:
         return result
-    return xp.where(xp.all(mask, axis=axis, keepdims=keepdims), xp.full((), np.nan, dtype=filled.dtype), result)
+    return xp.where(xp.all(mask, axis=axis, keepdims=keepdims), xp.full((), np.nan, dtype=a.dtype), result)
 
 
 def _nan_position(xp: Any, function: Any, worst: float, a: Any, axis: Any, keepdims: Any) -> Any:

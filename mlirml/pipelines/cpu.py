@@ -141,6 +141,7 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
         *CLEAN,
         "mlirml-expand-scalars",
         "mlirml-jam-loops",
+        "mlirml-widen-extremes",
         *fuse(exact=exact, prologues=True),
         "mlirml-jam-updates",
         "mlirml-widen-columns",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from functools import reduce
 
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, nested
 from mlirml.codegen.cpu.frame import Cursor
+from mlirml.codegen.cpu.reduce.combiners import Reducer
 from mlirml.codegen.cpu.reduce.task import Reduction, parallel_rank, start
 from mlirml.ir import emit
-from mlirml.ir.bindings import mlir
+from mlirml.ir.bindings import defining_op, mlir
 
 COLUMNS_BYTES = 16384
 """The part of an output row that a column reduction keeps in cache."""
@@ -86,17 +89,34 @@ def rows_together(task: Reduction) -> int:
 
 
 def add_rows(task: Reduction, cursor: Cursor, count: int, lower: mlir.Value, upper: mlir.Value) -> None:
-    """Combine `count` rows, as a tree, and then with the output."""
+    """Combine `count` rows with the output."""
     d = task.nest.rank - 2
 
     def inner(j: mlir.Value, _: list[mlir.Value]) -> None:
         here = cursor.enter(task.nest.rank - 1, j)
         rows = [task.values(here.shifted(d, step) if step else here) for step in range(count)]
         for number, (reducer, out) in enumerate(zip(task.reducers, task.outputs, strict=True)):
-            values = [row[number] for row in rows]
-            while len(values) > 1:
-                pairs = [reducer.combine(a, b) for a, b in zip(values[::2], values[1::2], strict=False)]
-                values = [*pairs, *values[len(pairs) * 2 :]]
-            here.store(reducer.combine(here.load(out), values[0]), out)
+            here.store(combined(reducer, here.load(out), [row[number] for row in rows]), out)
 
     emit.for_loop(lower, upper, task.frame.index(1), inner)
+
+
+def combined(reducer: Reducer, total: mlir.Value, values: Sequence[mlir.Value]) -> mlir.Value:
+    """The values combined as a tree, and then with the total.
+
+    Extremes of widened floats are combined with the total one by one: LLVM would take the extreme of two of them in the
+    narrow type, which it does not vectorise.
+    """
+    if reducer.combiner.is_extreme and all(is_widened(value) for value in values):
+        return reduce(reducer.combine, values, total)
+    left = list(values)
+    while len(left) > 1:
+        pairs = [reducer.combine(a, b) for a, b in zip(left[::2], left[1::2], strict=False)]
+        left = [*pairs, *left[len(pairs) * 2 :]]
+    return reducer.combine(total, left[0])
+
+
+def is_widened(value: mlir.Value) -> bool:
+    """True for a float that was narrow in memory."""
+    op = defining_op(value)
+    return op is not None and op.name == "arith.extf"
