@@ -125,14 +125,27 @@ def test_each_iteration_runs_once_in_chunks_of_the_grain(loops: Code, grain: int
     assert chunks <= 8 * all_threads + 0.001
 
 
+def test_the_last_chunks_of_a_thread_are_the_shortest(loops: Code, all_threads: int) -> None:
+    _native.set_threads(2)
+    try:
+        sizes = Marks(loops, 3200).run(1).sizes
+        equal = Marks(loops, 3200).run(120).sizes  # too long a grain for the shortest chunks
+    finally:
+        _native.set_threads(0)
+    for run in (sizes[:1600], sizes[1600:]):
+        assert (run[0], run[-1]) == (300, 100) and (np.diff(run) <= 0).all()
+    for run in (equal[:1600], equal[1600:]):
+        assert run.min() >= 266 and run.max() <= 267
+
+
 @pytest.mark.parametrize("grain", [1, 7, 100])
-def test_long_chunks_are_two_a_thread(loops: Code, grain: int, all_threads: int) -> None:
+def test_long_chunks_are_four_a_thread(loops: Code, grain: int, all_threads: int) -> None:
     kind = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
     marks = Marks(loops, 1000)
     kind(loops.address("in_long_chunks"))(1000, grain, ctypes.addressof(marks.context))
     assert (marks.hits == 1).all()
     assert marks.sizes.min() >= grain
-    assert (1 / marks.sizes).sum() <= 2 * all_threads + 0.001
+    assert (1 / marks.sizes).sum() <= 4 * all_threads + 0.001
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 12, 13])

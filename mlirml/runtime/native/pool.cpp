@@ -1,5 +1,7 @@
-// A lazily started pool of workers. Each thread owns a run of chunks, so that the same thread gets the same part of
-// the data again in the next loop, and steals from the others when its own are done.
+// A lazily started pool of workers. Each thread owns a run of iterations, so that the same thread gets the same part of
+// the data again in the next loop, and takes it in chunks; it steals from the others when its own are done. The last
+// chunks of a run are the shortest ones: a thread that has nothing left waits for no longer than one of those takes,
+// whatever the iterations cost, and whichever core is slower.
 //
 // A launch opens a gate that workers enter by themselves. The caller works too, closes the gate when no chunk is left
 // and waits only for workers that entered: one that wakes too late costs nothing.
@@ -29,8 +31,7 @@ namespace mlirml {
 namespace {
 
 constexpr int kMaxThreads = 256;
-constexpr int kChunksPerThread = 6;
-constexpr int kLongChunksPerThread = 2;
+constexpr int kEqualChunks = 6;  // of a run that is too short for others
 constexpr int kSpins = 3000;
 constexpr uint32_t kCallerSleeps = 1u << 31;
 
@@ -52,23 +53,46 @@ void futex_wake(std::atomic<uint32_t> *word, int count) {
   syscall(SYS_futex, reinterpret_cast<uint32_t *>(word), FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
+// Where the chunks of a run start, in parts of its length: `starts[count]` is the whole.
+struct Shares {
+  int count;
+  int starts[9];
+
+  int whole() const { return starts[count]; }
+};
+
+constexpr Shares kShares = {8, {0, 3, 6, 8, 10, 12, 14, 15, 16}};
+constexpr Shares kLongShares = {4, {0, 3, 5, 7, 8}};  // for bodies that do something before their first iteration
+
 struct Loop {
   Body body;
   void *context;
-  int64_t lo, quotient, remainder;  // chunk i has `quotient` iterations, the first `remainder` chunks one more
   unsigned float_control;
   int runs;
   bool polls;  // signals, in the bodies and while the caller waits
-
-  void run_chunk(int64_t i) const {
-    int64_t first = lo + i * quotient + std::min(i, remainder);
-    body(first, first + quotient + (i < remainder ? 1 : 0), context);
-  }
 };
 
 struct alignas(64) Run {
-  std::atomic<int64_t> next;
-  int64_t end;
+  std::atomic<int64_t> next;  // chunk
+  int64_t chunks;
+  int64_t first, size;  // iterations
+  const Shares *shares;  // none for chunks of equal length
+
+  void split(int64_t begin, int64_t length, int64_t grain, const Shares &wanted) {
+    const int64_t pieces = std::max<int64_t>(1, length / grain);
+    first = begin;
+    size = length;
+    shares = pieces >= wanted.whole() ? &wanted : nullptr;
+    chunks = shares ? wanted.count : std::min<int64_t>(pieces, std::min(kEqualChunks, wanted.count));
+    next.store(0, std::memory_order_relaxed);
+  }
+
+  int64_t start_of(int64_t chunk) const {
+    const int64_t part = shares ? shares->starts[chunk] : chunk, whole = shares ? shares->whole() : chunks;
+    return first + size / whole * part + size % whole * part / whole;
+  }
+
+  bool is_done() const { return next.load(std::memory_order_relaxed) >= chunks; }
 };
 
 // Everything is trivially destructible: workers may still look at it while the process exits.
@@ -99,8 +123,9 @@ void work(int self) {
   const int runs = loop.runs;
   for (int k = 0; k < runs; k++) {
     Run &run = pool.runs[(self + k) % runs];
-    if (run.next.load(std::memory_order_relaxed) >= run.end) continue;
-    for (int64_t i; (i = run.next.fetch_add(1, std::memory_order_relaxed)) < run.end;) loop.run_chunk(i);
+    if (run.is_done()) continue;
+    for (int64_t i; (i = run.next.fetch_add(1, std::memory_order_relaxed)) < run.chunks;)
+      loop.body(run.start_of(i), run.start_of(i + 1), loop.context);
   }
 }
 
@@ -237,15 +262,13 @@ void start_locked() {
   pool.visible_workers.store(pool.workers, std::memory_order_relaxed);
 }
 
-void launch_locked(const Loop &loop, int64_t chunks) {
+void launch_locked(const Loop &loop, int64_t begin, int64_t size, int64_t grain, const Shares &shares) {
   pool.loop = loop;
   const int runs = loop.runs;
-  int64_t begin = 0;
   for (int r = 0; r < runs; r++) {
-    int64_t end = begin + chunks / runs + (r < chunks % runs ? 1 : 0);
-    pool.runs[r].end = end;
-    pool.runs[r].next.store(begin, std::memory_order_relaxed);
-    begin = end;
+    const int64_t length = size / runs + (r < size % runs ? 1 : 0);
+    pool.runs[r].split(begin, length, grain, shares);
+    begin += length;
   }
   pool.gate.store(1, std::memory_order_release);
   pool.epoch.fetch_add(1, std::memory_order_seq_cst);
@@ -303,11 +326,12 @@ void pool_stop() {
 }
 
 // True if the loop was cancelled.
-static bool run_loop(Body body, int64_t lo, int64_t hi, int64_t grain, void *context, int chunks_per_thread,
+static bool run_loop(Body body, int64_t lo, int64_t hi, int64_t grain, void *context, const Shares &shares,
                      bool polls) {
   if (hi <= lo) return false;
+  grain = std::max<int64_t>(grain, 1);
   const uint64_t extent = static_cast<uint64_t>(hi) - static_cast<uint64_t>(lo);
-  const uint64_t pieces = extent / static_cast<uint64_t>(std::max<int64_t>(grain, 1));
+  const uint64_t pieces = extent / static_cast<uint64_t>(grain);
   if (pieces < 2 || extent > INT64_MAX || inside_loop || !try_lock_launch()) {
     body(lo, hi, context);
     return false;
@@ -318,13 +342,10 @@ static bool run_loop(Body body, int64_t lo, int64_t hi, int64_t grain, void *con
     body(lo, hi, context);
     return false;
   }
-  const int64_t threads = pool.workers + 1;
-  const int64_t chunks = std::min<int64_t>(static_cast<int64_t>(pieces), threads * chunks_per_thread);
-  const auto size = static_cast<int64_t>(extent);
-  Loop loop = {body, context, lo, size / chunks, size % chunks, float_control(),
-               static_cast<int>(std::min<int64_t>(threads, chunks)), polls};
+  const int64_t runs = std::min<int64_t>(pool.workers + 1, static_cast<int64_t>(pieces));
+  const Loop loop = {body, context, float_control(), static_cast<int>(runs), polls};
   inside_loop = true;
-  launch_locked(loop, chunks);
+  launch_locked(loop, lo, static_cast<int64_t>(extent), grain, shares);
   inside_loop = false;
   const bool is_cancelled = pool.cancelled.exchange(false, std::memory_order_relaxed);
   unlock_launch();
@@ -332,7 +353,7 @@ static bool run_loop(Body body, int64_t lo, int64_t hi, int64_t grain, void *con
 }
 
 void parallel_for(Body body, int64_t lo, int64_t hi, int64_t grain, void *context) {
-  run_loop(body, lo, hi, grain, context, kChunksPerThread, false);
+  run_loop(body, lo, hi, grain, context, kShares, false);
 }
 
 }  // namespace mlirml
@@ -342,11 +363,11 @@ extern "C" int64_t mlirml_threads() { return mlirml::pool_is_inside_loop() ? 1 :
 extern "C" void mlirml_parallel_for(void (*body)(int64_t, int64_t, void *), int64_t lo, int64_t hi, int64_t grain,
                                     void *context) {
   using namespace mlirml;
-  if (run_loop(body, lo, hi, grain, context, kChunksPerThread, program_polls())) leave_program();
+  if (run_loop(body, lo, hi, grain, context, kShares, program_polls())) leave_program();
 }
 
 extern "C" void mlirml_parallel_for_long(void (*body)(int64_t, int64_t, void *), int64_t lo, int64_t hi, int64_t grain,
                                          void *context) {
   using namespace mlirml;
-  if (run_loop(body, lo, hi, grain, context, kLongChunksPerThread, program_polls())) leave_program();
+  if (run_loop(body, lo, hi, grain, context, kLongShares, program_polls())) leave_program();
 }
