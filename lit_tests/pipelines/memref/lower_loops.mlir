@@ -69,6 +69,39 @@ func.func @long_row_sums(%x: memref<1000x512xf32>, %y: memref<1000xf32>) {
 // -----
 
 #m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Long rows of more than the caches hold are summed in lanes, and prefetched a page ahead, one line for each 64 bytes;
+// the elements after the last block are summed one by one.
+// CHECK-LABEL: func.func @long_row_sums_from_memory
+// CHECK: scf.parallel (%[[I:.*]]) = (%c0) to (%c5000) step (%c1)
+// CHECK: %[[S:.*]]:2 = scf.for %[[B:.*]] = %c0 to %c2048 step %c512 iter_args({{.*}}) -> (vector<32xf32>, vector<32xf32>)
+// CHECK: scf.for %[[J:.*]] = %[[B]] to %{{.*}} step %c32 iter_args(%[[P:.*]] = %{{.*}}) -> (vector<32xf32>)
+// CHECK: %[[AT:.*]] = arith.addi %{{.*}}, %[[J]]
+// CHECK: %[[FAR:.*]] = arith.addi %[[AT]], %c1024
+// CHECK: memref.prefetch %{{.*}}[%[[FAR]]], read, locality<2>
+// CHECK: %[[NEXT:.*]] = arith.addi %[[AT]], %c1040
+// CHECK: memref.prefetch %{{.*}}[%[[NEXT]]], read, locality<2>
+// CHECK-NOT: memref.prefetch
+// CHECK: %[[V:.*]] = vector.load %{{.*}}[%[[AT]]]
+// CHECK: arith.addf %[[P]], %[[V]] : vector<32xf32>
+// CHECK: vector.reduction <add>, %[[S]]#0
+// CHECK: vector.reduction <add>, %[[S]]#1
+// CHECK: scf.for %{{.*}} = %c2048 to %c2050 step %c1 iter_args({{.*}}) -> (f32)
+// CHECK: memref.store %{{.*}}, %arg1[%[[I]]]
+func.func @long_row_sums_from_memory(%x: memref<5000x2050xf32>, %y: memref<5000xf32>) {
+  linalg.generic {indexing_maps = [#m, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<5000x2050xf32>) outs(%y : memref<5000xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
 #column = affine_map<(i, j) -> (j)>
 
 // Eight rows at a time are added to the out; the innermost loop walks a row.

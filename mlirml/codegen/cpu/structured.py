@@ -89,7 +89,7 @@ def lower(item: Structured, frame: Frame, vector_bits: int) -> None:
     elif item.reducers:
         from mlirml.codegen.cpu.reduce.reduce import lower_reduction
 
-        lower_reduction(frame, item.nest, item.body, item.reducers, item.inits)
+        lower_reduction(frame, item.nest, item.body, item.reducers, item.inits, vector_bits)
     else:
         lower_without_reduction(frame, item, vector_bits)
 

@@ -18,6 +18,7 @@ from mlirml.codegen.cpu.reduce import argmax_rows as position_rows
 from mlirml.codegen.cpu.reduce import columns as reduce_columns
 from mlirml.codegen.cpu.reduce import reduce as reduction
 from mlirml.codegen.cpu.reduce import rows as reduce_rows
+from mlirml.codegen.cpu.reduce import sums as reduce_sums
 from mlirml.interpreter.interpreter import interpret
 from mlirml.ir.bindings import block_ops, main_function, mlir, operations, parse
 from mlirml.passes import parse_pipeline
@@ -43,6 +44,7 @@ SMALL = {
     reduce_columns: {"COLUMNS_BYTES": 16, "ROWS": 2},
     reduce_rows: {"BLOCK": 3, "BLOCK_BYTES": 32},
     reduction: {"CHUNK": 4, "ROW_CHUNK": 4, "FEW": 1000},
+    reduce_sums: {"STEPS": 1, "VECTORS": 1},
     rows: {"FEWEST_ROWS": 1, "SHORTEST_ROW": 1, "LONG_ROW_BYTES": 1},
     transpose: {"ROWS": 4, "COLUMNS": 3},
 }

@@ -16,6 +16,7 @@ from mlirml.analysis.structured import index_dim
 from mlirml.codegen.cpu.frame import Cursor, Frame
 from mlirml.codegen.cpu.nest import Access, Body, Nest
 from mlirml.codegen.cpu.reduce.combiners import Reducer, is_nan, not_nan
+from mlirml.codegen.cpu.reduce.lanes import needed_ops
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
@@ -77,19 +78,10 @@ class Search:
         here = cursor.enter(self.nest.rank - 1, i)
         arguments = self.body.arguments[len(self.body.arguments) - 2 :]
         hidden = {argument: argument for argument in arguments}
-        needed = self.needed()
+        needed = needed_ops(self.body, [self.plan.operand])
         skip = [op for op in self.body.ops if op not in needed]
         environment = here.run(self.body, here.arguments(self.body, hidden), skip)
         return environment.get(self.plan.operand, self.plan.operand)
-
-    def needed(self) -> list[mlir.Operation]:
-        """The operations that the compared value needs."""
-        wanted, found = {self.plan.operand}, []
-        for op in reversed(self.body.ops):
-            if any(result in wanted for result in op.results):
-                wanted.update(op.operands)
-                found.append(op)
-        return found
 
     @property
     def block_length(self) -> int:

@@ -15,8 +15,9 @@ from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import innermost_dim, nested, outer_grain, outer_order
 from mlirml.codegen.cpu.frame import Cursor, Frame
-from mlirml.codegen.cpu.nest import Access, Body, Nest
+from mlirml.codegen.cpu.nest import Body, Nest
 from mlirml.codegen.cpu.reduce.argmax import Position, Search
+from mlirml.codegen.cpu.reduce.lanes import Lanes, check_lanes
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
@@ -54,12 +55,17 @@ def lower_position(
 
 
 @dataclass(frozen=True)
-class Lanes:
-    """Builds the search of a row in `lanes`, whose indices are integers of `index` type."""
+class LaneSearch:
+    """Builds the search of a row in the lanes of `vectors`, whose indices are integers of `index` type."""
 
     search: Search
-    lanes: int
+    vectors: Lanes
     index: mlir.IntegerType
+
+    @property
+    def lanes(self) -> int:
+        """The number of lanes."""
+        return self.vectors.count
 
     def row(self, cursor: Cursor) -> None:
         """Build the search of one row."""
@@ -136,42 +142,11 @@ class Lanes:
 
     def operand_at(self, cursor: Cursor, i: mlir.Value) -> mlir.Value:
         """The compared values from index `i` of the row on."""
-        search, body = self.search, self.search.body
-        here = cursor.enter(search.nest.rank - 1, i)
-        environment: dict[mlir.Value, mlir.Value] = {}
-
-        sources = zip(search.nest.accesses, search.frame.op.operands, strict=True)
-        accesses = dict(zip(body.arguments, sources, strict=True))
-
-        def value_of(value: mlir.Value) -> mlir.Value:
-            if value not in environment:
-                found = accesses.get(value)
-                environment[value] = self.splat(value) if found is None else self.load(here, found)
-            return environment[value]
-
-        for op in reversed(search.needed()):
-            if not op.operands:
-                environment[op.results[0]] = self.splat(op.clone().results[0])
-                continue
-            operands = [value_of(operand) for operand in op.operands]
-            results = [self.vector(result.type) for result in op.results]
-            copy = emit.create(op.name, operands, results, {name: op.attributes[name] for name in op.attributes})
-            environment.update(zip(op.results, copy.results, strict=True))
-        return value_of(search.plan.operand)
-
-    def load(self, cursor: Cursor, source: tuple[Access | None, mlir.Value]) -> mlir.Value:
-        """The values of an operand in all lanes."""
-        access, scalar = source
-        if access is None or not access.strides[-1]:
-            return self.splat(scalar if access is None else cursor.load(access))
-        flat = cursor.frame.flat(access.operand)
-        return emit.value("vector.load", [flat, cursor.address(access)], self.vector(flat.type.element_type))
-
-    def vector(self, element: mlir.Type) -> mlir.Type:
-        return mlir.VectorType.get([self.lanes], element)
+        here = cursor.enter(self.search.nest.rank - 1, i)
+        return self.vectors.values(here, [self.search.plan.operand])[0]
 
     def splat(self, scalar: mlir.Value) -> mlir.Value:
-        return emit.value("vector.broadcast", [scalar], self.vector(scalar.type))
+        return self.vectors.splat(scalar)
 
     def combined(self, word: str, lanes: mlir.Value, type_: mlir.Type) -> mlir.Value:
         """All lanes, which are not NaN, combined."""
@@ -181,28 +156,13 @@ class Lanes:
         return emit.value("vector.reduction", [lanes], type_, **attributes)
 
 
-def match_lanes(search: Search, vector_bits: int) -> Lanes:
+def match_lanes(search: Search, vector_bits: int) -> LaneSearch:
     """The lanes for rows of several vectors, whose values are computed by `arith` from contiguous elements."""
-    nest, body, type_ = search.nest, search.body, search.plan.operand.type
-    needed = search.needed()
-    values = [search.plan.operand, *(value for op in needed for value in (*op.operands, *op.results))]
-    if not all(op.name.startswith("arith.") and not op.regions for op in needed):
-        raise NoMatch("the compared value is not computed by arithmetic alone")
-    if not all(is_laned(value.type) for value in values):
-        raise NoMatch("a value has a type without vectors")
-    read = [access for argument, access in zip(body.arguments, nest.accesses, strict=True) if argument in values]
-    if not all(access is None or access.strides[-1] in (0, 1) for access in read):
-        raise NoMatch("the elements of a row are not contiguous")
+    nest, type_ = search.nest, search.plan.operand.type
+    check_lanes(nest, search.body, [search.plan.operand])
     bits = 8 * element_bytes(type_)
     index = _WIDE if bits == _WIDE or nest.sizes[-1] >= 1 << _NARROW - 1 else _NARROW
     lanes = VECTORS * vector_bits // max(bits, index)
     if nest.sizes[-1] < 2 * lanes:
         raise NoMatch("the rows are too short")
-    return Lanes(search, lanes, mlir.IntegerType.get_signless(index))
-
-
-def is_laned(type_: mlir.Type) -> bool:
-    """True for the types of which vectors have every operation: no narrow floats, which are converted."""
-    if isinstance(type_, mlir.IntegerType):
-        return True
-    return isinstance(type_, (mlir.F32Type, mlir.F64Type))
+    return LaneSearch(search, Lanes(lanes, search.body), mlir.IntegerType.get_signless(index))

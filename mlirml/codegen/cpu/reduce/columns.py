@@ -96,24 +96,25 @@ def add_rows(task: Reduction, cursor: Cursor, count: int, lower: mlir.Value, upp
         here = cursor.enter(task.nest.rank - 1, j)
         rows = [task.values(here.shifted(d, step) if step else here) for step in range(count)]
         for number, (reducer, out) in enumerate(zip(task.reducers, task.outputs, strict=True)):
-            here.store(combined(reducer, here.load(out), [row[number] for row in rows]), out)
+            values = part_of(reducer, [row[number] for row in rows])
+            here.store(reduce(reducer.combine, values, here.load(out)), out)
 
     emit.for_loop(lower, upper, task.frame.index(1), inner)
 
 
-def combined(reducer: Reducer, total: mlir.Value, values: Sequence[mlir.Value]) -> mlir.Value:
-    """The values combined as a tree, and then with the total.
+def part_of(reducer: Reducer, values: Sequence[mlir.Value]) -> list[mlir.Value]:
+    """The values combined as a tree, to one.
 
-    Extremes of widened floats are combined with the total one by one: LLVM would take the extreme of two of them in the
-    narrow type, which it does not vectorise.
+    Extremes of widened floats are left to be combined with the output one by one: LLVM would take the extreme of two of
+    them in the narrow type, which it does not vectorise.
     """
-    if reducer.combiner.is_extreme and all(is_widened(value) for value in values):
-        return reduce(reducer.combine, values, total)
     left = list(values)
+    if reducer.combiner.is_extreme and all(is_widened(value) for value in values):
+        return left
     while len(left) > 1:
         pairs = [reducer.combine(a, b) for a, b in zip(left[::2], left[1::2], strict=False)]
         left = [*pairs, *left[len(pairs) * 2 :]]
-    return reducer.combine(total, left[0])
+    return left
 
 
 def is_widened(value: mlir.Value) -> bool:

@@ -18,6 +18,7 @@ from mlirml.codegen.cpu.nest import Access, Body, Nest
 from mlirml.codegen.cpu.reduce import columns as reduce_columns
 from mlirml.codegen.cpu.reduce.combiners import Reducer
 from mlirml.codegen.cpu.reduce.rows import reduce_rows
+from mlirml.codegen.cpu.reduce.sums import sum_lanes
 from mlirml.codegen.cpu.reduce.task import Reduction, at, parallel_rank, store_inits
 from mlirml.core.dataclass import replace
 from mlirml.ir import emit
@@ -32,7 +33,12 @@ FEW = 32
 
 
 def lower_reduction(
-    frame: Frame, nest: Nest, body: Body, reducers: Sequence[Reducer], inits: dict[mlir.Value, mlir.Value]
+    frame: Frame,
+    nest: Nest,
+    body: Body,
+    reducers: Sequence[Reducer],
+    inits: dict[mlir.Value, mlir.Value],
+    vector_bits: int,
 ) -> None:
     """Lower an operation whose accumulations are all known combiners."""
     if any(size == 0 and not reduced for size, reduced in zip(nest.sizes, nest.reduction, strict=True)):
@@ -53,7 +59,8 @@ def lower_reduction(
     each = cost.iteration_ns(nest, body.ops)
     outputs = tuple(nest.out(reducer.out) for reducer in reducers)
     known = tuple(inits.get(arguments[reducer.out]) for reducer in reducers)
-    emit_reduction(Reduction(frame, nest, tuple(reducers), outputs, known, values, each))
+    vectors = sum_lanes(nest, body, reducers, vector_bits)
+    emit_reduction(Reduction(frame, nest, tuple(reducers), outputs, known, values, each, vectors))
 
 
 def order(nest: Nest) -> Nest:
@@ -199,4 +206,4 @@ def combine_partials(task: Reduction, partials: Sequence[Access], d: int, total:
         return [cursor.load(access) for access in accesses]
 
     outputs = tuple(at(out, dims) for out in task.outputs)
-    emit_single(replace(task, nest=second, outputs=outputs, values=values, each_ns=0.1))
+    emit_single(replace(task, nest=second, outputs=outputs, values=values, each_ns=0.1, vectors=None))

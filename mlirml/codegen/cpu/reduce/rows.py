@@ -1,7 +1,8 @@
 """Row reductions: the innermost loop is reduced, and its accumulators are loop-carried values.
 
 LLVM vectorises them. Float sums are split into blocks, whose sums are added with compensation: the error does not grow
-with the length. Rows are read in order: prefetchers follow one stream best.
+with the length. In long rows from memory each lane has sums of its own (`sums.py`). Rows are read in order:
+prefetchers follow one stream best.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, nested
 from mlirml.codegen.cpu.frame import Cursor
 from mlirml.codegen.cpu.reduce.combiners import corrected, is_nan, two_sum
+from mlirml.codegen.cpu.reduce.lanes import Lanes
+from mlirml.codegen.cpu.reduce.sums import block_length, shortest, sum_row
 from mlirml.codegen.cpu.reduce.task import Reduction, parallel_rank, start
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
@@ -128,6 +131,8 @@ def reduce_loop(
             lambda i, carried: reduce_loop(task, cursor.enter(d, i), d + 1, carried, compensated),
             state,
         )
+    if task.vectors is not None and all(compensated) and size >= shortest(task.vectors):
+        return absorb_lanes(task, task.vectors, cursor, state)
     if not any(compensated) or size <= 2 * BLOCK:
         return absorb(task, block_of(task, cursor, frame.index(0), frame.index(size)), state, compensated)
     whole = size // BLOCK * BLOCK
@@ -138,6 +143,17 @@ def reduce_loop(
     state = emit.for_loop(frame.index(0), frame.index(whole), frame.index(BLOCK), block, state)
     if whole < size:
         state = absorb(task, block_of(task, cursor, frame.index(whole), frame.index(size)), state, compensated)
+    return state
+
+
+def absorb_lanes(task: Reduction, vectors: Lanes, cursor: Cursor, state: list[mlir.Value]) -> list[mlir.Value]:
+    """The state of compensated sums with a row: whole blocks of it in lanes, and the elements after the last one."""
+    size, flags = task.nest.sizes[-1], [True] * len(task.reducers)
+    whole = size // block_length(vectors) * block_length(vectors)
+    state = absorb(task, sum_row(task, vectors, cursor, whole), state, flags)
+    if whole < size:
+        rest = block_of(task, cursor, task.frame.index(whole), task.frame.index(size))
+        state = absorb(task, rest, state, flags)
     return state
 
 

@@ -8,6 +8,7 @@ from mlirml.codegen.cpu.elementwise.loops import nested
 from mlirml.codegen.cpu.frame import Cursor, Frame
 from mlirml.codegen.cpu.nest import Access, Nest
 from mlirml.codegen.cpu.reduce.combiners import Reducer
+from mlirml.codegen.cpu.reduce.lanes import Lanes
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import mlir
 
@@ -17,7 +18,7 @@ class Reduction:
     """A reduction to emit.
 
     `values` builds the values to combine at a point; `inits[n]` is the scalar init of an output, None if it is in
-    memory; `each_ns` is the cost of a point.
+    memory; `each_ns` is the cost of a point. `vectors` are for sums of rows in lanes, None for other reductions.
     """
 
     frame: Frame
@@ -27,6 +28,7 @@ class Reduction:
     inits: tuple[mlir.Value | None, ...]
     values: Callable[[Cursor], list[mlir.Value]]
     each_ns: float
+    vectors: Lanes | None = None
 
     def with_nest(self, nest: Nest, outputs: Sequence[Access] | None = None) -> Reduction:
         return replace(self, nest=nest, outputs=tuple(outputs or self.outputs))
