@@ -26,6 +26,7 @@ CONSIDERED = {
     ): "operations that indices are computed by, none of which has a region",
     ("pipelines/sizes/row_groups.py", "are_apart"): "what bodies read and write is asked for, too",
     ("pipelines/tensor/move_scalings.py", "match_scaling"): "a body of constants and one scalar operation",
+    ("pipelines/tensor/widen_extremes.py", "is_between"): "comparisons and selects, which have no regions",
     ("pipelines/tensor/sum_products.py", "is_plain"): "operations of a body without regions",
     ("pipelines/tensor/recompute_elements.py", "_clone_scalars"): "operations of a body without regions, by match_kept",
     ("codegen/cpu/contract/producer.py", "_check_memory"): "what a kernel writes, which only operands are",

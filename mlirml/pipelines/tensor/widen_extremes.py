@@ -63,8 +63,8 @@ class Extreme:
 
 def match_extreme(generic: mlir.Operation, number: int) -> Extreme:
     """A narrow extreme of elements; raises `NoMatch` for other results."""
-    kind = generic.results[number].type
-    if not isinstance(kind, mlir.RankedTensorType) or not is_narrow(kind.element_type):
+    tensor = generic.results[number].type
+    if not isinstance(tensor, mlir.RankedTensorType) or not is_narrow(tensor.element_type):
         raise NoMatch("not a narrow float")
     reduced = [d for d, is_reduced in enumerate(reductions_of(generic)) if is_reduced]
     block = generic.regions[0].blocks[0]
@@ -78,8 +78,9 @@ def match_extreme(generic: mlir.Operation, number: int) -> Extreme:
         term = next((pair.term for pair in pairs if pair.value == number), None)
     if not reduced or term is None:
         raise NoMatch("not an extreme")
-    compared = tuple(op for op in ops if best in list(op.operands) or is_test(op, term))
-    if not all(op.name in _COMPARED and is_between(op, term, best) for op in compared):
+    readers = [use.owner.operation for use in best.uses]
+    compared = tuple(op for op in ops if op in readers or is_test(op, term))
+    if not all(op in ops and op.name in _COMPARED and is_between(op, term, best) for op in (*readers, *compared)):
         raise NoMatch("the extreme so far is read by something else")
     users = [use.owner.operation for use in value.uses]
     if users != [end] or defining_op(value) not in compared:
@@ -127,9 +128,9 @@ def widen_body(extreme: Extreme) -> None:
             if extreme.term not in environment and extreme.term in list(op.operands):
                 environment[extreme.term] = emit.value("arith.extf", [extreme.term], mlir.F32Type.get())
             operands = [environment.get(value, value) for value in op.operands]
-            kind = op.results[0].type
-            kind = mlir.F32Type.get() if isinstance(kind, mlir.FloatType) else kind
-            new = emit.value(op.name, operands, kind, **{name: op.attributes[name] for name in op.attributes})
+            is_float = isinstance(op.results[0].type, mlir.FloatType)
+            result = mlir.F32Type.get() if is_float else op.results[0].type
+            new = emit.value(op.name, operands, result, **{name: op.attributes[name] for name in op.attributes})
         op.results[0].replace_all_uses_with(new)
         environment[op.results[0]] = new
         op.erase()
@@ -144,19 +145,19 @@ def following(op: mlir.Operation) -> mlir.Operation:
 def widened(init: mlir.Value) -> mlir.Value:
     """A tensor as f32."""
     shape = mlir.RankedTensorType(init.type).shape
-    kind = mlir.RankedTensorType.get(shape, mlir.F32Type.get())
+    wide = mlir.RankedTensorType.get(shape, mlir.F32Type.get())
     owner = defining_op(init)
     if owner is not None and owner.name == "linalg.fill":
         scalar = emit.value("arith.extf", [owner.operands[0]], mlir.F32Type.get())
-        return emit.fill(scalar, emit.empty(kind)).results[0]
-    return cast(init, "arith.extf", kind).results[0]
+        return emit.fill(scalar, emit.empty(wide)).results[0]
+    return cast(init, "arith.extf", wide).results[0]
 
 
-def cast(tensor: mlir.Value, name: str, kind: mlir.Type) -> mlir.Operation:
+def cast(tensor: mlir.Value, name: str, to: mlir.Type) -> mlir.Operation:
     """The elements of a tensor in another type."""
-    identity = mlir.AffineMap.get_identity(kind.rank)
+    identity = mlir.AffineMap.get_identity(to.rank)
 
     def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
-        return [emit.value(name, arguments[:1], kind.element_type)]
+        return [emit.value(name, arguments[:1], to.element_type)]
 
-    return emit.generic([tensor], [emit.empty(kind)], [identity] * 2, ["parallel"] * kind.rank, body)
+    return emit.generic([tensor], [emit.empty(to)], [identity] * 2, ["parallel"] * to.rank, body)
