@@ -185,6 +185,44 @@ def test_threads_change_at_any_time(loops: Code, all_threads: int) -> None:
         assert _native.worker_count() == wanted - 1
 
 
+def test_loops_use_the_cpus_that_their_thread_may_run_on(loops: Code, all_threads: int) -> None:
+    cpus = os.sched_getaffinity(0)
+    assert (Marks(loops, 1000).run(1).sizes < 1000).all()
+
+    def pinned() -> None:
+        os.sched_setaffinity(0, {min(cpus)})  # of this thread alone
+        assert _native.get_threads() == 1
+        assert (Marks(loops, 1000).run(1).sizes == 1000).all()
+
+    in_threads(1, pinned)
+    assert os.sched_getaffinity(0) == cpus
+    assert _native.worker_count() == all_threads - 1
+    assert (Marks(loops, 1000).run(1).sizes < 1000).all()
+
+
+def test_the_pool_grows_with_the_cpus_of_its_callers() -> None:
+    result = run_python(
+        """
+        import os
+        import time
+        import numpy as np
+        import mlirml as ml
+        from mlirml.runtime import _native
+
+        cpus = os.sched_getaffinity(0)
+        step, x = ml.compile(lambda x: np.tanh(x) + 1), np.ones(1 << 20)
+        os.sched_setaffinity(0, {min(cpus)})
+        step(x)
+        assert _native.worker_count() == 0
+        os.sched_setaffinity(0, cpus)
+        time.sleep(0.05)  # the pool does not ask for each loop
+        np.testing.assert_allclose(step(x), np.tanh(x) + 1)
+        assert _native.worker_count() == len(cpus) - 1
+        """
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_negative_threads_are_refused() -> None:
     with pytest.raises(ValueError, match="negative"):
         _native.set_threads(-1)

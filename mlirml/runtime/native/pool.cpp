@@ -69,6 +69,7 @@ struct Loop {
   void *context;
   unsigned float_control;
   int runs;
+  int threads;  // that may take part, the caller's included: as many as the CPUs it may run on
   bool polls;  // signals, in the bodies and while the caller waits
 };
 
@@ -108,7 +109,7 @@ struct Pool {
   Run runs[kMaxThreads];
   pthread_t threads[kMaxThreads];
   int workers;  // guarded by `launching`, like the next two
-  bool started;
+  int wanted;  // workers that were started, or that the system refused
   bool fork_hooks;
   std::atomic<int> visible_workers;
   std::atomic<int> limit;
@@ -190,8 +191,10 @@ void *worker_main(void *argument) {
     if (pool.stopping.load(std::memory_order_acquire)) return nullptr;
     if (!enter_gate()) continue;
     // The gate may belong to a later loop than the epoch just seen; then this is that loop's work.
-    set_float_control(pool.loop.float_control);
-    work_until_cancelled(self);
+    if (self < pool.loop.threads) {
+      set_float_control(pool.loop.float_control);
+      work_until_cancelled(self);
+    }
     leave_gate();
   }
 }
@@ -203,6 +206,24 @@ int available_cpus() {
   // More CPUs than cpu_set_t has bits for.
   long online = sysconf(_SC_NPROCESSORS_ONLN);
   return online > 0 ? static_cast<int>(std::min<long>(online, kMaxThreads)) : 1;
+}
+
+// The CPUs of this thread, which take a system call to ask for: not more often than the coarse clock moves.
+int recent_cpus() {
+  thread_local int cpus = 0;
+  thread_local timespec asked = {};
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+  if (cpus == 0 || now.tv_nsec != asked.tv_nsec || now.tv_sec != asked.tv_sec) {
+    cpus = available_cpus();
+    asked = now;
+  }
+  return cpus;
+}
+
+int limited(int cpus) {
+  const int limit = pool.limit.load(std::memory_order_relaxed), most = std::min(cpus, kMaxThreads);
+  return limit > 0 ? std::min(limit, most) : most;
 }
 
 bool try_lock_launch() {
@@ -226,14 +247,14 @@ void stop_locked() {
   }
   pool.workers = 0;
   pool.visible_workers.store(0, std::memory_order_relaxed);
-  pool.started = false;
+  pool.wanted = 0;
 }
 
 // The child has none of the workers, and nothing of the pool is on the heap, so that a fork need not wait for a loop that
 // another thread runs: it may be a long one.
 void after_fork_in_child() {
   pool.workers = 0;
-  pool.started = false;
+  pool.wanted = 0;
   pool.visible_workers.store(0);
   pool.gate.store(0);
   pool.sleepers.store(0);
@@ -243,16 +264,16 @@ void after_fork_in_child() {
   unlock_launch();
 }
 
-void start_locked() {
-  pool.started = true;
+// Starts workers until there are so many. They may run on the CPUs of the thread that starts them.
+void start_locked(int wanted) {
+  if (wanted <= pool.wanted) return;
+  pool.wanted = wanted;
   if (!pool.fork_hooks) pool.fork_hooks = pthread_atfork(nullptr, nullptr, after_fork_in_child) == 0;
-  const int wanted = pool_threads() - 1;
-  if (wanted <= 0) return;
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);  // Python handles signals in its own threads
   const uint32_t epoch = pool.epoch.load();
-  for (int i = 0; i < wanted; i++) {
+  for (int i = pool.workers; i < wanted; i++) {
     intptr_t argument = (static_cast<intptr_t>(epoch) << 16) | (i + 1);
     if (pthread_create(&pool.threads[i], nullptr, worker_main, reinterpret_cast<void *>(argument)) != 0) break;
     pthread_setname_np(pool.threads[i], "mlirml-worker");
@@ -272,7 +293,9 @@ void launch_locked(const Loop &loop, int64_t begin, int64_t size, int64_t grain,
   }
   pool.gate.store(1, std::memory_order_release);
   pool.epoch.fetch_add(1, std::memory_order_seq_cst);
-  if (pool.sleepers.load(std::memory_order_seq_cst) > 0) futex_wake(&pool.epoch, runs - 1);
+  // Any worker may be woken: where some may not take part, all are.
+  const int woken = loop.threads > pool.workers ? runs - 1 : INT_MAX;
+  if (pool.sleepers.load(std::memory_order_seq_cst) > 0) futex_wake(&pool.epoch, woken);
   work_until_cancelled(0);
   close_gate();
 }
@@ -302,17 +325,13 @@ bool pool_is_cancelled() { return pool.cancelled.load(std::memory_order_relaxed)
 
 void pool_leave_loop() { longjmp(*way_out, 1); }
 
-int pool_threads() {
-  int limit = pool.limit.load(std::memory_order_relaxed);
-  int cpus = std::min(available_cpus(), kMaxThreads);
-  return limit > 0 ? std::min(limit, cpus) : cpus;
-}
+int pool_threads() { return limited(available_cpus()); }
 
 void pool_set_threads(int threads) {
   if (inside_loop) return;
   lock_launch();
   pool.limit.store(threads, std::memory_order_relaxed);
-  if (pool.started && pool.workers != pool_threads() - 1) stop_locked();
+  if (pool.workers > pool_threads() - 1) stop_locked();
   unlock_launch();
 }
 
@@ -336,14 +355,17 @@ static bool run_loop(Body body, int64_t lo, int64_t hi, int64_t grain, void *con
     body(lo, hi, context);
     return false;
   }
-  if (!pool.started) start_locked();
-  if (pool.workers == 0) {
+  // The CPUs of this thread may have changed since the last loop, and other threads may have others.
+  const int allowed = limited(recent_cpus());
+  start_locked(allowed - 1);
+  const int threads = std::min(pool.workers + 1, allowed);
+  if (threads < 2) {
     unlock_launch();
     body(lo, hi, context);
     return false;
   }
-  const int64_t runs = std::min<int64_t>(pool.workers + 1, static_cast<int64_t>(pieces));
-  const Loop loop = {body, context, float_control(), static_cast<int>(runs), polls};
+  const int64_t runs = std::min<int64_t>(threads, static_cast<int64_t>(pieces));
+  const Loop loop = {body, context, float_control(), static_cast<int>(runs), threads, polls};
   inside_loop = true;
   launch_locked(loop, lo, static_cast<int64_t>(extent), grain, shares);
   inside_loop = false;
