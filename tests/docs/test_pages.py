@@ -23,6 +23,7 @@ COMPLETE = (
     "signal-and-stats.md",
     "sizes.md",
     "special.md",
+    "threads.md",
     "tuning.md",
 )
 """Pages of which each program has its output behind it; in others there are fragments too, which import nothing."""
