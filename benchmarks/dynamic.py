@@ -116,7 +116,7 @@ def main() -> None:
     print(f"{'':10} {'compiled':>8} " + " ".join(f"{n:>6}" for n in LENGTHS))
     for function, shapes in PROGRAMS:
         names = {name: tuple(n if isinstance(n, str) else None for n in s) for name, s in shapes.items() if "n" in s}
-        one, each = ml.compile(function, dynamic=names), ml.compile(function)
+        one, each = ml.compile(function, dynamic=names), ml.compile(function, dynamic="off")
         for n in range(1, 201):
             one(*arguments(shapes, n))
         count = one.explain().splitlines()[0].split(", ")[1].split()[0]

@@ -52,7 +52,7 @@ from mlirml.driver.compilation import (
     run_pipeline,
     target_for,
 )
-from mlirml.driver.dynamic import INSTANCES, Dimensions, check_takes_sizes, instance
+from mlirml.driver.dynamic import INSTANCES, Dimensions, check_takes_sizes
 from mlirml.driver.signature import (
     argument_names,
     parameters_of,
@@ -149,7 +149,8 @@ def compile(
             of the recipe, `optional_passes()`, when not given. Passes of different stages run in their stages. On the
             CPU.
         dynamic: dimensions whose sizes may change without compiling anew (`docs/sizes.md`): `{"x": ("n", None)}` names
-            the first of an array argument `x` with two, "auto" takes those that have had three sizes. On the CPU.
+            the first of an array argument `x` with two, "auto" takes those that have had three sizes, "off" none;
+            `config.dynamic` when not given. On the CPU.
 
     Returns a `Compiled`.
 
@@ -270,7 +271,7 @@ class Compiled(Dispatcher):
         if both := [i for i in self.donate_argnums if i in self.static_argnums]:
             raise ArgumentError(f"compile: argument {both[0]} is in static_argnums and in donate_argnums")
         self._dimensions = Dimensions(dynamic, self._name)
-        check_takes_sizes(self._dimensions, self.target, self.pipeline)
+        check_takes_sizes(self._dimensions, self.target, self.pipeline, self.tune, self.donate_argnums)
         self._instances: dict[Any, Build] = {}  # of builds of dynamic sizes
         self._builds: dict[Any, Build] = {}
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
@@ -390,7 +391,9 @@ class Compiled(Dispatcher):
         return self._prepared(args, kwargs)
 
     def _build_sized(self, call: Call) -> Build:
-        """The build for a call that may have a program of dynamic sizes."""
+        """The build for a call that may have a program of dynamic sizes; "auto" prefers one for its sizes."""
+        if self._dimensions.is_automatic and call.key() in self._builds:
+            return self._build(call)
         found = self._dimensions.general(call, definition_of(self.fn), self._build)
         if found is None:
             return self._build(call)
@@ -400,8 +403,8 @@ class Compiled(Dispatcher):
         if build is None:
             if len(self._instances) >= INSTANCES:
                 self._forget(None)
-            build = self._instances[key] = instance(general, values)
-        return build
+            build = self._instances[key] = self._dimensions.instance(general, values)
+        return self._build(call) if self._dimensions.is_often(build) else build
 
     def _load_ahead(self) -> None:
         # What is found in the cache needs no compiler.
@@ -566,6 +569,7 @@ class Compiled(Dispatcher):
             if reason is None:
                 return build
         with COMPILER:
+            key = self._dimensions.key(call)  # other threads may have made programs for other conditions meanwhile
             build = self._builds.get(key)
             if build is None or build.changed(self.fn) is not None:
                 known = [build for build in self._builds.values() if not differs(call, build)]
@@ -781,7 +785,7 @@ class Compiled(Dispatcher):
                 lines += notes_on(build, self._remarks(build))
         if args or kwargs:
             call = self._settled(partial(self._call, args, kwargs))
-            known = self._builds.get(call.key())
+            known = self._builds.get(call.key()) or self._dimensions.known(call, self._builds)
             why = reason_for(call, self._builds.values()) if known is None else known.changed(self.fn)
             runs = f"runs signature {known.number}" if known is not None else ""
             lines.append(f"this call: {runs if why is None else f'would compile, because {why}'}")

@@ -90,6 +90,12 @@ def _tiles(value: Any) -> str:
     raise ValueError(f"expected 'auto', 'off' or an architecture such as 'sm_90', got {value!r}")
 
 
+def _dynamic(value: Any) -> str:
+    if value in ("auto", "off"):
+        return str(value)
+    raise ValueError(f"expected 'auto' or 'off', got {value!r}")
+
+
 def _tune(value: Any) -> str:
     if value in ("off", "stored", "search"):
         return str(value)
@@ -171,6 +177,7 @@ _SETTINGS = {
     "matmul_precision": _Setting("highest", _precision, "MLIRML_MATMUL_PRECISION"),
     "costs": _Setting("static", _costs, "MLIRML_COSTS"),
     "libraries": _Setting(("openblas",), _libraries, "MLIRML_LIBRARIES", _parse_names),
+    "dynamic": _Setting("auto", _dynamic, "MLIRML_DYNAMIC"),
     "tune": _Setting("off", _tune, "MLIRML_TUNE"),
     "tune_seconds": _Setting(30.0, _seconds, "MLIRML_TUNE_SECONDS", float),
     "tiles": _Setting("auto", _tiles, "MLIRML_TILES"),
@@ -218,6 +225,9 @@ class Config:
     * `libraries`: the libraries whose products of matrices the tuner may choose where they are faster than our kernels:
       `("openblas",)`, the one that NumPy is linked to if it is, or `()` (`docs/tuning.md`); read when `compile` is
       called (`MLIRML_LIBRARIES`, names with commas between them, or "none").
+    * `dynamic`: "auto" for programs of dynamic sizes from the third size of a dimension on (`docs/sizes.md`), "off" for
+      a program for each combination of sizes; read when `compile` is called, which may choose otherwise
+      (`MLIRML_DYNAMIC`).
     * `tune`: "off" for the schedules of matrix products that the compiler chooses by itself, "stored" for those that
       were tuned on this machine and are in the file `tuned.sqlite` of the cache folder, "search" to tune those that are
       not there yet when they are compiled (`docs/tuning.md`); read when `compile` is called (`MLIRML_TUNE`).
@@ -265,6 +275,7 @@ class Config:
     matmul_precision: str
     costs: str
     libraries: tuple[str, ...]
+    dynamic: str
     tune: str
     tune_seconds: float
     tiles: str

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
+from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import LEAST, Atom, Condition, Dim, Size, StaticSizeError, is_dynamic_shape, value_of_size
 from mlirml.core.tree import exact
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from mlirml.frontend.captured import Captured
     from mlirml.targets.target import Target
 
-AUTO = "auto"
+AUTO, OFF = "auto", "off"
 _SIZES = 3
 """The number of sizes of a dimension after which it becomes dynamic."""
 INSTANCES = 4096
@@ -31,6 +32,15 @@ _SLOW = (
     (re.compile(r":2 = linalg\.generic [^\n]*\"reduction\""), "indices of extremes have"),
 )
 """The operations of which programs of one size are several times as fast, and the words of the reason."""
+_MOST_OWN = 16
+"""The sizes that come often and get programs of their own, of one function."""
+_WORTH = 1_000_000_000
+"""The estimated nanoseconds of calls of one size after which it gets a program of its own: what it saves in them is
+about the time of its compilation."""
+_CALL = 1000
+"""The nanoseconds of a call without any work."""
+_PER_NS = 32
+"""The flops of a product of matrices in a nanosecond, the unit of the estimated work."""
 _MOST = 8
 """The programs of different conditions, and those for sizes that no condition separates, up to which "auto" goes."""
 
@@ -48,12 +58,15 @@ class Dimensions:
 
     def __init__(self, given: Any, name: str) -> None:
         self._name, self._enabled = name, True
+        self._own = 0  # the sizes that have programs of their own because they come often
         self.notes: dict[str, str] = {}  # the dimensions that stay static in spite of the option, and why
         self._families: dict[Any, _Family] = {}
         self._conditions: dict[Any, list[tuple[Condition, ...]]] = {}  # of the programs for calls of one key
         self._pinned: dict[Any, set[tuple[Any, ...]]] = {}  # the values of calls of one key that have static programs
-        self.is_automatic = given == AUTO and isinstance(given, str)
-        if given is None or self.is_automatic:
+        self.given = given
+        chosen = config.dynamic if given is None else given
+        self.is_automatic = isinstance(chosen, str) and chosen == AUTO
+        if isinstance(chosen, str) and chosen in (AUTO, OFF):
             self._shapes: dict[str, tuple[Any, ...]] = {}
         elif isinstance(given, Mapping):
             self._dims = _dims(given)
@@ -61,16 +74,17 @@ class Dimensions:
         else:
             raise ArgumentError(
                 f"compile: dynamic={given!r} is not known",
-                help='write dynamic={"x": ("n", None)} with a name for a dynamic dimension of `x`, or dynamic="auto"',
+                help='write dynamic={"x": ("n", None)} with a name for a dynamic dimension of `x`, "auto" or "off"',
             )
-        self.given = given
 
     def __bool__(self) -> bool:
         return self._enabled and (self.is_automatic or bool(self._shapes))
 
     def disable(self, why: str) -> None:
-        """Make all dimensions static, for a reason that `explain` shows."""
-        self._enabled, self.notes["every dimension"] = False, why
+        """Make all dimensions static, for a reason that `explain` shows where the option was given."""
+        self._enabled = False
+        if self.given is not None:
+            self.notes["every dimension"] = f"every dimension stays static: {why}"
 
     def _pattern(self, entry: Any) -> Any:
         """The size of an entry; None for a static one."""
@@ -115,6 +129,27 @@ class Dimensions:
                     raise
         return None
 
+    def instance(self, build: Build, values: dict[str, int]) -> Build:
+        """The build for these values of the dimensions of a dynamic one.
+
+        With "auto" the dispatcher runs it as long as a program of its own does not pay for these sizes.
+        """
+        found = instance(build, values)
+        if self.is_automatic and build.captured.is_dynamic:
+            nanoseconds = build.program.work(values) // _PER_NS + _CALL
+            found.program.remaining = _WORTH // nanoseconds
+        return found
+
+    def is_often(self, build: Build) -> bool:
+        """True if the sizes of an instance have come so often that they get a program of their own now."""
+        if build.values is None or getattr(build.program, "remaining", None) != 0:
+            return False
+        if self._own == _MOST_OWN:
+            build.program.remaining = None
+            return False
+        self._own += 1
+        return True
+
     def accepted(self, captured: Captured) -> Captured:
         """The program; of dynamic sizes that nobody has asked for, only one that is about as fast as static ones.
 
@@ -125,6 +160,11 @@ class Dimensions:
             if why is not None:
                 raise LoweringError(f"{why} faster programs of one size")
         return captured
+
+    def known(self, call: Call, builds: Mapping[Any, Build]) -> Build | None:
+        """The build of dynamic sizes that a call runs, if there is one."""
+        fit = self.fit(call, None) if self else None
+        return None if fit is None else builds.get(self.key(fit.call))
 
     def key(self, call: Call) -> Any:
         """The key of the program for a call: of those for other sizes of its dimensions, the conditions do not hold."""
@@ -438,20 +478,26 @@ def _matched(pattern: tuple[Any, ...], shapes: tuple[tuple[int, ...], ...]) -> d
     return values if all(entry.value(values) >= LEAST for entry, _ in derived) else None
 
 
-def check_takes_sizes(dimensions: Dimensions, target: Target, passes: Sequence[str] | None) -> None:
+def check_takes_sizes(
+    dimensions: Dimensions, target: Target, passes: Sequence[str] | None, tune: str, donated: Sequence[int]
+) -> None:
     """Refuse named dimensions for a target without programs of dynamic sizes, and beside a choice of passes.
 
-    There "auto" has no effect.
+    There "auto" has no effect, nor beside tuned schedules and donated arguments, which programs for one size have.
     """
+    if tune != "off" and dimensions.is_automatic:
+        dimensions.disable("`tune` searches schedules for them")
+    if donated and dimensions.is_automatic:
+        dimensions.disable("arguments are donated")
     if passes is not None and dimensions:
         if not dimensions.is_automatic:
             raise ArgumentError("compile: pipeline and dynamic: programs of dynamic sizes have passes of their own")
-        dimensions.disable("every dimension stays static: `pipeline` chooses the passes")
+        dimensions.disable("`pipeline` chooses the passes")
     if target.sized is not None or not dimensions:
         return
     if not dimensions.is_automatic:
         raise ArgumentError(f"compile: target {target.name!r} has no dynamic dimensions", help='use target="cpu"')
-    dimensions.disable(f"every dimension stays static: target {target.name!r} has no dynamic ones")
+    dimensions.disable(f"target {target.name!r} has no dynamic ones")
 
 
 def instance(build: Build, values: dict[str, int]) -> Build:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mlirml.pipelines.cpu import CLEAN, LOWER, check, expand, expand_math
+from mlirml.pipelines.cpu import CLEAN, LOWER, algebra, check, expand, expand_math
 from mlirml.pipelines.recipe import Recipe, recipe, step
 
 if TYPE_CHECKING:
@@ -17,13 +17,22 @@ def sized_stages(machine: Processor, math: str, checkpoint_bytes: int, *, exact:
         **{
             "raise": [],
             "transform": expand(checkpoint_bytes),
-            "optimize": [*CLEAN, "mlirml-hoist", "mlirml-fuse", "canonicalize", "cse", "mlirml-free-sizes"],
+            "optimize": [
+                *CLEAN,
+                *algebra(exact=exact),
+                "mlirml-convert-factors",
+                "mlirml-hoist",
+                "mlirml-fuse",
+                "canonicalize",
+                "cse",
+                "mlirml-free-sizes",
+            ],
             "offload": [],
             "schedule": [
                 "mlirml-bufferize",
                 "mlirml-pass-sizes",
                 step("mlirml-lower-sized-contract", processor=machine),
-                "mlirml-lower-sized",
+                step("mlirml-lower-sized", processor=machine),
                 "canonicalize",
                 "cse",
                 "mlirml-plan-buffers",

@@ -16,6 +16,7 @@ class Code:
     def address(self, symbol: str) -> int: ...
 
 class Program:
+    remaining: int | None
     def __init__(
         self,
         code: _HasAddress,

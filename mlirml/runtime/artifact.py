@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from mlirml.core.dataclass import dataclass
 
-_MAGIC = b"mlirml-artifact-6\n"
+_MAGIC = b"mlirml-artifact-7\n"
 _ITEM_BITS = {"bool": 8}
 
 
@@ -41,7 +41,8 @@ class Artifact:
     read then.
 
     A program of dynamic sizes gets the sizes as its last input, 64-bit integers. Each of its `workspace_terms` adds to
-    the workspace, after a multiple of 64 bytes, its first number of bytes times the sizes of the numbers after it.
+    the workspace, after a multiple of 64 bytes, its first number of bytes times the sizes of the numbers after it. The
+    `work_terms` are those of an estimate of its time.
 
     A program for a device has `kernels` in the form of its `format`, followed by images of one kernel each, whose sizes
     in bytes are `image_sizes`; `kernel_images` are their numbers by kernel, -1 for those in the common code. It has a
@@ -72,6 +73,7 @@ class Artifact:
     constants: bytes = b""
     deferred_checks: tuple[tuple[int, int, int, int], ...] = ()
     workspace_terms: tuple[tuple[int, ...], ...] = ()
+    work_terms: tuple[tuple[int, ...], ...] = ()
 
     def workspace_at(self, sizes: Sequence[int]) -> int:
         """The bytes of the workspace for these sizes."""
@@ -81,6 +83,10 @@ class Artifact:
         for count, *numbers in self.workspace_terms:
             total += -(-count * math.prod(sizes[number] for number in numbers) // 64) * 64
         return total
+
+    def work_at(self, sizes: Sequence[int]) -> int:
+        """The estimated work of a call with these sizes, in the time of a flop of a product of matrices."""
+        return sum(count * math.prod(sizes[number] for number in numbers) for count, *numbers in self.work_terms)
 
     @property
     def common_kernels(self) -> bytes:
@@ -123,7 +129,7 @@ class Artifact:
             "host_work",
         ):
             fields[name] = tuple(fields[name])
-        for name in ("deferred_checks", "workspace_terms"):
+        for name in ("deferred_checks", "workspace_terms", "work_terms"):
             fields[name] = tuple(map(tuple, fields[name]))
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])
         return cls(object=rest[:end], kernels=rest[end:last], constants=rest[last:], **fields)

@@ -59,6 +59,10 @@ class SizedProgram:
         }
         return cls(artifact, inputs, outputs, sizes, options)
 
+    def work(self, values: Mapping[str, int]) -> int:
+        """The estimated work of a call with these values of the dimensions."""
+        return self._artifact.work_at([size.value(values) for size in self._sizes])
+
     def at(self, values: Mapping[str, int]) -> Program:
         """The program for these values of its dimensions."""
         sizes = [size.value(values) for size in self._sizes]

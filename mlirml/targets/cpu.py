@@ -170,7 +170,8 @@ def signature(function: mlir.Operation) -> dict[str, Any]:
         "inputs": tuple(buffer(found.value) for found in attributes["mlirml.inputs"]),
         "outputs": tuple(buffer(found.value) for found in attributes["mlirml.outputs"]),
         "workspace_bytes": attributes["mlirml.workspace"].value,
-        "workspace_terms": terms(attributes),
+        "workspace_terms": terms(attributes, "mlirml.workspace_terms"),
+        "work_terms": terms(attributes, "mlirml.work_terms"),
         "in_place": tuple(attributes["mlirml.in_place"]) if "mlirml.in_place" in attributes else (),
     }
 
@@ -182,8 +183,7 @@ def buffer(tensor_type: mlir.Type) -> Buffer:
     return Buffer("bool" if name == "i1" else name, tuple(shape))
 
 
-def terms(attributes: Any) -> tuple[tuple[int, ...], ...]:
-    """The terms of the workspace, those of a program without dynamic sizes are none."""
-    name = "mlirml.workspace_terms"
+def terms(attributes: Any, name: str) -> tuple[tuple[int, ...], ...]:
+    """The terms of an attribute; a program without dynamic sizes has none."""
     found = tuple(attributes[name]) if name in attributes else ()
     return tuple(tuple(term) for term in found)

@@ -84,6 +84,7 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "einsum_of_three": (lambda x, y, z: np.einsum("ij,jk,kl->il", x, y, z), [("n", 4), (4, "m"), ("m", 3)]),
     "attention": (lambda q, k, v: softmax(q @ k.T) @ v, [("n", 8), ("m", 8), ("m", 8)]),
     "encoder": (encoder, [("n", 32), (32, 32), (32, 32), (32, 32), (32, 32), (32, 64), (64, 32)]),
+    "products_in_the_cheaper_order": (lambda x, y, z: (x @ y) @ z, [("n", "k"), ("k", "n"), ("n",)]),
     "batches": (lambda x: softmax(x @ x.transpose(0, 2, 1)), [("b", "n", 8)]),
     "reshape": (lambda x: (x.reshape(-1, 4), x.reshape(-1), x.reshape(x.shape[0], 2, 8).sum(1)), [("n", 16)]),
     "merged": (lambda x: x.reshape(-1, x.shape[-1]) @ WEIGHTS, [("b", "n", 16)]),
@@ -94,6 +95,10 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "slices_of_static": (lambda x, y: (y[: x.shape[0]].sum(), y[-x.shape[0] :][::-1] * 2), [("n",), (600,)]),
     "slices": (lambda x: (x[1:], x[:-1], x[1:] - x[:-1], x[-1], x[0], x[::-1]), [("n", 8)]),
     "rows_of_results": (lambda x: reversed_rows(softmax(x)), [("n", 8)]),
+    "transposed": (lambda x, y: (x.T, x.T * 2 + y, (x.T + 1) * (y > 0)), [("n", "m"), ("m", "n")]),
+    "transposed_in_batches": (lambda x: (x.transpose(0, 2, 1), np.exp(x.transpose(2, 1, 0))), [("b", "n", "m")]),
+    "transposed_bytes": (lambda x: (x.astype(np.int8).T, x.astype(np.float64).T + 1, (x > 0).T), [("n", "m")]),
+    "transposed_rows": (lambda x: softmax(x.T * 3), [("n", "m")]),
     "transpose": (lambda x: (x.T + 1, x.transpose(1, 2, 0)), [("n", 8, 3)]),
     "size_as_a_number": (lambda x: x.sum(0) / x.shape[0] * (x.shape[0] - 1) ** 0.5, [("n", 8)]),
     "where": (lambda x: np.where(x > 0, x, 0.1 * x), [("n", 8)]),
@@ -208,10 +213,23 @@ def test_one_program_has_the_numbers_of_numpy_for_all_sizes(name: str) -> None:
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_one_program_has_the_numbers_of_the_static_one(name: str) -> None:
     fn, shapes = TRANSFORMED[name]
-    compiled, static = ml.compile(named(fn, len(shapes)), dynamic=described(shapes)), ml.compile(fn)
+    compiled = ml.compile(named(fn, len(shapes)), dynamic=described(shapes))
+    static = ml.compile(fn, dynamic="off")
     for n in (2, 7, 64):
         args = [array(*(lengths(n).get(s, s) for s in shape)) for shape in shapes]
         compare(compiled(*args), static(*args))
+    assert compiled._compiled == 1
+
+
+def test_products_of_halves_are_added_up_in_single_precision() -> None:
+    weights = WEIGHTS.astype(np.float16)
+    compiled = ml.compile(lambda x: x @ weights, dynamic={"x": ("n", None)})
+    for n in SIZES:
+        x = array(n, 16).astype(np.float16)
+        exact = x.astype(np.float64) @ weights.astype(np.float64)
+        found = compiled(x)
+        assert found.dtype == np.float16
+        np.testing.assert_allclose(found, exact, rtol=2e-3, atol=1e-5 * 16)
     assert compiled._compiled == 1
 
 
@@ -493,7 +511,8 @@ def test_loops_over_rows_and_products_run_on_threads() -> None:
 )
 def test_many_chunks_have_the_numbers_of_the_static_program(name: str) -> None:
     fn, shapes = PROGRAMS[name if name != "reversed" else "rows_of_results"]
-    compiled, static = ml.compile(named(fn, len(shapes)), dynamic=described(shapes)), ml.compile(fn)
+    compiled = ml.compile(named(fn, len(shapes)), dynamic=described(shapes))
+    static = ml.compile(fn, dynamic="off")
     args = [array(*({"n": 1501, "m": 1033, "b": 70}.get(s, s) for s in shape)) for shape in shapes]
     compare(compiled(*args), static(*args))
 

@@ -61,7 +61,19 @@ def test_first_calls_of_other_shapes_race() -> None:
     for number, results in enumerate(together(call)):
         for k, result in enumerate(results):
             check_step(inputs[(number + k) % THREADS], 2.0, result)
-    assert f"{THREADS // 2} signature(s) compiled" in compiled.explain()
+    assert "3 signature(s) compiled" in compiled.explain()  # of two sizes, and of all others
+
+
+def by_size(x: Any) -> Any:
+    return x * 2 if x.shape[0] > 6 else x + 1
+
+
+def test_first_calls_of_sizes_with_other_conditions_race() -> None:
+    compiled = ml.compile(by_size, dynamic={"x": ("n",)})
+    inputs = [np.arange(3.0 + number) for number in range(THREADS)]
+    for number, result in enumerate(together(lambda number: compiled(inputs[number]))):
+        np.testing.assert_array_equal(result, by_size(inputs[number]))
+    assert "2 signature(s) compiled" in compiled.explain()
 
 
 def test_many_calls_at_once() -> None:

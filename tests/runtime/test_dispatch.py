@@ -45,6 +45,31 @@ def test_an_unknown_call_goes_to_miss() -> None:
     assert result.entries == 0
 
 
+def test_a_program_without_remaining_calls_goes_to_miss(add_program: Add) -> None:
+    program = add_program(8)
+    assert program.remaining is None
+    call = dispatcher(X, Y, program=program)
+    program.remaining = 2
+    for left in (1, 0):
+        np.testing.assert_array_equal(call(X, Y), X + Y)
+        assert program.remaining == left
+    with pytest.raises(Missed):
+        call(X, Y)
+    np.testing.assert_array_equal(program([X, Y])[0], X + Y)
+    program.remaining = None
+    np.testing.assert_array_equal(call(X, Y), X + Y)
+
+
+def test_remaining_calls_are_a_count(add_program: Add) -> None:
+    program = add_program(8)
+    with pytest.raises(ValueError, match="negative"):
+        program.remaining = -1
+    with pytest.raises(TypeError):
+        program.remaining = "many"  # type: ignore[assignment]
+    with pytest.raises(AttributeError):
+        del program.remaining
+
+
 def test_errors_of_miss_come_through() -> None:
     with pytest.raises(Missed):
         Dispatcher(miss)(X)

@@ -1,7 +1,7 @@
 // RUN: mlirml-opt %s --mlirml-free-sizes --split-input-file | filecheck %s
 
 // A marked size becomes dynamic in types, empty tensors, reshapes and slices; products of marks become products.
-// CHECK-LABEL: func.func @main(%arg0: tensor<?x4xf32>, %arg1: tensor<2xi64>) -> tensor<?x4xf32> attributes {mlirml.dims = array<i64: 0, 1>}
+// CHECK-LABEL: func.func @main(%arg0: tensor<?x4xf32>, %arg1: tensor<2xi64>) -> tensor<?x4xf32> attributes {mlirml.dims = array<i64: 0, 1>, mlirml.work_terms = [array<i64: 368, 1>]}
 // CHECK-DAG:     %[[N:.*]] = arith.index_cast %{{.*}} : i64 to index
 // CHECK:         tensor.collapse_shape %arg0 {{.*}} : tensor<?x4xf32> into tensor<?xf32>
 // CHECK:         tensor.expand_shape %{{.*}} output_shape [%{{.*}}, 4] : tensor<?xf32> into tensor<?x4xf32>

@@ -101,3 +101,47 @@ func.func @apart(%bytes: memref<1xi8>, %more: memref<1xi8>, %zero: index, %n: in
   }
   return
 }
+
+// -----
+
+// A transposed operand that is copied: squares of vectors in tiles, or the elements of a tile smaller than a square.
+// CHECK-LABEL: func.func @transposed
+// CHECK:         scf.parallel
+// CHECK:           scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c256
+// CHECK:             scf.for %{{.*}} = %c0 to %{{.*}} step %c64
+// CHECK:               scf.if
+// CHECK:                 scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c8
+// CHECK-COUNT-8:           vector.load %arg0{{.*}} vector<8xf32>
+// CHECK:                   vector.shuffle
+// CHECK-COUNT-8:           vector.store
+// CHECK:               } else {
+// CHECK:                   memref.load %arg0
+// CHECK:                   memref.store %{{.*}}, %arg1
+func.func @transposed(%x: memref<?x?xf32>, %y: memref<?x?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<?x?xf32>) outs(%y : memref<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    linalg.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+// One that is computed with goes through a buffer.
+// CHECK-LABEL: func.func @added
+// CHECK:         scf.parallel
+// CHECK:           %[[B:.*]] = memref.alloca() {alignment = 64 : i64} : memref<256x64xf32>
+// CHECK:           vector.store %{{.*}}, %[[B]]
+// CHECK:           %[[X:.*]] = memref.load %[[B]]
+// CHECK:           %[[Y:.*]] = memref.load %arg1
+// CHECK:           arith.addf %[[X]], %[[Y]]
+func.func @added(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %z: memref<?x?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %y : memref<?x?xf32>, memref<?x?xf32>) outs(%z : memref<?x?xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.addf %a, %b : f32
+    linalg.yield %s : f32
+  }
+  return
+}

@@ -42,7 +42,12 @@ def element_cost(loops: Loops) -> int:
 
 def cost_without(loops: Loops, row: int) -> mlir.Value:
     """The cost of one iteration of the loop `row` of an operation, as a value of type `index`."""
-    total = emit.index(element_cost(loops))
+    return emit.same_type("arith.muli", emit.index(element_cost(loops)), elements_without(loops, row))
+
+
+def elements_without(loops: Loops, row: int) -> mlir.Value:
+    """The iterations of the loops of an operation other than `row`, as a value of type `index`."""
+    total = emit.index(1)
     for d in range(len(loops.reduced)):
         if d != row:
             total = emit.same_type("arith.muli", total, loops.size(d))

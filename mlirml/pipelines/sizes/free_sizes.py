@@ -9,7 +9,7 @@ Before:
     }
 After:
     func.func @main(%x: tensor<?x4xf32>, %sizes: tensor<1xi64>) -> tensor<?x4xf32>
-        attributes {mlirml.dims = array<i64: 0, 0>} {
+        attributes {mlirml.dims = array<i64: 0, 0>, mlirml.work_terms = [array<i64: 368, 0>]} {
       %0 = tensor.extract %sizes[%c0] : tensor<1xi64>
       %n = arith.index_cast %0 : i64 to index
       %e = tensor.empty(%n) : tensor<?x4xf32>
@@ -18,7 +18,7 @@ After:
     }
 
 A size that is a product of marks and a number is a product of the sizes. `mlirml.dims` has the numbers of the sizes of
-the arguments and then of the results, dimension by dimension.
+the arguments and then of the results, dimension by dimension, `mlirml.work_terms` estimates the work (`work_terms.py`).
 """  # fmt: skip
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from mlirml.ir.location import source_location
 from mlirml.ir.marked_sizes import LEAST_MARK, MARKS, Marks, UnknownSizeError
 from mlirml.passes import Pass, register
 from mlirml.pipelines.sizes.pass_sizes import DIMS
+from mlirml.pipelines.sizes.work_terms import WORK, work_terms
 
 _NEAR = 16
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
@@ -75,6 +76,9 @@ class FreeSizesPass(Pass):
             return
         marks = list(main.attributes[MARKS])
         del main.attributes[MARKS]
+        terms = work_terms(main, Marks(marks))
+        with main.context:
+            main.attributes[WORK] = mlir.ArrayAttr.get([mlir.DenseI64ArrayAttr.get(list(term)) for term in terms])
         Freed(main, marks).run()
 
 

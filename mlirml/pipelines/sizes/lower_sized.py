@@ -21,7 +21,8 @@ After:
 
 The loop along which most operands are contiguous is innermost, where LLVM vectorises it. Reduced loops are innermost,
 too, and carry their results in registers, unless the innermost one is parallel. Adjacent operations on the same rows
-are lowered row by row (`row_groups.py`). A loop that indexes the output runs in parallel chunks (`chunks.py`).
+are lowered row by row (`row_groups.py`), transposed operands are read in tiles (`transposed_loops.py`). A loop that
+indexes the output runs in parallel chunks (`chunks.py`).
 """  # fmt: skip
 
 from __future__ import annotations
@@ -31,10 +32,11 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import Pass, register
-from mlirml.pipelines.sizes.chunks import cost_without, in_chunks, may_run_in_chunks
+from mlirml.pipelines.sizes.chunks import cost_without, elements_without, in_chunks, may_run_in_chunks
 from mlirml.pipelines.sizes.row_groups import Group, groups_of
 from mlirml.pipelines.sizes.sized_loops import Loops
 from mlirml.pipelines.tensor.fuse import tensor_blocks
+from mlirml.targets.machine import Processor
 
 
 @register
@@ -43,12 +45,13 @@ class LowerSizedPass(Pass):
     """Lower every structured operation and copy to loops."""
 
     name = "mlirml-lower-sized"
+    processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:
         for copy in named_operations(module, ("memref.copy",)):
             lower_copy(copy)
         for block in tensor_blocks(module):
-            for group in groups_of(block):
+            for group in groups_of(block, self.processor.vector_bits):
                 lower_group(group)
         fold_dims(module)
 
@@ -74,9 +77,41 @@ def rows_in_chunks(group: Group, depth: int) -> None:
     costs = [cost_without(member, row) for member, row in zip(group.members, rows, strict=True)]
 
     def chunk(lower: mlir.Value, upper: mlir.Value) -> None:
-        emit.for_loop(lower, upper, emit.index(1), lambda i, _: rows_of(group, depth, [i]))
+        for member in group.members:
+            with member.op.location:
+                member.prepare()
+        if depth == 1:
+            rows_by_blocks(group, rows, lower, upper)
+        else:
+            emit.for_loop(lower, upper, emit.index(1), lambda i, _: rows_of(group, depth, [i]))
 
     in_chunks(group.members[0].size(rows[0]), costs, chunk)
+
+
+def rows_by_blocks(group: Group, rows: list[int], lower: mlir.Value, upper: mlir.Value) -> None:
+    """Blocks of rows that fit the cache, in which one operation after another goes through all rows.
+
+    Each operation waits for the sums of the one before it in a row; those of several rows are independent.
+    """
+    lengths = [elements_without(member, row) for member, row in zip(group.members, rows, strict=True)]
+    longest = lengths[0]
+    for length in lengths[1:]:
+        longest = emit.same_type("arith.maxsi", longest, length)
+    fit = emit.same_type("arith.divsi", emit.index(_ELEMENTS), emit.same_type("arith.maxsi", longest, emit.index(1)))
+    count = emit.same_type("arith.minsi", emit.same_type("arith.maxsi", fit, emit.index(1)), emit.index(_ROWS))
+
+    def block(first: mlir.Value, _: list[mlir.Value]) -> None:
+        last = emit.same_type("arith.minsi", emit.same_type("arith.addi", first, count), upper)
+        for member in group.members:
+            alone = Group([member], 1)
+            with member.op.location:
+                emit.for_loop(first, last, emit.index(1), lambda i, _, alone=alone: rows_of(alone, 1, [i]))
+
+    emit.for_loop(lower, upper, count, block)
+
+
+_ELEMENTS, _ROWS = 2048, 16
+"""The elements of a block of rows, and the rows, at most."""
 
 
 def loops_in_chunks(loops: Loops) -> None:
@@ -89,9 +124,11 @@ def loops_in_chunks(loops: Loops) -> None:
 
     def chunk(lower: mlir.Value, upper: mlir.Value) -> None:
         loops.bounds = {rows[0]: (lower, upper)}
+        loops.prepare()
         loops.build()
 
-    multiple = _VECTORS if rows[0] == loops.innermost() else 1
+    in_vectors = [loops.innermost(), loops.transposition and loops.transposition.a]
+    multiple = _VECTORS if rows[0] in in_vectors else 1
     in_chunks(loops.size(rows[0]), [cost_without(loops, rows[0])], chunk, multiple)
 
 

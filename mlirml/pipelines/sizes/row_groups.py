@@ -14,6 +14,7 @@ from mlirml.analysis.memref_sizes import Factors, size_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.pipelines.sizes.sized_loops import Loops
+from mlirml.pipelines.sizes.subscripts import root_of
 
 _HARMLESS = ("memref.alloc", "memref.get_global", "memref.dim", *VIEWS)
 
@@ -26,15 +27,15 @@ class Group:
     depth: int
 
 
-def groups_of(block: mlir.Block) -> list[Group]:
-    """The structured operations of a block, in order, as groups."""
+def groups_of(block: mlir.Block, vector_bits: int = 0) -> list[Group]:
+    """The structured operations of a block, in order, as groups, for a processor with vectors of so many bits."""
     found: list[Group] = []
     open_ = False
     for op in block_ops(block):
         if not is_structured(op):
             open_ = open_ and (op.name in _HARMLESS or op.name.startswith("arith."))
             continue
-        loops = Loops(op)
+        loops = Loops(op, vector_bits)
         depth = joint_depth(found[-1], loops) if open_ else 0
         if depth:
             found[-1].members.append(loops)
@@ -53,6 +54,8 @@ def is_structured(op: mlir.Operation) -> bool:
 def most_rows(loops: Loops) -> int:
     """The number of outer parallel loops that index the first dimensions of the output, up to one to vectorise."""
     dims = loops.rows()
+    if loops.transposition is not None and loops.transposition.a in dims:  # which goes in tiles
+        dims = dims[: dims.index(loops.transposition.a)]
     inner = loops.innermost()
     if inner is None or inner not in dims or (inner == dims[-1] and not any(loops.reduced)):
         return len(dims)
@@ -102,15 +105,6 @@ def are_apart(members: Sequence[Loops], depth: int) -> bool:
             if [e.position for e in results] != dims:
                 return False
     return True
-
-
-def root_of(value: mlir.Value) -> mlir.Value:
-    """The memory that a value is a view of."""
-    op = defining_op(value)
-    while op is not None and op.name in VIEWS and op.name != "memref.view":
-        value = op.operands[0]
-        op = defining_op(value)
-    return value
 
 
 def keeps_rows(value: mlir.Value, depth: int) -> bool:

@@ -14,6 +14,8 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.ir.location import source_location
 from mlirml.passes import NoMatch
+from mlirml.pipelines.sizes.subscripts import expression_uses, is_dense
+from mlirml.pipelines.sizes.transposed_loops import Tiles, transposition_of
 
 _WINDOW, _SHORT_PENALTY = 16, 100
 ROWS = 4
@@ -23,7 +25,7 @@ ROWS = 4
 class Loops:
     """The loops of one structured operation on memrefs and scalars."""
 
-    def __init__(self, op: mlir.Operation) -> None:
+    def __init__(self, op: mlir.Operation, vector_bits: int = 0) -> None:
         self.op = op
         self.operands, self.maps = list(op.operands), indexing_maps(op)
         self.reduced = reductions_of(op)
@@ -33,6 +35,12 @@ class Loops:
         self.indices: list[mlir.Value | None] = [None] * len(self.reduced)
         self.hoisted: dict[mlir.Value, mlir.Value] = {}
         self.bounds: dict[int, tuple[mlir.Value, mlir.Value]] = {}  # of loops that do not go over all of their size
+        self.transposition = transposition_of(self, self.innermost(), vector_bits)
+
+    def prepare(self) -> None:
+        """Emit what `build` needs before any loop around it."""
+        if self.transposition is not None:
+            self.transposition.make_buffers(self)
 
     def build(self, rows: Sequence[mlir.Value] = ()) -> None:
         """Emit the loops at the insertion point, which is in the first of them at the indices `rows`."""
@@ -46,7 +54,10 @@ class Loops:
         rest = [d for d in range(len(self.reduced)) if d != inner and d not in outer]
         parallel = [d for d in rest if not self.reduced[d]]
         reduced = [d for d in rest if self.reduced[d]]
-        if inner is None or self.reduced[inner]:
+        plan = self.transposition
+        if plan is not None and plan.is_ready and plan.a not in outer and plan.b not in outer:
+            self.nest([d for d in parallel if d != plan.a], sizes, Tiles(self, plan, sizes).build)
+        elif inner is None or self.reduced[inner]:
             carried = [*reduced, *([inner] if inner is not None else [])]
             self.nest(parallel, sizes, lambda: self.accumulate(carried, sizes))
         elif reduced and not any(self.uses(n, reduced[-1]) for n in range(self.first_out, len(self.operands))):
@@ -355,20 +366,3 @@ class Sums:
                 total = emit.same_type("arith.select", final.pop(0), emit.number(reducer.type, math.nan), total)
             totals.append(total)
         return totals
-
-
-def is_dense(type_: mlir.Type) -> bool:
-    """True if elements along the last dimension are adjacent."""
-    if not isinstance(type_, mlir.MemRefType) or not type_.rank:
-        return True
-    strides, _ = type_.get_strides_and_offset()
-    return bool(strides[-1] == 1)
-
-
-def expression_uses(expression: mlir.AffineExpr, loop: int) -> bool:
-    """True if a subscript depends on a loop."""
-    if isinstance(expression, mlir.AffineDimExpr):
-        return bool(expression.position == loop)
-    if isinstance(expression, mlir.AffineConstantExpr | mlir.AffineSymbolExpr):
-        return False
-    return expression_uses(expression.lhs, loop) or expression_uses(expression.rhs, loop)

@@ -277,7 +277,7 @@ PyObject *dispatcher_vectorcall(PyObject *object, PyObject *const *args, size_t 
     Flat flat;
     Entry *entry = nullptr;
     if (self->table->count && flat.flatten_call(args, positional, names)) entry = find(self, flat);
-    if (entry) {
+    if (entry && entry->native()->remaining != 0) {
       bool refused = false;
       PyObject *result = run_entry(entry, flat, refused);
       if (!refused) return result;

@@ -456,6 +456,7 @@ PyObject *program_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   self->code = Py_NewRef(code);
   self->host = host == Py_None ? nullptr : Py_NewRef(host);
   self->workspace_bytes = static_cast<size_t>(workspace_bytes);
+  self->remaining = -1;
   try {
     parse_inputs(self, inputs, weak, ranges);
     for (nb::handle pair : nb::handle(outputs)) self->outputs.push_back(parse_spec(pair));
@@ -546,6 +547,34 @@ PyObject *program_call(PyObject *object, PyObject *args, PyObject *kwargs) {
   }
 }
 
+PyObject *get_remaining(PyObject *object, void *) {
+  const int64_t remaining = reinterpret_cast<Program *>(object)->remaining;
+  if (remaining < 0) Py_RETURN_NONE;
+  return PyLong_FromLongLong(remaining);
+}
+
+int set_remaining(PyObject *object, PyObject *value, void *) {
+  if (!value) {
+    PyErr_SetString(PyExc_AttributeError, "remaining cannot be deleted");
+    return -1;
+  }
+  long long remaining = -1;
+  if (value != Py_None) {
+    remaining = PyLong_AsLongLong(value);
+    if (remaining == -1 && PyErr_Occurred()) return -1;
+    if (remaining < 0) {
+      PyErr_SetString(PyExc_ValueError, "remaining is negative");
+      return -1;
+    }
+  }
+  reinterpret_cast<Program *>(object)->remaining = remaining;
+  return 0;
+}
+
+PyGetSetDef properties[] = {
+    {"remaining", get_remaining, set_remaining, "The calls that a dispatcher still makes by itself; None for all.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
 PyDoc_STRVAR(program_doc,
              "Program(code, entry_name, inputs, outputs, constants=(), workspace_bytes=0, writebacks=(), int_ranges=(), "
              "weak=(), in_place=(), host=None)\n--\n\nA compiled entry `void entry(void **)` with what a call of it needs.");
@@ -564,6 +593,7 @@ bool check_input(const Input &input, PyObject *value, size_t index) {
 }
 
 bool run_program(Program *program, PyObject *const *leaves, PyObject *const *outs, PyObject **results, bool &entered) {
+  if (program->remaining > 0) program->remaining--;
   return Call(program, leaves, outs, results).run(entered);
 }
 
@@ -571,6 +601,7 @@ bool init_program(PyObject *module) {
   static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void *>(program_new)},
                                 {Py_tp_dealloc, reinterpret_cast<void *>(program_dealloc)},
                                 {Py_tp_call, reinterpret_cast<void *>(program_call)},
+                                {Py_tp_getset, properties},
                                 {Py_tp_doc, const_cast<char *>(program_doc)},
                                 {0, nullptr}};
   static PyType_Spec spec = {"mlirml.runtime._native.Program", sizeof(Program), 0, Py_TPFLAGS_DEFAULT, slots};

@@ -47,6 +47,7 @@ struct Program {
   std::vector<PyObject *> constants;
   std::vector<Writeback> writebacks;
   size_t workspace_bytes;
+  int64_t remaining = -1;  // calls that the dispatcher makes before it asks `miss` again; -1 for no limit
 };
 
 extern PyTypeObject *program_type;

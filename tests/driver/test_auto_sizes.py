@@ -1,0 +1,116 @@
+"""The default of `dynamic`: which calls have programs of dynamic sizes, and which sizes get programs of their own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.core.config import config
+from mlirml.driver import dynamic
+from mlirml.errors import ArgumentError
+
+RNG = np.random.default_rng(3)
+WEIGHTS = RNG.standard_normal((16, 24)).astype(np.float32)
+
+
+def array(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def layer(x: Any) -> Any:
+    return np.maximum(x @ WEIGHTS, 0)
+
+
+def check(f: Any, fn: Any, *args: Any) -> None:
+    np.testing.assert_allclose(f(*args), fn(*args), rtol=1e-4, atol=1e-4)
+
+
+def test_the_third_size_is_dynamic_by_default() -> None:
+    f = ml.compile(layer)
+    for n in (5, 9, 30, 31, 200, 7):
+        check(f, layer, array(n, 16))
+    assert f._compiled == 3
+    assert "f32[x.shape[0],16]" in f.explain()
+
+
+@pytest.mark.parametrize("how", ["option", "setting", "names"])
+def test_sizes_stay_static_where_that_is_chosen(how: str) -> None:
+    with config.override(dynamic="off" if how == "setting" else "auto"):
+        f = ml.compile(layer, dynamic={"option": "off", "setting": None, "names": {}}[how])
+    for n in (5, 9, 30, 31):
+        check(f, layer, array(n, 16))
+    assert f._compiled == 4
+    assert "stays static" not in f.explain()
+
+
+def test_the_first_two_sizes_keep_their_programs() -> None:
+    f = ml.compile(layer)
+    for n in (5, 9, 30):
+        check(f, layer, array(n, 16))
+    assert f._prepared((array(5, 16),), {})[1].captured.is_dynamic is False
+    assert f._prepared((array(9, 16),), {})[1].values is None
+    assert f._prepared((array(30, 16),), {})[1].values == {"x.shape[0]": 30}
+    assert f._compiled == 3
+
+
+def test_a_size_that_comes_often_gets_a_program_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynamic, "_WORTH", 20 * dynamic._CALL)
+    f = ml.compile(layer)
+    for n in (5, 9, 30):
+        check(f, layer, array(n, 16))
+    often, rarely = array(40, 16), array(50, 16)
+    check(f, layer, rarely)
+    before = f._compiled
+    for _ in range(30):
+        check(f, layer, often)
+    assert f._compiled == before + 1
+    assert f._prepared((often,), {})[1].values is None
+    assert f._prepared((rarely,), {})[1].values is not None
+    assert f.find((often,)) is f._prepared((often,), {})[1].program
+
+
+def test_the_sizes_with_programs_of_their_own_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynamic, "_WORTH", 2 * dynamic._CALL)
+    monkeypatch.setattr(dynamic, "_MOST_OWN", 2)
+    f = ml.compile(layer)
+    for n in range(5, 15):
+        x = array(n, 16)
+        for _ in range(5):
+            check(f, layer, x)
+    assert f._compiled == 5  # two of the first sizes, that for all, and two that came often
+    assert f.find((x,)).remaining is None
+
+
+def test_a_call_that_takes_long_has_a_program_for_its_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynamic, "_WORTH", 400_000)
+    f = ml.compile(layer)
+    for n in (5, 9, 30):
+        check(f, layer, array(n, 16))
+    assert f._compiled == 3
+    check(f, layer, array(20_000, 16))  # 15 million flops
+    assert f._compiled == 4
+
+
+def test_the_work_of_a_call_is_estimated_from_its_sizes() -> None:
+    f = ml.compile(lambda x, w: x @ w, dynamic={"x": ("n", "k"), "w": ("k", None)})
+    f(array(10, 20), array(20, 8))
+    (build,) = f._builds.values()
+    values = {"n": 100, "k": 50}
+    flops, moved = 2 * 100 * 50 * 8, 4 * 4 * (100 * 50 + 50 * 8 + 100 * 8)
+    assert flops + moved <= build.program.work(values) <= flops + 2 * moved
+
+
+def test_donated_arguments_have_static_sizes() -> None:
+    f = ml.compile(lambda x: x + 1, donate_argnums=0)
+    for n in (4, 5, 6, 7):
+        x = array(n)
+        assert f(x) is x
+    assert f._compiled == 4
+
+
+def test_another_word_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="dynamic='on' is not known"):
+        ml.compile(layer, dynamic="on")
