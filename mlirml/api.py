@@ -770,9 +770,10 @@ class Compiled(Dispatcher):
         from mlirml.driver.profiling.run import profiled
 
         call, build = self._settled(partial(self._prepared, args, kwargs))
-        found: Profile = self._checked(
-            build, partial(profiled, self._target_for(build.captured), build, call.inputs, self._name)
-        )
+        if is_sized := build.values is not None:
+            build = self._settled(partial(self._compile, call, "it is profiled", ()))
+        run = partial(profiled, self._target_for(build.captured), build, call.inputs, self._name, is_sized=is_sized)
+        found: Profile = self._checked(build, run)
         return found
 
     def explain(self, *args: Any, **kwargs: Any) -> str:

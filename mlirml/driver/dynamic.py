@@ -423,8 +423,9 @@ class _Family:
 
     def _pattern(self, call: Call, shapes: tuple[tuple[int, ...], ...]) -> tuple[Any, ...] | None:
         """The dimensions that have had several sizes, as dynamic ones: those that were always equal share a name."""
-        # Programs are for all that came since sizes below `LEAST`, which are never equal to others by chance alone.
-        history = [past for past in self.history if all(n >= LEAST for shape in past for n in shape)] or [shapes]
+        # Programs are for sizes of at least `LEAST`, of those that change: smaller ones tell nothing of equal sizes.
+        changing = [len(set(column)) > 1 for column in zip(*map(_sizes_of, self.history))]
+        history = [past for past in self.history if _are_large(past, changing)] or [shapes]
         known: dict[tuple[int, ...], Size] = {}
         pattern: list[Any] = []
         found = False
@@ -456,6 +457,15 @@ class _Family:
         made = Size.of({(Atom(name),): 1})
         assert type(made) is Size
         return known.setdefault(column, made)
+
+
+def _sizes_of(shapes: tuple[tuple[int, ...], ...]) -> list[int]:
+    return [n for shape in shapes for n in shape]
+
+
+def _are_large(shapes: tuple[tuple[int, ...], ...], changing: Sequence[bool]) -> bool:
+    """True if each size that changes is at least `LEAST`."""
+    return all(n >= LEAST for n, changes in zip(_sizes_of(shapes), changing, strict=True) if changes)
 
 
 def _matched(pattern: tuple[Any, ...], shapes: tuple[tuple[int, ...], ...]) -> dict[str, int] | None:

@@ -36,6 +36,14 @@ def test_the_third_size_is_dynamic_by_default() -> None:
     assert "f32[x.shape[0],16]" in f.explain()
 
 
+def test_a_dimension_of_one_element_leaves_the_others_dynamic() -> None:
+    f = ml.compile(layer)
+    for n in (1, 5, 9, 30, 31, 200, 7):
+        check(f, layer, array(n, 1, 16))
+    assert f._compiled == 4  # of 1, of 5, of 9, and of all others
+    assert "f32[x.shape[0],1,16]" in f.explain()
+
+
 @pytest.mark.parametrize("how", ["option", "setting", "names"])
 def test_sizes_stay_static_where_that_is_chosen(how: str) -> None:
     with config.override(dynamic="off" if how == "setting" else "auto"):

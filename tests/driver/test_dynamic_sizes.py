@@ -543,6 +543,16 @@ def test_what_does_not_go_together() -> None:
 
     with pytest.raises(ArgumentError, match="programs of dynamic sizes have passes of their own"):
         ml.compile(double, dynamic={"x": ("n",)}, pipeline=[])
-    compiled = ml.compile(double, dynamic={"x": ("n",)})
-    with pytest.raises(ArgumentError, match="a program of dynamic sizes, whose kernels have no times"):
-        compiled.profile(np.ones(9))
+
+
+def test_a_profile_is_that_of_the_program_for_its_sizes() -> None:
+    for dynamic in ({"x": ("n", None)}, "auto"):
+        compiled = ml.compile(lambda x: np.exp(x @ WEIGHTS), dynamic=dynamic)
+        for n in (5, 6, 7, 8):
+            compiled(array(n, 16))
+        x = array(9, 16)
+        profile = compiled.profile(x)
+        compare(profile.results, np.exp(x @ WEIGHTS))
+        assert "this is the program for these sizes: calls run one of dynamic sizes" in profile.notes
+        assert compiled._prepared((x,), {})[1].values is not None
+        assert "because it is profiled" in compiled.explain()

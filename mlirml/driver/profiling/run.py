@@ -15,7 +15,7 @@ from mlirml.driver.machine import current_machine
 from mlirml.driver.profiling.profile import Event, Profile, Row
 from mlirml.driver.profiling.rows import groups_of, limited, merged, row_of
 from mlirml.driver.profiling.text import duration
-from mlirml.errors import ArgumentError, TargetError
+from mlirml.errors import TargetError
 from mlirml.runtime import _native
 from mlirml.runtime.array import Array
 from mlirml.runtime.device_program import DeviceProgram
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _EVENTS = 20_000
 """The number of executions that a trace shows at most."""
 _LEAST_RUNS, _MOST_RUNS = 3, 50
+_SIZED = "this is the program for these sizes: calls run one of dynamic sizes"
 _SECONDS = 1.0
 """The time after which there are no more runs, of both programs together."""
 
@@ -45,17 +46,19 @@ class Recorded:
 
 
 def profiled(
-    target: Target, build: Build, inputs: Sequence[Any], name: str, machine: MeasuredMachine | None = None
+    target: Target,
+    build: Build,
+    inputs: Sequence[Any],
+    name: str,
+    machine: MeasuredMachine | None = None,
+    *,
+    is_sized: bool = False,
 ) -> Profile:
     """The profile of a compiled signature, run with these inputs, whose arrays are left as they are.
 
-    Raises `TargetError` for a target whose programs have no kernels, `ArgumentError` for a program of dynamic sizes.
+    With `is_sized` calls run a program of dynamic sizes, and a note tells that this one is for the sizes of the inputs.
+    Raises `TargetError` for a target whose programs have no kernels.
     """
-    if build.values is not None:
-        raise ArgumentError(
-            f"`{name}` is a program of dynamic sizes, whose kernels have no times of their own",
-            help="profile the function compiled without `dynamic`, with arguments of these sizes",
-        )
     if isinstance(build.program, DeviceProgram):
         return _on_device(target, build, inputs, name, machine or current_machine())
     if target.processor is None:
@@ -85,7 +88,9 @@ def profiled(
     limits = [limited(row, machine) for row in rows]
     blocks = [kernel.block for kernel in timed.kernels.kernels if kernel.block is not None]
     is_counted = all(executions[block] is not None for block in blocks)
-    notes = [] if is_counted else ["calls in loops are those of the clocks: a tiled loop does several in one"]
+    notes = [_SIZED] if is_sized else []
+    if not is_counted:
+        notes.append("calls in loops are those of the clocks: a tiled loop does several in one")
     if machine.was_busy and threads > 1:
         notes.append("limits of all threads are too low: the machine was busy (`mlirml machine --measure`)")
     return _profile(name, target, build, best, normal, limits, row_of_clock, notes, threads=threads, machine=machine)

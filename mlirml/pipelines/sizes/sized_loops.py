@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 
@@ -18,6 +19,8 @@ from mlirml.pipelines.sizes.subscripts import expression_uses, is_dense
 from mlirml.pipelines.sizes.transposed_loops import Tiles, transposition_of
 
 _WINDOW, _SHORT_PENALTY = 16, 100
+_UNROLLED = 32
+"""The points of a window, at most, that are computed one after another without a loop."""
 ROWS = 4
 """The rows that a sum along columns adds at a time."""
 
@@ -60,10 +63,53 @@ class Loops:
         elif inner is None or self.reduced[inner]:
             carried = [*reduced, *([inner] if inner is not None else [])]
             self.nest(parallel, sizes, lambda: self.accumulate(carried, sizes))
+        elif reduced and (points := self.window(reduced)):
+            self.nest(parallel, sizes, lambda: self.unrolled(reduced, points, inner, sizes))
         elif reduced and not any(self.uses(n, reduced[-1]) for n in range(self.first_out, len(self.operands))):
             self.nest([*parallel, *reduced[:-1]], sizes, lambda: self.columns(reduced[-1], inner, sizes))
         else:
             self.nest([*parallel, *reduced, inner], sizes, lambda: self.accumulate([], sizes), inner)
+
+    def window(self, reduced: Sequence[int]) -> list[tuple[int, ...]]:
+        """The indices of reduced loops that go over a small window of static size; none for other loops."""
+        sizes = []
+        for loop in reduced:
+            number, d = self.extent(loop)
+            type_ = self.operands[number].type
+            if type_.is_dynamic_dim(d) or any(self.uses(n, loop) for n in range(self.first_out, len(self.operands))):
+                return []
+            sizes.append(type_.shape[d])
+        return list(itertools.product(*map(range, sizes))) if math.prod(sizes) <= _UNROLLED else []
+
+    def unrolled(
+        self, reduced: Sequence[int], points: Sequence[tuple[int, ...]], inner: int, sizes: Sequence[mlir.Value]
+    ) -> None:
+        """The innermost loop, in which the results of all points of a window stay in registers."""
+        numbers = [*range(self.first_out, len(self.operands))]
+
+        def enter(point: Sequence[int]) -> None:
+            for loop, i in zip(reduced, point, strict=True):
+                self.indices[loop] = emit.index(i)
+
+        hoisted = []
+        for point in points:
+            enter(point)
+            self.hoisted = {}
+            self.hoist(inner)
+            hoisted.append(self.hoisted)
+
+        def body(j: mlir.Value, _: list[mlir.Value]) -> None:
+            self.indices[inner] = j
+            values = [self.load(number) for number in numbers]
+            for point, known in zip(points, hoisted, strict=True):
+                enter(point)
+                self.hoisted = known
+                environment = self.elements(dict(zip(self.body.arguments[self.first_out :], values, strict=True)))
+                values = [environment.get(value, value) for value in self.body.yields]
+            for number, value in zip(numbers, values, strict=True):
+                self.store(number, value)
+
+        emit.for_loop(*self.bounds.get(inner, (self.zero, sizes[inner])), self.one, body)
 
     def rows(self) -> list[int]:
         """The parallel loops that index the first dimensions of the output alone, in their order."""
