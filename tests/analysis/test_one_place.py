@@ -25,6 +25,7 @@ CONSIDERED = {
         "match_rows",
     ): "operations that indices are computed by, none of which has a region",
     ("pipelines/sizes/row_groups.py", "are_apart"): "what bodies read and write is asked for, too",
+    ("pipelines/sizes/transposed_loops.py", "stores_inputs"): "what bodies read and write is asked for, too",
     ("pipelines/tensor/move_scalings.py", "match_scaling"): "a body of constants and one scalar operation",
     ("pipelines/tensor/widen_extremes.py", "is_between"): "comparisons and selects, which have no regions",
     ("pipelines/tensor/sum_products.py", "is_plain"): "operations of a body without regions",

@@ -115,6 +115,15 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "integers": (lambda x: (x.astype(np.int32) * 2).sum(1), [("n", 8)]),
     "double": (lambda x: np.log1p(np.abs(x.astype(np.float64))), [("n", 8)]),
     "moved": (lambda x: (*np.split(x, 2, 1), np.tile(x, (1, 2)), np.repeat(x, 2, 0), np.roll(x, 1, 1)), [("n", 8)]),
+    "padded_with_elements": (
+        lambda x: [np.pad(x, ((2, 1), (1, 0)), mode) for mode in ("edge", "reflect", "symmetric", "wrap")],
+        [("n", 8)],
+    ),
+    "deleted": (lambda x: (np.delete(x, [0, -1, 1], 0), np.delete(x, slice(-2, None), 0), np.delete(x, 3)), [("n", 8)]),
+    "inserted": (
+        lambda x, y: (np.insert(x, [0, 2, -1], y, 0), np.insert(x, 1, y, 0), np.insert(x, -1, 5)),
+        [("n", 8), (3, 8)],
+    ),
     "padded": (lambda x: np.pad(x, ((1, 1), (0, 0))), [("n", 8)]),
     "batch_norm": (lambda x: (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5), [("n", 8)]),
     "layers": (lambda x: ml.nn.functional.gelu(x) + ml.nn.functional.softmax(x), [("n", 8)]),
@@ -141,6 +150,8 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "sequences": (lambda x, w: layers.conv1d(x, w, padding=1), [("b", 3, "n"), (4, 3, 3)]),
     "groups": (lambda x, w: layers.max_pool2d(layers.conv2d(x, w, groups=3), 2), [("b", 3, 9, 9), (6, 1, 2, 2)]),
     "images_of_any_size": (lambda x, w: layers.conv2d(x, w, padding=1), [("b", 3, "n", "m"), (4, 3, 3, 3)]),
+    "pools": (lambda x: (layers.max_pool2d(x, 2), layers.avg_pool2d(x, 3, stride=2)), [("b", 3, 9, 14)]),
+    "a_filter_for_each_channel": (lambda x, w: layers.conv2d(x, w, groups=3), [("b", 3, 9, 14), (3, 1, 3, 3)]),
     "windows": (lambda x: np.lib.stride_tricks.sliding_window_view(x, 2).sum(-1), [("n",)]),
     "branch": (lambda x: ml.cond(x.sum() > 0, lambda v: v * 2, lambda v: -v, x), [("n", 8)]),
     "counts": (lambda x: np.bincount((np.abs(x) * 2).astype(np.int64) % 5, minlength=5), [("n",)]),
@@ -149,10 +160,21 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "loss": (lambda x: -np.log(softmax(x)[:, 0]).mean(), [("n", 8)]),
 }  # fmt: skip
 
-COMPILED = {"parts": 2, "searched": 3, "convolved": 2, "windows": 2, "spectra": 2}
+COMPILED = {
+    "padded_with_elements": 2,
+    "deleted": 2,
+    "inserted": 2,
+    "parts": 2,
+    "searched": 3,
+    "convolved": 2,
+    "windows": 2,
+    "spectra": 2,
+}
 """The programs of those that compare a size: with another one, its parity, the steps of a search."""
 LONG = ("transforms_of_planes", "spectra", "solved", "factors", "determinants", "images_of_any_size")
-UNCOMPILED: dict[str, Any] = {"noise": ml.compile(PROGRAMS["noise"][0])}
+UNCOMPILED: dict[str, Any] = {
+    name: ml.compile(PROGRAMS[name][0], dynamic="off") for name in ("noise", "pools", "a_filter_for_each_channel")
+}
 
 TRANSFORMED: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "grad": (ml.grad(lambda x: np.mean(np.tanh(x @ WEIGHTS) ** 2)), [("n", 16)]),
@@ -296,7 +318,7 @@ def test_an_operation_that_needs_a_size_says_so_at_its_line() -> None:
         return x * int(x.shape[0])
 
     def chosen(x: Any) -> Any:
-        return np.delete(x, 1, axis=0)
+        return np.delete(x, slice(None, None, 2), axis=0)
 
     for fn, message in ((counted, "its value is needed"), (chosen, "a table of the indices that stay")):
         with pytest.raises(ml.CaptureError, match=f"dimension `n` is dynamic, and {message}") as found:

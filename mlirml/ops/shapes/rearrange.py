@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.sizes import is_dynamic_shape, is_size, sampled, static_needed
+from mlirml.core.sizes import is_dynamic_shape, is_size, sampled
 from mlirml.errors import DTypeError, ShapeError, TracedValueError, UnsupportedSyntaxError
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
 from mlirml.ir.text.dtypes import mlir_name
 from mlirml.ops import elementwise as ew
 from mlirml.ops.reductions import as_value, normalized_axes, sum_, with_axis
 from mlirml.ops.registry import ALL, operation
+from mlirml.ops.shapes import sized_edits
 from mlirml.ops.shapes.joins import concat
 from mlirml.ops.shapes.views import ViewOp, integers
 
@@ -196,6 +197,9 @@ def pad(
         )
     if reflect_type != "even":
         raise UnsupportedSyntaxError(f"pad: reflect_type {reflect_type!r} is not compiled", help="compiled is 'even'")
+    for axis, (before, after) in enumerate(widths):
+        if mode in _TABLES and is_size(value.shape[axis]) and before + after:
+            value, widths[axis] = sized_edits.padded(b, value, axis, (before, after), mode), (0, 0)
     shape = [n + sum(pair) for n, pair in zip(value.shape, widths)]
     ones, inner = [1] * rank, [before for before, _ in widths]
     result = b.insert_slice(value, b.empty(shape, value.dtype), inner, value.shape, ones)
@@ -205,9 +209,7 @@ def pad(
     else:
         if any(n == 0 and sum(pair) for n, pair in zip(value.shape, widths)):
             raise ShapeError(f"pad: {value} has no elements to take for mode {mode!r}")
-        for n in filter(is_size, value.shape):
-            raise static_needed(n, f"a table of the padded indices for mode {mode!r}")  # type: ignore[arg-type]
-        tables = [np.pad(np.arange(n), pair, mode) for n, pair in zip(value.shape, widths)]  # type: ignore[call-overload]
+        tables = [_padded_indices(n, pair, mode) for n, pair in zip(value.shape, widths)]
     for axis, pair in enumerate(widths):
         # The whole of the earlier axes, this axis's margin, the inner range of the later axes: each element is written
         # once.
@@ -223,6 +225,11 @@ def pad(
                 slab = b.broadcast(fills[axis][side], sizes, value.dtype)
             result = b.insert_slice(slab, result, offsets, sizes, ones)
     return result
+
+
+def _padded_indices(size: int, pair: Any, mode: str) -> Any:
+    """The indices along a padded axis; None for an axis that is not padded, whose size may be dynamic."""
+    return np.pad(np.arange(size), pair, mode) if sum(pair) else None  # type: ignore[call-overload]
 
 
 def _fills(b: Builder, given: Any, rank: int, dtype: np.dtype) -> list[tuple[Operand, ...]]:
@@ -373,6 +380,8 @@ def delete(b: Builder, arr: Operand, obj: Any, axis: Any = None) -> Value:
     if axis is None:
         value, axis = b.reshape(value, (value.size,)), 0
     (dim,) = normalized_axes("delete", value.shape, axis)
+    if is_size(value.shape[dim]):
+        return sized_edits.without(b, value, dim, _index("delete", obj))
     kept = _edited(lambda positions: np.delete(positions, _index("delete", obj)), value.shape[dim])
     return taken(b, value, [kept if i == dim else None for i in range(len(value.shape))])
 
@@ -392,14 +401,20 @@ def insert(b: Builder, arr: Operand, obj: Any, values: Any, axis: Any = None) ->
         order.insert(dim, 0)
         new = b.transpose(new, order)
         count = new.shape[dim]
+    elif isinstance(index, slice) and is_size(value.shape[dim]):
+        count = len(sized_edits.positions(value.shape[dim], index, 0))
     elif isinstance(index, slice):
         count = len(range(*index.indices(value.shape[dim])))
+    elif index.dtype.kind != "b" and index.size == 1:  # as NumPy, which takes the one index for all values
+        count = new.shape[dim]
     else:
         count = int(np.count_nonzero(index)) if index.dtype.kind == "b" else index.size
     n = value.shape[dim]
     wanted = tuple(count if i == dim else size for i, size in enumerate(value.shape))
     if ew.broadcast_shapes("insert", (new, Value("", wanted, value.dtype))) != wanted:
         raise ShapeError(f"insert: values {new} do not broadcast to shape {list(wanted)}")
+    if is_size(n):
+        return sized_edits.with_inserted(b, value, b.broadcast(new, wanted, value.dtype), dim, index)
     joined = concat.build(b, [value, b.broadcast(new, wanted, value.dtype)], dim)
     table = _edited(lambda positions: np.insert(positions, index, np.arange(n, n + count)), n)
     return taken(b, joined, [table if i == dim else None for i in range(len(value.shape))])
@@ -411,8 +426,6 @@ def _index(name: str, obj: Any) -> Any:
 
 def _edited(edit: Any, size: int) -> np.ndarray:
     """The original indices of the elements after an edit that NumPy applies to the range of indices."""
-    if is_size(size):
-        raise static_needed(size, "a table of the indices that stay")  # type: ignore[arg-type]
     try:
         result: np.ndarray = edit(np.arange(size))
     except (IndexError, ValueError) as error:

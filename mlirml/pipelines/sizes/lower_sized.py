@@ -103,11 +103,15 @@ def rows_by_blocks(group: Group, rows: list[int], lower: mlir.Value, upper: mlir
     def block(first: mlir.Value, _: list[mlir.Value]) -> None:
         last = emit.same_type("arith.minsi", emit.same_type("arith.addi", first, count), upper)
         for member in group.members:
-            alone = Group([member], 1)
             with member.op.location:
-                emit.for_loop(first, last, emit.index(1), lambda i, _, alone=alone: rows_of(alone, 1, [i]))
+                rows_alone(member, first, last)
 
     emit.for_loop(lower, upper, count, block)
+
+
+def rows_alone(member: Loops, first: mlir.Value, last: mlir.Value) -> None:
+    """The rows of one operation from the first up to the last one."""
+    emit.for_loop(first, last, emit.index(1), lambda i, _: rows_of(Group([member], 1), 1, [i]))
 
 
 _ELEMENTS, _ROWS = 2048, 16

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from mlirml.analysis.memory import body_effects
 from mlirml.codegen.cpu.elementwise.transpose import BUFFER_BYTES, COLUMNS, ROWS, transpose
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -98,8 +99,9 @@ def stores_inputs(loops: Loops) -> bool:
     """True if an output is read, or may share memory with an input: elements may be computed twice."""
     if any(loops.body.reads(argument) for argument in loops.body.arguments[loops.first_out :]):
         return True
-    inputs = {root_of(operand) for operand in loops.operands[: loops.first_out]}
-    return any(root_of(operand) in inputs for operand in loops.operands[loops.first_out :])
+    inputs, in_body = {root_of(operand) for operand in loops.operands[: loops.first_out]}, body_effects(loops.op)
+    outputs = [root_of(operand) for operand in loops.operands[loops.first_out :]]
+    return any(memory in inputs or in_body.touches(memory) for memory in outputs)
 
 
 def is_shorter(loops: Loops, loop: int, lanes: int) -> bool:
