@@ -29,7 +29,6 @@ _SLOW = (
         "windows that slide over an array have",
     ),
     (re.compile(r"tensor\.insert .*(?s:.)*scf\.yield"), "loops over elements have"),
-    (re.compile(r":2 = linalg\.generic [^\n]*\"reduction\""), "indices of extremes have"),
 )
 """The operations of which programs of one size are several times as fast, and the words of the reason."""
 _MOST_OWN = 16

@@ -145,3 +145,34 @@ func.func @added(%x: memref<?x?xf32>, %y: memref<?x?xf32>, %z: memref<?x?xf32>) 
   }
   return
 }
+
+// -----
+
+// The index of a maximum: that of each block, and its first index if the block has a greater one.
+// CHECK-LABEL: func.func @position
+// CHECK:         scf.for %{{.*}} = %c0 to %{{.*}} step %c1024 iter_args(%{{.*}} = %{{.*}}, %[[INDEX:.*]] = %{{.*}}) -> (f32, i64)
+// CHECK:           %[[M:.*]]:2 = scf.for {{.*}} -> (f32, i1)
+// CHECK:             arith.maximumf {{.*}} fastmath<nnan,nsz>
+// CHECK:           scf.if %{{.*}} -> (i64) {
+// CHECK:             scf.for {{.*}} -> (i32)
+// CHECK:               arith.cmpf oeq
+// CHECK:               arith.minsi
+// CHECK:           } else {
+// CHECK:             scf.yield %[[INDEX]] : i64
+func.func @position(%x: memref<?x?xf32>, %best: memref<?xf32>, %index: memref<?xi64>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<?x?xf32>) outs(%best, %index : memref<?xf32>, memref<?xi64>) {
+  ^bb0(%a: f32, %m: f32, %n: i64):
+    %greater = arith.cmpf ogt, %a, %m : f32
+    %nan = arith.cmpf uno, %a, %a : f32
+    %number = arith.cmpf ord, %m, %m : f32
+    %first = arith.andi %nan, %number : i1
+    %better = arith.ori %greater, %first : i1
+    %j = linalg.index 1 : index
+    %k = arith.index_cast %j : index to i64
+    %value = arith.select %better, %a, %m : f32
+    %at = arith.select %better, %k, %n : i64
+    linalg.yield %value, %at : f32, i64
+  }
+  return
+}

@@ -15,6 +15,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.ir.location import source_location
 from mlirml.passes import NoMatch
+from mlirml.pipelines.sizes.position_loops import search_of
 from mlirml.pipelines.sizes.subscripts import expression_uses, is_dense
 from mlirml.pipelines.sizes.transposed_loops import Tiles, transposition_of
 
@@ -230,6 +231,10 @@ class Loops:
         reducers = self.reducers(carried)
         if reducers:
             Sums(self, reducers, list(loops), sizes).build()
+            return
+        search = search_of(self, list(loops), sizes[loops[0]]) if len(loops) == 1 and len(carried) == 2 else None
+        if search is not None:
+            search.build()
             return
         if loops:
             self.hoist(loops[-1])

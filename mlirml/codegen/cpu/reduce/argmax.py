@@ -9,6 +9,7 @@ For each block of a row:
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.reductions import argmaxes_of, extreme_of
@@ -37,14 +38,23 @@ class Position:
     value: int
     index: int
 
+    def needed(self, body: Body) -> list[mlir.Operation]:
+        """The operations of the body that the compared value needs."""
+        return needed_ops(body, [self.operand])
+
 
 def match_position(nest: Nest, body: Body) -> Position:
     """The argmax or argmin of a nest."""
-    if nest.num_outputs != 2 or sum(nest.reduction) != 1:
+    loops = [loop for loop, reduced in zip(nest.origin, nest.reduction, strict=True) if reduced]
+    return position_of(body, nest.num_outputs, loops)
+
+
+def position_of(body: Body, outputs: int, loops: Sequence[int]) -> Position:
+    """The argmax or argmin of a body with these reduced loops; raises `NoMatch` for another body."""
+    if outputs != 2 or len(loops) != 1:
         raise NoMatch("not two outputs and one reduction loop")
-    reduced = nest.origin[nest.reduction.index(True)]
     arguments = body.arguments[len(body.arguments) - 2 :]
-    found = next(argmaxes_of(body.yields, arguments, lambda value: index_dim(value) == reduced), None)
+    found = next(argmaxes_of(body.yields, arguments, lambda value: index_dim(value) == loops[0]), None)
     combiner = None if found is None else extreme_of(found.better, found.term, arguments[found.value])
     if found is None or combiner is None:
         raise NoMatch("no extreme and its index")
