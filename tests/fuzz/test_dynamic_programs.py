@@ -300,3 +300,13 @@ def test_derivatives_of_random_programs_are_those_of_static_ones(seed: int) -> N
         given = arguments(n, m)
         compare(compiled(*given), static(*given))
     assert compiled._compiled <= 3
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS // 3))
+def test_random_programs_have_the_numbers_of_numpy_by_default(seed: int) -> None:
+    """Sizes that come one after another, some of them again, two of them equal by chance, and sizes 1."""
+    function = program(2000 + seed)
+    compiled = ml.compile(function)
+    for n, m in ((4, 6), (5, 7), (6, 6), (33, 9), (4, 6), (9, 1), (70, 3), (1, 5), (6, 8), (12, 12)):
+        given = arguments(n, m)
+        compare(compiled(*given), function(*given))
