@@ -75,6 +75,29 @@ def decode(q: Array, keys: Array, values: Array, k: Array, v: Array) -> Array:
     return softmax(keys @ q) @ values, keys, values
 
 
+def images(x: Array, u: Array, v: Array, w: Array) -> Array:
+    layers = ml.nn.functional
+    h = layers.max_pool2d(np.maximum(layers.conv2d(x, u, padding=1), 0), 2)
+    h = layers.max_pool2d(np.maximum(layers.conv2d(h, v, padding=1), 0), 2)
+    return h.reshape(h.shape[0], -1) @ w
+
+
+def recurrent(x: Array, u: Array, v: Array) -> Array:
+    """An LSTM of width 32."""
+    width = v.shape[0]
+
+    def step(carried: Any, row: Array) -> Any:
+        h, cell = carried
+        z = row @ u + h @ v
+        i, f, g, o = (z[k * width : (k + 1) * width] for k in range(4))
+        cell = cell / (1 + np.exp(-f)) + np.tanh(g) / (1 + np.exp(-i))
+        h = np.tanh(cell) / (1 + np.exp(-o))
+        return (h, cell), h
+
+    start = np.zeros(width, np.float32)
+    return ml.scan(step, (start, start), x)[1]
+
+
 SQUARE, UP, DOWN = (WIDTH, WIDTH), (WIDTH, 4 * WIDTH), (4 * WIDTH, WIDTH)
 PROGRAMS: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (chain, {"x": ("n", WIDTH)}),
@@ -84,6 +107,8 @@ PROGRAMS: tuple[tuple[Callable[..., Any], dict[str, Any]], ...] = (
     (mlp, {"x": ("n", WIDTH), "w": UP, "v": DOWN}),
     (attention, {"q": ("n", 64), "k": ("n", 64), "v": ("n", 64)}),
     (encoder, {"x": ("n", WIDTH), "wq": SQUARE, "wk": SQUARE, "wv": SQUARE, "wo": SQUARE, "w": UP, "v": DOWN}),
+    (images, {"x": ("n", 1, 28, 28), "u": (8, 1, 3, 3), "v": (16, 8, 3, 3), "w": (784, 10)}),
+    (recurrent, {"x": ("n", 16), "u": (16, 128), "v": (32, 128)}),
     (decode, {"q": (WIDTH,), "keys": ("n", WIDTH), "values": ("n", WIDTH), "k": (WIDTH,), "v": (WIDTH,)}),
 )
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
-from mlirml.core.sizes import LEAST, Atom, Condition, Dim, Size, StaticSizeError, is_dynamic_shape, value_of_size
+from mlirml.core.sizes import (
+    FIRST_MARK,
+    LEAST,
+    Atom,
+    Condition,
+    Dim,
+    Size,
+    StaticSizeError,
+    is_dynamic_shape,
+    value_of_size,
+)
 from mlirml.core.tree import exact
 from mlirml.errors import ArgumentError, LoweringError, ShapeError, SourceLocation
 
@@ -23,14 +33,11 @@ _SIZES = 3
 """The number of sizes of a dimension after which it becomes dynamic."""
 INSTANCES = 4096
 """Combinations of sizes for which programs are kept ready; the code is the same for all."""
-_SLOW = (
-    (
-        re.compile(r"linalg\.pooling|linalg\.depthwise|-> \([^()]*d\d+[^,()]* \+ [^,()]*d\d+"),
-        "windows that slide over an array have",
-    ),
-    (re.compile(r"tensor\.insert .*(?s:.)*scf\.yield"), "loops over elements have"),
-)
-"""The operations of which programs of one size are several times as fast, and the words of the reason."""
+_WINDOW = re.compile(r"linalg\.pooling|linalg\.depthwise|-> \([^()]*d\d+[^,()]* \+ [^,()]*d\d+")
+_ELEMENTS = re.compile(r"tensor\.insert .*(?s:.)*scf\.yield")
+_MARK = FIRST_MARK // 2
+"""A dynamic size is at least this in the types of tensors (`Size.mark`)."""
+_SHAPE = re.compile(r"tensor<((?:\d+x)+)")
 _MOST_OWN = 16
 """The sizes that come often and get programs of their own, of one function."""
 _WORTH = 1_000_000_000
@@ -155,9 +162,9 @@ class Dimensions:
         Raises `LoweringError` for another one.
         """
         if self.is_automatic and captured.is_dynamic:
-            why = next((why for pattern, why in _SLOW if pattern.search(captured.text)), None)
-            if why is not None:
-                raise LoweringError(f"{why} faster programs of one size")
+            slow = next((what for what, is_found in _SLOW.items() if is_found(captured.text)), None)
+            if slow is not None:
+                raise LoweringError(f"{slow} have faster programs of one size")
         return captured
 
     def known(self, call: Call, builds: Mapping[Any, Build]) -> Build | None:
@@ -234,6 +241,24 @@ class Dimensions:
         error = ShapeError(f"{len(known)} programs were made for different conditions on its size")
         self._family(fit.call).make_static((), error)
         return True
+
+
+def _has_sized_windows(text: str) -> bool:
+    """True if windows slide along a dynamic dimension, rather than over each image of a batch."""
+    for line in filter(_WINDOW.search, text.splitlines()):
+        shapes = [[int(n) for n in shape.split("x")[:-1]] for shape in _SHAPE.findall(line)]
+        sizes = [n for shape in shapes for n in shape if n >= _MARK]
+        batches = [shape[0] for shape in shapes if shape[0] >= _MARK]
+        if len(sizes) > len(batches) or len(set(sizes)) > 1:
+            return True
+    return False
+
+
+_SLOW: dict[str, Callable[[str], Any]] = {
+    "windows along it": _has_sized_windows,
+    "loops over elements": _ELEMENTS.search,
+}
+"""The operations of which programs of one size are several times as fast."""
 
 
 def _hold(conditions: Sequence[Condition], values: Mapping[str, int]) -> bool:
@@ -434,8 +459,9 @@ class _Family:
             entries: list[Any] = []
             for axis in range(len(shape)):
                 column = tuple(past[leaf][axis] for past in history)
-                if len(set(column)) < _SIZES or (leaf, axis) in self.static:
-                    entries.append(None if len(set(column)) > 1 else column[0])
+                count = len({past[leaf][axis] for past in self.history})
+                if count < _SIZES or (leaf, axis) in self.static:
+                    entries.append(None if count > 1 else column[0])
                     continue
                 found = True
                 entries.append(self._size(named[axis], (leaf, axis), column, known))

@@ -31,8 +31,11 @@ def sized_stages(machine: Processor, math: str, checkpoint_bytes: int, *, exact:
             "schedule": [
                 "mlirml-bufferize",
                 "mlirml-pass-sizes",
+                "mlirml-split-batches",
+                step("mlirml-lower-conv", processor=machine),
                 step("mlirml-lower-sized-contract", processor=machine),
                 step("mlirml-lower-sized", processor=machine),
+                step("mlirml-lower-loops", processor=machine, copy_bytes=4096),
                 "canonicalize",
                 "cse",
                 "mlirml-plan-buffers",

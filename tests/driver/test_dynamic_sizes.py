@@ -469,7 +469,7 @@ def double(x: Any, y: Any) -> Any:
 
 
 SLOW: dict[str, Any] = {
-    "windows that slide over an array": lambda x, y: layers.max_pool2d(x[None, None], 2),
+    "windows along it": lambda x, y: layers.max_pool2d(x[None, None], 2),
     "loops over elements": double,
 }
 

@@ -24,12 +24,12 @@ func.func @rows(%x: memref<?x8xf32>, %y: memref<?xf32>) {
 
 // -----
 
-// Sums along columns are added up in memory, four rows at a time.
+// Sums along columns are added up in memory, eight rows at a time.
 // CHECK-LABEL: func.func @columns
-// CHECK:         scf.for %{{.*}} = %c0 to %{{.*}} step %c4 {
+// CHECK:         scf.for %{{.*}} = %c0 to %{{.*}} step %c8 {
 // CHECK:           scf.for %[[J:.*]] = %{{.*}} to %{{.*}} step %c1 {
 // CHECK:             memref.load %arg1[%[[J]]]
-// CHECK-COUNT-4:     arith.addf
+// CHECK-COUNT-8:     arith.addf
 // CHECK:             memref.store %{{.*}}, %arg1[%[[J]]]
 // CHECK:         scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c1 {
 func.func @columns(%x: memref<?x8xf32>, %y: memref<8xf32>) {

@@ -55,6 +55,7 @@ class LowerConvPass(Pass):
             if number in skipped:
                 continue
             try:
+                check_static(op)
                 match_form(op)
                 check_scratch_allowed(op)
                 with op.location:
@@ -66,6 +67,12 @@ class LowerConvPass(Pass):
             skipped.update(i for i, other in enumerate(ops) if i not in skipped and other in erased)
             with op.location:
                 build_call(op, match, library)
+
+
+def check_static(op: mlir.Operation) -> None:
+    """Raise `NoMatch` for arrays of dynamic sizes."""
+    if not all(value.type.has_static_shape for value in op.operands if isinstance(value.type, mlir.MemRefType)):
+        raise NoMatch("sizes are dynamic")
 
 
 def copy_unsupported_layouts(op: mlir.Operation) -> None:

@@ -35,6 +35,7 @@ from mlirml.passes import Pass, register
 from mlirml.pipelines.sizes.chunks import cost_without, elements_without, in_chunks, may_run_in_chunks
 from mlirml.pipelines.sizes.row_groups import Group, groups_of
 from mlirml.pipelines.sizes.sized_loops import Loops
+from mlirml.pipelines.sizes.split_batches import IMAGES
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 from mlirml.targets.machine import Processor
 
@@ -49,11 +50,19 @@ class LowerSizedPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         for copy in named_operations(module, ("memref.copy",)):
-            lower_copy(copy)
+            if not is_of_image(copy.parent):
+                lower_copy(copy)
         for block in tensor_blocks(module):
+            if is_of_image(block.owner):
+                continue
             for group in groups_of(block, self.processor.vector_bits):
                 lower_group(group)
         fold_dims(module)
+
+
+def is_of_image(op: mlir.Operation) -> bool:
+    """True for a loop over images, whose sizes are static."""
+    return IMAGES in op.attributes
 
 
 def lower_group(group: Group) -> None:

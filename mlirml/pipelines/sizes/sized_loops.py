@@ -23,7 +23,7 @@ _WINDOW, _SHORT_PENALTY = 16, 100
 _UNROLLED = 32
 """The points of a window, at most, that are computed one after another without a loop."""
 ROWS = 4
-"""The rows that a sum along columns adds at a time."""
+"""The rows that sums along columns add at a time; one sum alone adds twice as many."""
 
 
 class Loops:
@@ -75,6 +75,8 @@ class Loops:
         """The indices of reduced loops that go over a small window of static size; none for other loops."""
         sizes = []
         for loop in reduced:
+            if not self.is_window(loop):
+                return []
             number, d = self.extent(loop)
             type_ = self.operands[number].type
             if type_.is_dynamic_dim(d) or any(self.uses(n, loop) for n in range(self.first_out, len(self.operands))):
@@ -179,10 +181,11 @@ class Loops:
 
     def columns(self, rows: int, inner: int, sizes: Sequence[mlir.Value]) -> None:
         """A reduced loop around the innermost one: several rows at a time, so that outputs are loaded less often."""
-        several = emit.index(ROWS)
+        at_once = ROWS if self.outs > 1 else 2 * ROWS
+        several = emit.index(at_once)
         rest = emit.same_type("arith.remui", sizes[rows], several)
         whole = emit.same_type("arith.subi", sizes[rows], rest)
-        for first, last, count in ((self.zero, whole, ROWS), (whole, sizes[rows], 1)):
+        for first, last, count in ((self.zero, whole, at_once), (whole, sizes[rows], 1)):
 
             def body(i: mlir.Value, _: list[mlir.Value], count: int = count) -> None:
                 self.add_rows(rows, inner, i, count, sizes)
