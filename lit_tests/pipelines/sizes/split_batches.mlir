@@ -64,3 +64,37 @@ func.func @main(%arg0: memref<1xi8>, %sizes: memref<2xi64>, %arg2: memref<1xi8>)
   }
   return
 }
+
+// -----
+
+// What others use, too, are bytes, of which an image is one view.
+// CHECK-LABEL: func.func @main
+// CHECK:         %[[BYTES:.*]] = memref.alloc(%{{.*}}) {alignment = 64 : i64} : memref<?xi8>
+// CHECK:         %[[ALL:.*]] = memref.view %[[BYTES]][%c0][%{{.*}}] : memref<?xi8> to memref<?x7xf32>
+// CHECK:         scf.for
+// CHECK:           %[[ONE:.*]] = memref.view %[[BYTES]][%{{.*}}][] : memref<?xi8> to memref<1x7xf32>
+// CHECK:           linalg.fill {{.*}} outs(%[[ONE]] : memref<1x7xf32>)
+// CHECK:           linalg.generic {{.*}} outs(%[[ONE]] : memref<1x7xf32>)
+// CHECK:         linalg.matmul ins(%[[ALL]], %{{.*}}
+#image = affine_map<(b, i, j) -> (b, i + j)>
+#window = affine_map<(b, i, j) -> (j)>
+#result = affine_map<(b, i, j) -> (b, i)>
+func.func @main(%arg0: memref<1xi8>, %m: memref<7x8xf32>, %sizes: memref<1xi64>, %arg2: memref<1xi8>) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %0 = memref.load %sizes[%c0] : memref<1xi64>
+  %n = arith.index_cast %0 : i64 to index
+  %x = memref.view %arg0[%c0][%n] : memref<1xi8> to memref<?x8xf32>
+  %y = memref.view %arg2[%c0][%n] : memref<1xi8> to memref<?x8xf32>
+  %w = memref.alloc() : memref<2xf32>
+  %t = memref.alloc(%n) : memref<?x7xf32>
+  linalg.fill ins(%zero : f32) outs(%t : memref<?x7xf32>)
+  linalg.generic {indexing_maps = [#image, #window, #result], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %w : memref<?x8xf32>, memref<2xf32>) outs(%t : memref<?x7xf32>) {
+  ^bb0(%a: f32, %b: f32, %total: f32):
+    %1 = arith.addf %total, %a : f32
+    linalg.yield %1 : f32
+  }
+  linalg.matmul ins(%t, %m : memref<?x7xf32>, memref<7x8xf32>) outs(%y : memref<?x8xf32>)
+  return
+}

@@ -249,7 +249,8 @@ class Split:
             buffer = allocated(memory, [bytes_])
             view = emit.value("memref.view", [buffer, emit.index(0), op.operands[0]], op.results[0].type)
         op.results[0].replace_all_uses_with(view)
-        return self.viewed(buffer, type_, None)
+        self.known[view] = found = self.viewed(buffer, type_, None)
+        return found
 
     def viewed(self, memory: mlir.Value, type_: mlir.MemRefType, offset: mlir.Value | None) -> mlir.Value:
         """The view of the image's bytes."""
