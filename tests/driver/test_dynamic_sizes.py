@@ -13,6 +13,7 @@ from mlirml.errors import ArgumentError
 
 RNG = np.random.default_rng(7)
 WEIGHTS = RNG.standard_normal((16, 24)).astype(np.float32)
+COUNTS = np.arange(40).reshape(8, 5)
 WINDOW = np.array([1, 2, 1], np.float32)
 layers = ml.nn.functional
 SIZES = (2, 7, 64, 513)
@@ -112,6 +113,10 @@ PROGRAMS: dict[str, tuple[Any, list[tuple[Any, ...]]]] = {
     "fori_loop": (lambda x: ml.fori_loop(0, x.shape[0], lambda i, s: s + x[i], np.zeros(8, np.float32)), [("n", 8)]),
     "scan": (lambda x: ml.scan(lambda c, r: (c + r, c * r), np.zeros(8, np.float32), x), [("n", 8)]),
     "norms": (lambda x, y: (x @ y, np.linalg.norm(x), np.outer(x, y)), [("n",), ("n",)]),
+    "products_of_integers": (
+        lambda x: ((x * 9).astype(np.int32) @ (x.T * 7).astype(np.int32), (x * 50).astype(np.int64) @ COUNTS),
+        [("n", 8)],
+    ),
     "integers": (lambda x: (x.astype(np.int32) * 2).sum(1), [("n", 8)]),
     "double": (lambda x: np.log1p(np.abs(x.astype(np.float64))), [("n", 8)]),
     "moved": (lambda x: (*np.split(x, 2, 1), np.tile(x, (1, 2)), np.repeat(x, 2, 0), np.roll(x, 1, 1)), [("n", 8)]),

@@ -30,12 +30,12 @@ func.func @main(%a: memref<?x?x64xf64>, %b: memref<?x?x64xf64>, %c: memref<?x?x?
 
 // -----
 
-// Integers, and products with a vector, are left to loops.
+// Short short integers, and products with a vector, are left to loops.
 // CHECK-LABEL: func.func @main
 // CHECK:         linalg.matmul
 // CHECK:         linalg.matvec
-func.func @main(%a: memref<?x64xi32>, %b: memref<64x40xi32>, %c: memref<?x40xi32>, %x: memref<?x64xf32>, %y: memref<64xf32>, %z: memref<?xf32>) {
-  linalg.matmul ins(%a, %b : memref<?x64xi32>, memref<64x40xi32>) outs(%c : memref<?x40xi32>)
+func.func @main(%a: memref<?x64xi16>, %b: memref<64x40xi16>, %c: memref<?x40xi16>, %x: memref<?x64xf32>, %y: memref<64xf32>, %z: memref<?xf32>) {
+  linalg.matmul ins(%a, %b : memref<?x64xi16>, memref<64x40xi16>) outs(%c : memref<?x40xi16>)
   linalg.matvec ins(%x, %y : memref<?x64xf32>, memref<64xf32>) outs(%z : memref<?xf32>)
   return
 }
@@ -51,5 +51,18 @@ func.func @main(%a: memref<?x64xi32>, %b: memref<64x40xi32>, %c: memref<?x40xi32
 func.func @main(%x: memref<?x3x8x8xf32>, %w: memref<4x3x3x3xf32>, %y: memref<?x4x6x6xf32>) {
   linalg.conv_2d_nchw_fchw {dilations = dense<1> : tensor<2xi64>, strides = dense<1> : tensor<2xi64>}
       ins(%x, %w : memref<?x3x8x8xf32>, memref<4x3x3x3xf32>) outs(%y : memref<?x4x6x6xf32>)
+  return
+}
+
+// -----
+
+// Integers have a kernel of the same form.
+// CHECK-LABEL: func.func @main
+// CHECK:         func.call @contract_sized_i32
+// CHECK-LABEL: func.func private @contract_sized_i32
+// CHECK:         arith.muli %{{.*}} : vector<8xi32>
+// CHECK:         arith.addi %{{.*}} : vector<8xi32>
+func.func @main(%a: memref<?x64xi32>, %b: memref<64x40xi32>, %c: memref<?x40xi32>) {
+  linalg.matmul ins(%a, %b : memref<?x64xi32>, memref<64x40xi32>) outs(%c : memref<?x40xi32>)
   return
 }

@@ -33,7 +33,7 @@ from mlirml.passes.presence import ANY_CONTRACTION
 from mlirml.pipelines.sizes.chunks import UNITS, in_chunks
 from mlirml.targets.machine import Processor
 
-_BITS = {"f32": 32, "f64": 64}
+_BITS = {"f32": 32, "f64": 64, "i32": 32, "i64": 64}
 _HEIGHTS = {16: (6, 3, 1), 32: (12, 4, 1)}
 _NARROW = 4
 """A product of fewer static columns is left to loops."""
@@ -91,12 +91,12 @@ class Product:
 
 
 def match_product(op: mlir.Operation) -> Product:
-    """Match a contraction of floats with rows, columns and a sum; raises `NoMatch`."""
+    """Match a contraction with rows, columns and a sum; raises `NoMatch`."""
     if not all(isinstance(value.type, mlir.MemRefType) for value in op.operands):
         raise NoMatch("an operand is no memref")
     element = str(op.operands[2].type.element_type)
     if element not in _BITS or any(str(value.type.element_type) != element for value in op.operands):
-        raise NoMatch("the elements are not floats of one type")
+        raise NoMatch("the elements are not numbers of one type")
     check_body(op)
     maps = [subscripts_of(map_) for map_ in indexing_maps(op)]
     a, b, c = map(loops_of, maps)
@@ -131,10 +131,11 @@ def check_body(op: mlir.Operation) -> None:
     x, y, total = list(block.arguments)
     ops = block_ops(block)
     result = defining_op(ops[-1].operands[0])
-    if len(ops) != 3 or result is None or result.name != "arith.addf" or ops[0].name != "arith.mulf":
-        raise NoMatch("it is no sum of products of floats")
+    names = [op.name for op in ops[:-1]]
+    if result is None or names not in (["arith.mulf", "arith.addf"], ["arith.muli", "arith.addi"]):
+        raise NoMatch("it is no sum of products")
     if {*ops[0].operands} != {x, y} or {*result.operands} != {total, ops[0].results[0]}:
-        raise NoMatch("it is no sum of products of floats")
+        raise NoMatch("it is no sum of products")
 
 
 Subscript = dict[int, int]

@@ -26,6 +26,16 @@ class SizedKernel:
     fused: bool = True
 
     @property
+    def is_float(self) -> bool:
+        """True for a product of floats; integers wrap around."""
+        return self.element.startswith("f")
+
+    @property
+    def zero(self) -> str:
+        """The text of a zero."""
+        return "0.0" if self.is_float else "0"
+
+    @property
     def name(self) -> str:
         """The name of the function."""
         return f"contract_sized_{'packed_' if self.packs else ''}{self.element}"
@@ -131,7 +141,7 @@ class Writer:
         kernel = self.kernel
         depth = self.let(f"arith.subi {k1}, {k0} : index")
         if left:
-            zero = self.let(f"arith.constant 0.0 : {kernel.element}")
+            zero = self.let(f"arith.constant {kernel.zero} : {kernel.element}")
             self.lines.append(f"linalg.fill ins({zero} : {kernel.element}) outs({self.buffer} : {self.panel})")
         for column in self.loop(self.zero, left or self.index(kernel.columns), self.one):
             at = self.let(f"arith.addi {j}, {column} : index")
@@ -145,7 +155,7 @@ class Writer:
         lanes, vector = self.kernel.lanes, self.vector
         rows = [self.add(i, r) for r in range(height)]
         columns = [self.add(j, v * lanes) for v in range(VECTORS)]
-        zeros = self.let(f"arith.constant dense<0.0> : {vector}") if masks else ""
+        zeros = self.let(f"arith.constant dense<{self.kernel.zero}> : {vector}") if masks else ""
         places = [(row, v) for row in rows for v in range(VECTORS)]
         sums = []
         for row, v in places:
@@ -193,6 +203,9 @@ class Writer:
         return self.let(f"vector.load {self.b}[{at_depth}, {columns[v]}] : {self.rows}, {vector}")
 
     def multiply_add(self, a: str, b: str, total: str) -> str:
+        if not self.kernel.is_float:
+            product = self.let(f"arith.muli {a}, {b} : {self.vector}")
+            return self.let(f"arith.addi {total}, {product} : {self.vector}")
         if self.kernel.fused:
             return self.let(f"vector.fma {a}, {b}, {total} : {self.vector}")
         product = self.let(f"arith.mulf {a}, {b} : {self.vector}")
