@@ -407,6 +407,7 @@ class _Family:
     owner: Dimensions
     history: list[tuple[tuple[int, ...], ...]] = field(default_factory=list)
     seen: set[tuple[tuple[int, ...], ...]] = field(default_factory=set)
+    sizes: dict[Position, set[int]] = field(default_factory=dict)
     static: set[Position] = field(default_factory=set)
     patterns: list[tuple[Any, ...]] = field(default_factory=list)
     is_static: bool = False
@@ -420,8 +421,11 @@ class _Family:
         if shapes not in self.seen and len(self.seen) < INSTANCES:
             self.seen.add(shapes)
             self.history.append(shapes)
+            for leaf, shape in enumerate(shapes):
+                for axis, size in enumerate(shape):
+                    self.sizes.setdefault((leaf, axis), set()).add(size)
         for pattern in self.patterns:
-            if (values := _matched(pattern, shapes)) is not None:
+            if (values := _matched(pattern, shapes)) is not None and not self._is_outgrown(pattern):
                 return _fit(call, pattern, values)
         if len(self.history) < _SIZES:
             return None
@@ -431,6 +435,11 @@ class _Family:
         self.patterns.insert(0, found)
         values = _matched(found, shapes)
         return None if values is None else _fit(call, found, values)
+
+    def _is_outgrown(self, pattern: tuple[Any, ...]) -> bool:
+        """True if a dimension that is static in a pattern has had several sizes by now."""
+        entries = ((leaf, axis) for leaf, p in enumerate(pattern) for axis, entry in enumerate(p) if entry is None)
+        return any(len(self.sizes[position]) >= _SIZES for position in entries if position not in self.static)
 
     def make_static(self, names: Sequence[str], error: Exception) -> None:
         """Make these dimensions static, or all, because of an error; note it for `explain`."""
@@ -459,7 +468,7 @@ class _Family:
             entries: list[Any] = []
             for axis in range(len(shape)):
                 column = tuple(past[leaf][axis] for past in history)
-                count = len({past[leaf][axis] for past in self.history})
+                count = len(self.sizes[leaf, axis])
                 if count < _SIZES or (leaf, axis) in self.static:
                     entries.append(None if count > 1 else column[0])
                     continue

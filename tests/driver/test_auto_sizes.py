@@ -44,6 +44,14 @@ def test_a_dimension_of_one_element_leaves_the_others_dynamic() -> None:
     assert "f32[x.shape[0],1,16]" in f.explain()
 
 
+def test_dimensions_become_dynamic_one_after_another() -> None:
+    f = ml.compile(lambda x, y: x[:, None] * y + x.sum())
+    sizes = [(3, 4), (5, 4), (6, 4), (7, 7), (8, 9), (30, 31), (5, 64), (64, 5), (9, 2)]
+    for n, m in sizes:
+        check(f, f.fn, array(n), array(m))
+    assert f._compiled == 5  # two of the first sizes, of n, of n where m is 7, and of n and m
+
+
 @pytest.mark.parametrize("how", ["option", "setting", "names"])
 def test_sizes_stay_static_where_that_is_chosen(how: str) -> None:
     with config.override(dynamic="off" if how == "setting" else "auto"):
