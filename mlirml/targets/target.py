@@ -126,12 +126,12 @@ def _pipeline(without: frozenset[str], stages: Recipe, legal: tuple[str, tuple[s
 
 
 def checking_nan(target: Target) -> Target:
-    """The target with a check after each float operation that its result is not NaN."""
-
+    """The target with a check after each float operation that its result is not NaN, in dynamic sizes, too."""
+    sized = target.sized
     stages = tuple(
         (name, f"{steps},mlirml-check-nan" if name == "transform" else steps) for name, steps in target.stages
     )
-    return replace(target, stages=stages)
+    return replace(target, stages=stages, sized=None if sized is None else lambda: checking_nan(sized()))
 
 
 def with_schedules(target: Target, schedules: tuple[str, ...]) -> Target:

@@ -25,7 +25,9 @@ def layer(x: Any) -> Any:
 
 
 def check(f: Any, fn: Any, *args: Any) -> None:
-    np.testing.assert_allclose(f(*args), fn(*args), rtol=1e-4, atol=1e-4)
+    got, want = f(*args), fn(*args)
+    for mine, theirs in zip(*((x if isinstance(x, tuple) else (x,)) for x in (got, want)), strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-4)
 
 
 def test_the_third_size_is_dynamic_by_default() -> None:
@@ -133,6 +135,16 @@ def test_the_work_of_a_call_is_estimated_from_its_sizes() -> None:
     values = {"n": 100, "k": 50}
     flops, moved = 2 * 100 * 50 * 8, 4 * 4 * (100 * 50 + 50 * 8 + 100 * 8)
     assert flops + moved <= build.program.work(values) <= flops + 2 * moved
+
+
+@pytest.mark.parametrize("given", ["auto", {"x": ("n", None)}])
+def test_numbers_that_become_nan_fail_calls_of_any_size(given: Any) -> None:
+    with config.override(check_nan=True):
+        f = ml.compile(lambda x: (np.sqrt(x).T + 1, x.sum(0)), dynamic=given)
+        for n in (3, 4, 5, 6):
+            check(f, f.fn, np.ones((n, 3)))
+            with pytest.raises(ml.FloatOperationError, match="NaN"):
+                f(-np.ones((n, 3)))
 
 
 def test_donated_arguments_have_static_sizes() -> None:
