@@ -88,7 +88,7 @@ class Search:
         here = cursor.enter(self.nest.rank - 1, i)
         arguments = self.body.arguments[len(self.body.arguments) - 2 :]
         hidden = {argument: argument for argument in arguments}
-        needed = needed_ops(self.body, [self.plan.operand])
+        needed = self.plan.needed(self.body)
         skip = [op for op in self.body.ops if op not in needed]
         environment = here.run(self.body, here.arguments(self.body, hidden), skip)
         return environment.get(self.plan.operand, self.plan.operand)
