@@ -33,6 +33,17 @@ def instructions_of(name: str) -> int:
     return _FUNCTION if name.startswith("math.") and not name.startswith(_ONE) else 1
 
 
+_CYCLES = {
+    "arith.divf": 10, "arith.remf": 25, "arith.divsi": 20, "arith.divui": 20, "arith.remsi": 60, "arith.remui": 60,
+    "arith.floordivsi": 60, "arith.ceildivsi": 60, "math.sqrt": 12, "math.rsqrt": 12, "memref.load": 16,
+}  # fmt: skip
+
+
+def vector_cycles(name: str) -> float:
+    """The cycles in which a processor does a scalar operation for all elements of a vector of 64 bytes."""
+    return _CYCLES.get(name, 25 if name.startswith("math.") else 0.6)
+
+
 def is_costly(op: mlir.Operation) -> bool:
     """True for divisions and for functions, whose results are rather stored than recomputed."""
     return bool(op.name.startswith(("math.", *_DIVISIONS)))

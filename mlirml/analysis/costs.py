@@ -60,6 +60,10 @@ class Costs:
         """Nanoseconds for each byte of a nest that accesses so many."""
         return self.memory_byte_ns if footprint > self.cache_bytes else self.cache_byte_ns
 
+    def loops_ns(self, work_ns: float, accessed: float) -> float:
+        """The time of loops that compute while they access memory for so many nanoseconds."""
+        return max(work_ns, accessed) + self.start_bytes * self.memory_byte_ns
+
     def product_bytes(self, flops: float, accessed: float, element_bytes: int) -> float:
         """The time of a product of arrays, in bytes that are read from memory."""
         return flops * element_bytes * self.flop_bytes + accessed + self.start_bytes
@@ -87,6 +91,8 @@ class Costs:
 
 WORTH = 0.8
 """The most that a rewrite may cost of the program's own form: where they are alike, that is kept."""
+WORTH_OF_LOOPS = 0.95
+"""The same for loops that compute the same numbers in another partition."""
 STATIC = Costs()
 """The machine that code is made for where none was measured."""
 
@@ -109,6 +115,6 @@ def used(machine: Costs | None) -> Iterator[None]:
         _used.reset(before)
 
 
-def is_worth(new: float, old: float) -> bool:
-    """True if a rewrite is clearly cheaper."""
-    return new <= WORTH * old
+def is_worth(new: float, old: float, most: float = WORTH) -> bool:
+    """True if a rewrite is clearly cheaper: it costs at most `most` of what it replaces."""
+    return new <= most * old

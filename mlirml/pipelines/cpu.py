@@ -142,7 +142,7 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
         "mlirml-expand-scalars",
         "mlirml-jam-loops",
         "mlirml-widen-extremes",
-        *fuse(exact=exact, prologues=True),
+        *fuse(exact=exact, prologues=True, search=True),
         "mlirml-jam-updates",
         "mlirml-widen-columns",
         "mlirml-recompute-elements",

@@ -5,15 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.cost import vector_cycles
 from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu.nest import Access, Nest
 from mlirml.ir.bindings import mlir
 
-# Cycles for one vector of 64 bytes.
-_CYCLES = {
-    "arith.divf": 10, "arith.remf": 25, "arith.divsi": 20, "arith.divui": 20, "arith.remsi": 60, "arith.remui": 60,
-    "arith.floordivsi": 60, "arith.ceildivsi": 60, "math.sqrt": 12, "math.rsqrt": 12, "memref.load": 16,
-}  # fmt: skip
 _FREE = ("arith.constant", "linalg.index", "linalg.yield")
 
 
@@ -30,7 +26,7 @@ def vector_ns(op: mlir.Operation) -> float:
 
 def op_cycles(op: mlir.Operation) -> float:
     """Cycles for one vector of 64 bytes."""
-    return _CYCLES.get(op.name, 25 if op.name.startswith("math.") else 0.6)
+    return vector_cycles(op.name)
 
 
 def iteration_ns(nest: Nest, ops: Sequence[mlir.Operation]) -> float:

@@ -15,7 +15,8 @@ After:
 Nodes with one iteration space are grouped into a cluster: consumers join their producers, and operations that read the
 same tensor join each other, if no operation outside depends on one and feeds the other. A result that is used outside
 of its cluster becomes a result of the fused operation, so nothing expensive is computed twice. Cheap producers
-(broadcasts, casts, a few additions) with another iteration space, and constants, are recomputed in each consumer.
+(broadcasts, casts, a few additions) with another iteration space, and constants, are recomputed in each consumer. With
+the option `search` that is the first of several partitions, of which the cheapest is chosen (`fusion/partitions.py`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import Pass, register
 from mlirml.pipelines.tensor.fusion.clusters import Graph
 from mlirml.pipelines.tensor.fusion.merge import rewrite
+from mlirml.pipelines.tensor.fusion.partitions import best_partition
 
 
 @register(optional=True)
@@ -32,18 +34,21 @@ from mlirml.pipelines.tensor.fusion.merge import rewrite
 class FusePass(Pass):
     """Fuse structured operations. `max_ops` limits the body of a result, `max_operands` its memory streams.
 
-    With `prologues`, producers that kernels of matrix-vector products can compute are left to them.
+    With `prologues`, producers that kernels of matrix-vector products can compute are left to them. With `search`,
+    partitions are looked for that take less by the cost model.
     """
 
     name = "mlirml-fuse"
     max_ops: int = 96
     max_operands: int = 24
     prologues: bool = False
+    search: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         with module.context:
             for block in tensor_blocks(module):
-                rewrite(Graph(block, self.max_ops, self.max_operands, prologues=self.prologues))
+                graph = Graph(block, self.max_ops, self.max_operands, prologues=self.prologues)
+                rewrite(best_partition(graph) if self.search else graph)
 
 
 def tensor_blocks(module: mlir.Operation) -> list[mlir.Block]:

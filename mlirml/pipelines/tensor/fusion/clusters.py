@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import field
 
 from mlirml.analysis.values import used_values
@@ -27,6 +28,16 @@ _SEARCH = 512
 """The number of operations that a search for a path may visit; beyond, the operations are not fused."""
 _NEAR = 64
 """The maximum distance, in operations, of a sibling."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """Differences from the greedy choices: the positions of producers that are stored although they are cheap, and of
+    those that are recomputed although they are not, with what they are computed from.
+    """
+
+    stored: frozenset[int] = frozenset()
+    recomputed: frozenset[int] = frozenset()
 
 
 @dataclass(eq=False)
@@ -77,6 +88,17 @@ def stream_count(one: Cluster, reads: set[mlir.Value], shared: set[mlir.Value]) 
     return len((one.reads | reads) - one.results) + len(one.shared | shared)
 
 
+def match_nodes(ops: Sequence[mlir.Operation]) -> Iterator[Node]:
+    """The nodes of the operations that can be fused."""
+    maps = MapCache()
+    for number, op in enumerate(ops):
+        if op.name.startswith("linalg."):
+            try:
+                yield match_node(op, number, maps)
+            except NoMatch:
+                continue
+
+
 class Graph:
     """The operations of one block, and the clusters of its structured ones."""
 
@@ -85,19 +107,25 @@ class Graph:
         self.max_ops, self.max_operands, self.prologues = max_ops, max_operands, prologues
         # Operations cannot be keys: their hash changes when they are modified.
         self.defined = {result: number for number, op in enumerate(self.ops) for result in op.results}
+        self._operands: dict[int, list[mlir.Value]] = {}
+        self.checked, self.stored = self.positions_of_checks_and_stores(block)
+        self.partition(match_nodes(self.ops), Choices())
+
+    def partition(self, nodes: Iterable[Node], choices: Choices) -> None:
+        """Put nodes into clusters, each in turn where it fits, but for the choices."""
+        self.choices = choices
         self.nodes: dict[int, Node] = {}
         self.producer: dict[mlir.Value, tuple[Node, Out]] = {}
         self.cluster: dict[Node, Cluster] = {}
         self._readers: dict[mlir.Value, list[Node]] = {}
-        self._operands: dict[int, list[mlir.Value]] = {}
-        self.checked, self.stored = self.positions_of_checks_and_stores(block)
-        maps = MapCache()
-        for number, op in enumerate(self.ops):
-            if op.name.startswith("linalg."):
-                try:
-                    self.add(match_node(op, number, maps))
-                except NoMatch:
-                    continue
+        for node in nodes:
+            self.add(node)
+
+    def with_choices(self, choices: Choices) -> Graph:
+        """The graph of the same operations with other choices."""
+        other = copy(self)
+        other.partition([node.unfused(node.position in choices.recomputed) for node in self.nodes.values()], choices)
+        return other
 
     def positions_of_checks_and_stores(self, block: mlir.Block) -> tuple[set[int], set[int]]:
         """The positions of operations that checked values depend on, and of those that stores into arguments depend on.
@@ -141,7 +169,7 @@ class Graph:
             found = self.producer.get(item.value)
             if splat(item.value) is not None:
                 node.inlined.add(number)
-            elif found is not None and found[0].is_cheap() and not self.is_full(node, item, found):
+            elif found is not None and self.is_cheap(found[0]) and not self.is_full(node, item, found):
                 if self.starts_a_window(node):
                     continue
                 self.inline(node, number)
@@ -156,8 +184,16 @@ class Graph:
         if node.cost is not None:
             node.cost = None if producer.cost is None else node.cost + producer.cost
 
+    def is_cheap(self, producer: Node) -> bool:
+        """True if a producer is recomputed rather than stored, where it is in no cluster with its reader."""
+        if producer.position in self.choices.stored:
+            return False
+        return producer.position in self.choices.recomputed or producer.is_cheap()
+
     def needs_no_more(self, producer: Node) -> bool:
-        """True if recomputing a producer reads no more tensors from memory than its result."""
+        """True if recomputing a producer reads no more tensors from memory than its result, or takes less anyway."""
+        if producer.position in self.choices.recomputed:
+            return True
         return sum(1 for item in producer.inputs if item.value in self.producer) <= 1
 
     def stays(self, value: mlir.Value) -> bool:
@@ -196,7 +232,7 @@ class Graph:
                 joined = self.try_join(node, loop_map, target)
             else:
                 joined = self.try_merge(mine, target, dict(zip(mine.loop_maps[node], loop_map, strict=True)))
-            if not joined and producer.is_cheap() and self.needs_no_more(producer) and not self.stays(item.value):
+            if not joined and self.is_cheap(producer) and self.needs_no_more(producer) and not self.stays(item.value):
                 self.inline(node, number)
         if node not in self.cluster and not self.join_sibling(node):
             self.start(node)
@@ -308,15 +344,24 @@ class Graph:
             self.put(node, loop_maps[node], other)
         return True
 
-    def edges_agree(self, node: Node, loop_map: tuple[int, ...], target: Cluster) -> bool:
+    def is_inlined(self, node: Node, number: int, is_clone: bool) -> bool:
+        """True if a node recomputes the producer of an input; clones do it of more inputs than the node itself."""
+        if number in node.inlined:
+            return True
+        found = self.producer.get(node.inputs[number].value) if is_clone and self.choices.recomputed else None
+        return found is not None and found[0].position in self.choices.recomputed
+
+    def edges_agree(self, node: Node, loop_map: tuple[int, ...], target: Cluster, *, is_clone: bool = False) -> bool:
         """True if all values that a node uses of a cluster are computed at the same point of the iteration space.
 
         The operands of inlined producers are checked, too: they must not be partial sums.
         """
         for number, item in enumerate(node.inputs):
             found = self.producer.get(item.value)
-            if number in node.inlined:
-                if found is not None and not self.edges_agree(found[0], through(item, found[1], loop_map), target):
+            if self.is_inlined(node, number, is_clone):
+                if found is None:
+                    continue
+                if not self.edges_agree(found[0], through(item, found[1], loop_map), target, is_clone=True):
                     return False
                 continue
             if item.value not in target.results:
@@ -328,15 +373,15 @@ class Graph:
         others = [*(out.init for out in node.outs), *node.captures]
         return not any(value in target.results for value in others)
 
-    def uses(self, node: Node) -> list[mlir.Value]:
+    def uses(self, node: Node, *, is_clone: bool = False) -> list[mlir.Value]:
         """The values that a node uses, through inlined producers."""
         used = [*(out.init for out in node.outs), *node.captures]
         for number, item in enumerate(node.inputs):
             found = self.producer.get(item.value)
-            if number not in node.inlined:
+            if not self.is_inlined(node, number, is_clone):
                 used.append(item.value)
             elif found is not None:
-                used += self.uses(found[0])
+                used += self.uses(found[0], is_clone=True)
             elif (source := splat(item.value)) is not None:
                 used += list(source.operands)[:1]  # the scalar of a fill
         return used

@@ -138,13 +138,13 @@ class Builder:
         for node in self.members:
             self.collect(node, cluster.loop_maps[node])
 
-    def collect(self, node: Node, loop_map: tuple[int, ...]) -> None:
+    def collect(self, node: Node, loop_map: tuple[int, ...], *, is_clone: bool = False) -> None:
         """Collect the loads of a member, and of producers that are inlined into it."""
         for number, item in enumerate(node.inputs):
-            if number in node.inlined:
+            if self.graph.is_inlined(node, number, is_clone):
                 if splat(item.value) is None:
                     producer, out = self.graph.producer[item.value]
-                    self.collect(producer, through(item, out, loop_map))
+                    self.collect(producer, through(item, out, loop_map), is_clone=True)
             elif item.value not in self.members_by_result:
                 self.loads[item.value, compose(item.map, loop_map)] = item.argument
 
@@ -278,11 +278,17 @@ class Builder:
             renumber_index(copy, loop_map)
 
     def argument(
-        self, node: Node, number: int, loop_map: tuple[int, ...], replaced: dict[mlir.Value, mlir.Value]
+        self,
+        node: Node,
+        number: int,
+        loop_map: tuple[int, ...],
+        replaced: dict[mlir.Value, mlir.Value],
+        *,
+        is_clone: bool = False,
     ) -> mlir.Value:
-        """The scalar of an input of a member: loaded, computed by another member, or inlined."""
+        """The scalar of an input of a member or a clone: loaded, computed by another member, or inlined."""
         item = node.inputs[number]
-        if number in node.inlined:
+        if self.graph.is_inlined(node, number, is_clone):
             return self.inlined(item, loop_map, replaced)
         if item.value in self.members_by_result:
             return self.values[item.value]
@@ -298,7 +304,8 @@ class Builder:
         producer, out = self.graph.producer[item.value]
         there = through(item, out, loop_map)
         environment = {
-            other.argument: self.argument(producer, n, there, replaced) for n, other in enumerate(producer.inputs)
+            other.argument: self.argument(producer, n, there, replaced, is_clone=True)
+            for n, other in enumerate(producer.inputs)
         }
         self.clone_body(producer, there, environment, replaced)
         return environment.get(out.value, out.value)

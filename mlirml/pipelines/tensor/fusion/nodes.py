@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from mlirml.analysis.cost import is_costly
 from mlirml.analysis.costs import costs
-from mlirml.core.dataclass import dataclass
+from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import block_ops, defining_op, linalg, mlir
 from mlirml.passes import NoMatch
 
@@ -17,7 +17,7 @@ Map: TypeAlias = "tuple[int, ...] | mlir.AffineMap"
 
 
 _NAMED = ("linalg.transpose", "linalg.broadcast", "linalg.copy", "linalg.map")
-_FREE = ("arith.constant", "linalg.index")
+FREE = ("arith.constant", "linalg.index")
 
 
 @dataclass(frozen=True)
@@ -89,6 +89,10 @@ class Node:
     def dependencies(self) -> list[mlir.Value]:
         """Every value from outside that the operation uses."""
         return [*(i.value for i in self.inputs), *(o.init for o in self.outs), *self.captures]
+
+    def unfused(self, is_cloned: bool) -> Node:
+        """The node before producers were inlined into it, and it into others, unless that is known."""
+        return replace(self, cost=own_cost(self.body), clones=int(is_cloned), inlined=set())
 
     def is_cheap(self) -> bool:
         """True if recomputing it several times costs less than storing its result."""
@@ -237,7 +241,7 @@ def own_cost(ops: Sequence[mlir.Operation]) -> int | None:
     cost = 0
     for op in ops:
         name = op.name
-        if name in _FREE:
+        if name in FREE:
             continue
         if name.startswith("tensor.") or is_costly(op):
             return None
