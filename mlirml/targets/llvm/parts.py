@@ -13,6 +13,9 @@ from mlirml.core.dataclass import dataclass
 
 _DEFINE = re.compile(r"define (?:(?:internal|private) )?(?P<rest>.*@(?P<name>[\w.$-]+)\(.*) \{")
 _NAME = re.compile(r"@([\w.$-]+)")
+_DECLARED = re.compile(r"^declare .*?@([\w.$-]+)\(", re.MULTILINE)
+KEPT = "llvm.compiler.used"
+"""The list of functions that LLVM keeps although nothing calls them."""
 _CALLED = re.compile(r"@([\w.$-]+)\(")
 # Two patterns with a fixed beginning: Python matches them ten times as quickly as one with alternatives.
 _SCALAR_VALUE = re.compile(
@@ -56,7 +59,7 @@ def split(text: str) -> Parts:
     A module of a form that this file does not recognize is not split: all of it is `others`.
     """
     found = functions_of(text.splitlines())
-    if found is None or "@llvm.compiler.used" in text:
+    if found is None:
         return Parts("", text)
     functions, rest = found
     if not can_be_repeated(rest):
@@ -106,8 +109,17 @@ def _only_calls(function: Function) -> bool:
 
 
 def can_be_repeated(rest: str) -> bool:
-    """True if every global variable is a private constant, which each piece may define."""
-    return all(m["linkage"] in ("private", "internal") and " constant " in m["rest"] for m in _GLOBAL.finditer(rest))
+    """True if every global variable is a private constant or lists declared functions: each piece may define it."""
+    return all(
+        (m["linkage"] in ("private", "internal") and " constant " in m["rest"]) or _is_list_of_declared(m[0], rest)
+        for m in _GLOBAL.finditer(rest)
+    )
+
+
+def _is_list_of_declared(line: str, rest: str) -> bool:
+    """True for the global that keeps functions, vector variants of others, none of which the module defines."""
+    listed, *names = _NAME.findall(line)
+    return listed == KEPT and set(names) <= {m[1] for m in _DECLARED.finditer(rest)}
 
 
 def functions_of(lines: Iterable[str]) -> tuple[list[Function], str] | None:

@@ -18,7 +18,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from mlirml.core.dataclass import dataclass
-from mlirml.targets.llvm.parts import Function, can_be_repeated, functions_of
+from mlirml.targets.llvm.parts import KEPT, Function, can_be_repeated, functions_of
 
 SHORT, SHORT_OPTIMISED = 64, 200
 """Lines of functions, before and after LLVM's passes, that are not worth a unit of their own. LLVM takes a millisecond
@@ -28,6 +28,8 @@ _SYMBOL = re.compile(r"@([\w.$-]+)")
 _METADATA = re.compile(r"!(\d+)")
 _ATTRIBUTES = re.compile(r"#(\d+)")
 _DECLARED = re.compile(r"declare .*?@([\w.$-]+)\(")
+_VARIANT = re.compile(r"_ZGV\w*?N\d+[a-z]+_([\w.$-]+)\(([\w.$-]+)\)")
+"""A vector variant in an attribute: the names of the function and of the variant."""
 _NAMED_METADATA = re.compile(r"![A-Za-z]")
 
 
@@ -50,6 +52,7 @@ class _Rest:
         self.metadata: dict[str, str] = {}
         self.named: list[str] = []
         self.others: list[str] = []
+        self.kept: list[str] = []
         for line in text.splitlines():
             self._add(line)
 
@@ -59,6 +62,8 @@ class _Rest:
         name, _, value = line.partition(" = ")
         if declared := _DECLARED.match(line):
             self.declared[declared[1]] = line
+        elif name == f"@{KEPT}":
+            self.kept = _SYMBOL.findall(value)
         elif line.startswith("@"):
             self.globals[name[1:]] = value
         elif line.startswith("attributes #"):
@@ -155,7 +160,7 @@ def _end(name: str, leader: Mapping[str, str]) -> str:
 
 def _recognized(text: str) -> tuple[list[Function], str] | None:
     """The functions and other lines of a module in which all names are plain, and all globals are constants."""
-    if '@"' in text or "@llvm.compiler.used" in text or "\n$" in text:
+    if '@"' in text or "\n$" in text:
         return None
     found = functions_of(text.splitlines())
     return found if found is not None and can_be_repeated(found[1]) else None
@@ -219,7 +224,10 @@ def _unit(
     hidden: Collection[str] = frozenset(),
 ) -> Unit:
     """The unit of functions, of which those that `foreign` ones name are global, but for the `hidden`."""
-    lines, numbers = _Rest(rest), _Numbers(keeps)
+    lines = _Rest(rest)
+    # Vector variants are found by the names of the functions, which are part of an attribute.
+    variants = [pair for text in lines.attributes.values() for pair in _VARIANT.findall(text)]
+    numbers = _Numbers({*keeps, *lines.kept, *(scalar for scalar, _ in variants)})
     named_there = frozenset().union(*(function.names for function in foreign)).difference(hidden)
     texts = [f.text.replace("define internal ", "define ", 1) if f.name in named_there else f.text for f in own]
     shown = tuple(f.name for f, text in zip(own, texts) if not text.startswith(("define internal ", "define private ")))
@@ -234,10 +242,21 @@ def _unit(
         elif name in declarations and name not in own_names:
             parts.append(numbers.renamed(declarations[name]))
     parts += [numbers.renamed(line) for line in lines.named]
-    parts += _definitions(numbers.attributes, lines.attributes, "attributes #", numbers)
+    attributes = list(_definitions(numbers.attributes, lines.attributes, "attributes #", numbers))
+    parts += [*_keeping(attributes, lines), *attributes]
     parts += _definitions(numbers.metadata, lines.metadata, "!", numbers)
     exports = tuple(numbers.symbols.get(name, name) for name in shown)
     return Unit("\n".join([*parts, ""]), {new: old for old, new in numbers.symbols.items()}, exports)
+
+
+def _keeping(attributes: Sequence[str], lines: _Rest) -> Iterator[str]:
+    """The declarations of the vector variants that attributes name, and the list that keeps them."""
+    named = {vector for text in attributes for _, vector in _VARIANT.findall(text)}
+    kept = [name for name in lines.kept if name in named]
+    if kept:
+        yield from (lines.declared[name] for name in kept)
+        names = ", ".join(f"ptr @{name}" for name in kept)
+        yield f'@{KEPT} = appending global [{len(kept)} x ptr] [{names}], section "llvm.metadata"'
 
 
 def _definitions(new: dict[str, str], values: Mapping[str, str], sign: str, numbers: _Numbers) -> Iterator[str]:

@@ -15,6 +15,7 @@ from mlirml.targets.llvm.code_cache import counted
 from mlirml.targets.llvm.codegen import CodegenOptions, compile_to_object
 from mlirml.targets.llvm.elf import join, undefined_symbols
 from mlirml.targets.llvm.units import SHORT_OPTIMISED, Unit, units_to_emit, units_to_optimise, whole
+from mlirml.targets.machine import named
 
 KEEPS = frozenset(["memcpy"])
 
@@ -177,3 +178,42 @@ def test_equal_functions_are_compiled_once() -> None:
 def test_a_module_of_quoted_names_is_no_unit() -> None:
     text = program(scale("a", "2.0", 4)).replace("@a(", '@"a b"(')
     assert whole(text, KEEPS) is None and units_to_optimise(text, KEEPS) is None
+
+
+NAMED = "_ZGV_LLVM_N16v_sys.exp.f32(_ZGVeN16v_expf),_ZGV_LLVM_N8v_sys.exp.f32(_ZGVdN8v_expf)"
+VARIANTS = f'"vector-function-abi-variant"="{NAMED}"'
+
+
+def with_variants(*names: str) -> str:
+    """A module whose loops call a scalar function that has vector variants, which a list keeps."""
+    text = program(*(scale(name, "2.0", 4) for name in names)).replace("@twice(", "@sys.exp.f32(")
+    declared = [f"declare <{n} x float> @_ZGV{letter}N{n}v_expf(<{n} x float>)" for n, letter in ((16, "e"), (8, "d"))]
+    kept = "@llvm.compiler.used = appending global [2 x ptr] [ptr @_ZGVeN16v_expf, ptr @_ZGVdN8v_expf]"
+    function = "define internal float @sys.exp.f32(float %v) #9 {\n  %w = fadd float %v, %v\n  ret float %w\n}"
+    attributes = f"attributes #9 = {{ noinline {VARIANTS} }}"
+    text = re.sub(r"define internal float @sys.exp.f32.*?\n}", "", text, flags=re.DOTALL)
+    return "\n".join([text, *declared, function, attributes, f'{kept}, section "llvm.metadata"', ""])
+
+
+def test_a_unit_keeps_the_vector_variants_of_the_functions_that_it_calls() -> None:
+    units = units_to_optimise(with_variants("a", "b"), KEEPS)
+    assert units is not None and len(units) == 3
+    callers = [unit for unit in units if "call float @sys.exp.f32" in unit.text]
+    assert len(callers) == 2 and callers[0].text == callers[1].text
+    assert "declare <16 x float> @_ZGVeN16v_expf" in callers[0].text
+    assert callers[0].text.count("@llvm.compiler.used") == 1
+    plain = units_to_optimise(program(scale("a", "2.0", 4)), KEEPS)
+    assert plain is not None and not any("compiler.used" in unit.text for unit in plain)
+
+
+def test_loops_of_units_call_the_vector_variants() -> None:
+    options = CodegenOptions(processor=named("avx512"), externals=frozenset(["_ZGVeN16v_expf", "_ZGVdN8v_expf"]))
+    with config.override(cache=False), counted() as counts:
+        data = compile_to_object(with_variants("a", "b", "c"), options)
+    assert counts.units > 1 and counts.compiled < counts.units  # equal functions are one unit
+    assert "_ZGVeN16v_expf" in undefined_symbols(data)
+
+
+def test_a_list_that_keeps_what_the_module_defines_is_not_repeated() -> None:
+    text = with_variants("a").replace("[ptr @_ZGVeN16v_expf,", "[ptr @sys.exp.f32,")
+    assert whole(text, KEEPS) is None
