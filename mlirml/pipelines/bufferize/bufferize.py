@@ -88,6 +88,7 @@ class BufferizePass(Pass):
         order_stores(main)  # the patterns of the second pass fold them
         state_types(main)
         reasons = reasons_of_loops(main)
+        hide_block_offsets(main)
         run_upstream(module, UPSTREAM)
         locate_globals(module)
         drop_calls(module)
@@ -131,6 +132,58 @@ def view_arguments(function: mlir.Operation) -> None:
                 part = emit.create("bufferization.to_tensor", [view], [kind], flags).results[0]
             user.results[0].replace_all_uses_with(part)
             user.erase()
+
+
+_UNBOUNDED = (
+    "arith.divui", "arith.divsi", "arith.ceildivui", "arith.ceildivsi", "arith.floordivsi", "arith.remui",
+    "arith.select",
+)  # fmt: skip
+_THROUGH = ("arith.addi", "arith.subi", "arith.muli", "arith.minsi", "arith.maxsi", "arith.minui", "arith.maxui")
+_SLICES = ("tensor.extract_slice", "tensor.insert_slice", "tensor.parallel_insert_slice")
+
+
+def hide_block_offsets(function: mlir.Operation) -> None:
+    """Make offsets of slices opaque that depend on divisions or selections: those of blocks, as of a mask.
+
+    Upstream's analysis asks for each pair of slices whether they overlap, and solves the inequalities of all that their
+    offsets depend on, the bounds of loops included. Of divisions and selections it knows little, so that hardly a thing
+    follows for these; slices of the same offset are the same ones still. Later passes fold the casts.
+    """
+    hidden: dict[mlir.Value, mlir.Value] = {}
+    unbounded: dict[mlir.Value, bool] = {}
+    for slice_ in named_operations(function, _SLICES):
+        for number, offset in enumerate(slice_.operands):
+            if not isinstance(offset.type, mlir.IndexType) or not is_unbounded(offset, unbounded):
+                continue
+            if offset not in hidden:
+                owner = offset.owner
+                point = (
+                    mlir.InsertionPoint.at_block_begin(owner)
+                    if isinstance(owner, mlir.Block)
+                    else mlir.InsertionPoint.after(owner.operation)
+                )
+                with slice_.location, point:
+                    cast = emit.create("builtin.unrealized_conversion_cast", [offset], [offset.type])
+                hidden[offset] = cast.results[0]
+            slice_.operands[number] = hidden[offset]
+
+
+def is_unbounded(index: mlir.Value, known: dict[mlir.Value, bool]) -> bool:
+    """True if an index depends on a division or selection, also by a bound of its loop; `known` are earlier answers."""
+    found = known.get(index)
+    if found is None:
+        known[index] = False
+        owner = index.owner
+        if isinstance(owner, mlir.Block):
+            loop = owner.owner.operation
+            is_variable = loop.name == "scf.for" and index == owner.arguments[0]
+            found = is_variable and any(is_unbounded(bound, known) for bound in loop.operands[:2])
+        else:
+            op = owner.operation
+            through = op.name in _THROUGH and any(is_unbounded(value, known) for value in op.operands)
+            found = op.name in _UNBOUNDED or through
+        known[index] = found
+    return found
 
 
 def drop_barriers(function: mlir.Operation) -> None:

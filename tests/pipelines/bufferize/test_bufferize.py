@@ -9,6 +9,7 @@ from mlirml.interpreter.interpreter import interpret
 from mlirml.ir.bindings import mlir, operations, parse
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines.bufferize import bufferize
+from mlirml.pipelines.bufferize.bufferize import hide_block_offsets
 from mlirml.pipelines.memref import plan_buffers
 from tests.pipelines.programs import Array
 
@@ -237,3 +238,60 @@ def test_a_while_loop() -> None:
     }}"""
     bufferized(text, [x(4, 8)])
     bufferized(text, [-x(4, 8)])
+
+
+BLOCKS = """func.func @main(%x: tensor<64x16xf32>, %limit: tensor<1xi64>) -> tensor<64x16xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c4 = arith.constant 4 : index
+  %two = arith.constant 2.0 : f32
+  %l = tensor.extract %limit[%c0] : tensor<1xi64>
+  %li = arith.index_cast %l : i64 to index
+  %q = arith.divui %li, %c16 : index
+  %n = arith.minsi %q, %c4 : index
+  %e = tensor.empty() : tensor<64x16xf32>
+  %all = linalg.fill ins(%two : f32) outs(%e : tensor<64x16xf32>) -> tensor<64x16xf32>
+  %r = scf.for %i = %c0 to %n step %c1 iter_args(%o = %all) -> (tensor<64x16xf32>) {
+    %at = arith.muli %i, %c16 : index
+    %s = tensor.extract_slice %x[%at, 0] [16, 16] [1, 1] : tensor<64x16xf32> to tensor<16x16xf32>
+    %t = tensor.extract_slice %o[%at, 0] [16, 16] [1, 1] : tensor<64x16xf32> to tensor<16x16xf32>
+    %d = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+        iterator_types = ["parallel", "parallel"]} ins(%s : tensor<16x16xf32>) outs(%t : tensor<16x16xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %m = arith.mulf %a, %b : f32
+      linalg.yield %m : f32
+    } -> tensor<16x16xf32>
+    %u = tensor.insert_slice %d into %o[%at, 0] [16, 16] [1, 1] : tensor<16x16xf32> into tensor<64x16xf32>
+    scf.yield %u : tensor<64x16xf32>
+  }
+  return %r : tensor<64x16xf32>
+}"""
+
+
+@pytest.mark.parametrize("limit", [0, 40, 1000])
+def test_blocks_of_a_dynamic_number_are_computed_in_place(limit: int) -> None:
+    """Their offsets are opaque to upstream's analysis, which is no reason for copies, and nothing of that is left."""
+    module = bufferized(BLOCKS, [x(64, 16), np.array([limit], np.int64)])
+    assert count(module, "memref.copy") == count(module, "memref.alloc") == 0
+    assert count(module, "builtin.unrealized_conversion_cast") == 0
+
+
+def test_offsets_of_rows_are_not_hidden() -> None:
+    """Two rows of an array that are never the same are known to be apart by the bounds of the loop."""
+    rows = """func.func @main(%x: tensor<9x16xf32>) -> tensor<9x16xf32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c9 = arith.constant 9 : index
+      %r = scf.for %i = %c1 to %c9 step %c1 iter_args(%o = %x) -> (tensor<9x16xf32>) {
+        scf.yield %o : tensor<9x16xf32>
+      }
+      %s = tensor.extract_slice %r[%c0, 0] [1, 16] [1, 1] : tensor<9x16xf32> to tensor<1x16xf32>
+      %u = tensor.insert_slice %s into %r[%c1, 0] [1, 16] [1, 1] : tensor<1x16xf32> into tensor<9x16xf32>
+      return %u : tensor<9x16xf32>
+    }"""
+    for text, hidden in ((rows, 0), (BLOCKS, 1)):
+        module = parse(text)
+        with module.context, mlir.Location.unknown():
+            hide_block_offsets(module.body.operations[0].operation)
+        assert count(module, "builtin.unrealized_conversion_cast") == hidden
