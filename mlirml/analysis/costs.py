@@ -1,9 +1,9 @@
 """The cost model: what a machine takes for arithmetic, memory, forks and launches, and what passes ask of it.
 
-Fusion by recomputation, orders of products, rewrites of products, threads, packing, and loops on devices are decided by
-it. The numbers are those of a processor of 3 GHz with vectors of 64 bytes (`STATIC`), so that code does not depend on
-the machine that it is compiled on, or where `config.costs` is "measured" what `mlirml machine` has measured. Imports
-nothing of MLIR.
+Partitions of fused loops, orders of products, rewrites of products, register tiles, threads, packing, and loops on
+devices are decided by it, and the tuner's estimates are made of it. The numbers are those of a processor of 3 GHz with
+vectors of 64 bytes (`STATIC`), so that code does not depend on the machine that it is compiled on, or where
+`config.costs` is "measured" what `mlirml machine` has measured. Imports nothing of MLIR.
 """
 
 from __future__ import annotations
@@ -14,6 +14,50 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from mlirml.core.dataclass import dataclass
+
+
+@dataclass(frozen=True)
+class KernelCosts:
+    """The cycles of kernels of products and convolutions.
+
+    * `latency`: from a multiply-add to the next one on the same accumulator; `products` and `loads`: the multiply-adds
+      and the loads of vectors in a cycle. `narrow`: the part of their rate that vectors of half of 512 bits have, which
+      some processors compute in two halves; `half`: what half a vector saves of one.
+    * `l2_bytes`, `l3_bytes` and `memory_bytes`: those that a cycle reads from the second-level cache, from the third,
+      and from memory; `shared_cache`: the size of the third as a multiple of the second.
+    * `around`: before and after the loop over k of a tile, `row`: an element of a that is broadcast, and
+      `least`: the least of a tile for one element of k.
+    * `packed_load` and `load_in_place`: the multiply-adds that a vector of b costs, packed or not. Every tile of rows
+      reloads it, from the second-level cache mostly. NumPy's arrays start anywhere, so that vectors of 64 bytes cross
+      lines.
+    * `code` and `code_of_much`: the part that tiles of another size at the edges cost, which are more code to compile,
+      and the same where there is much work.
+    """
+
+    latency: float = 4.0
+    products: float = 2.0
+    loads: float = 2.0
+    narrow: float = 0.9
+    half: float = 0.1
+    l2_bytes: float = 40.0
+    l3_bytes: float = 14.0
+    memory_bytes: float = 6.0
+    shared_cache: int = 16
+    around: float = 12.0
+    row: float = 0.15
+    least: float = 4.0
+    packed_load: float = 0.3
+    load_in_place: float = 1.0
+    code: float = 0.04
+    code_of_much: float = 0.01
+
+    def window_cycles(self, products: float, loads: float) -> float:
+        """One element of a window, for a tile of a convolution of so many vectors of products and of loads."""
+        return max(products / self.products, loads / self.loads, self.latency) + 0.5
+
+    def tile_cost(self, products: float, rows: int, vectors: int, load: float) -> float:
+        """One element of k, for a register tile, in multiply-adds; a vector of b costs `load` of them."""
+        return max(products, rows + vectors, self.least) + self.row * rows + load * vectors
 
 
 @dataclass(frozen=True)
@@ -30,6 +74,7 @@ class Costs:
     * `packed_rows`: the rows and columns from which an operand is computed as it is packed.
     * `launch_instructions`: those that the host executes in the time of a launch; `instruction_bytes`: the bytes that
       are copied between device and host in the time of one.
+    * `kernels`: the costs of kernels of products and convolutions.
     """
 
     parallel_ns: int = 40_000
@@ -45,6 +90,7 @@ class Costs:
     packed_rows: int = 48
     launch_instructions: int = 10_000
     instruction_bytes: int = 4
+    kernels: KernelCosts = KernelCosts()
 
     def grain(self, iterations: int, each_ns: float) -> int:
         """The least number of iterations of a parallel loop for one thread; 0 if it should be serial."""

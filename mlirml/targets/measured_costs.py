@@ -15,6 +15,13 @@ def costs_of(machine: MeasuredMachine) -> Costs:
     peak, memory, cache = machine.peak("f32"), machine.rate_of("memory"), machine.rate_of("L2")
     if not peak or not memory or not cache:
         return STATIC
+    cycles = STATIC.ghz * 1e9
+    kernels = replace(
+        STATIC.kernels,
+        l2_bytes=cache / cycles,
+        l3_bytes=(machine.rate_of("L3") or memory) / cycles,
+        memory_bytes=memory / cycles,
+    )
     parallel = max(STATIC.parallel_ns // 4, round(_FORKS * machine.fork_seconds * 1e9))
     return replace(
         STATIC,
@@ -25,4 +32,5 @@ def costs_of(machine: MeasuredMachine) -> Costs:
         memory_byte_ns=1e9 / memory,
         flop_bytes=memory / peak / 4,
         products=round(peak / 2 * parallel * 1e-9),
+        kernels=kernels,
     )

@@ -9,7 +9,13 @@ import pytest
 
 import mlirml as ml
 from mlirml.analysis import costs
-from mlirml.analysis.costs import STATIC, Costs, is_worth
+from mlirml.analysis.costs import STATIC, Costs, is_worth, used
+from mlirml.codegen.cpu.contract.plan import register_tile
+from mlirml.codegen.cpu.contract.problem import build_problem, match_contraction
+from mlirml.core.dataclass import replace
+from mlirml.ir.bindings import named_operations, parse
+from mlirml.nn import functional as F
+from mlirml.targets.machine import named
 
 
 def test_small_loops_stay_on_one_thread() -> None:
@@ -93,3 +99,38 @@ def test_a_machine_that_was_not_measured_has_static_costs() -> None:
     assert costs_of(MeasuredMachine("cpu", 1, {}, {}, 0.0, 0.0)) == STATIC
     with pytest.raises(ValueError, match="static"):
         ml.config.override(costs="fast").__enter__()
+
+
+def test_register_tiles_follow_the_description() -> None:
+    """Where vectors of b cost nothing, tiles are wider, and where broadcasts cost nothing, they are higher."""
+    machine = named("avx512,l2=1M")
+    a, b, c = "tensor<120x64xf32>", "tensor<64x240xf32>", "tensor<120x240xf32>"
+    text = f"""func.func @main(%a: {a}, %b: {b}, %c: {c}) -> {c} {{
+      %r = linalg.matmul ins(%a, %b : {a}, {b}) outs(%c : {c}) -> {c}
+      return %r : {c}
+    }}"""
+    module = parse(text)
+    (op,) = named_operations(module.operation, ("linalg.matmul",))
+    problem = build_problem(match_contraction(op))
+    tiles = []
+    for load in (0.0, 20.0):
+        with used(replace(STATIC, kernels=replace(STATIC.kernels, packed_load=load))):
+            tiles.append(register_tile(problem, machine, packed_b=True))
+    assert tiles[0][0] < tiles[1][0]
+
+
+def test_threads_of_convolutions_follow_the_description(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, w = (np.random.default_rng(0).standard_normal(s, dtype=np.float32) for s in ((1, 8, 66, 66), (16, 8, 3, 3)))
+
+    def wanted(x: np.ndarray, w: np.ndarray) -> Any:
+        windows = np.lib.stride_tricks.sliding_window_view(x, (3, 3), axis=(2, 3))
+        return np.einsum("nchwij,fcij->nfhw", windows, w)
+
+    texts = []
+    for each in (STATIC, Costs(parallel_ns=1 << 40)):
+        monkeypatch.setattr(costs, "STATIC", each)
+        with ml.config.override(cache=False, processor="avx2,l2=1M", threads=4):
+            compiled = ml.compile(lambda x, w: F.conv2d(x, w))
+            np.testing.assert_allclose(compiled(x, w), wanted(x, w), rtol=1e-3, atol=1e-3)
+            texts.append(str(compiled.ir("schedule", x, w)))
+    assert ["mlirml.parallel_for" in text for text in texts] == [True, False]

@@ -3,7 +3,8 @@
 The estimates are in cycles of a core and only compared with each other: a tuner measures the best of them. The terms
 are those of an analytical model of a packed product (Low et al., Analytical Modeling Is Enough for High-Performance
 BLIS, 2016): the tile's multiply-adds and loads for each element of k, the panels that tiles read from the second-level
-cache, the blocks that come from the third or from memory, the output that blocks of k read and write, and packing.
+cache, the blocks that come from the third or from memory, the output that blocks of k read and write, and packing. The
+numbers are those of `analysis/costs.py`.
 """
 
 from __future__ import annotations
@@ -11,22 +12,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu.contract.plan import BITS, TILE_K, required_packing
 from mlirml.codegen.cpu.contract.problem import Problem
 from mlirml.codegen.cpu.contract.space import COLUMNS, KERNELS, PACKS, SPLITS, Space
 
 Cycles = npt.NDArray[np.float64]
-
-LATENCY = 4.0
-"""Cycles from a multiply-add to the next one on the same accumulator."""
-L2_BYTES, L3_BYTES, MEMORY_BYTES = 40.0, 14.0, 6.0
-"""Bytes a cycle from the second-level cache, from the third, and from memory."""
-SHARED_CACHE = 16
-"""The third-level cache as a multiple of the second-level one."""
-_TILE = 12.0
-"""Cycles before and after the loop over k of a tile."""
-_SMALLER = 0.9
-"""The throughput of vectors of half the width of the processor's 512 bits, which some compute in two halves."""
 
 
 def cycles(space: Space, threads: int = 1) -> Cycles:
@@ -54,11 +45,11 @@ def _tile_cycles(space: Space, columns: dict[str, Cycles], threads: int) -> Cycl
     arithmetic = np.where(panels, 1.0, np.maximum(m / (np.ceil(m / mr) * mr), 0.7))
     inner = _inner_cycles(space, columns) * arithmetic
     blocks = np.ceil(k / kc)
-    work = tiles * (k * inner + blocks * (_TILE + mr * np.ceil(nr / columns["lanes"])))
+    work = tiles * (k * inner + blocks * (costs().kernels.around + mr * np.ceil(nr / columns["lanes"])))
     b_panel, a_block, b_block = kc * nr * size, mc * kc * size, nc * kc * size
     misses_b = ~packed_b | (b_panel > 0.6 * machine.l1_bytes)
     misses_a = ~panels | (a_block + b_panel > 0.8 * machine.l1_bytes)
-    l2 = tiles * k * size * (nr * misses_b + mr * misses_a) / L2_BYTES
+    l2 = tiles * k * size * (nr * misses_b + mr * misses_a) / costs().kernels.l2_bytes
     spills_a = a_block > 0.6 * machine.l2_bytes
     spills_b = b_block > 0.5 * machine.l2_bytes
     beyond = np.where(spills_a, np.ceil(n / nr) * m * k, np.ceil(n / nc) * m * k)
@@ -88,19 +79,21 @@ def _inner_cycles(space: Space, columns: dict[str, Cycles]) -> Cycles:
     wide = columns["lanes"] * bits >= space.machine.vector_bits
     vectors = np.ceil(columns["nr"] / columns["lanes"])
     full = 1.0 if space.machine.vector_bits == 512 else 2.0
-    rate = np.where(wide, full, _SMALLER * 2.0)
+    rate = np.where(wide, full, costs().kernels.narrow * 2.0)
     pairs = np.where(columns["pairs"] == TILE_K, 16.0, columns["pairs"])
     products = columns["mr"] * vectors / rate / pairs
     loads = (vectors + columns["mr"] * 0.5) / 2.0 / np.minimum(pairs, 2.0)
-    chains = LATENCY / columns["unroll"] / pairs
+    chains = costs().kernels.latency / columns["unroll"] / pairs
     result: Cycles = np.maximum(np.maximum(products, loads), chains) + 0.05 * columns["mr"] / pairs
     return result
 
 
 def _level(footprint: Cycles, l2_bytes: int) -> Cycles:
     """The bytes a cycle of the level that data of so many bytes is in."""
-    beyond = np.where(footprint > SHARED_CACHE * l2_bytes, MEMORY_BYTES, L3_BYTES)
-    result: Cycles = np.where(footprint > 0.7 * l2_bytes, beyond, L2_BYTES)
+    beyond = np.where(
+        footprint > costs().kernels.shared_cache * l2_bytes, costs().kernels.memory_bytes, costs().kernels.l3_bytes
+    )
+    result: Cycles = np.where(footprint > 0.7 * l2_bytes, beyond, costs().kernels.l2_bytes)
     return result
 
 
@@ -135,7 +128,7 @@ def _dot_cycles(space: Space, columns: dict[str, Cycles], threads: int) -> Cycle
     problem = space.problem
     few, many = sorted((problem.m.size, problem.n.size))
     steps = np.ceil(problem.k_size / columns["lanes"])
-    chains = LATENCY / np.maximum(columns["unroll"], 1) + 0 * steps
+    chains = costs().kernels.latency / np.maximum(columns["unroll"], 1) + 0 * steps
     each = np.maximum(columns["mr"] * few * 0.5, chains) + 0.5 * (columns["mr"] + few)
     total = np.ceil(many / columns["mr"]) * (steps * each + 4.0 * columns["mr"] * few)
     return _with_memory(space, total) * problem.repeats / min(threads, max(1, many))

@@ -513,7 +513,8 @@ def register_tile(problem: Problem, machine: Processor, packed_b: bool) -> tuple
     # Rows of b at such distances evict each other from all caches before the next tile of rows reads them.
     collides = problem.k[-1].b * size % 4096 == 0 and problem.k_size * problem.n.size * size > machine.l2_bytes
     line = 64 // size if collides and not packed_b else 0
-    load = _LOAD if packed_b else _LOAD_IN_PLACE * machine.vector_bits / 512
+    kernels = costs().kernels
+    load = kernels.packed_load if packed_b else kernels.load_in_place * machine.vector_bits / 512
     return min(options, key=lambda tile: _cost(problem, lanes, tile, line, load))
 
 
@@ -525,12 +526,6 @@ def _tiles(rows: int, columns: int, lanes: int, registers: int) -> Iterator[tupl
         for mr in range(1, min(rows, 14) + 1):
             if vectors <= 8 and (mr + 1) * vectors + 2 <= registers:
                 yield mr, nr
-
-
-_LOAD = 0.3
-"""Multiply-adds that a vector of packed b costs: every tile of rows reloads it, from the L2 cache mostly."""
-_LOAD_IN_PLACE = 1.0
-"""The same for b that is not packed: NumPy's arrays start anywhere, so that vectors of 64 bytes cross lines."""
 
 
 def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int, load: float) -> float:
@@ -546,10 +541,11 @@ def _cost(problem: Problem, lanes: int, tile: tuple[int, int], line: int, load: 
             arithmetic = rows * sum(max(part.lanes / lanes, 0.5) for part in parts)
             around = (8 + rows * len(parts)) / problem.k_size
             memory = 2.0 * -(-width // line) if line else 0.0
-            inner = max(arithmetic, rows + len(parts), 4.0) + 0.15 * rows + load * len(parts)
+            inner = costs().kernels.tile_cost(arithmetic, rows, len(parts), load)
             cost += count * panels * (inner + around + memory)
             num_tiles += 1
-    return cost * (1 + (0.01 if problem.work >= BIG_WORK // 8 else 0.04) * num_tiles)
+    kernels = costs().kernels
+    return cost * (1 + (kernels.code_of_much if problem.work >= BIG_WORK // 8 else kernels.code) * num_tiles)
 
 
 def _cut(size: int, width: int) -> list[tuple[int, int]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
+from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu.conv.problem import Problem
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.passes import NoMatch
@@ -17,11 +18,7 @@ ROWS = 4
 VECTORS = 4
 """The minimal number of vectors in a tile of pixels, if rows are long enough: each is a separate chain of additions."""
 _BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
-_TASK_NS = 20_000
-_PARALLEL_NS = 60_000
 _CHUNKS = 64
-_NARROW = 0.1
-"""The time of a vector that half of one saves: up to half, on processors that compute 512 bits in two halves."""
 
 
 @dataclass(frozen=True)
@@ -89,13 +86,13 @@ def filter_plan(problem: Problem, lanes: int, registers: int) -> Plan:
             continue
         chosen = Plan("filters", lanes, vectors, rows, columns, last)
         tiles = -(-problem.filters.size // chosen.width) * -(-height // rows) * -(-width // columns)
-        work = vectors - (_NARROW if last < lanes else 0)
-        time = tiles * (max(work * pixels / 2, (pixels + vectors) / 2, 4.0) + 0.5)
+        work = vectors - (costs().kernels.half if last < lanes else 0)
+        time = tiles * costs().kernels.window_cycles(work * pixels, pixels + vectors)
         if best is None or time < best[0]:
             best = time, chosen
     assert best is not None
     time, chosen = best
-    total = time * problem.taps * problem.channels.size * problem.slides[0].count / 3.0
+    total = time * problem.taps * problem.channels.size * problem.slides[0].count / costs().ghz
     total *= math.prod(axis.size for axis in problem.planes)
     iterations = filter_iterations(problem, chosen)
     return replace(chosen, grain=grain(iterations, total))
@@ -167,6 +164,5 @@ def pixel_iterations(problem: Problem) -> int:
 
 def grain(iterations: int, total_ns: float) -> int:
     """The least number of iterations for one thread; 0 if the whole is too small to parallelise."""
-    if iterations < 2 or total_ns < _PARALLEL_NS:
-        return 0
-    return max(1, math.ceil(_TASK_NS * iterations / total_ns), -(-iterations // _CHUNKS))
+    found = costs().grain(iterations, total_ns / max(1, iterations))
+    return max(found, -(-iterations // _CHUNKS)) if found else 0

@@ -2,8 +2,8 @@
 
 Greedy clusters are the first partition. A producer is then stored rather than recomputed in each consumer, or it is
 recomputed there with what it is computed from, one such change at a time, the one with the largest estimated gain
-first; `Graph` makes the clusters that follow from it, so that each partition is a legal one, and it is kept if all loops
-take less. The last one replaces the greedy one if the loops that differ take clearly less. The time of loops is the
+first. `Graph` makes the clusters that follow from it, so that each partition is a legal one; it is kept if loops take
+less in all. The last one replaces the greedy one if the loops that differ take clearly less. The time of loops is the
 larger one of their arithmetic and of their traffic. A value that one loop stores and another reads comes from the cache
 if both work row by row, since their loops over rows are joined later (`codegen/cpu/elementwise/rows.py`), and with
 those of contractions (`mlirml-block-examples`).
