@@ -1,4 +1,4 @@
-"""`mlirml tune`: the schedules of a function's matrix products, searched for and kept in the file of the tuner."""
+"""`mlirml tune`: the schedules of a function's products and loops, searched for and kept in the file of the tuner."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from mlirml.tuning.store import Row
 
 
 def tune(call: Call, seconds: float) -> int:
-    """Tune the contractions of a function for these arguments, and print what was found; 1 if nothing could be kept."""
+    """Tune the clusters of a function for these arguments, and print what was found; 1 if nothing could be kept."""
     target = call.compiled.target
     if target.name != "cpu":
         raise ArgumentError(f'mlirml tune is for the target "cpu", and this one is {target.name!r}')
     captured = call.compiled.trace(*call.args, **call.kwargs)
     clusters = program.clusters_of(target, captured)
     if not clusters:
-        print("there are no matrix products to tune")
+        print("there are no matrix products, convolutions or large loops to tune")
         return 0
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", TuningWarning)
@@ -63,7 +63,7 @@ def described(text: str) -> str:
     """The fields of a schedule that are not the default ones of `Schedule`; "default" for none."""
     fields = from_words(text)
     if fields is None:
-        return "default"
+        return " ".join(word.replace("=", " ") for word in text.split("/")) if text else "default"
     plain = vars(Schedule("packed"))
     shown = [f"{name} {value}" for name, value in fields.items() if name != "kernel" and value != plain[name]]
     return " ".join([fields["kernel"], *shown])

@@ -381,6 +381,6 @@ def report(
         f"   {source} in {1e3 * total:.1f} ms ({times})\n"
         + (f"   {clock.reused}\n" if clock.reused else "")
         + f"   {memory_of(artifact)}\n"
-        + (f"   tuned schedules of contractions: {tuned}\n" if tuned else "")
+        + (f"   tuned schedules: {tuned}\n" if tuned else "")
         + f"   cache entry {key_of(entries)[:16]}: {facts}"
     )

@@ -168,6 +168,7 @@ def schedule(
         "mlirml-rotate-buffers",
         step("mlirml-fuse-attention", processor=machine),
         step("mlirml-schedule-contract", processor=machine, **others),
+        "mlirml-schedule-loops",
         "mlirml-scalarize",
         "mlirml-buffer-stores",
         "mlirml-align-while",

@@ -135,10 +135,19 @@ def checking_nan(target: Target) -> Target:
 
 
 def with_schedules(target: Target, schedules: tuple[str, ...]) -> Target:
-    """The target with the schedules that a tuner has found, as `mlirml-schedule-contract` reads them.
+    """The target with the schedules that a tuner has found, as `mlirml-schedule-contract` and `-loops` read them.
 
     They are part of the pipeline's text, and so of the key of compiled programs in the cache.
     """
-    name = "mlirml-schedule-contract"
-    text = f"{name}{{tuned={{{','.join(schedules)}}} "
-    return replace(target, stages=tuple((stage, steps.replace(f"{name}{{", text)) for stage, steps in target.stages))
+    products = [each for each in schedules if each.partition("/")[2].startswith("kernel=")]
+    loops = [each for each in schedules if each not in products]
+    stages = target.stages
+    if products:
+        name = "mlirml-schedule-contract"
+        text = f"{name}{{tuned={{{','.join(products)}}} "
+        stages = tuple((stage, steps.replace(f"{name}{{", text)) for stage, steps in stages)
+    if loops:
+        name = "mlirml-schedule-loops"
+        text = f"{name}{{tuned={{{','.join(loops)}}}}}"
+        stages = tuple((stage, steps.replace(name, text)) for stage, steps in stages)
+    return replace(target, stages=stages)

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from mlirml.frontend.captured import Captured
     from mlirml.tuning.search import Cluster
 
-_PASS = "mlirml-schedule-contract"
-_KERNELS = ("codegen", "cpu", "contract")
+_PASSES = ("mlirml-schedule-contract", "mlirml-schedule-loops")
+"""The passes that attach schedules, in their order."""
+_KERNELS = ("codegen", "cpu")
 _warned: set[str] = set()
 
 Report = Callable[["Cluster", Row], None]
@@ -117,17 +118,19 @@ def tune(
 
 def _shares(clusters: Sequence[Cluster], seconds: float) -> list[float]:
     """The seconds of each cluster: half of them equally, half by the square root of its work."""
-    weights = [max(1.0, cluster.problem.work) ** 0.5 for cluster in clusters]
+    works = [cluster.work if cluster.problem is None else cluster.problem.work for cluster in clusters]
+    weights = [max(1.0, work) ** 0.5 for work in works]
     return [seconds * (0.5 / len(clusters) + 0.5 * weight / sum(weights)) for weight in weights]
 
 
 def clusters_of(target: Target, captured: Captured) -> list[Cluster]:
-    """The different contractions of a program, with their neighbours, that have no schedule of their own."""
+    """The different contractions of a program that have no schedule of their own, its convolutions, and its chains."""
     from mlirml.codegen.cpu.contract.attribute import read_fields
     from mlirml.codegen.cpu.contract.cluster import cluster_key, cluster_text
     from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, build_problem, match_contraction
     from mlirml.ir.bindings import named_operations
     from mlirml.passes import NoMatch, Pipeline, Stage
+    from mlirml.tuning.loops import loop_clusters
     from mlirml.tuning.search import Cluster
 
     begin_loading()
@@ -137,9 +140,10 @@ def clusters_of(target: Target, captured: Captured) -> list[Cluster]:
     run_pipeline(target, module, names[at - 1])
     (stage,) = target.pipeline_for(present(module), slice(at, at + 1)).stages
     steps = [step.name for step in stage.steps]
-    if _PASS not in steps:
+    first = next((number for number, step in enumerate(steps) if step in _PASSES), None)
+    if first is None:
         return []
-    Pipeline((Stage("", stage.steps[: steps.index(_PASS)]),)).run(module)
+    Pipeline((Stage("", stage.steps[:first]),)).run(module)
     found: dict[str, Cluster] = {}
     for op in named_operations(module.operation, CONTRACTIONS):
         text = cluster_text(op) if not read_fields(op) else None
@@ -149,7 +153,7 @@ def clusters_of(target: Target, captured: Captured) -> list[Cluster]:
             contraction = match_contraction(op)
             name = op.name.removeprefix("linalg.") + ("+elementwise" if "linalg.generic" in text else "")
             found[key] = Cluster(key, text, build_problem(contraction), name, _shape(contraction), _dtype(contraction))
-    return list(found.values())
+    return [*found.values(), *loop_clusters(target, module, found)]
 
 
 def _shape(contraction: Contraction) -> str:
@@ -174,9 +178,10 @@ def kernels_version() -> str:
     """The version of this package, and a digest of the sources of the kernels."""
     folder = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), *_KERNELS)
     digest = hashlib.sha256()
-    for name in sorted(name for name in os.listdir(folder) if name.endswith(".py")):
-        with open(os.path.join(folder, name), "rb") as file:
-            digest.update(file.read())
+    for parent, _, names in sorted(os.walk(folder)):
+        for name in sorted(name for name in names if name.endswith(".py")):
+            with open(os.path.join(parent, name), "rb") as file:
+                digest.update(file.read())
     return f"{sys.modules['mlirml'].__version__}-{digest.hexdigest()[:12]}"
 
 

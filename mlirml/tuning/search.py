@@ -1,4 +1,4 @@
-"""The search for the fastest schedule of one contraction: the model orders all candidates, processes measure the best.
+"""The search for the fastest schedule of one cluster: the model orders all candidates, processes measure the best.
 
 Candidates come in turns from two lists: all of the space by estimated time, those of one register tile apart from each
 other, and the neighbours of the best one so far, which differ from it in one column. The fastest few are measured once
@@ -47,14 +47,20 @@ _TURN = 0.04
 
 @dataclass(frozen=True)
 class Cluster:
-    """A contraction with its neighbours: the key and the text of `cluster.py`, and its form for tables."""
+    """Operations that are tuned together: the key and the text of its program, and its form for tables.
+
+    A contraction with its neighbours has a `problem`; a convolution or a chain of loops has the texts of all of its
+    `schedules`, those that are to be measured first at first, and its `work`.
+    """
 
     key: str
     text: str
-    problem: Problem
+    problem: Problem | None
     operation: str
     shape: str
     dtype: str
+    schedules: tuple[str, ...] = ()
+    work: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -68,11 +74,52 @@ class Result:
     considered: int
 
 
-class Candidates:
-    """The order in which schedules are measured. Safe to use from several threads."""
+class Listed:
+    """The order in which the schedules of a list are measured. Safe to use from several threads.
 
-    def __init__(self, cluster: Cluster, machine: Processor, threads: int, known: Sequence[str] = ()) -> None:
-        self.space = space(cluster.problem, machine, threads)
+    The neighbours of the best one so far, which differ from it in one word, come in turns with the list.
+    """
+
+    def __init__(self, schedules: Sequence[str], known: Sequence[str] = ()) -> None:
+        self.space = list(dict.fromkeys(schedules))
+        self._waiting = iter(self.space)
+        self._neighbours = [text for text in known if text in self.space]
+        self._seen: set[str] = set()
+        self._lock = threading.Lock()
+        self._turn = 0
+
+    def next(self) -> str | None:
+        """The text of the next schedule; None when all were measured."""
+        with self._lock:
+            while True:
+                self._turn += 1
+                found = self._neighbours.pop() if self._neighbours and self._turn % 3 else next(self._waiting, None)
+                if found is None and not self._neighbours:
+                    return None
+                if found is not None and found not in self._seen:
+                    self._seen.add(found)
+                    return found
+
+    def improved(self, text: str) -> None:
+        """Look at the neighbours of a schedule that is the best so far."""
+        words = text.split("/")
+        near = [other for other in self.space if sum(a != b for a, b in zip(words, other.split("/"))) == 1]
+        with self._lock:
+            self._neighbours = [other for other in reversed(near) if other not in self._seen]
+
+
+def candidates_of(cluster: Cluster, machine: Processor, threads: int, known: Sequence[str]) -> Candidates | Listed:
+    """The schedules of a cluster in the order in which they are measured; `known` are texts to begin with."""
+    if cluster.problem is None:
+        return Listed(cluster.schedules, known)
+    return Candidates(cluster.problem, machine, threads, [*known, *from_libraries(cluster.problem)])
+
+
+class Candidates:
+    """The order in which schedules of a contraction are measured. Safe to use from several threads."""
+
+    def __init__(self, problem: Problem, machine: Processor, threads: int, known: Sequence[str] = ()) -> None:
+        self.space = space(problem, machine, threads)
         self.estimates = cycles(self.space, threads)
         self._waiting = iter(self._by_estimate())
         self._neighbours: list[int] = []
@@ -170,7 +217,7 @@ class _Run:
     ) -> None:
         self.cluster, self.workers, self.progress = cluster, workers, progress
         self.deadline = time.monotonic() + seconds
-        self.candidates = Candidates(cluster, machine, threads, [*known, *from_libraries(cluster.problem)])
+        self.candidates = candidates_of(cluster, machine, threads, known)
         self.measured: dict[str, float] = {}
         self.default = self.best = float("inf")
         self.lock = threading.Lock()

@@ -20,17 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.codegen.cpu.contract.attribute import NAME, from_words, to_attribute
-from mlirml.codegen.cpu.contract.plan import Schedule
-from mlirml.codegen.cpu.contract.problem import CONTRACTIONS, match_contraction
 from mlirml.core.config import config
 from mlirml.driver.compilation import present
 from mlirml.errors import MlirmlError
-from mlirml.ir.bindings import mlir, named_operations, parse
+from mlirml.ir.bindings import parse
 from mlirml.ir.text.dtypes import bfloat16
 from mlirml.runtime.artifact import Buffer
 from mlirml.runtime.executable import load_artifact
 from mlirml.targets.registry import get_target
+from mlirml.tuning.schedules import attach, terms_of
 
 _SAMPLE = 2e-4
 """The least seconds of one sample: shorter calls are repeated in it."""
@@ -57,14 +55,9 @@ class Bench:
     def make(self, name: int, schedule: str) -> str | None:
         """Compile and run a candidate once; the reason why it is refused, or None."""
         module = parse(self.text)
-        (op,) = named_operations(module.operation, CONTRACTIONS)
-        if schedule:
-            fields = from_words(schedule)
-            if fields is None:
-                return "its text is no schedule"
-            with op.context:
-                op.attributes[NAME] = to_attribute(Schedule(**fields))
-        self.terms = _terms(op)
+        if schedule and not attach(module.operation, schedule):
+            return "its text is no schedule"
+        self.terms = terms_of(module.operation)
         first = [stage for stage, _ in self.target.stages].index(_LAST[0])
         self.target.pipeline_for(present(module), slice(first, None)).run(module)
         artifact = self.target.codegen(module)
@@ -119,12 +112,6 @@ class Bench:
         for _ in range(repeats):
             program(self.inputs, results)
         return (time.perf_counter() - start) / repeats
-
-
-def _terms(op: mlir.Operation) -> int:
-    """The number of terms of a contraction's sums."""
-    contraction = match_contraction(op)
-    return max(1, int(np.prod([contraction.sizes[d] for d in contraction.k], dtype=np.int64)))
 
 
 def _dtype(buffer: Buffer) -> np.dtype:

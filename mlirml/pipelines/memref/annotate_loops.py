@@ -49,6 +49,8 @@ class AnnotateLoopsPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         with module.context:
             for loop in named_operations(module, ("scf.for",)):
+                if ANNOTATION in loop.attributes:
+                    continue  # by a schedule
                 try:
                     loop.attributes[ANNOTATION] = mlir.Attribute.parse(match_loop(loop))
                 except NoMatch:

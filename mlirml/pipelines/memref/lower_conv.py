@@ -25,8 +25,9 @@ from mlirml.codegen.cpu.conv.filters import FilterKernel
 from mlirml.codegen.cpu.conv.frame import Argument, Kernel
 from mlirml.codegen.cpu.conv.neighbours import Start, last_writer, match_following, match_padding, match_start
 from mlirml.codegen.cpu.conv.pixels import PixelKernel
-from mlirml.codegen.cpu.conv.plan import Plan, plan
+from mlirml.codegen.cpu.conv.plan import Plan, plan, plans
 from mlirml.codegen.cpu.conv.problem import Problem, match_convolution, match_form, static_strides, terms
+from mlirml.codegen.cpu.conv.schedule import to_words, words_of
 from mlirml.codegen.cpu.conv.separable import SeparableKernel
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -181,7 +182,14 @@ def match_call(op: mlir.Operation, machine: Processor) -> CallMatch:
         operands += [(f"input{number}", value) for number, value in enumerate(following.inputs)]
         epilogue = following.epilogue
     insertion = following.op if following is not None and following.late else op
-    return CallMatch(problem, plan(problem, machine), tuple(operands), start, filler, dead, epilogue, insertion)
+    return CallMatch(problem, plan_of(op, problem, machine), tuple(operands), start, filler, dead, epilogue, insertion)
+
+
+def plan_of(op: mlir.Operation, problem: Problem, machine: Processor) -> Plan:
+    """The plan that a tuner has found for an operation, if it is one of the problem's; else the default one."""
+    words = words_of(op)
+    found = (each for each in plans(problem, machine) if to_words(each) == words) if words else iter(())
+    return next(found, None) or plan(problem, machine)
 
 
 def check_scratch_allowed(op: mlir.Operation) -> None:

@@ -34,6 +34,7 @@ from mlirml.analysis.memory import VIEWS
 from mlirml.codegen.cpu.contract.problem import row_major
 from mlirml.codegen.cpu.elementwise.rows import groups, lower_group
 from mlirml.codegen.cpu.frame import Frame
+from mlirml.codegen.cpu.loop_schedule import DEFAULT, annotate, schedule_of, using
 from mlirml.codegen.cpu.structured import Structured, lower, match_structured
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import LoweringError
@@ -66,15 +67,32 @@ class LowerLoopsPass(Pass):
         for block in blocks_with_loops(module):
             for neighbours in runs(block):
                 for group in groups(neighbours):
-                    with group[-1].op.location, mlir.InsertionPoint(group[-1].op):
-                        if len(group) > 1:
-                            lower_group(group, self.processor.vector_bits)
-                        elif is_short_copy(group[0], self.copy_bytes):
-                            emit.create("memref.copy", group[0].op.operands)
-                        else:
-                            lower(group[0], Frame(group[0].op), self.processor.vector_bits)
+                    self.lower_scheduled(group)
                     for item in group:
                         item.op.erase()
+
+    def lower_scheduled(self, group: list[Structured]) -> None:
+        """Build the loops of a group before its last operation, by the schedule that a tuner has found for it."""
+        chosen = schedule_of(group[-1].op)
+        if chosen == DEFAULT:
+            self.lower_group(group)
+            return
+        last = group[-1].op
+        first = block_ops(last.block).index(last)
+        with using(chosen):
+            self.lower_group(group)
+        ops = block_ops(last.block)
+        annotate(ops[first : ops.index(last)], chosen)
+
+    def lower_group(self, group: list[Structured]) -> None:
+        """Build the loops of a group before its last operation."""
+        with group[-1].op.location, mlir.InsertionPoint(group[-1].op):
+            if len(group) > 1:
+                lower_group(group, self.processor.vector_bits)
+            elif is_short_copy(group[0], self.copy_bytes):
+                emit.create("memref.copy", group[0].op.operands)
+            else:
+                lower(group[0], Frame(group[0].op), self.processor.vector_bits)
 
 
 def is_structured(op: mlir.Operation) -> bool:

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from mlirml.analysis.captures import Captures
 from mlirml.analysis.constants import constant_of
+from mlirml.codegen.cpu.loop_schedule import ANNOTATION
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import LONG_CHUNKS, parallel_for
 from mlirml.errors import InternalError
@@ -96,15 +97,17 @@ def serialize(op: mlir.Operation) -> mlir.Operation:
     """Replace a parallel loop by a sequential one."""
     with op.location, mlir.InsertionPoint(op):
         lower, upper, step = bounds(op)
-        loop = build_for(lower, upper, step)
+        loop = build_for(lower, upper, step, op)
     move_body(op, loop)
     op.erase()
     return loop
 
 
-def build_for(lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Operation:
-    """An empty `scf.for`."""
+def build_for(lower: mlir.Value, upper: mlir.Value, step: mlir.Value, source: mlir.Operation) -> mlir.Operation:
+    """An empty `scf.for`, with the annotation of a parallel loop."""
     loop = emit.create("scf.for", [lower, upper, step], regions=1)
+    if ANNOTATION in source.attributes:
+        loop.attributes[ANNOTATION] = source.attributes[ANNOTATION]
     with mlir.InsertionPoint(emit.block(loop, [mlir.IndexType.get()])):
         emit.create("scf.yield")
     return loop
@@ -137,7 +140,7 @@ def outline(op: mlir.Operation, function: mlir.Operation, number: int) -> None:
             lo, hi = body.arguments[:2]
             first, stride = environment.get(lower, lower), environment.get(step, step)
             unit = constant_of(step) == 1
-            loop = build_for(lo, hi, stride if unit else emit.index(1))
+            loop = build_for(lo, hi, stride if unit else emit.index(1), op)
             if STREAMS in op.attributes:
                 fence()
             emit.create("func.return")

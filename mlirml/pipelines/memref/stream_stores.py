@@ -34,8 +34,11 @@ loops over its row.
 
 from __future__ import annotations
 
+from mlirml.analysis.cost import bytes_of
+from mlirml.analysis.traits import COUNTED_LOOPS
+from mlirml.codegen.cpu.loop_schedule import ALWAYS, NEVER, STREAM
 from mlirml.core.dataclass import dataclass
-from mlirml.ir.bindings import main_function, mlir
+from mlirml.ir.bindings import main_function, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.memref.nontemporal.build import build_streams
 from mlirml.pipelines.memref.nontemporal.match import Stream, match_stream
@@ -60,12 +63,15 @@ class StreamStoresPass(Pass):
             return
         least = max(self.least_bytes, 4 * self.processor.l2_bytes)
         groups: list[list[Stream]] = []
+        scheduled = any(STREAM in op.attributes for op in named_operations(main, COUNTED_LOOPS))
         for argument in main.regions[0].blocks[0].arguments:
             if not isinstance(argument.type, mlir.MemRefType):
                 continue
             try:
-                stream = match_stream(argument, least)
+                stream = match_stream(argument, 0 if scheduled else least)
             except NoMatch:
+                continue
+            if scheduled and not is_wanted(stream, least):
                 continue
             together = [group for group in groups if group[0].loops == stream.loops]
             if together:
@@ -75,3 +81,11 @@ class StreamStoresPass(Pass):
         with module.context:
             for group in groups:
                 build_streams(group)
+
+
+def is_wanted(stream: Stream, least: int) -> bool:
+    """True if the schedule of the loops asks for a stream, or leaves it to the size of the result."""
+    marks = {mlir.IntegerAttr(loop.attributes[STREAM]).value for loop in stream.loops if STREAM in loop.attributes}
+    if marks & {NEVER, ALWAYS}:
+        return ALWAYS in marks
+    return bytes_of(stream.array) >= least

@@ -11,6 +11,8 @@ import hashlib
 
 from mlirml.analysis.structured import is_parallel
 from mlirml.codegen.cpu.contract.attribute import NAME
+from mlirml.codegen.cpu.conv.schedule import NAME as WINDOW
+from mlirml.codegen.cpu.loop_schedule import NAME as LOOPS
 from mlirml.ir.bindings import clone_with, defining_op, mlir, operations, set_function_type, to_text
 
 _BUILT = ("tensor.empty", "linalg.fill", "arith.constant")
@@ -24,10 +26,19 @@ def cluster_text(op: mlir.Operation) -> str | None:
     The arguments of @main are the tensors that they read from elsewhere. None where one of these is no tensor of static
     shape.
     """
-    members = _members(op)
+    members = members_of(op)
+    return program_text(members, list(members[-1].results))
+
+
+def program_text(members: list[mlir.Operation], returned: list[mlir.Value]) -> str | None:
+    """The text of a module whose @main computes the operations, in their order, and returns some of their results.
+
+    None where a tensor that they read or return has no static shape.
+    """
     values = _read_values(members)
-    if not all(_is_static(value) for value in (*values, *members[-1].results)):
+    if not returned or not all(_is_static(value) for value in (*values, *returned)):
         return None
+    op = members[0]
     with op.context, mlir.Location.unknown():
         arguments = ", ".join(f"%{number}: {value.type}" for number, value in enumerate(values))
         module = mlir.Module.parse(f"func.func @main({arguments}) {{ return }}")
@@ -39,9 +50,10 @@ def cluster_text(op: mlir.Operation) -> str | None:
             for member in members:
                 _clone_built(member, mapped)
                 clone = clone_with(member, mapped)
-                if NAME in clone.attributes:
-                    del clone.attributes[NAME]
-            mlir.Operation.create("func.return", operands=[mapped[result] for result in members[-1].results])
+                for name in (NAME, LOOPS, WINDOW):
+                    if name in clone.attributes:
+                        del clone.attributes[name]
+            mlir.Operation.create("func.return", operands=[mapped[value] for value in returned])
         end.erase()
         set_function_type(function)
         return to_text(module)
@@ -52,7 +64,7 @@ def cluster_key(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_KEY_DIGITS]
 
 
-def _members(op: mlir.Operation) -> list[mlir.Operation]:
+def members_of(op: mlir.Operation) -> list[mlir.Operation]:
     """The contraction with its producers before it, and its consumer after it."""
     producers = []
     for value in op.operands[:2]:
@@ -68,8 +80,11 @@ def _members(op: mlir.Operation) -> list[mlir.Operation]:
 
 def _is_elementwise(op: mlir.Operation) -> bool:
     """True for an elementwise operation whose body reads nothing but its arguments and constants."""
-    if op.name != "linalg.generic" or not is_parallel(op):
-        return False
+    return op.name == "linalg.generic" and is_parallel(op) and reads_arguments_only(op)
+
+
+def reads_arguments_only(op: mlir.Operation) -> bool:
+    """True if a body reads nothing but its arguments and constants."""
     own = {result for inner in operations(op) for result in inner.results}
     for inner in operations(op):
         if inner == op:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 
 from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu.conv.problem import Problem
@@ -56,24 +57,58 @@ class Plan:
 
 def plan(problem: Problem, machine: Processor) -> Plan:
     """The plan with the least estimated time; `NoMatch` where loops are as fast."""
+    lanes = lanes_of(problem, machine)
+    if has_lanes_of_filters(problem, lanes):
+        return filter_plan(problem, lanes, machine.vector_registers)
+    return pixel_plan(problem, lanes)
+
+
+def plans(problem: Problem, machine: Processor) -> list[Plan]:
+    """All plans of a problem, those with the least estimated time first; `NoMatch` where loops are as fast."""
+    lanes = lanes_of(problem, machine)
+    found: list[Plan] = []
+    if has_lanes_of_filters(problem, lanes):
+        for each in (lanes, lanes // 2) if lanes >= 8 else (lanes,):
+            timed = sorted(filter_plans(problem, each, machine.vector_registers), key=lambda pair: pair[0])
+            found += [with_grain(problem, chosen, time) for time, chosen in timed]
+        return found
+    default = pixel_plan(problem, lanes)
+    highest = 1 if default.kernel == "separable" else min(2 * ROWS, problem.slides[1].count)
+    vectors = range(1, max(1, min(2 * VECTORS, problem.slides[2].count // default.lanes)) + 1)
+    sizes = [(r, v) for r in range(1, highest + 1) for v in vectors if r * v < machine.vector_registers]
+    found = [replace(default, rows=r, vectors=v, columns=default.lanes * v) for r, v in sizes]
+    return [default, *(each for each in found if each != default)]
+
+
+def lanes_of(problem: Problem, machine: Processor) -> int:
+    """The lanes of vectors of the problem's elements; `NoMatch` without vectors, or where nothing is computed."""
     if any(slide.count == 0 or slide.kernel == 0 for slide in problem.slides):
         raise NoMatch("there is nothing to compute")
     lanes = machine.lanes(8 * _BYTES[problem.element])
     if not lanes:
         raise NoMatch("the processor has no vectors")
-    if problem.product and problem.combiner in ("addf", "addi") and problem.filters.size >= max(lanes // 2, 2):
-        return filter_plan(problem, lanes, machine.vector_registers)
-    return pixel_plan(problem, lanes)
+    return lanes
+
+
+def has_lanes_of_filters(problem: Problem, lanes: int) -> bool:
+    """True if the lanes of vectors are filters."""
+    sums = problem.product and problem.combiner in ("addf", "addi")
+    return sums and problem.filters.size >= max(lanes // 2, 2)
 
 
 def filter_plan(problem: Problem, lanes: int, registers: int) -> Plan:
     """Lanes are filters: the tile that wastes least, by the number of multiplications and loads."""
+    time, chosen = min(filter_plans(problem, lanes, registers), key=lambda pair: pair[0])
+    return with_grain(problem, chosen, time)
+
+
+def filter_plans(problem: Problem, lanes: int, registers: int) -> Iterator[tuple[float, Plan]]:
+    """The tiles that fit the registers, with the cycles of one channel of one tap; the first of equals is preferred."""
     height, width = problem.slides[1].count, problem.slides[2].count
     if problem.slides[2].out != 1:
         raise NoMatch("rows of the out do not lie in one piece")
     if problem.is_padded and problem.slides[2].x != 1:
         raise NoMatch("rows of the input do not lie in one piece")
-    best: tuple[float, Plan] | None = None
     halves = (lanes, lanes // 2) if lanes >= 4 else (lanes,)
     for vectors, last, pixels in itertools.product((1, 2, 3), halves, range(1, lanes + 1)):
         if vectors * pixels + vectors + 1 > registers:
@@ -87,11 +122,11 @@ def filter_plan(problem: Problem, lanes: int, registers: int) -> Plan:
         chosen = Plan("filters", lanes, vectors, rows, columns, last)
         tiles = -(-problem.filters.size // chosen.width) * -(-height // rows) * -(-width // columns)
         work = vectors - (costs().kernels.half if last < lanes else 0)
-        time = tiles * costs().kernels.window_cycles(work * pixels, pixels + vectors)
-        if best is None or time < best[0]:
-            best = time, chosen
-    assert best is not None
-    time, chosen = best
+        yield tiles * costs().kernels.window_cycles(work * pixels, pixels + vectors), chosen
+
+
+def with_grain(problem: Problem, chosen: Plan, time: float) -> Plan:
+    """The plan with the grain of its parallel loop, if one channel of one tap takes so many cycles."""
     total = time * problem.taps * problem.channels.size * problem.slides[0].count / costs().ghz
     total *= math.prod(axis.size for axis in problem.planes)
     iterations = filter_iterations(problem, chosen)

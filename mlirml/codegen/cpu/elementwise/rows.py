@@ -18,6 +18,7 @@ from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, outer_order
 from mlirml.codegen.cpu.frame import Frame
+from mlirml.codegen.cpu.loop_schedule import current, schedule_of
 from mlirml.codegen.cpu.nest import Access, Nest, root
 from mlirml.codegen.cpu.structured import Structured, lower
 from mlirml.core.dataclass import replace
@@ -80,6 +81,8 @@ def groups(items: Sequence[Structured], in_parallel: bool = False) -> Iterator[l
             pivots.pop()
         found = group_at(items, start, pivots[-1]) if pivots else []
         if len(found) < 2 or not (fills_cache(found) if in_parallel else total_ns(found) >= costs().parallel_ns):
+            found = [items[start]]
+        if len(found) > 1 and not all(schedule_of(item.op).join for item in found):
             found = [items[start]]
         yield found
         start += len(found)
@@ -174,6 +177,8 @@ def reads_elements_of(one: Structured, other: Structured) -> bool:
 def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame | None = None) -> None:
     """Build one loop over the rows, before the last member, or at the insertion point in another group's loop."""
     last = members[-1].op
+    if around is None:
+        members = in_blocks(members, current().rows)
     rows = members[0].nest.sizes[0]
     frame = around or Frame(last)
     grain = 0 if frame.in_parallel else rows_grain(rows, total_ns(members) / rows)
@@ -194,6 +199,30 @@ def lower_group(members: Sequence[Structured], vector_bits: int, around: Frame |
                     lower(group[0], inner, vector_bits)
 
     loop(frame, rows, body, grain=grain)
+
+
+def in_blocks(members: Sequence[Structured], rows: int) -> Sequence[Structured]:
+    """The members with a loop over blocks of so many rows outermost, where all of them allow it."""
+    size = members[0].nest.sizes[0]
+    if rows == 1 or size % rows or any(member.nest.origin[0] in member.nest.pinned for member in members):
+        return members
+    return [member.with_nest(split_rows(member.nest, rows)) for member in members]
+
+
+def split_rows(nest: Nest, rows: int) -> Nest:
+    """The nest with its outermost loop as two, of which the inner one is over `rows` rows."""
+
+    def split(access: Access | None) -> Access | None:
+        stride = access.strides[0] if access is not None else 0
+        return access and replace(access, strides=(stride * rows, *access.strides))
+
+    return replace(
+        nest,
+        sizes=(nest.sizes[0] // rows, rows, *nest.sizes[1:]),
+        reduction=(False, *nest.reduction),
+        origin=(-1, *nest.origin),
+        accesses=tuple(map(split, nest.accesses)),
+    )
 
 
 def rows_grain(rows: int, each_ns: float) -> int:

@@ -11,6 +11,7 @@ from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, nested
 from mlirml.codegen.cpu.frame import Cursor
+from mlirml.codegen.cpu.loop_schedule import current
 from mlirml.codegen.cpu.reduce.combiners import Reducer
 from mlirml.codegen.cpu.reduce.task import Reduction, parallel_rank, start
 from mlirml.ir import emit
@@ -78,6 +79,8 @@ def reduce_columns(task: Reduction) -> None:
 def rows_together(task: Reduction) -> int:
     """The number of rows that a column reduction adds at a time."""
     nest = task.nest
+    if current().together:
+        return current().together
     widths = [access.bytes * nest.sizes[-1] for access in nest.memory if access.strides[-1]]
     footprint = sum(cost.extent(nest, access) for access in nest.memory)
     short = SHORT_ROW_BYTES <= max(widths, default=0) < LONG_ROW_BYTES
