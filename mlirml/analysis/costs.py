@@ -106,6 +106,14 @@ class Costs:
         """Nanoseconds for each byte of a nest that accesses so many."""
         return self.memory_byte_ns if footprint > self.cache_bytes else self.cache_byte_ns
 
+    def level_byte_ns(self, footprint: int) -> float:
+        """Nanoseconds for each byte of loops that access so many, if a cache may have all of them.
+
+        The third-level cache keeps up with loops over its arrays, but for its first access.
+        """
+        is_cached = footprint <= self.kernels.shared_cache * self.cache_bytes
+        return self.cache_byte_ns if is_cached else self.memory_byte_ns
+
     def loops_ns(self, work_ns: float, accessed: float) -> float:
         """The time of loops that compute while they access memory for so many nanoseconds."""
         return max(work_ns, accessed) + self.start_bytes * self.memory_byte_ns

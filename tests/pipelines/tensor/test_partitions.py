@@ -78,9 +78,9 @@ def pairs(a: np.ndarray, b: np.ndarray) -> Any:
     return np.abs(u[:, None, :] - v[None, :, :]).sum(-1)
 
 
-@pytest.mark.parametrize(("rows", "stored"), [(16, 1), (2048, 0)])
+@pytest.mark.parametrize(("rows", "stored"), [(16, 1), (2048, 1), (4096, 0)])
 def test_a_large_array_that_two_sums_read_is_computed_for_each_of_them(rows: int, stored: int) -> None:
-    """That takes less than to store it in memory and read it from there; an array that the cache has is stored."""
+    """That takes less than to store it in memory and read it from there; an array that a cache has is stored."""
     x = np.random.default_rng(0).standard_normal((rows, 1024), dtype=np.float32)
     compiled = ml.compile(sums_of_rows_and_columns)
     bodies = body_ops(compiled, x)

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.cost import bytes_of, element_bytes, vector_cycles
-from mlirml.analysis.costs import WORTH_OF_LOOPS, costs, is_worth
+from mlirml.analysis.costs import WORTH, WORTH_OF_LOOPS, costs, is_worth
 from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import mlir
 from mlirml.pipelines.tensor.fusion.clusters import Choices, Cluster, Graph
@@ -34,6 +34,10 @@ _FEWEST_ROWS, _SHORTEST_ROW = 32, 32
 _ACROSS = 2.0
 """The traffic of a tensor that is read across its rows, of which lines are read in part, relative to one in order."""
 
+_STORED = 2.0
+"""The accesses of a line that is stored to memory: it is read first, but results are stored past the cache."""
+_SHORT = 2.0
+"""The arithmetic of short rows relative to that of long ones, of which vectors are full."""
 _ACCESS = 0.5
 """Cycles of a load or store of a vector of 64 bytes that the first cache has."""
 
@@ -74,6 +78,17 @@ class Prices:
     def access_ns(self, value: mlir.Value) -> float:
         """Nanoseconds of loading or storing an element, in vectors, that the first cache has."""
         return costs().vector_ns(_ACCESS, self._size(value)[1])
+
+    def way_ns(self, value: mlir.Value, *, is_near: bool, lines: float = 1.0) -> float:
+        """The traffic of a value between two loops, with so many accesses of each line in memory.
+
+        It stays in the cache if that has it twice, or if it is near: the other loop reads it row by row.
+        """
+        size = self.bytes_of(value)
+        rate = costs().level_byte_ns(2 * size)
+        if is_near or rate == costs().cache_byte_ns:
+            return size * costs().cache_byte_ns
+        return size * rate * lines
 
     def point_ns(self, node: Node) -> float:
         """Nanoseconds of the body of a node for one point, in vectors of its widest elements."""
@@ -123,7 +138,8 @@ class Partition:
         """True if the loops that differ from those of another partition take clearly less."""
         mine = sum(time for key, time in self.times.items() if other.times.get(key) != time)
         theirs = sum(time for key, time in other.times.items() if self.times.get(key) != time)
-        return is_worth(mine, theirs, WORTH_OF_LOOPS)
+        # What is recomputed is added to loops that may be limited by arithmetic.
+        return is_worth(mine, theirs, WORTH if self.graph.choices.recomputed else WORTH_OF_LOOPS)
 
     def changes(self) -> list[Choices]:
         """Choices that differ in one node and may gain enough by an estimate, the best ones last."""
@@ -191,16 +207,26 @@ class Partition:
         if not loops.stores:
             return 0.0
         accessed = sum(map(self.prices.bytes_of, (*(value for value, _ in loops.reads), *loops.stores)))
-        rate = costs().byte_ns(accessed)
+        rate = costs().level_byte_ns(accessed)
         traffic = 0.0
         for value, map_ in loops.reads:
-            near = value in self.stored and self._share_rows(value, self.stored[value], cluster, map_)
-            traffic += self.prices.bytes_of(value) * (costs().cache_byte_ns if near else rate) * _order(map_)
+            writer = self.stored.get(value)
+            if writer is None:
+                traffic += self.prices.bytes_of(value) * rate * _order(map_)
+            else:
+                is_near = self._share_rows(value, writer, cluster, map_)
+                traffic += self.prices.way_ns(value, is_near=is_near) * _order(map_)
         for value in loops.stores:
-            near = any(self._share_rows(value, cluster, reader, map_) for reader, map_ in self.readers.get(value, ()))
-            traffic += self.prices.bytes_of(value) * (costs().cache_byte_ns if near else rate)
+            readers = self.readers.get(value, ())
+            if not readers:
+                traffic += self.prices.bytes_of(value) * rate
+            else:
+                is_near = any(self._share_rows(value, cluster, reader, map_) for reader, map_ in readers)
+                traffic += self.prices.way_ns(value, is_near=is_near, lines=_STORED)
         work = sum(self.prices.point_ns(node) for node, _ in loops.bodies)
         work += sum(map(self.prices.access_ns, (*(value for value, _ in loops.reads), *loops.stores)))
+        if cluster.sizes and cluster.sizes[-1] < _SHORTEST_ROW:
+            work *= _SHORT
         return costs().loops_ns(math.prod(cluster.sizes) * work, traffic)
 
     def _share_rows(self, value: mlir.Value, writer: Cluster, reader: Cluster, map_: Map) -> bool:
