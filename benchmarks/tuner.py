@@ -1,7 +1,8 @@
 """Default schedules against tuned ones: `python -m benchmarks.tuner [--seconds N] [--threads N] [--only NAME ...]`.
 
-Each matrix product is tuned in a cache folder of its own, then compiled with and without the tuner, and both programs
-are timed in turns in one process, each result checked against NumPy first. The ratio is that of the medians.
+Each matrix product, softmax and so on is tuned in a cache folder of its own, then compiled with and without the tuner,
+and both programs are timed in turns in one process, each result checked against NumPy first. The ratio is that of the
+medians.
 """
 
 from __future__ import annotations
@@ -20,6 +21,20 @@ SECONDS = 0.6
 """The seconds that both programs are timed."""
 
 Arrays = Sequence[np.ndarray]
+
+
+def softmax(x: Any) -> Any:
+    """The softmax of each row."""
+    e = np.exp(x - np.max(x, axis=-1, keepdims=True))
+    return e / np.sum(e, axis=-1, keepdims=True)
+
+
+def layer_norm(x: Any) -> Any:
+    """Each row with mean 0 and variance 1."""
+    c = x - np.mean(x, axis=-1, keepdims=True)
+    return c / np.sqrt(np.mean(c * c, axis=-1, keepdims=True) + 1e-5)
+
+
 CASES: dict[str, tuple[Callable[..., Any], str, tuple[tuple[int, ...], ...]]] = {
     "512 x 512 x 512": (lambda a, b: a @ b, "float32", ((512, 512), (512, 512))),
     "1024 x 1024 x 1024": (lambda a, b: a @ b, "float32", ((1024, 1024), (1024, 1024))),
@@ -33,8 +48,11 @@ CASES: dict[str, tuple[Callable[..., Any], str, tuple[tuple[int, ...], ...]]] = 
     "12 of 128 x 64 x 128": (lambda a, b: a @ b, "float32", ((12, 128, 64), (12, 64, 128))),
     "4000 x 64 x 64": (lambda a, b: a @ b, "float32", ((4000, 64), (64, 64))),
     "300 x 301 x 302, f64": (lambda a, b: a @ b, "float64", ((300, 301), (301, 302))),
+    "softmax of 1024 x 1024": (softmax, "float32", ((1024, 1024),)),
+    "layer norm of 2048 x 768": (layer_norm, "float32", ((2048, 768),)),
+    "sums of columns, 2000 x 3000": (lambda x: x.sum(axis=0), "float32", ((2000, 3000),)),
 }  # fmt: skip
-"""Products by name, with the dtype and the shapes of the arguments."""
+"""Products and loops by name, with the dtype and the shapes of the arguments."""
 
 
 def arguments(dtype: str, shapes: Sequence[tuple[int, ...]]) -> Arrays:

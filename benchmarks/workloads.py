@@ -87,6 +87,18 @@ def sum_rows(x: np.ndarray) -> np.ndarray:
     return np.sum(x, axis=1)
 
 
+def sum_both(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sums of an expression over axis 0 and over axis 1."""
+    t = np.maximum(x * x * 0.5 + x * 3 - 1, 0) * (x + 2) * (x - 1.5)
+    return np.sum(t, axis=0), np.sum(t, axis=1)
+
+
+def pair_differences(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The sums of absolute differences of all pairs of rows, of which one expression each is taken first."""
+    u, v = np.maximum(a * 2 + 1, 0) * (a - 1) + 0.5 * a, np.minimum(b * 3 - 1, 2) * (b + 1) - 0.25 * b
+    return np.sum(np.abs(u[:, None, :] - v[None, :, :]), axis=-1)
+
+
 def argmax_columns(x: np.ndarray) -> np.ndarray:
     """Where the largest element of each column is, as floats."""
     return np.argmax(x, axis=0).astype(x.dtype)
@@ -319,6 +331,11 @@ _ALL = (
     Workload(
         "layer_norm", layer_norm, lambda m, n: _normal((m, n), (n,), (n,)), (4096, 1024), (7, 33), "byte",
         lambda m, n: 8.0 * m * n,
+    ),
+    Workload("sum_both", sum_both, lambda n: _normal((n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
+    Workload(
+        "pair_differences", pair_differences, lambda n, k: _normal((n, k), (n, k)), (500, 64), (9, 7), "flop",
+        lambda n, k: 3.0 * n * n * k,
     ),
     Workload("sum_axis0", sum_columns, lambda n: _normal((n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
     Workload("sum_axis1", sum_rows, lambda n: _normal((n, n)), (4096,), (65,), "byte", lambda n: 4.0 * n * n),
