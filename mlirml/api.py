@@ -142,7 +142,7 @@ def compile(
             was raised, or why it stays a loop.
         float64: what becomes of 64-bit floats on a device without them: "refuse" or "float32"; `config.float64` when
             not given. With "float32" arguments are rounded when they are copied there, and results are float32 arrays.
-        tune: True to search for the fastest schedules of matrix products on this machine, where the file of tuned
+        tune: True to search for the fastest schedules of products and loops on this machine, where the file of tuned
             schedules has none yet, "stored" to use those of the file only, False for neither; `config.tune` when not
             given (`docs/tuning.md`). On the CPU.
         pipeline: the optional passes to run, in this order, by their names in `mlirml-opt`, with options as there; all

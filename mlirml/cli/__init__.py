@@ -98,7 +98,7 @@ def _parser(*, bench_help: bool = False) -> argparse.ArgumentParser:
         print(f"{command.format_help()}\nwithout FILE.py:FUNCTION:\n", flush=True)
 
     command = _function_command(
-        commands, "tune", "search for the fastest schedules of the matrix products of a function"
+        commands, "tune", "search for the fastest schedules of the products and loops of a function"
     )
     command.add_argument("--seconds", metavar="N", type=_seconds, default=60.0, help="how long (default: 60)")
     command.set_defaults(run=_tune)

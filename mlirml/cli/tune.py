@@ -40,7 +40,7 @@ def tune(call: Call, seconds: float) -> int:
 
 
 def result_table(rows: Iterable[Row]) -> object:
-    """The default time, the best time, their ratio and the schedule of each contraction."""
+    """The default time, the best time, their ratio and the schedule of each cluster."""
     result = table(
         None, "operation", "shape", "dtype", "default", "best", "ratio", "tried", "schedule",
         right=("default", "best", "ratio", "tried"),

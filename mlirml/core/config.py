@@ -228,7 +228,7 @@ class Config:
     * `dynamic`: "auto" for programs of dynamic sizes from the third size of a dimension on (`docs/sizes.md`), "off" for
       a program for each combination of sizes; read when `compile` is called, which may choose otherwise
       (`MLIRML_DYNAMIC`).
-    * `tune`: "off" for the schedules of matrix products that the compiler chooses by itself, "stored" for those that
+    * `tune`: "off" for the schedules of products and loops that the compiler chooses by itself, "stored" for those that
       were tuned on this machine and are in the file `tuned.sqlite` of the cache folder, "search" to tune those that are
       not there yet when they are compiled (`docs/tuning.md`); read when `compile` is called (`MLIRML_TUNE`).
     * `tune_seconds`: how long the schedules of one program are searched for (`MLIRML_TUNE_SECONDS`).

@@ -1,1 +1,1 @@
-"""The tuner: schedules of contractions that are measured, and kept in a file that processes share (docs/tuning.md)."""
+"""The tuner: schedules of products and loops that are measured, and kept in a file that is shared (docs/tuning.md)."""

@@ -1,4 +1,4 @@
-"""The schedules of a captured program's contractions: looked up in the file, and searched for where it has none."""
+"""The schedules of a program's products and loops: looked up in the file, and searched for where it has none."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Report = Callable[["Cluster", Row], None]
 
 
 def with_tuned_schedules(target: Target, captured: Captured, mode: str, seconds: float) -> Target:
-    """The target with the tuned schedules of a program's contractions; the target itself if there are none.
+    """The target with the tuned schedules of a program's products and loops; the target itself if there are none.
 
     With the mode "search" those that are not in the file are searched for, for so many seconds together; with "stored"
     they keep their default schedules. What is wrong with the file is a `TuningWarning`, once.

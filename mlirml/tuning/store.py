@@ -1,8 +1,8 @@
 """The file of tuned schedules: SQLite in the cache folder, read and written by many processes at a time.
 
-A row is one contraction, with the elementwise operations beside it, on one machine for one version of the kernels. A
-row with an empty schedule says that the default one is the fastest. A second table has the keys of the contractions of
-each program that was compiled with the tuner, so that it is found without running a pass.
+A row is one contraction, convolution or chain of loops, with the operations beside it, on a machine for one version of
+the kernels. A row with an empty schedule says that the default one is the fastest. A second table has the keys of these
+for each program that was compiled with the tuner, so that it is found without running a pass.
 
 The schedules choose the code that is made, so that the file is trusted as the cache is: only where nobody but this user
 and root can have written it. Nothing that is wrong with it ends a program: `Unusable` says what it is, and programs are
@@ -48,7 +48,7 @@ class Unusable(Exception):
 
 @dataclass(frozen=True)
 class Row:
-    """The result of tuning one contraction: medians of the time with the default schedule, and with `schedule`.
+    """The result of tuning one cluster: medians of the time with the default schedule, and with `schedule`.
 
     `schedule` is the text of `to_words`, empty if the default schedule is the fastest of `tried` schedules.
     """
@@ -96,7 +96,7 @@ class Store:
         self._run(f"insert or replace into schedules ({_COLUMNS}) values ({', '.join('?' * len(values))})", values)
 
     def keys_of(self, program: str) -> list[str] | None:
-        """The keys of the contractions of a program; None for one that was never seen."""
+        """The keys of the clusters of a program; None for one that was never seen."""
         rows = self._run("select keys from programs where program = ?", (program,))
         try:
             found = json.loads(rows[0][0]) if rows else None
@@ -105,7 +105,7 @@ class Store:
         return found if isinstance(found, list) and all(isinstance(key, str) for key in found) else None
 
     def save_keys(self, program: str, keys: Sequence[str]) -> None:
-        """Note the keys of the contractions of a program."""
+        """Note the keys of the clusters of a program."""
         self._run("insert or replace into programs values (?, ?)", (program, json.dumps(list(keys))))
 
     def _run(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
