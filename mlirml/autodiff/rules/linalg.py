@@ -352,18 +352,37 @@ def _active_values(sweep: Sweep, s: Structured) -> set[mlir.Value]:
 
 
 def _contraction(adjoint: Adjoint, operand: int, s: Structured) -> mlir.Value | None:
-    """The cotangent of a factor of a contraction as a contraction of the cotangent and the other factor."""
-    if operand > 1 or len(s.inputs) != 2 or len(adjoint.extra) != 1 or not _multiplies(s):
+    """The cotangent of a factor of a contraction as a contraction of the cotangent and the other factor.
+
+    Small floats that the body extends are extended before it, and their sums are rounded once.
+    """
+    if operand > 1 or len(s.inputs) != 2 or len(adjoint.extra) != 1 or not _multiplies(s, extended=True):
         return None
     other, target, cotangent = s.inputs[1 - operand], s.inputs[operand], adjoint.extra[0]
-    element_types = {r.tensor.type.element_type for r in (other, target, cotangent)}
     maps = [cotangent.map, other.map, target.map]
     summed = set(range(len(s.sizes))) - dims_of(target.map)
-    if len(element_types) > 1 or not all(map(is_projection, maps)) or not all(summed <= dims_of(m) for m in maps[:2]):
+    if not all(map(is_projection, maps)) or not all(summed <= dims_of(m) for m in maps[:2]):
         return None
     if not summed:
         return None  # an outer product: as a generic it fuses
-    return contract(cotangent.tensor, other.tensor, maps, target.tensor.type)
+    wide = cotangent.tensor.type.element_type
+    total = contract(cotangent.tensor, _cast(other.tensor, wide), maps, _with_elements(target.tensor.type, wide))
+    return _cast(total, target.tensor.type.element_type)
+
+
+def _with_elements(type_: mlir.Type, element: mlir.Type) -> mlir.Type:
+    """A tensor type with other elements."""
+    return mlir.RankedTensorType.get(type_.shape, element)
+
+
+def _cast(tensor: mlir.Value, element: mlir.Type) -> mlir.Value:
+    """A tensor of floats, extended or rounded to another type."""
+    own = tensor.type.element_type
+    if own == element:
+        return tensor
+    name = "arith.extf" if own.width < element.width else "arith.truncf"
+    type_ = _with_elements(tensor.type, element)
+    return tensors.elementwise([tensor], type_, lambda xs: emit.value(name, [xs[0]], element))
 
 
 def contract(
@@ -374,16 +393,18 @@ def contract(
     return emit.contract([a, b, out], maps, lambda xs: add(xs[2], mul(xs[0], xs[1])))
 
 
-def _multiplies(s: Structured) -> bool:
-    """True if the body is accumulator + x * y."""
-    if len(s.body) != 2 or len(s.block.arguments) != 3:
+def _multiplies(s: Structured, *, extended: bool = False) -> bool:
+    """True if the body is accumulator + x * y, with factors that may be `extended`."""
+    casts = [op for op in s.body if op.name == "arith.extf"] if extended else []
+    if len(s.body) != 2 + len(casts) or len(s.block.arguments) != 3:
         return False
-    product, total = s.body
+    product, total = (op for op in s.body if op not in casts)
+    wide = {op.operands[0]: op.results[0] for op in casts}
     x, y, accumulator = s.block.arguments
     return (
         product.name == "arith.mulf"
         and total.name == "arith.addf"
-        and set(product.operands) == {x, y}
+        and set(product.operands) == {wide.get(x, x), wide.get(y, y)}
         and set(total.operands) == {accumulator, product.results[0]}
         and s.yields[0] == total.results[0]
     )
