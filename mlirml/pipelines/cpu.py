@@ -119,11 +119,13 @@ def algebra(*, exact: bool = False) -> list[str]:
     return [step(name, **options) for name in ALGEBRA]
 
 
-def fuse(*, exact: bool = False, **options: Any) -> list[str]:
-    """Algebra and fusion of operations on tensors; the options are those of `algebra` and of `mlirml-fuse`."""
+def fuse(*, exact: bool = False, narrowing: bool = True, **options: Any) -> list[str]:
+    """Algebra and fusion of operations on tensors; the options are those of `algebra`, of `mlirml-fold-contract` and of
+    `mlirml-fuse`.
+    """
     return [
         *algebra(exact=exact),
-        "mlirml-fold-contract",
+        "mlirml-fold-contract" if narrowing else step("mlirml-fold-contract", narrowing=False),
         "mlirml-widen-products",
         "mlirml-fuse-shifts",
         "mlirml-move-reshapes",

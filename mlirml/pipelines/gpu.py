@@ -91,13 +91,22 @@ def stages(
     return recipe(
         **{
             "raise": ["mlirml-choose-library", *cpu.raising(exact=exact)],
-            "transform": [step("mlirml-lower-lengths", for_requests=True), *cpu.expand(checkpoint_bytes)],
-            "optimize": [*cpu.CLEAN, *cpu.fuse(exact=exact, max_operands=fused), "canonicalize", "cse"],
+            "transform": [
+                step("mlirml-lower-lengths", for_requests=True),
+                "mlirml-stop-shifts",
+                *cpu.expand(checkpoint_bytes),
+            ],
+            "optimize": [
+                *cpu.CLEAN,
+                *cpu.fuse(exact=exact, narrowing=False, max_operands=fused),
+                "canonicalize",
+                "cse",
+            ],
             "offload": [
                 "mlirml-mark-loops",
                 step("mlirml-keep-loops", device=device),
                 "mlirml-restore-unit-dims",
-                "mlirml-fold-contract",
+                step("mlirml-fold-contract", narrowing=False),
                 "mlirml-narrow-factors",
                 step("mlirml-recompute-scores", device=device),
                 step("mlirml-form-dispatches", device=device),

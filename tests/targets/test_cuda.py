@@ -245,3 +245,20 @@ def test_a_grid_is_as_long_as_the_device_lets_it_be() -> None:
 def test_unknown_architecture() -> None:
     with pytest.raises(ml.TargetError, match="no code for the architecture 'sm_3'"):
         lowered("add").emit("ptx-sm_3")
+
+
+def test_products_of_products_run_on_tensor_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is rounded to f16 between two products is stored so, and those of the gradient have factors of f16 too."""
+    monkeypatch.setattr(ml.config, "tiles", "off")
+
+    def twice(w: Any, x: Any) -> Any:
+        return (x @ w) @ w
+
+    def loss(w: Any, x: Any) -> Any:
+        return np.sum(twice(w, x).astype(np.float32) ** 2)
+
+    arrays = [np.zeros((128, 128), np.float16)] * 2
+    for function in (twice, ml.grad(loss)):
+        kernels = ml.compile(function, target="cuda").ir("schedule", *arrays).split("gpu.func @")[1:]
+        products = [text for text in kernels if "contract" in text.partition("(")[0]]
+        assert products and all("nvgpu.mma.sync" in text for text in products)

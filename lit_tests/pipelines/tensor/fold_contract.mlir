@@ -1,4 +1,5 @@
 // RUN: mlirml-opt %s --mlirml-fold-contract --split-input-file | filecheck %s
+// RUN: mlirml-opt %s '--mlirml-fold-contract=narrowing=false' --split-input-file | filecheck %s --check-prefix=STORED
 
 #id = affine_map<(i, j) -> (i, j)>
 #turn = affine_map<(i, j) -> (j, i)>
@@ -92,4 +93,37 @@ func.func @shared(%q: tensor<3x4x8x16xf32>, %k: tensor<3x32x16xf32>, %z: tensor<
                                         affine_map<(b, h, i, j, k) -> (b, h, i, j)>]
       ins(%q, %c : tensor<3x4x8x16xf32>, tensor<3x16x32xf32>) outs(%z : tensor<3x4x8x32xf32>) -> tensor<3x4x8x32xf32>
   return %r : tensor<3x4x8x32xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// A product that is rounded to f16, and extended for the next one: it is stored as f16 without `narrowing`.
+// CHECK-LABEL: func.func @rounded
+// CHECK: linalg.contract {{.*}} ins(%arg0, %arg1 : tensor<32x32xf32>, tensor<32x32xf16>)
+// STORED-LABEL: func.func @rounded
+// STORED: %[[R:.*]] = linalg.generic
+// STORED: arith.truncf
+// STORED: linalg.contract {{.*}} ins(%[[R]], %arg1 : tensor<32x32xf16>, tensor<32x32xf16>)
+func.func @rounded(%x: tensor<32x32xf32>, %b: tensor<32x32xf16>, %z: tensor<32x32xf32>) -> tensor<32x32xf32> {
+  %eh = tensor.empty() : tensor<32x32xf16>
+  %e = tensor.empty() : tensor<32x32xf32>
+  %h = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<32x32xf32>) outs(%eh : tensor<32x32xf16>) {
+  ^bb0(%in: f32, %out: f16):
+    %0 = arith.truncf %in : f32 to f16
+    linalg.yield %0 : f16
+  } -> tensor<32x32xf16>
+  %w = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%h : tensor<32x32xf16>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %0 = arith.extf %in : f16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<32x32xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%b : tensor<32x32xf16>) outs(%e : tensor<32x32xf32>) {
+  ^bb0(%in: f16, %out: f32):
+    %0 = arith.extf %in : f16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<32x32xf32>
+  %r = linalg.matmul ins(%w, %y : tensor<32x32xf32>, tensor<32x32xf32>) outs(%z : tensor<32x32xf32>) -> tensor<32x32xf32>
+  return %r : tensor<32x32xf32>
 }

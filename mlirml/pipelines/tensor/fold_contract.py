@@ -33,12 +33,17 @@ Dims = tuple[int, ...]
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
 @dataclass(frozen=True)
 class FoldContractPass(Pass):
-    """Make contractions read and write the sources and targets of transposes and conversions."""
+    """Make contractions read and write the sources and targets of transposes and conversions.
+
+    Without `narrowing`, numbers that are rounded to fewer bits are stored so: they take less memory, and tensor cores
+    multiply them as they are.
+    """
 
     name = "mlirml-fold-contract"
+    narrowing: bool = True
 
     def run(self, module: mlir.Operation) -> None:
-        changed = [fold(op) for op in named_operations(module, CONTRACTIONS)]
+        changed = [fold(op, self.narrowing) for op in named_operations(module, CONTRACTIONS)]
         if any(changed):
             for op in reversed(named_operations(module, (*CONTRACTIONS, *_COPIES, "linalg.fill"))):
                 if is_unused(op):
@@ -130,19 +135,19 @@ def read_form(op: mlir.Operation) -> Form:
     return Form(list(match_contraction(op).maps), list(op.operands), [(), ()], op.results[0])
 
 
-def fold(op: mlir.Operation) -> bool:
+def fold(op: mlir.Operation, narrowing: bool) -> bool:
     """Fold copies into one contraction, and rebuild it if there were any; returns True if it was rebuilt."""
     try:
         form = read_form(op)
     except NoMatch:
         return False
-    changed = [fold_operand(form, 0), fold_operand(form, 1), fold_result(form)]
+    changed = [fold_operand(form, 0, narrowing), fold_operand(form, 1, narrowing), fold_result(form)]
     if any(changed):
         build(op, form)
     return any(changed)
 
 
-def fold_operand(form: Form, number: int) -> bool:
+def fold_operand(form: Form, number: int, narrowing: bool) -> bool:
     """Replace an operand by the source of its chain of copies."""
     changed = False
     while True:
@@ -151,7 +156,7 @@ def fold_operand(form: Form, number: int) -> bool:
             copy = match_copy(defining_op(value))
         except NoMatch:
             return changed
-        if not feeds_contractions(value):
+        if not feeds_contractions(value) or not (narrowing or extends(copy)):
             return changed
         dims = tuple(form.maps[number][d] for d in copy.order)
         if dims and dims[-1] in form.batch and mlir.ShapedType(copy.source.type).shape[-1] > 1:
@@ -159,6 +164,11 @@ def fold_operand(form: Form, number: int) -> bool:
         form.maps[number], form.operands[number] = dims, copy.source
         form.casts[number] = copy.casts + form.casts[number]
         changed = True
+
+
+def extends(copy: Copy) -> bool:
+    """True if no element is converted to fewer bits."""
+    return all(cast.operands[0].type.width <= cast.results[0].type.width for cast in copy.casts)
 
 
 def feeds_contractions(value: mlir.Value) -> bool:
