@@ -46,10 +46,12 @@ from mlirml.targets.machine import Device
 _DEEPEST = 256
 """The largest depth of a product of scores, and the most columns of a product that sums over their columns."""
 _FEWEST_ROWS, _FEWEST_COLUMNS = 16, 64
+_LONG, _PART = 512, 128
+"""Columns of which parts may have blocks of their own, and the fewest of a part."""
 _BLOCK_ROWS = 32
 """The rows of the smallest block."""
 _LARGE = 256 << 20
-"""Scores of this size, in bytes, are recomputed even where tensor cores multiply faster than the kernels do."""
+"""Scores of this size, in bytes, are recomputed even where tensor cores would multiply faster than the kernels do."""
 _FLOATS = (mlir.F16Type, mlir.BF16Type, mlir.F32Type, mlir.F64Type)
 _SMALL = (mlir.F16Type, mlir.BF16Type)
 _FREE = ("tensor.empty", "linalg.fill", "tensor.splat")
@@ -129,6 +131,10 @@ class Family:
         found = {*self.products, *self.elementwise, *self.reductions, *self.rows, *self.sinks}
         return [op for op in block_ops(self.first.block) if op in found]
 
+    def is_small(self, sink: mlir.Operation) -> bool:
+        """True if the other factor of a product that uses scores is one of small floats."""
+        return isinstance(sink.operands[1 - self.sinks[sink]].type.element_type, _SMALL)
+
     def sums_rows(self, sink: mlir.Operation) -> bool:
         """True if a product sums over the rows of the scores, False if over their columns."""
         loops, weights = loops_of(sink), indexing_maps(sink)[self.sinks[sink]]
@@ -160,7 +166,7 @@ def parts_of(op: mlir.Operation) -> tuple[frozenset[int], frozenset[int]]:
         raise NoMatch("no matrix")
     columns = next((part for part in (loops.left, loops.right) if out[-1] in part), frozenset[int]())
     rows = (loops.left | loops.right) - columns
-    if columns != {out[-1]} or not rows:
+    if columns != {out[-1]}:
         raise NoMatch("the columns are not the last dimension")
     return (
         frozenset(d for d, loop in enumerate(out) if loop in loops.batch),
@@ -181,7 +187,8 @@ def match_product_of_scores(op: mlir.Operation) -> tuple[frozenset[int], frozens
     sizes = sizes_of(op)
     depth = math.prod(sizes[d] for d in loops_of(op).depth)
     count, columns = math.prod(type_.shape[d] for d in rows), type_.shape[-1]
-    if depth > _DEEPEST or count < _FEWEST_ROWS or columns < _FEWEST_COLUMNS or 4 * depth > max(count, columns) * 2:
+    fewest = _FEWEST_COLUMNS if count >= _FEWEST_ROWS else _LONG
+    if depth > _DEEPEST or columns < fewest or 4 * depth > max(count, columns) * 2:
         raise NoMatch("too deep, or too small")
     fill = defining_op(op.operands[2])
     if fill is None or fill.name != "linalg.fill":
@@ -365,21 +372,38 @@ def check_worth(family: Family, groups: Sequence[Group], device: Device) -> None
     shape, element = family.shape, family.first.results[0].type.element_type
     batches = math.prod(shape[d] for d in family.batch)
     rows = math.prod(shape[d] for d in family.above)
-    if device.processors > 4 * batches * -(-min(rows, shape[-1]) // _BLOCK_ROWS):
-        raise NoMatch("too few rows to fill the device")
     factors = [v.type.element_type for op in family.products for v in list(op.operands)[:2]]
     small = all(isinstance(type_, _SMALL) for type_ in factors)
     backward = len(family.products) > 1 or any(group.sums_rows for group in groups)
-    if small and device.tile and not backward and all(is_tiled(op) for op in family.sinks):
+    splits = small and device.tensor_cores and not backward and is_split(family)
+    if rows < _FEWEST_ROWS and not splits:
+        raise NoMatch("too few rows")
+    blocks = batches * -(-min(rows, shape[-1]) // _BLOCK_ROWS) * (shape[-1] // _PART if splits else 1)
+    if device.processors > 4 * blocks:
+        raise NoMatch("too few rows to fill the device")
+    tiled = rows >= _FEWEST_ROWS and all(is_tiled(op) for op in family.sinks)
+    if small and device.tile and not backward and tiled:
         raise NoMatch("there is a kernel of tiles")
     nbytes = math.prod(shape) * element.width // 8
-    if small and device.tensor_cores and backward and nbytes < _LARGE:
+    if small and device.tensor_cores and backward and nbytes < _LARGE and not all(map(family.is_small, family.sinks)):
         raise NoMatch("tensor cores are faster")
     for group in groups:
         read = {v for op in cone(family, group) for v in outer_values(op)} - family.scores
         values = [v for v in {*read, *group.results} if (made := defining_op(v)) is None or made.name not in _FREE]
         if sum(is_bound(v, bool(device.buffers)) for v in values) > device.kernel_buffers:
             raise NoMatch("a kernel would access too many arrays")
+
+
+def is_split(family: Family) -> bool:
+    """True if parts of many columns can be merged afterwards: those of a softmax, on tensor cores."""
+    if family.shape[-1] < _LONG or len(family.sinks) != 1 or not all(map(family.is_small, family.sinks)):
+        return False
+    (sink,) = family.sinks
+    try:
+        match_attention(sink, alone=False)
+    except NoMatch:
+        return False
+    return True
 
 
 def is_tiled(sink: mlir.Operation) -> bool:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -79,19 +80,27 @@ def draw(shapes: Shapes, dtype: Any = np.float32) -> list[np.ndarray]:
     return [rng.standard_normal(shape).astype(dtype) for shape in shapes]
 
 
-def check(function: Callable[..., Any], arrays: list[np.ndarray], target: str) -> None:
-    """Compare with the interpreter, in twice the precision, and see that no array is as large as the scores."""
-    wide = [array.astype(np.float64) if array.dtype.kind == "f" else array for array in arrays]
+def compare(function: Callable[..., Any], arrays: list[np.ndarray], target: str, tolerance: float = 3e-6) -> Any:
+    """Compare with the interpreter, in twice the precision; returns the compiled function."""
+    wide = [array if array.dtype.kind == "b" else array.astype(np.float64) for array in arrays]
     expected = ml.compile(function, target="reference")(*wide)
     compiled = ml.compile(function, target=target)
     found = compiled(*arrays)
     for a, b in zip(*((x if isinstance(x, tuple) else (x,)) for x in (found, expected)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=3e-6 * max(1, np.nanmax(np.abs(b))))
+        narrow = np.asarray(a).astype(np.float64)
+        np.testing.assert_allclose(narrow, b, rtol=0, atol=tolerance * max(1, np.nanmax(np.abs(b))))
+    return compiled
+
+
+def check(function: Callable[..., Any], arrays: list[np.ndarray], target: str, tolerance: float = 3e-6) -> str:
+    """Compare, and see that no array is as large as the scores; returns the kernels."""
+    compiled = compare(function, arrays, target, tolerance)
     scores = arrays[0].size // arrays[0].shape[-1] * (arrays[1].shape[1 if function is heads else -2])
     assert max(sizes_in_main(compiled.ir("offload", *arrays))) < scores
-    text = compiled.ir("schedule", *arrays)
+    text: str = compiled.ir("schedule", *arrays)
     kernels = re.findall(r"gpu.func @(\w*contract\w*)", text)
     assert kernels and all(name.endswith("streamed") for name in kernels)
+    return text
 
 
 def sizes_in_main(text: str) -> list[int]:
@@ -136,3 +145,51 @@ def test_masks(target: str) -> None:
     mask = np.random.default_rng(1).random((100, 141)) < 0.3
     mask[3, :70], mask[4, 16:], mask[7] = False, False, False
     check(masked, [q, k, v, mask], target)
+
+
+def torch_like(q: Any, k: Any, v: Any) -> Any:
+    return nn.scaled_dot_product_attention(q, k, v)
+
+
+def torch_like_causal(q: Any, k: Any, v: Any) -> Any:
+    return nn.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+SMALL = {np.float16: 4e-3, ml_dtypes.bfloat16: 3e-2}
+"""Types of 16 bits, and the tolerance of results that are rounded to them."""
+SMALL_CASES: dict[str, tuple[Callable[..., Any], Shapes]] = {
+    "plain": (plain, [(9, 128, 16), (9, 128, 16), (9, 128, 16)]),
+    "causal": (causal, [(12, 96, 16), (12, 128, 16), (12, 128, 16)]),
+    "as in torch": (torch_like, [(9, 100, 24), (9, 141, 24), (9, 141, 40)]),
+    "causal as in torch": (torch_like_causal, [(12, 96, 32)] * 3),
+}
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=["f16", "bf16"])
+@pytest.mark.parametrize("case", [pytest.param(case, marks=needs_cuda) for case in SMALL_CASES])
+def test_small_floats_are_multiplied_on_tensor_cores(case: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there are no kernels of tiles, all products, and all those of the gradient, are of fragments."""
+    monkeypatch.setattr(ml.config, "tiles", "off")
+    function, shapes = SMALL_CASES[case]
+    arrays = draw(shapes, dtype)
+    assert "nvgpu.mma.sync" in check(function, arrays, "cuda", SMALL[dtype])
+
+    def loss(*arrays: Any) -> Any:
+        return np.sum(function(*arrays).astype(np.float32) ** 2)
+
+    if "torch" not in case:
+        return  # the results of bf16 are f32, and so are the factors of their derivatives
+    text = check(ml.grad(loss, argnums=(0, 1, 2)), arrays, "cuda", SMALL[dtype])
+    bodies = text.split("gpu.func @")[1:]
+    assert all("nvgpu.mma.sync" in body for body in bodies if body.split("(")[0].endswith("streamed"))
+
+
+@pytest.mark.parametrize("dtype", SMALL, ids=["f16", "bf16"])
+@pytest.mark.parametrize("queries", [pytest.param(n, marks=needs_cuda) for n in (1, 4)])
+def test_decoding_splits_the_keys(queries: int, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two launches: blocks have parts of the keys, which are merged."""
+    monkeypatch.setattr(ml.config, "tiles", "off")
+    arrays = draw([(3, queries, 32), (3, 1500, 32), (3, 1500, 32)], dtype)
+    text = compare(torch_like, arrays, "cuda", SMALL[dtype]).ir("schedule", *arrays)
+    kernels = re.findall(r"gpu.func @(\w+)", text)
+    assert [name.rpartition("_")[2] for name in kernels] == ["streamed", "merge"]

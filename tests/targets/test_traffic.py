@@ -60,6 +60,7 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "product": (lambda a, b: a @ b, (draw(64, 64), draw(64, 64))),
     "product of f16": (lambda a, b: a @ b, (draw(64, 512, dtype=HALF), draw(512, 64, dtype=HALF))),
     "attention": (lambda q, k, v: softmax(q @ k.T) @ v, (draw(64, 32), draw(64, 32), draw(64, 32))),
+    "attention of f16": (lambda q, k, v: softmax(q @ np.swapaxes(k, 1, 2)) @ v, (draw(2, 64, 32, dtype=HALF),) * 3),
     "running sums": (lambda x: np.cumsum(x, axis=1), (draw(32, 512),)),
     "transpose": (lambda x: x.T.copy(), (draw(128, 96),)),
     "scatter": (set_at, (draw(96, 64), INDICES, draw(96, 64))),
@@ -88,10 +89,11 @@ def measured(name: str) -> dict[str, Traffic]:
 def test_sectors_are_whole(name: str) -> None:
     """The first kernel reads the arrays; those after it add a few partial results, which lie apart.
 
-    Running sums begin at the second element of a row, so that each warp reads a part of one sector more.
+    Running sums begin at the second element of a row, so that each warp reads a part of one sector more. Sums of tensor
+    cores are stored as f16 in halves of sectors.
     """
     traffic = next(iter(measured(name).values()))
-    some = len(measured(name)) > 1 or name in ("product of f16", "running sums")
+    some = len(measured(name)) > 1 or name in ("product of f16", "attention of f16", "running sums")
     assert traffic.coalesced >= (0.7 if some else 0.99)
 
 
@@ -104,3 +106,31 @@ def test_accesses_have_16_bytes(name: str) -> None:
 def test_banks_do_not_conflict(name: str) -> None:
     for traffic in measured(name).values():
         assert traffic.conflicts <= (1.25 if name == "attention" else 1.01)
+
+
+def causal(q: Any, k: Any, v: Any) -> Any:
+    return softmax(np.where(np.tri(len(q[0]), dtype=bool), q @ np.swapaxes(k, -1, -2), -np.inf)) @ v
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "share", "parts"),
+    [
+        (lambda q, k, v: softmax(q @ np.swapaxes(k, -1, -2)) @ v, HALF, 1, 1),
+        (lambda q, k, v: softmax(q @ np.swapaxes(k, -1, -2)) @ v, ml_dtypes.bfloat16, 1, 3),
+        (causal, HALF, (1 + 1 + 2 + 2 + 3 + 3 + 4 + 4 + 5 + 5) / 50, 1),
+    ],
+    ids=["f16", "bf16", "causal"],
+)
+def test_attention_computes_each_product_once(function: Any, dtype: Any, share: float, parts: int) -> None:
+    """Products of 16x16 and 16x8 elements for scores and sums, in three parts for weights of f32; a causal mask leaves
+    the tiles of 64 columns that a block of 32 rows needs.
+    """
+    heads, rows, depth = 2, 320, 32
+    arrays = [draw(heads, rows, depth, dtype=dtype)] * 3
+    wanted = function(*(array.astype(np.float64) for array in arrays))
+    (found,), traffic, _ = run(function, *arrays, outs=[np.zeros(wanted.shape, HALF if dtype == HALF else np.float32)])
+    np.testing.assert_allclose(found.astype(np.float64), wanted, atol=8e-3 if dtype == HALF else 1e-5, rtol=0)
+    (counts,) = traffic.values()
+    scores, sums = (heads * rows * rows * depth // (16 * 8 * 16),) * 2
+    assert counts.products == int((scores + parts * sums) * share)
+    assert counts.conflicts == 1

@@ -41,8 +41,9 @@ from mlirml.codegen.gpu.rows import lower_rows, match_rows
 from mlirml.codegen.gpu.sizes import each_element, extents, flat_index, has_dynamic_sizes, temporary
 from mlirml.codegen.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
 from mlirml.codegen.gpu.sorts import lower_sort
-from mlirml.codegen.gpu.streamed.kernel import lower_streamed
-from mlirml.codegen.gpu.streamed.plan import match_streamed
+from mlirml.codegen.gpu.streamed.fma import lower_streamed
+from mlirml.codegen.gpu.streamed.mma import lower_tensor_streamed
+from mlirml.codegen.gpu.streamed.plan import Plan, match_streamed
 from mlirml.codegen.gpu.transforms import lower_transform
 from mlirml.codegen.gpu.transpose import lower_transposition, match_transposition
 from mlirml.codegen.tile.attention import lower_tile_attention
@@ -169,12 +170,20 @@ def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence
             return True
     if len(reductions) > 1 and any(map(is_contraction, reductions)):
         with contextlib.suppress(NoMatch):
-            lower_streamed(host, match_streamed(reductions, stores))
+            lower_scores(host, match_streamed(reductions, stores))
             return True
     with contextlib.suppress(NoMatch):
         lower_rows(host, match_rows(reductions, stores))
         return True
     return False
+
+
+def lower_scores(host: Host, plan: Plan) -> None:
+    """The kernel of streamed scores, on tensor cores if they support the factors; raises NoMatch."""
+    with contextlib.suppress(NoMatch):
+        lower_tensor_streamed(host, plan)
+        return
+    lower_streamed(host, plan)
 
 
 def lower_product(host: Host, product: Product, stores: Sequence[Store]) -> None:

@@ -17,6 +17,9 @@ from mlirml.codegen.gpu.kernel import Kernel
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
+_SMALL = (mlir.F16Type, mlir.BF16Type)
+_FLOATS = (mlir.F32Type, *_SMALL)
+
 
 class Merger(Protocol):
     """The types of a state, and how two states become one."""
@@ -55,11 +58,14 @@ def slot_is_above(kernel: Kernel, member: Form, group: int) -> bool:
 
 def shuffles(type_: mlir.Type) -> bool:
     """True if values of a type can be shuffled."""
-    return isinstance(type_, mlir.F32Type) or (isinstance(type_, mlir.IntegerType) and type_.width in (32, 64))
+    return isinstance(type_, _FLOATS) or (isinstance(type_, mlir.IntegerType) and type_.width in (32, 64))
 
 
 def shuffle(kernel: Kernel, value: mlir.Value, step: int, width: int) -> mlir.Value:
-    """The value of the thread whose number differs in one bit."""
+    """The value of the thread whose number differs in one bit; small floats are extended for it."""
+    if isinstance(value.type, _SMALL):
+        wide = shuffle(kernel, emit.value("arith.extf", [value], mlir.F32Type.get()), step, width)
+        return emit.value("arith.truncf", [wide], value.type)
     integer = mlir.IntegerType.get_signless(32)
     operands = [value, kernel.constant(step, integer), kernel.constant(width, integer)]
     mode = mlir.Attribute.parse("#gpu<shuffle_mode xor>")

@@ -160,11 +160,13 @@ def program(text: str, name: str, options: str = "") -> Program:
     return Program(schedule(text, options), name)
 
 
-def as_kernel(function: Any, *arguments: np.ndarray) -> mlir.Module:
-    """The optimized program of a Python function as one kernel function @k; what only checks indices is left out."""
+def as_kernel(function: Any, *arguments: np.ndarray, target: str = "cpu") -> mlir.Module:
+    """The program of a Python function, optimized for a target, as one kernel function @k; what only checks indices is
+    left out.
+    """
     import mlirml as ml
 
-    module = parse(ml.compile(function).ir("optimize", *arguments), make_context())
+    module = parse(ml.compile(function, target=target).ir("optimize", *arguments), make_context())
     main = next(op.operation for op in module.body.operations)
     block = main.regions[0].blocks[0]
     for op in [op for op in operations(main) if op.name == "cf.assert"]:

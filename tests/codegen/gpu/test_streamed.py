@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from mlirml.codegen.gpu.streamed import kernel as streamed
+from mlirml.codegen.gpu.streamed import fma as streamed
 from mlirml.ir.bindings import defining_op, mlir, operations
 from mlirml.passes import parse_pipeline
 from tests.codegen.gpu.gpu_harness import as_kernel

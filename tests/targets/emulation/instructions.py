@@ -495,6 +495,8 @@ def multiply_doubles(t: Threads, i: Instruction, mask: Mask) -> None:
 def multiply_matrices(t: Threads, i: Instruction, mask: Mask) -> None:
     """A 16 x k matrix times a k x 8 one, by the fragments of a warp's threads."""
     whole_warps(t, i, mask)
+    if t.traffic is not None:
+        t.traffic.products += len(t.lanes(mask)) // WARP
     if i.type == "f64":
         multiply_doubles(t, i, mask)
         return

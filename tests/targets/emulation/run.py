@@ -25,7 +25,7 @@ def run(
     function: Callable[..., Any], *arrays: np.ndarray, outs: list[np.ndarray], options: str = ""
 ) -> tuple[list[np.ndarray], dict[str, Traffic], str]:
     """The results of a function, the traffic of each of its kernels, and their PTX."""
-    module = as_kernel(function, *arrays)
+    module = as_kernel(function, *arrays, target="cuda")
     parse_pipeline(f"mlirml-schedule-kernels{{device=cuda {options}}}").run(module.operation)
     plan = read_plan(module, "k")
     blocks = {

@@ -20,12 +20,14 @@ class Traffic:
 
     `sectors` are those that were moved, `needed` the fewest that hold the bytes of each access of a warp; `passes` are
     those over shared memory, `phases` the fewest. `widths` has the bytes that threads move by the size of an access.
+    `products` are the products of fragments that warps computed on tensor cores.
     """
 
     sectors: int = 0
     needed: int = 0
     passes: int = 0
     phases: int = 0
+    products: int = 0
     widths: dict[int, int] | None = None
 
     @property

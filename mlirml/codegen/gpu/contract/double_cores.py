@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from mlirml.codegen.gpu.contract.fragments import element
 from mlirml.codegen.gpu.contract.multiply_add import is_plain
 from mlirml.codegen.gpu.contract.panels import is_direct
 from mlirml.codegen.gpu.contract.pipelined import ROW_BYTES, Pipelined
 from mlirml.codegen.gpu.contract.product import Product
-from mlirml.codegen.gpu.contract.tensor_cores import element
 from mlirml.codegen.gpu.contract.tiles import Store, Tile, lower_in_parts
 from mlirml.codegen.gpu.index import Form, cut_up, split
 from mlirml.codegen.gpu.kernel import Host, Kernel

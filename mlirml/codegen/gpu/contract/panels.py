@@ -12,21 +12,44 @@ computed, or rows are not aligned, threads load one step ahead and store a step 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import Protocol
 
 from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.gpu.contract.product import Product
+from mlirml.codegen.gpu.contract.tiles import Tile
 from mlirml.codegen.gpu.elements import Indices, apply, dims_at, groups_of, is_structured
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form, split
-from mlirml.codegen.gpu.kernel import Host, is_tensor
+from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 
-if TYPE_CHECKING:
-    from mlirml.codegen.gpu.contract.pipelined import Pipelined
-
 CHUNK_BYTES = 16
+
+
+class Tiled(Protocol):
+    """The tile of a product whose factors are copied into panels."""
+
+    kernel: Kernel
+    product: Product
+    tile: Tile
+    thread: Form
+    batch: Form
+    origin: tuple[Form, Form]
+    sizes: tuple[int, int]
+    depth: int
+
+    @property
+    def threads(self) -> int: ...
+
+    def is_plain(self, side: int) -> bool: ...
+
+    def clamped_index(self, index: Form, size: int, lane: int | None) -> Form: ...
+
+    def element(
+        self, side: int, start: Form, k: Form, x: Form, along_depth: bool, positions: list[tuple[Form, Form]]
+    ) -> mlir.Value: ...
 
 
 class Panel:
@@ -35,7 +58,7 @@ class Panel:
     `along`: a row of the panel is along the depth of the product, else across it.
     """
 
-    def __init__(self, contract: Pipelined, side: int, slots: int) -> None:
+    def __init__(self, contract: Tiled, side: int, slots: int) -> None:
         self.contract = contract
         self.kernel = contract.kernel
         self.side = side
@@ -73,51 +96,59 @@ class Panel:
             return split(row, 8)[1]
         return split(row, 4)[1] * 2  # four rows, with eight adjacent elements in two chunks each
 
-    def each_chunk(self) -> list[tuple[Form, Form]]:
-        """The rows and chunks of a panel that this thread fills."""
-        contract = self.contract
-        return [
-            tuple(cut_up(contract.thread + first, [self.rows, self.chunks]))  # type: ignore[misc]
-            for first in range(0, self.rows * self.chunks, contract.threads)
-        ]
+    def each_chunk(self) -> list[tuple[Form, Form, mlir.Value | None]]:
+        """The rows and chunks of a panel that this thread fills; None or the condition that there is such a chunk."""
+        contract, kernel = self.contract, self.kernel
+        count = self.rows * self.chunks
+        found = []
+        for first in range(0, count, contract.threads):
+            number = contract.thread + first
+            row, chunk = cut_up(kernel.clamped(number, count), [self.rows, self.chunks])
+            found.append((row, chunk, kernel.below(number, count)))
+        return found
 
     def copy(self, slot: Form, round_number: Form) -> None:
         """Start the asynchronous copies of a slot, without waiting for them."""
+        kernel = self.kernel
+        for row, chunk, is_one in self.each_chunk():
+            kernel.guarded([is_one], partial(self._copy_chunk, slot, round_number, row, chunk))
+
+    def _copy_chunk(self, slot: Form, round_number: Form, row: Form, chunk: Form) -> None:
+        """Start the asynchronous copy of a chunk."""
         contract, kernel = self.contract, self.kernel
-        for row, chunk in self.each_chunk():
-            inner = chunk * self.width
-            x, k = (row, inner) if self.along else (inner, row)
-            across = contract.origin[self.side] + x
-            across = (
-                kernel.clamped(across, contract.sizes[self.side])
-                if self.along
-                else contract.clamped_index(across, contract.sizes[self.side], 0)
-            )
-            depth = round_number * contract.tile.depth + k
-            count: list[mlir.Value] = []
-            if contract.depth % contract.tile.depth:
-                valid = kernel.below(depth, contract.depth)
-                if valid is not None:
-                    depth = contract.clamped_index(depth, contract.depth, 0 if self.along else None)
-                    chosen = [valid, kernel.constant(self.width), kernel.constant(0)]
-                    count = [emit.value("arith.select", chosen, kernel.index)]
-            found = source_of(kernel.host, contract.product, self.side, contract.batch, across, depth)
-            assert found is not None
-            source = kernel.memory(found[0])
-            operands = [self.memory, kernel.at(self.offset(slot, row, chunk)), source, kernel.at(found[1]), *count]
-            attributes = {
-                "dstElements": mlir.IntegerAttr.get(kernel.index, self.width),
-                "bypassL1": mlir.UnitAttr.get(),
-                "operandSegmentSizes": emit.segments(1, 1, 1, 1, len(count)),
-            }
-            emit.create("nvgpu.device_async_copy", operands, [token()], attributes)
+        inner = chunk * self.width
+        x, k = (row, inner) if self.along else (inner, row)
+        across = contract.origin[self.side] + x
+        across = (
+            kernel.clamped(across, contract.sizes[self.side])
+            if self.along
+            else contract.clamped_index(across, contract.sizes[self.side], 0)
+        )
+        depth = round_number * contract.tile.depth + k
+        count: list[mlir.Value] = []
+        if contract.depth % contract.tile.depth:
+            valid = kernel.below(depth, contract.depth)
+            if valid is not None:
+                depth = contract.clamped_index(depth, contract.depth, 0 if self.along else None)
+                chosen = [valid, kernel.constant(self.width), kernel.constant(0)]
+                count = [emit.value("arith.select", chosen, kernel.index)]
+        found = source_of(kernel.host, contract.product, self.side, contract.batch, across, depth)
+        assert found is not None
+        source = kernel.memory(found[0])
+        operands = [self.memory, kernel.at(self.offset(slot, row, chunk)), source, kernel.at(found[1]), *count]
+        attributes = {
+            "dstElements": mlir.IntegerAttr.get(kernel.index, self.width),
+            "bypassL1": mlir.UnitAttr.get(),
+            "operandSegmentSizes": emit.segments(1, 1, 1, 1, len(count)),
+        }
+        emit.create("nvgpu.device_async_copy", operands, [token()], attributes)
 
     def load(self, round_number: Form) -> list[list[mlir.Value]]:
         """The elements that this thread stores into the panel in a step, computed; 0 beyond the end of the depth."""
         contract = self.contract
         start = round_number * contract.tile.depth
         found = []
-        for row, chunk in self.each_chunk():
+        for row, chunk, _ in self.each_chunk():
             lanes = [chunk * self.width + lane for lane in range(self.width)]
             positions = [(lane, row) if self.along else (row, lane) for lane in lanes]
             found.append([contract.element(self.side, start, k, x, self.along, positions) for k, x in positions])
@@ -126,8 +157,12 @@ class Panel:
     def store(self, slot: Form, values: Sequence[Sequence[mlir.Value]]) -> None:
         """Store the loaded elements into a slot."""
         kernel = self.kernel
-        for (row, chunk), lanes in zip(self.each_chunk(), values, strict=True):
-            kernel.store_vector(self.memory, self.offset(slot, row, chunk), list(lanes))
+        for (row, chunk, is_one), lanes in zip(self.each_chunk(), values, strict=True):
+
+            def write(row: Form = row, chunk: Form = chunk, lanes: Sequence[mlir.Value] = lanes) -> None:
+                kernel.store_vector(self.memory, self.offset(slot, row, chunk), list(lanes))
+
+            kernel.guarded([is_one], write)
 
     def fragment(
         self, slot: Form, across: Form, depth: int, order: tuple[Form, Form], eighth: Form

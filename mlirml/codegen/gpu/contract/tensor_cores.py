@@ -4,9 +4,7 @@
         for k' in steps of 16 (8 of tf32), for each 16x8 fragment of the subgroup's tile:
             sums = nvgpu.mma.sync(rows of panel a, columns of panel b, sums)
 
-The factors are f16 or bf16, or f32 that is rounded to tf32. Thread 4g + t of a subgroup has, of the left factor, rows g
-and g + 8 at columns 2t, 2t + 1, 2t + 8 and 2t + 9 (t and t + 4 of tf32); of the right one column g at the same indices
-along k; and of the sums rows g and g + 8 at columns 2t and 2t + 1 (PTX ISA, "Matrix fragments for mma.m16n8k16").
+The factors are f16 or bf16, or f32 that is rounded to tf32; `fragments.py` says which thread has what of them.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mlirml.analysis.cost import element_bytes
+from mlirml.codegen.gpu.contract.fragments import COLUMNS, ROWS, SUMS, halves, joined, multiply
 from mlirml.codegen.gpu.contract.pipelined import ROW_BYTES, Pipelined
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tiles import Store, Tile, lower_in_parts
@@ -25,7 +24,6 @@ from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
 
 _SUBGROUP = 32
-_ROWS, _COLUMNS = 16, 8
 MIDDLE, LARGE = Tile(64, 64, 32, 32, 32), Tile(128, 128, 32, 64, 64)
 """Tiles of a block, and of a subgroup, for elements of 16 bits; those of 32 bits have half the depth."""
 _FILLS = 96
@@ -78,7 +76,7 @@ class TensorContract(Pipelined):
         return self.product.raw(self.elements, side, point)
 
     def zeros(self) -> list[mlir.Value]:
-        pieces = (self.tile.high // _ROWS) * (self.tile.wide // _COLUMNS)
+        pieces = (self.tile.high // ROWS) * (self.tile.wide // COLUMNS)
         return [self.kernel.constant(0, self.type)] * (4 * pieces)
 
     def multiply_slot(self, slot: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
@@ -89,24 +87,17 @@ class TensorContract(Pipelined):
     def multiply_step(self, slot: Form, depth: int, sums: list[mlir.Value]) -> list[mlir.Value]:
         """One step along k of all fragments of the subgroup."""
         tile = self.tile
-        left = [self.fragment(0, slot, self.above * tile.high + first, depth) for first in range(0, tile.high, _ROWS)]
+        left = [self.fragment(0, slot, self.above * tile.high + first, depth) for first in range(0, tile.high, ROWS)]
         right = [
             half
-            for first in range(0, tile.wide, 2 * _COLUMNS)
-            for half in self.halves(self.fragment(1, slot, self.beside * tile.wide + first, depth))
+            for first in range(0, tile.wide, 2 * COLUMNS)
+            for half in halves(self.kernel, self.fragment(1, slot, self.beside * tile.wide + first, depth))
         ]
-        shape = mlir.ArrayAttr.get([emit.i64(n) for n in (_ROWS, _COLUMNS, 2 * self.vector)])
-        attributes: dict[str, mlir.Attribute] = {"mmaShape": shape}
-        if self.vector == 4:
-            attributes["tf32Enabled"] = mlir.UnitAttr.get()
-        type_ = mlir.VectorType.get([2, 2], self.type)
         found: list[mlir.Value] = []
-        for a in map(self.joined, left):
+        for a in (joined(self.kernel, registers) for registers in left):
             for b in right:
-                # The loop carries scalars: vectors of two dimensions cannot be lowered in branches.
-                before = emit.value("vector.from_elements", sums[len(found) : len(found) + 4], type_)
-                after = emit.value("nvgpu.mma.sync", [a, b, before], type_, **attributes)
-                found += [element(after, row, column) for row in range(2) for column in range(2)]
+                before = sums[len(found) : len(found) + SUMS]
+                found += multiply(self.kernel, a, b, before, depth=2 * self.vector, tf32=self.vector == 4)
         return found
 
     def fragment(self, side: int, slot: Form, across: Form, depth: int) -> list[mlir.Value]:
@@ -135,29 +126,14 @@ class TensorContract(Pipelined):
         chosen = emit.same_type("arith.select", emit.compare("uno", value, value), value, more)
         return emit.value("vector.from_elements", [chosen], register.type)
 
-    def joined(self, registers: Sequence[mlir.Value]) -> mlir.Value:
-        """A fragment as a vector of its registers."""
-        type_ = registers[0].type
-        whole = mlir.VectorType.get([len(registers), *type_.shape], type_.element_type)
-        zero = mlir.DenseElementsAttr.get_splat(whole, mlir.FloatAttr.get(type_.element_type, 0.0))
-        result = self.kernel.once(("zero", whole), lambda: emit.constant(zero))
-        for number, register in enumerate(registers):
-            position = mlir.DenseI64ArrayAttr.get([number])
-            result = emit.value("vector.insert", [register, result], whole, static_position=position)
-        return result
-
-    def halves(self, registers: Sequence[mlir.Value]) -> list[mlir.Value]:
-        """The fragments of two adjacent column groups of the right factor."""
-        return [self.joined(registers[:2]), self.joined(registers[2:])]
-
     def finish(self, sums: list[mlir.Value], stores: Sequence[Store]) -> None:
         """Store the results: two adjacent elements in two rows of each fragment."""
         tile, kernel = self.tile, self.kernel
-        pieces = tile.wide // _COLUMNS
+        pieces = tile.wide // COLUMNS
         kernel.lanes = 2
         for number in range(len(sums) // 4):
-            first_row = self.origin[0] + self.above * tile.high + number // pieces * _ROWS + self.group
-            first = self.origin[1] + self.beside * tile.wide + number % pieces * _COLUMNS + self.member * 2
+            first_row = self.origin[0] + self.above * tile.high + number // pieces * ROWS + self.group
+            first = self.origin[1] + self.beside * tile.wide + number % pieces * COLUMNS + self.member * 2
             for half in range(2):
                 row = first_row + 8 * half
                 values = sums[4 * number + 2 * half : 4 * number + 2 * half + 2]
@@ -169,9 +145,3 @@ class TensorContract(Pipelined):
                     ]  # fmt: skip
                     points = [self.product.result_indices(self.batch, row, column) for column in columns]
                     kernel.guarded(guards, partial(self.store, points, [values[lane] for lane in part], stores))
-
-
-def element(vector: mlir.Value, row: int, column: int) -> mlir.Value:
-    """An element of a vector of two dimensions."""
-    position = mlir.DenseI64ArrayAttr.get([row, column])
-    return emit.value("vector.extract", [vector], mlir.VectorType(vector.type).element_type, static_position=position)

@@ -13,12 +13,16 @@ maximum grows. A row whose scores have been -inf so far has 0 instead of its max
 
 from __future__ import annotations
 
+import math
+from typing import ClassVar
+
 from mlirml.analysis.attention import Attention, Tracer, match_attention
 from mlirml.analysis.constants import float_of
 from mlirml.codegen.gpu.combiners import Combiner
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.streamed.plan import Plan, reduced_results
 from mlirml.core.dataclass import dataclass
+from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 
@@ -37,6 +41,9 @@ class Online:
     forms: tuple[str, ...]
     sink: Product
     total: mlir.Value
+
+    form_of_sink: ClassVar[str] = EXPONENTIAL
+    """The form of the terms of the product."""
 
     @property
     def most(self) -> mlir.Value:
@@ -110,3 +117,23 @@ def pair(tracer: Tracer, op: mlir.Operation | None, attention: Attention) -> boo
         return False
     score, maximum = map(tracer.trace, op.operands)
     return bool(maximum.tensor == attention.maxima and tracer.same(score, attention.traced))
+
+
+def known_maximum(now: mlir.Value) -> mlir.Value:
+    """The maximum of a row so far, and 0 in place of minus infinity."""
+    lowest = emit.compare("oeq", now, emit.number(now.type, -math.inf))
+    return emit.same_type("arith.select", lowest, emit.number(now.type, 0), now)
+
+
+def factor_of(form: str, before: mlir.Value, now: mlir.Value, known: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    """The factor of a sum of terms of a form when the maximum of its row grows, in the type of the sum."""
+    if form == EXPONENTIAL:
+        before, known = (widened(value, type_) for value in (before, known))
+        return widened(emit.same_type("math.exp", emit.same_type("arith.subf", before, known)), type_)
+    same = emit.compare("oeq", before, now)
+    return emit.same_type("arith.select", same, emit.number(type_, 1), emit.number(type_, 0))
+
+
+def widened(value: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    """A float with another type, at least as wide."""
+    return value if value.type.width >= type_.width else emit.value("arith.extf", [value], type_)

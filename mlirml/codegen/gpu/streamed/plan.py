@@ -92,6 +92,12 @@ def reduced_results(combiner: Combiner) -> list[mlir.Value]:
     return [combiner.op.results[n] for n in combiner.carried]
 
 
+def row_indices(plan: Plan, target: mlir.Value, point: Indices) -> Indices:
+    """The indices of a reduced result at a row."""
+    op = next(combiner.op for combiner in plan.reductions if target in reduced_results(combiner))
+    return apply(out_map(op, list(op.results).index(target)), point)
+
+
 def depends_on_results(op: mlir.Operation, values: Sequence[mlir.Value]) -> bool:
     """True if an operation is computed from one of some values."""
     return any(depends_on(operand, values) for operand in used_values(op))
@@ -142,7 +148,7 @@ def match_oriented(
         form(Digit(Base(name, product.size(loops))))
         for name, loops in (("batch", product.batch), ("row", product.rows), ("column", product.columns))
     ]
-    if product.size(product.rows) == 1 or product.size(product.columns) == 1:
+    if product.size(product.columns) == 1:
         raise NoMatch("the scores are a vector")
     batch, row, column = symbols
     point = product.result_indices(batch, row, column)
