@@ -114,6 +114,8 @@ class Constants:
 
 
 LOG2E = 1.4426950408889634
+LOG2E_REST = 1.92596298909109e-08
+"""What is left of it as an f32."""
 CONSTANTS = {
     "f32": Constants(
         1.5 * 2**23, 0.693359375, -2.1219444e-4, -104.0, 89.0, -18.0, 10.0, 2.0**-25, EXP_F32, EXPM1_F32
@@ -153,9 +155,25 @@ def expm1_parts(b: Builder, x: Value, grade: str = "") -> tuple[Value, Value]:
     return integer_of(b, shifted), r + b.fma(r * r, b.horner(r, c.expm1), lost)
 
 
+def exp_by_ex2(b: Builder, x: Value) -> Value:
+    """2^n 2^f with x log2(e) = n + f, where an instruction computes 2^f: NVIDIA's way, to 2 ulp.
+
+    `n` is clamped to exponents of normal numbers, and `f` is all the rest: it makes zero, denormals and infinity.
+    """
+    c = CONSTANTS["f32"]
+    bounded = b.op("arith.maxnumf", b.op("arith.minnumf", x, b.value(88.0, "f32")), b.value(-87.0, "f32"))
+    shifted = b.fma(bounded, LOG2E, c.magic)
+    n = shifted - c.magic
+    f = b.fma(x, LOG2E_REST, b.fma(x, LOG2E, -n))
+    power = b.emit(f'llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"({f.name}) : (f32) -> f32', "f32")
+    return power * b.power_of_two(integer_of(b, shifted), "f32")
+
+
 @expansion("exp", "f32", "f64")
 def exp(b: Builder, x: Value) -> Value:
     """2^n (1 + r + r^2 P(r))."""
+    if b.processor.has_ex2 and x.dtype == "f32" and not b.shape:
+        return exp_by_ex2(b, x)
     c = CONSTANTS[x.dtype]
     n, r = split_exponent(b, b.minimum(x, c.exp_high))
     return b.scale_or_vanish(b.horner(r, (*c.exp, 1.0, 1.0)), n, x < c.exp_low)
