@@ -58,7 +58,7 @@ _TO_NVVM_KERNELS = (
 TO_NVVM = (
     "mlirml-embed-tiles",
     step("mlirml-expand-atomics", native=_NVVM_ATOMICS, small=True),
-    step("mlirml-expand-math", processor="scalar+ex2+f16c+fma"),
+    step("mlirml-expand-math", processor="scalar+f16c+fma+ptx"),
     "mlirml-inline-library",
     "canonicalize",
     "cse",

@@ -52,10 +52,10 @@ _OTHER_NAMES = {
 NAMES = ("host", *_OTHER_NAMES, *[name for name, (cpu, _) in _LEVELS.items() if cpu])
 """The names that `config.processor` takes."""
 _FEATURES = (
-    "asimd", "avx", "avx512_bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "ex2", "f16c", "fma", "sve", "sve256",
+    "asimd", "avx", "avx512_bf16", "avx512bw", "avx512dq", "avx512f", "avx512vl", "f16c", "fma", "ptx", "sve", "sve256",
     "sve512", *_AMX,
 )  # fmt: skip
-"""The features that passes depend on; LLVM gets all of them. "ex2" is NVIDIA's instruction."""
+"""The features that passes depend on; LLVM gets all of them. "ptx" are the instructions of NVIDIA's devices."""
 _LLVM_NAMES = {
     "sse4_1": "sse4.1", "sse4_2": "sse4.2", "bmi1": "bmi", "abm": "lzcnt", "avx512_bf16": "avx512bf16",
     "amx_tile": "amx-tile", "amx_bf16": "amx-bf16", "fp": "fp-armv8", "asimd": "neon", "asimdhp": "fullfp16",
@@ -121,7 +121,12 @@ class Processor:
     @property
     def has_ex2(self) -> bool:
         """True if an instruction computes powers of two of f32 to 22 bits, as on NVIDIA's devices."""
-        return "ex2" in self.features
+        return "ptx" in self.features
+
+    @property
+    def rounds_to_bf16(self) -> bool:
+        """True if an instruction converts f32 to bf16."""
+        return "ptx" in self.features
 
     @property
     def converts_f16(self) -> bool:

@@ -7,7 +7,7 @@ x = n ln 2 + r with |r| <= ln(2)/2, ln 2 in two parts (Cody and Waite, Software 
 from __future__ import annotations
 
 from mlirml.codegen.math.builder import Builder, Value
-from mlirml.codegen.math.registry import expansion
+from mlirml.codegen.math.registry import ROUGH, expansion
 from mlirml.core.dataclass import dataclass
 
 EXP_F32 = (  # 2^-28.2
@@ -155,6 +155,11 @@ def expm1_parts(b: Builder, x: Value, grade: str = "") -> tuple[Value, Value]:
     return integer_of(b, shifted), r + b.fma(r * r, b.horner(r, c.expm1), lost)
 
 
+def ex2(b: Builder, x: Value) -> Value:
+    """2^x by an instruction: zero where that is denormal."""
+    return b.emit(f'llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"({x.name}) : (f32) -> f32', "f32")
+
+
 def exp_by_ex2(b: Builder, x: Value) -> Value:
     """2^n 2^f with x log2(e) = n + f, where an instruction computes 2^f: NVIDIA's way, to 2 ulp.
 
@@ -165,8 +170,7 @@ def exp_by_ex2(b: Builder, x: Value) -> Value:
     shifted = b.fma(bounded, LOG2E, c.magic)
     n = shifted - c.magic
     f = b.fma(x, LOG2E_REST, b.fma(x, LOG2E, -n))
-    power = b.emit(f'llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"({f.name}) : (f32) -> f32', "f32")
-    return power * b.power_of_two(integer_of(b, shifted), "f32")
+    return ex2(b, f) * b.power_of_two(integer_of(b, shifted), "f32")
 
 
 @expansion("exp", "f32", "f64")
@@ -177,6 +181,14 @@ def exp(b: Builder, x: Value) -> Value:
     c = CONSTANTS[x.dtype]
     n, r = split_exponent(b, b.minimum(x, c.exp_high))
     return b.scale_or_vanish(b.horner(r, (*c.exp, 1.0, 1.0)), n, x < c.exp_low)
+
+
+def rough_exp(b: Builder, x: Value) -> Value:
+    """exp of an f16, of whose result f16 has 11 bits: the product is wrong by 2^-19 at most."""
+    return ex2(b, x * LOG2E) if b.processor.has_ex2 and not b.shape else exp(b, x)
+
+
+ROUGH[exp] = rough_exp
 
 
 @expansion("exp2", "f32", "f64")

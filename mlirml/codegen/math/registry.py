@@ -16,6 +16,9 @@ UNROUNDED: dict[Recipe, Recipe] = {}
 wrong, and LLVM combines the two conversions into one, which needs a library function.
 """
 
+ROUGH: dict[Recipe, Recipe] = {}
+"""A recipe on f32 -> a shorter one, for results that are rounded to f16 afterwards."""
+
 GuardedRecipe = Callable[..., tuple[Value, Value]]
 
 GUARDED: dict[tuple[str, str], GuardedRecipe] = {}

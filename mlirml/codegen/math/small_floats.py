@@ -29,6 +29,8 @@ def truncate(b: Builder, x: Value, dtype: str) -> Value:
     if x.dtype == "f64":
         x = round_to_odd(b, x)
     if dtype == "bf16":
+        if b.processor.rounds_to_bf16 and not b.shape:
+            return b.cast("arith.truncf", x, dtype)
         bits = b.to_bits(x)
         rounded = bits + 0x7FFF + (b.unsigned_shift(bits, 16) & 1)
         rounded = b.select(x.differs(x), bits | 0x00400000, rounded)

@@ -32,7 +32,7 @@ from mlirml.analysis.normal_tail import match_normal_tail
 from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.codegen.math import ELSEWHERE, EXPANSIONS, GUARDED, Builder, Value, libmvec
 from mlirml.codegen.math.builder import WIDTHS
-from mlirml.codegen.math.registry import UNROUNDED
+from mlirml.codegen.math.registry import ROUGH, UNROUNDED
 from mlirml.codegen.math.small_floats import SMALL, extend, truncate
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -317,8 +317,11 @@ def build(b: Builder, function: Function, arguments: list[Value]) -> Value:
     elif key in GUARDED:
         result = b.call(Function(function.op, (wide,), wide, function.shape).symbol, *operands)
     elif (recipe := EXPANSIONS.get(key)) is not None:
-        in_f64 = function.result in SMALL and b.f64
-        result = (UNROUNDED.get(recipe, recipe) if in_f64 else recipe)(b, *operands)
+        if function.result in SMALL and b.f64:
+            recipe = UNROUNDED.get(recipe, recipe)
+        if function.result == "f16":
+            recipe = ROUGH.get(recipe, recipe)
+        result = recipe(b, *operands)
     else:
         predicate = f"{{predicate = {function.predicate} : i64}}" if function.predicate >= 0 else ""
         result = b.apply(function.op, operands, wide, predicate)
