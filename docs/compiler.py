@@ -220,9 +220,9 @@ func.func @main(%x: f32) -> f32 {
 ```
 ```diff
 # file: mlirml/pipelines/cpu.py
--        "mlirml-fold-contract",
+-        "mlirml-widen-products",
 +        "mlirml-fold-negations",
-+        "mlirml-fold-contract",
++        "mlirml-widen-products",
 ```
 ```python
 # check

@@ -12,9 +12,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
+from mlirml.analysis.shared_memory import shared_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import PreconditionError, TargetError
-from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, mlir
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 from mlirml.targets.machine import Device
@@ -45,11 +46,10 @@ class CheckKernelsPass(Pass):
                 f"a kernel takes {arguments} arrays, and the target {device.name!r} binds {device.buffers} at once",
                 _SPLIT,
             )
-        shared = sum(map(shared_bytes, operations(function)))
-        if device.shared_bytes and shared > device.shared_bytes:
+        shared, most = shared_bytes(function), max(device.shared_bytes, device.most_shared_bytes)
+        if most and shared > most:
             yield (
-                f"a kernel shares {shared:,} bytes in a block, "
-                f"and the target {device.name!r} has {device.shared_bytes:,}",
+                f"a kernel shares {shared:,} bytes in a block, and the target {device.name!r} has {most:,}",
                 "compile for the CPU",
             )
         if "known_block_size" not in function.attributes:
@@ -63,12 +63,3 @@ class CheckKernelsPass(Pass):
                 f"a kernel has blocks of {threads} threads, and the target {device.name!r} has {device.threads}",
                 ("compile for the CPU"),
             )
-
-
-def shared_bytes(op: mlir.Operation) -> int:
-    """The size of an array in shared memory; 0 for other operations."""
-    if op.name != "memref.alloc":
-        return 0
-    memref_type = mlir.MemRefType(op.results[0].type)
-    size: int = math.prod(memref_type.shape) * max(1, memref_type.element_type.width // 8)
-    return size

@@ -22,8 +22,9 @@ The last argument is the table of the call: the stream, followed by the loaded k
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
+from mlirml.analysis.shared_memory import dynamic_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import KERNELS, TILE
 from mlirml.ir import emit
@@ -56,7 +57,8 @@ class LowerLaunchesPass(Pass):
             )
             tiled = {name for kernel, name in zip(kernels, names) if TILE in kernel.attributes}
             most = max((len(passed_by(op, tiled)) for op in ops if op.name == "gpu.launch_func"), default=0)
-            lowering = _Lowering(module, main, names, tiled, most)
+            shared = {name: dynamic_bytes(kernel) for kernel, name in zip(kernels, names)}
+            lowering = _Lowering(module, main, names, tiled, most, shared)
             for op in ops:
                 with op.location, mlir.InsertionPoint(op):
                     lowering.launch(op) if op.name == "gpu.launch_func" else lowering.memcpy(op)
@@ -137,9 +139,16 @@ class _Lowering:
     """State that all launches of a program share: the kernel table, the stack arrays, the declarations."""
 
     def __init__(
-        self, module: mlir.Operation, main: mlir.Operation, names: list[str], tiled: Collection[str], most: int
+        self,
+        module: mlir.Operation,
+        main: mlir.Operation,
+        names: list[str],
+        tiled: Collection[str],
+        most: int,
+        shared: Mapping[str, int],
     ) -> None:
         self.module = module
+        self.shared = shared
         self.tiled = tiled
         self.numbers = {name: number for number, name in enumerate(names)}
         self.pointer = mlir.Type.parse("!llvm.ptr")
@@ -169,7 +178,7 @@ class _Lowering:
         kernel = self.as_pointer(emit.value("memref.load", [self.table, emit.index(number)], self.word))
         null = emit.value("llvm.mlir.zero", (), self.pointer)
         operands = [
-            kernel, *sizes, emit.number(self.int, 0), self.stream, self.addresses, null,
+            kernel, *sizes, emit.number(self.int, self.shared[callee(op)]), self.stream, self.addresses, null,
             emit.number(self.word, len(arguments)),
         ]  # fmt: skip
         self.call(LAUNCH_KERNEL, operands)

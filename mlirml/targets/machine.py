@@ -216,7 +216,8 @@ class Device:
     shared memory and `threads` threads, of which `subgroup` run together (0: not relied on), and a grid has up to
     `blocks` of them along its first dimension. With `tensor_cores` come asynchronous copies to shared memory.
     `processors` are as many as have work when the device is full. `tile` is the architecture that kernels of tiles are
-    assembled for, empty where there is no assembler.
+    assembled for, empty where there is no assembler. `most_shared_bytes` are those that a block may have if its launch
+    asks for them, 0 if it cannot.
     """
 
     expects: ClassVar[str] = "a device, such as vulkan,buffers=16"
@@ -235,6 +236,7 @@ class Device:
     tensor_cores: bool = False
     processors: int = 0
     tile: str = ""
+    most_shared_bytes: int = 0
 
     @property
     def kernel_buffers(self) -> int:
@@ -280,8 +282,10 @@ _CUDA = Device(
     subgroup=32,
     tensor_cores=True,
     processors=132,
+    most_shared_bytes=99 << 10,
 )
-"""What every processor of NVIDIA from compute capability 8.0 on has; `processors` are those of the largest.
+"""What every processor of NVIDIA from compute capability 8.0 on has; `processors` are those of the largest. Those of
+8.6, 8.9 and 12.0 have the least shared memory for launches that ask for it.
 
 Kernels compute with signed indices of 32 bits, and the last block of an array has up to 1023 threads beyond its end.
 """

@@ -257,7 +257,7 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
   const int result = done();
   if (result) return result;
   if (hook) {
-    const unsigned sizes[] = {gx, gy, gz, bx, by, bz};
+    const unsigned sizes[] = {gx, gy, gz, bx, by, bz, shared};
     return failure = hook(reinterpret_cast<intptr_t>(function), sizes, arguments);
   }
   failure = later;

@@ -90,7 +90,7 @@ class Driver:
     def run(self, number: int, sizes: Any, arguments: Any) -> int:
         """Run a kernel; the driver's error if it does something wrong."""
         try:
-            self.launch(self.kernels[number], tuple(sizes[0:3]), tuple(sizes[3:6]), arguments)
+            self.launch(self.kernels[number], tuple(sizes[0:3]), tuple(sizes[3:6]), arguments, sizes[6])
             return 0
         except Fault as fault:
             self.faults.append(f"{getattr(self.kernels[number], 'name', 'a tile kernel')}: {fault}")
@@ -98,8 +98,10 @@ class Driver:
             self.faults.append(traceback.format_exc())
         return _ILLEGAL_ADDRESS
 
-    def launch(self, kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], arguments: Any) -> None:
-        """Run a kernel with the arguments at these addresses."""
+    def launch(
+        self, kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], arguments: Any, shared_bytes: int
+    ) -> None:
+        """Run a kernel with the arguments at these addresses, and shared memory that the launch asks for."""
         memory = GlobalMemory(self.allocations())
         if isinstance(kernel, tileiras.TileKernel):
             run_text(kernel.text, grid, list(self.tile_arguments(kernel, memory, arguments)))
@@ -108,7 +110,7 @@ class Driver:
             int.from_bytes(ctypes.string_at(arguments[number], size), "little")
             for number, (_, size) in enumerate(kernel.parameters)
         ]
-        launch(self.program, kernel, (grid, block), values, memory)
+        launch(self.program, kernel, (grid, block), values, memory, shared_bytes=shared_bytes)
 
     def allocations(self) -> list[tuple[int, int, int]]:
         """The memory of the device."""

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.codegen.gpu.streamed import mma
 from mlirml.nn import functional as nn
 from tests.targets.drivers import needs_cuda, needs_vulkan, on_devices
 
@@ -193,3 +194,15 @@ def test_decoding_splits_the_keys(queries: int, dtype: Any, monkeypatch: pytest.
     text = compare(torch_like, arrays, "cuda", SMALL[dtype]).ir("schedule", *arrays)
     kernels = re.findall(r"gpu.func @(\w+)", text)
     assert [name.rpartition("_")[2] for name in kernels] == ["streamed", "merge"]
+
+
+@pytest.mark.parametrize("depth", [pytest.param(256, marks=needs_cuda)])
+def test_launches_ask_for_shared_memory(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than the 48 KiB that every kernel has."""
+    monkeypatch.setattr(ml.config, "tiles", "off")
+    monkeypatch.setattr(ml.config, "cache", False)
+    monkeypatch.setattr(mma, "LAYOUTS", (mma.MmaLayout(4, 1, 16),))
+    arrays = draw([(12, 20, depth)] + [(12, 520, depth)] * 2, np.float16)
+    compiled = compare(torch_like, arrays, "cuda", SMALL[np.float16])
+    assert ".extern .shared" in ml.lower(torch_like, *arrays, target="cuda").emit("ptx")
+    assert "streamed" in compiled.ir("schedule", *arrays)

@@ -13,6 +13,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from mlirml.codegen.gpu.streamed import mma
+from tests.targets.emulation.memory import Fault
 from tests.targets.emulation.run import run
 from tests.targets.emulation.traffic import Traffic
 
@@ -134,3 +136,21 @@ def test_attention_computes_each_product_once(function: Any, dtype: Any, share: 
     scores, sums = (heads * rows * rows * depth // (16 * 8 * 16),) * 2
     assert counts.products == int((scores + parts * sums) * share)
     assert counts.conflicts == 1
+
+
+def test_a_launch_asks_for_shared_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than 48 KiB; a launch that asks for less is a fault."""
+    monkeypatch.setattr(mma, "LAYOUTS", (mma.MmaLayout(4, 1, 16),))
+    arrays = [draw(2, 70, 256, dtype=HALF) * HALF(0.25)] * 3
+    function = PROGRAMS["attention of f16"][0]
+    (found,), traffic, text = run(function, *arrays, outs=[np.zeros(arrays[0].shape, HALF)])
+    wanted = function(*(array.astype(np.float64) for array in arrays))
+    np.testing.assert_allclose(found.astype(np.float64), wanted, atol=4e-3, rtol=0)
+    (counts,) = traffic.values()
+    assert counts.conflicts == 1 and ".extern .shared" in text
+    monkeypatch.setattr("tests.targets.emulation.run.dynamic_bytes", lambda kernel: 60 << 10)
+    with pytest.raises(Fault, match="outside of shared memory"):
+        run(function, *arrays, outs=[np.zeros(arrays[0].shape, HALF)])
+    monkeypatch.setattr("tests.targets.emulation.run.dynamic_bytes", lambda kernel: 100 << 10)
+    with pytest.raises(Fault, match="bytes of shared memory"):
+        run(function, *arrays, outs=[np.zeros(arrays[0].shape, HALF)])

@@ -10,12 +10,17 @@ After:
       gpu.func @k(%x: memref<8xf32>) kernel {
         %s = memref.get_global @k.shared0 : memref<8xf32, #gpu.address_space<workgroup>>
 
+Arrays of more than 48 KiB together are parts of what the launch asks for, a global without a size:
+        %d = memref.get_global @shared_at_launch : memref<0xi8, #gpu.address_space<workgroup>>
+        %s = memref.view %d[%offset][] : memref<0xi8, ...> to memref<65536xf16, #gpu.address_space<workgroup>>
+
 Functions with an instruction become intrinsics: otherwise they would be calls of libdevice, and linking it takes a
 second.
 """
 
 from __future__ import annotations
 
+from mlirml.analysis.shared_memory import arrays_of, dynamic_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations
@@ -27,6 +32,9 @@ _INTRINSICS = {
 }  # fmt: skip
 
 _LARGE = 1 << 30
+_GLOBAL = "memref.global"
+DYNAMIC = "shared_at_launch"
+"""The name of the shared memory that launches ask for."""
 
 
 @register
@@ -61,8 +69,11 @@ def size_arguments(function: mlir.Operation) -> None:
 
 def share_globals(function: mlir.Operation, kernels: mlir.Operation) -> None:
     """Replace arrays in shared memory by globals of the module."""
+    if dynamic_bytes(function):
+        share_at_launch(function, kernels)
+        return
     name = function.attributes["sym_name"].value
-    for number, op in enumerate([op for op in operations(function) if op.name == "memref.alloc"]):
+    for number, (op, _) in enumerate(arrays_of(function)):
         symbol = f"{name}.shared{number}"
         attributes = {
             "sym_name": mlir.StringAttr.get(symbol),
@@ -71,11 +82,36 @@ def share_globals(function: mlir.Operation, kernels: mlir.Operation) -> None:
             "alignment": emit.i64(16),
         }
         with mlir.InsertionPoint.at_block_begin(kernels.regions[0].blocks[0]):
-            emit.create("memref.global", attributes=attributes)
+            emit.create(_GLOBAL, attributes=attributes)
         with op.location, mlir.InsertionPoint(op):
             place = {"name": mlir.FlatSymbolRefAttr.get(symbol)}
             memory = emit.create("memref.get_global", (), [op.results[0].type], place)
         op.results[0].replace_all_uses_with(memory.results[0])
+        op.erase()
+
+
+def share_at_launch(function: mlir.Operation, kernels: mlir.Operation) -> None:
+    """Replace arrays in shared memory by parts of what the launch asks for: a global that is defined elsewhere."""
+    arrays = arrays_of(function)
+    first = arrays[0][0]
+    space = mlir.MemRefType(first.results[0].type).memory_space
+    whole = mlir.MemRefType.get([0], mlir.IntegerType.get_signless(8), memory_space=space)
+    known = [op.attributes["sym_name"].value for op in block_ops(kernels.regions[0].blocks[0]) if op.name == _GLOBAL]
+    if DYNAMIC not in known:
+        attributes = {
+            "sym_name": mlir.StringAttr.get(DYNAMIC),
+            "type": mlir.TypeAttr.get(whole),
+            "alignment": emit.i64(16),
+        }
+        with mlir.InsertionPoint.at_block_begin(kernels.regions[0].blocks[0]):
+            emit.create(_GLOBAL, attributes=attributes)
+    with first.location, mlir.InsertionPoint(first):
+        named = {"name": mlir.FlatSymbolRefAttr.get(DYNAMIC)}
+        memory = emit.create("memref.get_global", (), [whole], named).results[0]
+    for op, offset in arrays:
+        with op.location, mlir.InsertionPoint(op):
+            view = emit.value("memref.view", [memory, emit.index(offset)], op.results[0].type)
+        op.results[0].replace_all_uses_with(view)
         op.erase()
 
 

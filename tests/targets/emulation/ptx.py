@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 UNSIGNED = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}
+_EXTERN = re.compile(r"\.extern \.shared \.align \d+ \.b8 (\w+)\[\]")
 _ENTRY = re.compile(r"\.(?:entry|func\s*(\([^)]*\))?)\s*(\w+)\(([^)]*)\)([^{;]*)\{")
 _ARRAY = re.compile(r"\.(?:global|const)[^;=]*?\.b(8|32|64) (\S+)\[\d+\] = \{([^}]*)\};")
 _REGISTERS = re.compile(r"\.reg \.(\w+) (%?\w+)(?:<(\d+)>)?$")
@@ -37,7 +38,10 @@ class Instruction:
 
 @dataclass
 class Function:
-    """A kernel, or a function that one calls. Sizes are in bytes, those of registers in bits, 1 for predicates."""
+    """A kernel, or a function that one calls. Sizes are in bytes, those of registers in bits, 1 for predicates.
+
+    `at_launch` is the name of the shared memory that the launch asks for, empty if the kernel has none.
+    """
 
     name: str
     parameters: list[tuple[str, int]]
@@ -46,6 +50,7 @@ class Function:
     constants: dict[str, np.ndarray]
     registers: dict[str, int] = field(default_factory=dict)
     shared: dict[str, int] = field(default_factory=dict)
+    at_launch: str = ""
     local: dict[str, int] = field(default_factory=dict)
     sizes: dict[str, int] = field(default_factory=lambda: {"shared": 0, "local": 0})
     instructions: list[Instruction] = field(default_factory=list)
@@ -58,6 +63,7 @@ def parse(text: str) -> dict[str, Function]:
     text = re.sub(r"//[^\n]*", "", text)
     constants = {name: numbers(width, values) for width, name, values in _ARRAY.findall(text)}
     functions: dict[str, Function] = {}
+    extern = _EXTERN.search(text)
     for match in _ENTRY.finditer(text):
         results, name, parameters = match[1] or "", match[2], match[3]
         function = Function(
@@ -67,7 +73,10 @@ def parse(text: str) -> dict[str, Function]:
             functions,
             constants,
         )
-        parse_body(function, body_at(text, match.end()))
+        body = body_at(text, match.end())
+        if extern is not None and re.search(rf"\b{extern[1]}\b", body):
+            function.at_launch = extern[1]
+        parse_body(function, body)
         functions[name] = function
     return functions
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.analysis.shared_memory import dynamic_bytes
 from mlirml.ir.bindings import mlir, operations
 from mlirml.passes import parse_pipeline
 from mlirml.pipelines.gpu import TO_NVVM
@@ -33,6 +34,11 @@ def run(
         for op in operations(module.operation)
         if op.name == "gpu.func"
     }
+    shared = {
+        op.attributes["sym_name"].value: dynamic_bytes(op)
+        for op in operations(module.operation)
+        if op.name == "gpu.func"
+    }
     text = ptx_of(module)
     buffers = [np.ascontiguousarray(array).copy() for array in (*arrays, *outs)]
     buffers += [np.zeros(size, np.uint8) for size in plan.temporaries]
@@ -46,7 +52,10 @@ def run(
     for each in plan.launches:
         arguments = [starts[number] if number >= 0 else -number for number in each.buffers]
         traffic = counts.setdefault(each.name, Traffic())
-        launch(Program(RULES), kernels[each.name], (each.grid, blocks[each.name]), arguments, memory, traffic=traffic)
+        launch(
+            Program(RULES), kernels[each.name], (each.grid, blocks[each.name]), arguments, memory, traffic=traffic,
+            shared_bytes=shared[each.name],
+        )  # fmt: skip
     return buffers[len(arrays) : len(arrays) + len(outs)], counts, text
 
 

@@ -26,6 +26,9 @@ Rule = Callable[["Threads", Instruction, Mask], None]
 _INTEGER = re.compile(r"-?\d+U?|-?0x[0-9A-Fa-f]+U?")
 _ADDRESS = re.compile(r"\[([^+\]]+)(?:\+(-?\d+))?\]")
 _STACK = 1 << 12
+_ALIGNMENT = 16
+STATIC, MOST_SHARED = 48 << 10, 99 << 10
+"""The shared memory of a kernel that a launch does not ask for, and all that it can have on every processor."""
 _OF_WARPS = ("shfl", "ldmatrix", "mma")
 """Instructions that the threads of a warp execute together: the assembler lets branches join before them."""
 LOCAL = 1 << 60
@@ -43,6 +46,7 @@ class Threads:
         parameters: dict[str, int | np.ndarray],
         memory: GlobalMemory,
         traffic: Traffic | None = None,
+        shared_bytes: int = 0,
     ) -> None:
         grid, block = shape
         self.traffic = traffic
@@ -62,7 +66,11 @@ class Threads:
             parts = number % extent[0], number // extent[0] % extent[1], number // (extent[0] * extent[1])
             self.special |= {f"{name}.{axis}": part.astype(np.uint32) for axis, part in zip("xyz", parts)}
         self.registers: dict[str, np.ndarray] = {}
-        self.shared = SharedMemory(len(blocks), function.sizes["shared"])
+        own = -(-function.sizes["shared"] // _ALIGNMENT) * _ALIGNMENT
+        self.at_launch = own
+        if own + shared_bytes > MOST_SHARED or (not function.at_launch and own > STATIC):
+            raise Fault(f"{own} bytes of shared memory, and {shared_bytes} more for the launch")
+        self.shared = SharedMemory(len(blocks), own + shared_bytes)
         stack = _STACK if any(each.sizes["local"] for each in function.functions.values()) else 16
         self.local = np.full((self.count, stack), 0xFF, np.uint8)
         self.frame = 0
@@ -107,6 +115,8 @@ class Threads:
 
     def symbol(self, name: str) -> int:
         """The address of a variable in its own space."""
+        if name and name == self.function.at_launch:
+            return self.at_launch
         if name in self.function.shared:
             return self.function.shared[name]
         if name in self.function.local:
@@ -353,8 +363,9 @@ def launch(
     memory: GlobalMemory,
     most: int = 1 << 14,
     traffic: Traffic | None = None,
+    shared_bytes: int = 0,
 ) -> None:
-    """Run a kernel, some of its blocks at a time, and count its traffic."""
+    """Run a kernel, some of its blocks at a time, and count its traffic; `shared_bytes` are those of the launch."""
     grid, block = shape
     names = [name for name, _ in function.parameters]
     total, at_once = int(np.prod(grid)), max(1, most // int(np.prod(block)))
@@ -362,4 +373,4 @@ def launch(
         for first in range(0, total, at_once):
             blocks = np.arange(first, min(first + at_once, total))
             given = dict(zip(names, arguments, strict=True))
-            program.run(Threads(function, blocks, shape, given, memory, traffic))
+            program.run(Threads(function, blocks, shape, given, memory, traffic, shared_bytes))

@@ -43,8 +43,9 @@ _BYTES = 2
 _SLOTS = 2
 _WIDEST = 256
 """The largest depth of scores, and the most columns of a sink."""
-_REGISTERS = 167
-"""Those that are counted; the rest of 255 are for addresses and what is computed."""
+_SUMS, _REGISTERS = 136, 167
+"""Those for fragments, and all that are counted; the rest of 255 are for addresses and what is computed."""
+_WORTH = 64 * 32
 _SPLIT = 3
 """The bf16 whose sum an f32 is."""
 _SCALE = 1 << 15
@@ -91,13 +92,18 @@ class MmaLayout:
         merged = 0 if all(map(shuffles, types)) else sum(max(4, type_.width // 8) for type_ in types)
         return elements * _BYTES + merged * self.threads
 
-    def registers(self, plan: Plan) -> int:
-        """The registers of a thread for fragments of scores and sums, parts of weights and the states of rows."""
+    def sums(self, plan: Plan) -> int:
+        """The registers of a thread for fragments of scores and sums."""
         scores = max(len(each.products) for each in plan.passes) * self.columns
         sums = sum(_DEPTH * -(-sink.size(sink.columns) // _DEPTH) for sink in plan.sinks)
+        return self.fragments * SUMS * (scores + sums) // COLUMNS
+
+    def has_registers(self, plan: Plan) -> bool:
+        """True if fragments, parts of weights and states of rows fit into the registers of a thread."""
         parts = max((sum(parts_of(plan, sink)) - 1 for sink in plan.sinks), default=0)
         states = sum(len(combiner.types) for combiner in plan.reductions)
-        return self.fragments * (SUMS * (scores + sums) // COLUMNS + 4 * (parts + states))
+        sums = self.sums(plan)
+        return sums <= _SUMS and sums + 4 * self.fragments * (parts + states) <= _REGISTERS
 
 
 LAYOUTS = tuple(
@@ -174,11 +180,16 @@ def parts_of(plan: Plan, sink: Product) -> tuple[int, int]:
 
 
 def choose_mma_layout(host: Host, plan: Plan) -> MmaLayout:
-    """The largest layout that fits a block, and of which there are enough blocks to fill the device."""
+    """The largest layout that fits a block, and of which there are enough blocks to fill the device.
+
+    More shared memory than every launch has is for tiles of up to `_WORTH` scores, as it leaves room for fewer blocks.
+    """
+    usual, most = host.device.shared_bytes, max(host.device.shared_bytes, host.device.most_shared_bytes)
     fitting = [
         each
         for each in LAYOUTS
-        if each.shared_bytes(plan) <= host.device.shared_bytes and each.registers(plan) <= _REGISTERS
+        if each.shared_bytes(plan) <= (most if each.rows * each.columns <= _WORTH else usual)
+        and each.has_registers(plan)
     ]
     if not fitting:
         raise NoMatch("too little shared memory, or too few registers")
