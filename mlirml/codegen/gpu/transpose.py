@@ -1,7 +1,10 @@
 """Tensors that are read transposed: through shared memory, so that both sides are contiguous.
 
-shared[j, i] = x[.., j, i]        adjacent threads have adjacent i
+shared[j, i] = x[.., j, i]        adjacent threads have adjacent i, some of them each
 out[.., i, j] = f(shared[j, i])   adjacent threads have adjacent j
+
+Where both sizes allow it, a thread loads and stores 16 bytes, eight of which are a row of the tile. Rows of the tile
+are one element longer, so that in both directions the elements of a warp are in different banks.
 """
 
 from __future__ import annotations
@@ -10,17 +13,21 @@ import math
 from collections.abc import Sequence
 from functools import partial
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.analysis.values import depends_on
 from mlirml.codegen.gpu.elements import Elements, Indices
-from mlirml.codegen.gpu.index import Form, cut_up, flat
-from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
+from mlirml.codegen.gpu.index import Form, cut_up, flat, split
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, is_tensor
 from mlirml.codegen.gpu.reads import Untraceable, reads, symbols
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 
-_SIDE, _ROWS = 32, 8
-"""A tile is square; a block has fewer rows of threads than the tile has."""
+_SIDE = 32
+"""The side of a tile of single elements, and the fewest rows and columns of what is transposed through tiles."""
+_CHUNKS, _BYTES = 8, 16
+"""The chunks of a row of a tile, and the bytes of a chunk."""
+_MOST_LANES = 8
 
 
 @dataclass(frozen=True)
@@ -78,47 +85,86 @@ def sources_of(host: Host, value: mlir.Value) -> list[mlir.Value]:
     return [tensor for tensor in found if depends_on(value, [tensor])]
 
 
+def lanes_of(plan: Transposition) -> int:
+    """The adjacent elements that a thread loads, and stores: as many as fill 16 bytes if the sizes are multiples."""
+    sizes = (plan.shape[plan.across], plan.shape[-1])
+    widest = max(element_bytes(tensor.type.element_type) for tensor in (plan.source, plan.out))
+    lanes = min(_MOST_LANES, max(1, _BYTES // widest))
+    while lanes > 1 and (any(size % lanes for size in sizes) or min(sizes) < _CHUNKS * lanes // 2):
+        lanes //= 2
+    return lanes
+
+
 def lower_transposition(host: Host, plan: Transposition) -> None:
     """Build the kernel."""
-    with host.kernel("transpose", (_SIDE * _ROWS,)) as kernel:
-        Tiles(kernel, plan).build()
+    lanes = lanes_of(plan)
+    side = _CHUNKS * lanes if lanes > 1 else _SIDE
+    with host.kernel("transpose", (min(THREADS, side * side // lanes),)) as kernel:
+        Tiles(kernel, plan, side, lanes).build()
 
 
 class Tiles:
-    """The kernel: the positions of its block and thread."""
+    """The kernel: the positions of its block and thread, with `lanes` adjacent elements at a time."""
 
-    def __init__(self, kernel: Kernel, plan: Transposition) -> None:
+    def __init__(self, kernel: Kernel, plan: Transposition, side: int, lanes: int) -> None:
         self.kernel = kernel
         self.plan = plan
+        self.side, self.lanes = side, lanes
         self.elements = Elements(kernel)
         shape = plan.shape
         self.sizes = (shape[plan.across], shape[-1])
         self.others = [1 if d in (plan.across, len(shape) - 1) else n for d, n in enumerate(shape)]
-        counts = [math.prod(self.others), *(-(-n // _SIDE) for n in self.sizes)]
+        counts = [math.prod(self.others), *(-(-n // side) for n in self.sizes)]
         blocks = math.prod(counts)
         block = kernel.cover(blocks)
         self.in_grid = kernel.below(block, blocks)
         number, *tile = cut_up(kernel.clamped(block, blocks), counts)
         self.around = cut_up(number, self.others)
-        self.origin = [index * _SIDE for index in tile]
-        self.row, self.column = cut_up(kernel.thread(), [_ROWS, _SIDE])
-        self.shared = kernel.shared([_SIDE, _SIDE + 1], plan.source.type.element_type)
+        self.origin = [index * side for index in tile]
+        chunks = side // lanes
+        self.step = kernel.threads[0] // chunks
+        self.row, self.chunk = cut_up(kernel.thread(), [self.step, chunks])
+        self.shared = kernel.shared([side, side + 1], plan.source.type.element_type)
 
     def build(self) -> None:
         """Fill the tile along the source, then read it along the result."""
         kernel = self.kernel
-        for first in range(0, _SIDE, _ROWS):
-            row = self.row + first
-            position = [kernel.clamped(self.origin[0] + self.column, self.sizes[0]),
-                      kernel.clamped(self.origin[1] + row, self.sizes[1])]  # fmt: skip
-            indices = self.plan.source_indices(self.result_indices(position))
-            kernel.write(self.elements.get(self.plan.source, indices), self.shared, row, self.column)
+        kernel.lanes = self.lanes if self.lanes > 1 else 0
+        for first in range(0, self.side, self.step):
+            self.fill(self.filled_row() + first)
         kernel.barrier()
-        for first in range(0, _SIDE, _ROWS):
+        for first in range(0, self.side, self.step):
             row = self.row + first
-            position = [self.origin[0] + row, self.origin[1] + self.column]
-            guards = [self.in_grid, *(kernel.below(i, n) for i, n in zip(position, self.sizes, strict=True))]
-            kernel.guarded(guards, partial(self.store, row, position))
+            own = self.origin[0] + row
+            last = self.origin[1] + self.chunk * self.lanes + (self.lanes - 1)
+            guards = [self.in_grid, kernel.below(own, self.sizes[0]), kernel.below(last, self.sizes[1])]
+            kernel.guarded(guards, partial(self.store, row, own))
+
+    def filled_row(self) -> Form:
+        """The first row of the tile that the thread fills.
+
+        The rows of a warp are two apart where elements have two bytes: adjacent ones begin in one bank.
+        """
+        if element_bytes(self.plan.source.type.element_type) != 2 or self.step % 8:
+            return self.row
+        above, half, four = cut_up(self.row, [self.step // 8, 2, 4])
+        return above * 8 + four * 2 + half
+
+    def fill(self, row: Form) -> None:
+        """Store a chunk of a row of the source into the tile."""
+        kernel, lanes = self.kernel, self.lanes
+        # Chunks are clamped whole, so that they stay aligned.
+        number = kernel.clamped(self.tile_chunk(0), self.sizes[0] // lanes)
+        column = kernel.clamped(self.origin[1] + row, self.sizes[1])
+        for lane in range(lanes):
+            indices = self.plan.source_indices(self.result_indices([number * lanes + lane, column]))
+            value = self.elements.get(self.plan.source, indices)
+            kernel.write(value, self.shared, row, self.chunk * lanes + lane)
+
+    def tile_chunk(self, dimension: int) -> Form:
+        """The number of the thread's chunk in the whole dimension."""
+        (first, _) = split(self.origin[dimension], self.lanes)
+        return first + self.chunk
 
     def result_indices(self, position: Sequence[Form]) -> Indices:
         """The indices in the result of an element of the tile."""
@@ -126,10 +172,14 @@ class Tiles:
         indices[self.plan.across], indices[-1] = position
         return tuple(indices)
 
-    def store(self, row: Form, position: Sequence[Form]) -> None:
-        """Store an element of the result, computed from the tile."""
-        indices = self.result_indices(position)
-        value = self.kernel.read(self.shared, self.column, row)
-        self.elements.give(self.plan.source, self.plan.source_indices(indices), value)
-        found = self.elements.get(self.plan.value, indices)
-        self.kernel.store(self.plan.out, [(flat(indices, self.plan.shape), found)])
+    def store(self, row: Form, own: Form) -> None:
+        """Store a chunk of a row of the result, computed from the tile."""
+        points = []
+        for lane in range(self.lanes):
+            column = self.chunk * self.lanes + lane
+            indices = self.result_indices([own, self.origin[1] + column])
+            value = self.kernel.read(self.shared, column, row)
+            self.elements.give(self.plan.source, self.plan.source_indices(indices), value)
+            points.append(indices)
+        found = [(flat(indices, self.plan.shape), self.elements.get(self.plan.value, indices)) for indices in points]
+        self.kernel.store(self.plan.out, found)

@@ -58,6 +58,8 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "skinny_transposed": (lambda a, b: (a @ b).T + 1, (draw(20, 512), draw(512, 18))),
     "batched": (lambda a, b: a @ b, (draw(3, 40, 20), draw(3, 20, 36))),
     "transpose": (lambda x: x.T.copy(), (draw(70, 50),)),
+    "transpose of chunks": (lambda x: np.transpose(x, (0, 2, 1)) * 2 + 1, (draw(3, 44, 72),)),
+    "transpose of odd rows": (lambda x: x.T + 1, (draw(69, 51),)),
     "cumsum": (lambda x: np.cumsum(x, axis=1), (draw(5, 90),)),
     "long_cumsum": (lambda x: np.cumsum(x, axis=1), (draw(2, 3000),)),
     "long_sum": (lambda x: np.sum(x, axis=1), (draw(1, 40000),)),
