@@ -105,6 +105,7 @@ def stages(
             "offload": [
                 "mlirml-mark-loops",
                 step("mlirml-keep-loops", device=device),
+                step("mlirml-fold-contract", narrowing=False),
                 "mlirml-restore-unit-dims",
                 step("mlirml-fold-contract", narrowing=False),
                 "mlirml-narrow-factors",

@@ -158,11 +158,16 @@ def torch_like_causal(q: Any, k: Any, v: Any) -> Any:
 
 SMALL = {np.float16: 4e-3, ml_dtypes.bfloat16: 3e-2}
 """Types of 16 bits, and the tolerance of results that are rounded to them."""
+def torch_like_grouped(q: Any, k: Any, v: Any) -> Any:
+    return nn.scaled_dot_product_attention(q, k[:, :, None], v[:, :, None])
+
+
 SMALL_CASES: dict[str, tuple[Callable[..., Any], Shapes]] = {
     "plain": (plain, [(9, 128, 16), (9, 128, 16), (9, 128, 16)]),
     "causal": (causal, [(12, 96, 16), (12, 128, 16), (12, 128, 16)]),
     "as in torch": (torch_like, [(9, 100, 24), (9, 141, 24), (9, 141, 40)]),
     "causal as in torch": (torch_like_causal, [(12, 96, 32)] * 3),
+    "grouped heads as in torch": (torch_like_grouped, [(3, 4, 2, 48, 16), (3, 4, 80, 16), (3, 4, 80, 16)]),
 }
 
 
@@ -178,7 +183,7 @@ def test_small_floats_are_multiplied_on_tensor_cores(case: str, dtype: Any, monk
     def loss(*arrays: Any) -> Any:
         return np.sum(function(*arrays).astype(np.float32) ** 2)
 
-    if "torch" not in case:
+    if "torch" not in case or "grouped" in case:
         return  # the results of bf16 are f32, and so are the factors of their derivatives
     text = check(ml.grad(loss, argnums=(0, 1, 2)), arrays, "cuda", SMALL[dtype])
     bodies = text.split("gpu.func @")[1:]

@@ -79,6 +79,7 @@ func.func @stays(%x: tensor<20x20xf32>, %b: tensor<8x9x4xf32>, %c: tensor<4x9x8x
 // Dims of size 1 around a transpose, as those of keys that several heads share.
 // CHECK-LABEL: func.func @shared
 // CHECK-SAME: %[[Q:[^:]*]]: tensor<3x4x8x16xf32>, %[[K:[^:]*]]: tensor<3x32x16xf32>
+// CHECK-NOT: linalg.generic
 // CHECK: linalg.contract {{.*}} ins(%[[Q]], %[[K]] : tensor<3x4x8x16xf32>, tensor<3x32x16xf32>)
 func.func @shared(%q: tensor<3x4x8x16xf32>, %k: tensor<3x32x16xf32>, %z: tensor<3x4x8x32xf32>) -> tensor<3x4x8x32xf32> {
   %x = tensor.expand_shape %k [[0, 1], [2], [3]] output_shape [3, 1, 32, 16] : tensor<3x32x16xf32> into tensor<3x1x32x16xf32>

@@ -27,6 +27,7 @@ from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 
 _COPIES = ("linalg.generic", "linalg.transpose")
+_RESHAPES = ("tensor.collapse_shape", "tensor.expand_shape")
 Dims = tuple[int, ...]
 
 
@@ -45,7 +46,7 @@ class FoldContractPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         changed = [fold(op, self.narrowing) for op in named_operations(module, CONTRACTIONS)]
         if any(changed):
-            for op in reversed(named_operations(module, (*CONTRACTIONS, *_COPIES, "linalg.fill"))):
+            for op in reversed(named_operations(module, (*CONTRACTIONS, *_COPIES, *_RESHAPES, "linalg.fill"))):
                 if is_unused(op):
                     op.erase()
 
