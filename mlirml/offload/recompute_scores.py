@@ -432,6 +432,7 @@ def rebuild(family: Family, groups: Sequence[Group], number: Iterator[int]) -> N
     ops = family.ops
     replaced: dict[mlir.Value, mlir.Value] = {}
     members = {op for group in groups for op in group.members}
+    made: list[mlir.Operation] = []
     gone = [op for op in ops if op in members or op in family.products or op in family.elementwise]
     for group in groups:
         values = dict(replaced)
@@ -442,12 +443,36 @@ def rebuild(family: Family, groups: Sequence[Group], number: Iterator[int]) -> N
                 clone_fills(op, values)
                 copy = clone_for(op, wanted, values)
             copy.attributes[STREAMED] = mark
+            if op in family.sinks and op in group.members:
+                made.append(copy)
         for op in group.members:
             replaced.update((r, values[r]) for r in op.results if r in values and r not in family.scores)
     for old, new in replaced.items():
         old.replace_all_uses_with(new)
     for op in reversed(gone):
         op.erase()
+    for sink in made:
+        move_epilogue(sink)
+
+
+def move_epilogue(sink: mlir.Operation) -> None:
+    """Move the only use of a product after it, if that computes it element by element: it becomes a part of the kernel.
+
+    After a use of the other results of the kernel it could not.
+    """
+    uses = list(sink.results[0].uses)
+    if len(uses) != 1 or uses[0].owner.operation.block != sink.block:
+        return
+    user = uses[0].owner.operation
+    if user.name != "linalg.generic" or not is_parallel(user) or captured_values(user):
+        return
+    others = [made for v in user.operands if v != sink.results[0] and (made := defining_op(v)) is not None]
+    if any(made.name != "tensor.empty" and not made.is_before_in_block(sink) for made in others):
+        return
+    user.move_after(sink)
+    for made in others:
+        if not made.is_before_in_block(user):
+            made.move_before(sink)
 
 
 def clone_fills(op: mlir.Operation, values: dict[mlir.Value, mlir.Value]) -> None:
