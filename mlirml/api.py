@@ -29,6 +29,7 @@ from mlirml.driver.calls import (
     flat_form,
     has_lists,
     has_short_lists,
+    is_traced,
     leaf_numbers,
     needs_no_look,
     notes_on,
@@ -345,7 +346,7 @@ class Compiled(Dispatcher):
                 return known.captured.result(results)
         with uncollected():
             self._load_ahead()
-            inlines = self._inlines((args, kwargs))
+            inlines = is_traced((args, kwargs))
         if inlines:
             from mlirml.frontend.namespace.numpy_namespace import retarget
 
@@ -438,14 +439,6 @@ class Compiled(Dispatcher):
         from mlirml.driver.argument_errors import refusal
 
         return refusal(build.captured, leaves, call.input_paths(), out_arrays)
-
-    def _inlines(self, tree: Any) -> bool:
-        # A call with traced arguments belongs to the function that is being traced.
-        if current_trace() is None:
-            return False
-        from mlirml.frontend.arrays.array import Traced
-
-        return any(isinstance(leaf, Traced) for leaf in flatten(tree)[0])
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         from mlirml.frontend.spec import TensorSpec, is_static, spec_of

@@ -13,6 +13,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.core.number_lists import ListArray
 from mlirml.core.tree import TreeDef, exact, flatten, plain_fields, shared_container, store_leaves
 from mlirml.errors import ArgumentError, SourceLocation
+from mlirml.frontend.current import current_trace
 from mlirml.runtime import declare_fields, number_leaves
 from mlirml.runtime.array import Array
 from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
@@ -219,6 +220,15 @@ def leaf_array(leaf: Any, spec: TensorSpec) -> Any:
     if type(leaf) is Array:
         return leaf.host()
     return leaf if spec.weak or type(leaf) is np.ndarray else np.asarray(leaf)
+
+
+def is_traced(tree: Any) -> bool:
+    """True for the arguments of a call within a function that is being traced, to which the call belongs."""
+    if current_trace() is None:
+        return False
+    from mlirml.frontend.arrays.array import Traced
+
+    return any(isinstance(leaf, Traced) for leaf in flatten(tree)[0])
 
 
 def has_lists(call: Call) -> bool:
