@@ -99,6 +99,12 @@ class _Parts:
         return sized_parts(array)
 
     @staticmethod
+    def beginning(buffer: Traced, count: Traced) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.compaction import beginning
+
+        return beginning(buffer, count)
+
+    @staticmethod
     def gathered(array: Traced, index: Any) -> Any:
         from mlirml.frontend.loops.dynamic_slices.gathering import gathered
 

@@ -33,11 +33,15 @@ AT_ONE = [
     "if a[{i}] > {v}: a[{i}] = b[{j}]", "if t[{i}][{j}] < s: t[{i}][{j}] += 1", "s += len(a) + sum(b)",
     "s += max(a) - min(b)", "a[{i}] = -a[{i}] if b[{j}] > 0 else a[{i}] + 1", "r = t[{i}]", "r[{j}] += 1",
     "s += r[{i}]", "t[{i}] = [s] * 4", "t[{i}] = a", "t[{i}] = b[:]", "a = t[{i}]", "a, b = b, a", "b = a",
-    "u.append(a[{i}])", "s += u[{i}]",
+    "u.append(a[{i}])", "s += u[{i}]", "if a[{i}] > {v}: w.append({v})", "if x[{i}] > 0: w.append(a[{j}])",
+    "w.append({v})", "s += len(w)", "if len(w) > 3: s += w[{i}]", "if x[{j}] > s: w.append(s); w.append({v})",
+    "s += sum(w)", "if {v} in w: s += 1",
 ]  # fmt: skip
 WHOLE = [
     "a = {n}", "b = {n}", "t = {m}", "r = t[1]", "b = a", "a.sort()", "a.append(s); a.pop()", "t[2] = {n}",
     "t[3] = a", "a[2] = s", "t[1][2] = 7", "r[0] = 9", "a, b = b, a", "u = [0] * 4", "u.append(s)",
+    "w = []", "w.append(s)", "w = [s]", "w.sort()", "s += sum(w)", "u = w", "w[0] = s", "s += max(w)", "w = w + a",
+    "for v in w: s += v",
 ]  # fmt: skip
 INDICES = ["i", "(i * 3 + 2) % 4", "k[i]", "-1 - i", "2", "j", "(i + j) % 4", "int(s) % 4"]
 VALUES = ["1", "s", "i", "x[i]", "a[0]", "2.5", "b[i] - 1", "j * 2", "True"]
@@ -58,7 +62,7 @@ def programs(draw: st.DrawFn) -> str:
     def lines(indent: int, options: list[str], loops: str) -> list[str]:
         return [" " * indent + line(options, loops) for _ in range(draw(st.integers(1, 4)))]
 
-    body = ["def program(x, k, n):", "    a, b, u, s = [0] * 4, list(x), [1, 2, 3, 4], 0"]
+    body = ["def program(x, k, n):", "    a, b, u, s, w = [0] * 4, list(x), [1, 2, 3, 4], 0, []"]
     body += ["    t = [[i + j for j in range(4)] for i in range(4)]", "    r = t[0]"]
     body += lines(4, WHOLE, "")
     for _ in range(draw(st.integers(1, 2))):
@@ -70,7 +74,7 @@ def programs(draw: st.DrawFn) -> str:
             body += ["            for j in range(4):", *lines(16, AT_ONE, "ij")]
         body += lines(12, AT_ONE, "i")
         body += lines(4, WHOLE, "")
-    return "\n".join([*body, "    return a, b, t, r, u, s", ""])
+    return "\n".join([*body, "    return a, b, t, r, u, s, w", ""])
 
 
 def flat(x: Any) -> list[Any]:
@@ -91,7 +95,7 @@ def gives_the_same(source: str, values: int) -> None:
     try:
         with np.errstate(over="raise"):
             expected = function(*(x.copy() if isinstance(x, np.ndarray) else x for x in inputs))
-    except (IndexError, OverflowError, FloatingPointError):
+    except (IndexError, OverflowError, FloatingPointError, ValueError):
         reject()
     if not all(abs(x) < 2.0**45 for x in flat(expected)):
         reject()

@@ -22,7 +22,6 @@ from mlirml.frontend.arrays.number_lists import (
     store_item,
     view_of,
 )
-from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.ir.text.builder import Region
@@ -66,20 +65,28 @@ class GrowingList(PartedList, MutableSequence[Any]):
         rows = self.rows
         if rows is None:
             return flatten(self.items())
-        if rows.writer is not None:
+        if rows.writer is not None or rows.counter is not None:
             return [self], _LEAF
         numbers = tuple(range(len(rows.columns)))
         return [*rows.columns], TreeDef(Columns(rows, self.trace), numbers, tuple(_LEAF for _ in numbers))
 
     @property
     def counted(self) -> int:
-        """The number of items, without those that other iterations of the appending loop add."""
+        """The number of items, or the most, without those that other iterations of the appending loop add."""
         rows = self.rows
-        return rows.appended if rows is not None and rows.writer is not None else self.length
+        if rows is not None and rows.writer is not None:
+            return rows.appended
+        return sum(part.capacity if isinstance(part, Rows) else 1 for part in self.parts)
+
+    def counts(self) -> tuple[Any, ...]:
+        """What is equal as long as no item has been added or removed."""
+        counters = [part.counter for part in self.parts if isinstance(part, Rows) and part.counter is not None]
+        return self.counted, *((id(counter._cell), counter._cell.version) for counter in counters)
 
     def items(self) -> list[Any]:
         """All items, each as a Python object."""
         self._check_closed("all of its items")
+        self._check_counted("all of its items")
         found: list[Any] = []
         for part in self.parts:
             found += self._items_of(part) if isinstance(part, Rows) else [part]
@@ -102,10 +109,21 @@ class GrowingList(PartedList, MutableSequence[Any]):
         rows = self.rows
         if rows is None:
             return np.concatenate([p.array() for p in self._runs()])
-        columns = [Traced(self.trace, Cell(replace(c._read(), weak=False), owned=True)) for c in rows.columns]
+        columns = rows.arrays()
         if rows.growth.treedef == _LEAF:
             return columns[0]
-        return np.stack(columns, axis=1) if _is_flat(rows.growth.treedef) else self.trace.array(self.items())
+        if _is_flat(rows.growth.treedef):
+            return np.stack(columns, axis=1)
+        self._check_counted("an array of it")
+        return self.trace.array(self.items())
+
+    def _check_counted(self, what: str) -> None:
+        """Refuse what takes each item of a list whose length the data decide."""
+        if any(isinstance(part, Rows) and part.counter is not None for part in self.parts):
+            raise UnsupportedSyntaxError(
+                f"a loop appends to a list as often as the data say, and the program takes {what}",
+                help="iterate over it, or take an array of its numbers, `np.array(items)`",
+            )
 
     def _runs(self) -> Iterator[GrowingList]:
         """The list split into runs that are rows entirely, or not at all."""
@@ -131,10 +149,39 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def append(self, value: Any) -> None:
         self._check_alone()
         rows = self.rows
-        if rows is None or rows.writer is None:
+        if rows is not None and rows.counter is not None and rows.writer is None and not self._in_a_loop():
+            self._append_counted(rows, value)
+        elif rows is None or rows.writer is None:
             self.parts.append(value)
         else:
             self.parts[0] = rows.writer.appended(rows, value)
+
+    def _in_a_loop(self) -> bool:
+        """True in a loop that may append, which is retraced once it is found to do that."""
+        region: Region | None = self.trace.builder.region
+        while region is not None and region is not self.region:
+            if getattr(region.construct, "appends", False):
+                return True
+            region = region.parent
+        return False
+
+    def _append_counted(self, rows: Rows, value: Any) -> None:
+        """Append outside of loops to a list whose length the data decide."""
+        if not self._takes(rows, value) or self.trace.builder.region is not self.region:
+            self._check_counted("one more item")
+        (column,) = rows.columns
+        number = rows.length
+        longer: Any = np.concatenate([column, np.zeros(1, column.dtype)])
+        longer[number] = value
+        counter = rows.counter.copy()  # type: ignore[union-attr]
+        counter[0] = number + 1
+        self.parts = [replace(rows, columns=(longer,), counter=counter)]
+
+    def _takes(self, rows: Rows, value: Any) -> bool:
+        """True if a value can be an item of rows of numbers as they are."""
+        if not is_numeric(rows) or not is_number(value):
+            return False
+        return leaf_type_of(value, "an item").dtype == rows.growth.leaf_types[0].dtype
 
     def extend(self, values: Iterable[Any]) -> None:
         for value in [*values]:
@@ -146,10 +193,13 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def __len__(self) -> int:
         self._check_closed("its length")
+        self._check_counted("its length as a constant")
         return int(self.length)
 
     def __bool__(self) -> bool:
         rows = self.rows
+        if rows is not None and rows.counter is not None:
+            return bool(rows.length > 0)
         if rows is None or rows.writer is None or rows.appended:
             return rows is not None or bool(self.length)
         rows.writer.check_index(rows, 0)
@@ -165,6 +215,11 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def __getitem__(self, index: Any) -> Any:
         rows = self.rows
+        if rows is not None and rows.counter is not None:
+            if not is_numeric(replace(rows, writer=None)):
+                self._check_counted("an item of several numbers")
+            found = rows.arrays()[0][index]
+            return found if isinstance(index, slice) else rows.as_item(found)
         if rows is not None and rows.writer is not None:
             return rows.item(rows.writer.check_index(rows, index))
         if not self.has_rows:
@@ -246,6 +301,11 @@ class GrowingList(PartedList, MutableSequence[Any]):
             rows = self.rows
             if self._either:
                 self._check_alone()
+            if rows is not None and rows.counter is not None and is_number(value) and is_numeric(rows):
+                if not self._takes(rows, value):
+                    self._check_counted("a number of another type")
+                rows.columns[0][: rows.length][index] = value
+                return
             if rows is None or not is_numeric(rows) or isinstance(index, slice):
                 self._changed()[index] = value
                 return
@@ -267,8 +327,9 @@ class GrowingList(PartedList, MutableSequence[Any]):
         rows = self.rows
         if key is None and rows is not None and is_numeric(rows) and not rows.depth:
             (column,) = rows.columns
-            numbers: Any = np.sort(column)
-            column[...] = numbers[::-1] if reverse else numbers
+            part = slice(None) if rows.counter is None else slice(rows.length)
+            numbers: Any = np.sort(column[part])
+            column[part] = numbers[::-1] if reverse else numbers
             return
         self._changed().sort(key=key, reverse=reverse)
 
@@ -295,6 +356,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if other is self or not isinstance(other, list):
             return other is self
         if is_numeric_list(self) and is_numeric_list(other):
+            self._check_counted("a comparison")
+            other._check_counted("a comparison")  # type: ignore[attr-defined]
             one, two = self.array(), other.array()  # type: ignore[attr-defined]
             return one.shape == two.shape and (one == two).all()
         return [*self] == [*other]
@@ -307,6 +370,9 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def _joined(self, lists: Sequence[Any]) -> Any:
         """The items of several lists; many numbers of one type, some of which are rows, are rows of a new array."""
+        for one in lists:
+            if isinstance(one, GrowingList):
+                one._check_counted("another list that begins with it or ends so")
         parts = [part for one in lists for part in (one.parts if isinstance(one, GrowingList) else one)]
         rows = [part for part in parts if isinstance(part, Rows)]
         types = [part.growth.leaf_types[0] for part in rows if is_numeric(part) and not part.depth]

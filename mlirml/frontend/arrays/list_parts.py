@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import UnsupportedSyntaxError
@@ -24,16 +25,21 @@ _, _LEAF = flatten(0)
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """The numbers of items that the iterations of a loop append: `most`, or the array `each`."""
+    """The numbers of items that the iterations of a loop append: `most`, or the array `each`, NaN where unknown."""
 
     most: int
     iterations: int
     each: np.ndarray | None = None
 
     @property
+    def of_data(self) -> bool:
+        """True if the data decide how many items an iteration appends."""
+        return self.each is not None and bool(np.any(np.isnan(self.each)))
+
+    @property
     def total(self) -> int:
-        """The total number of items."""
-        return self.most * self.iterations if self.each is None else int(self.each.sum())
+        """The total number of items, or the most that there may be."""
+        return self.most * self.iterations if self.each is None or self.of_data else int(self.each.sum())
 
     @property
     def before(self) -> np.ndarray:
@@ -59,21 +65,53 @@ class Growth:
 class Rows:
     """Items of one structure: leaf n of each item is a row of `columns[n]`, an array as long as the list may become.
 
-    `length` is dynamic while a loop, `writer`, appends: then `appended` of the items are from this iteration. Items
-    that are lists of numbers, nested `depth` deep, are rows of one array.
+    The length, `given`, is dynamic while a loop, `writer`, appends: then `appended` of the items are from this
+    iteration. Where the data decide how often it appends, the length is the element of the array `counter`, and
+    `appended` is the most that there may be. Items that are lists of numbers, nested `depth` deep, are rows of one
+    array.
     """
 
     columns: tuple[Traced, ...]
     growth: Growth
-    length: Any
+    given: Any
     writer: Any = None
     appended: int = 0
     depth: int = 0
+    counter: Traced | None = None
+
+    @property
+    def length(self) -> Any:
+        """The number of items."""
+        return self.given if self.counter is None else self._counted(self.capacity)
+
+    @property
+    def following(self) -> Any:
+        """The number of the next item, for which there is room."""
+        return self.given if self.counter is None else self._counted(self.capacity - 1)
+
+    def _counted(self, most: int) -> Traced:
+        assert self.counter is not None
+        trace, value = self.counter._trace, self.counter[0]._read()
+        trace.integers.forms[value.name] = trace.integers.symbol(Linear(0), Linear(most))
+        return Traced(trace, Cell(replace(value, weak=True)), scalar=True)
+
+    @property
+    def capacity(self) -> int:
+        """The most items for which there is room."""
+        return int(self.columns[0].shape[0])
+
+    def arrays(self) -> list[Any]:
+        """Copies of the columns, without the room for further items."""
+        columns = [Traced(c._trace, Cell(replace(c._read(), weak=False), owned=True)) for c in self.columns]
+        if self.counter is None:
+            return columns
+        trace = self.counter._trace
+        return [trace.handlers.beginning(column, self.length) for column in columns]
 
     def row(self, number: Any) -> Rows:
         """An item that is a list."""
         (column,) = self.columns
-        return replace(self, columns=(column[number],), length=column.shape[1], depth=self.depth - 1)
+        return replace(self, columns=(column[number],), given=column.shape[1], depth=self.depth - 1)
 
     def item(self, number: Any) -> Any:
         """A copy of an item at an index that is in bounds."""
@@ -89,13 +127,19 @@ class Rows:
             leaves.append(leaf)
         return growth.treedef.unflatten(leaves)
 
+    def as_item(self, element: Traced) -> Traced:
+        """An item that is a number, of an element of the only column."""
+        value = replace(element._read(), weak=self.growth.leaf_types[0].weak)
+        return Traced(element._trace, Cell(value), scalar=True)
+
     def sliced(self, part: slice) -> Rows:
         """A slice of the items with a static length."""
-        return replace(self, columns=tuple(c[part].copy() for c in self.columns), length=len(range(self.length)[part]))
+        return replace(self, columns=tuple(c[part].copy() for c in self.columns), given=len(range(self.length)[part]))
 
     def copied(self) -> Rows:
         """The same items in copied arrays."""
-        return replace(self, columns=tuple(c.copy() for c in self.columns))
+        counter = None if self.counter is None else self.counter.copy()
+        return replace(self, columns=tuple(c.copy() for c in self.columns), counter=counter)
 
 
 def number_rows(array: Traced, leaf_type: LeafType) -> Rows:

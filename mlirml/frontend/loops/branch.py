@@ -20,7 +20,7 @@ from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
 from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_name
-from mlirml.frontend.loops.growing import Branched, mask_of
+from mlirml.frontend.loops.growing import Branched, appending_loop, holds, mask_of
 from mlirml.frontend.loops.references import watch
 from mlirml.frontend.loops.resized import (
     Lengths,
@@ -44,7 +44,7 @@ from mlirml.frontend.loops.variables import (
 )
 from mlirml.frontend.tracing.affine import Condition
 from mlirml.ir.text import control
-from mlirml.ir.text.builder import Region, Value
+from mlirml.ir.text.builder import Value
 
 _NOTHING = object()
 """The value of an array that a branch leaves unassigned."""
@@ -114,7 +114,7 @@ class Branch(RetracedConstruct):
         guess: dict[str, Merged] = {}
         appended: list[dict[str, int]] = []
         structures: list[dict[int, tuple[Any, ...]]] = []
-        loop, lists = self._loop(), [Branched(kept) for kept in self.held.growing() if kept.grows]
+        loop, lists = appending_loop(self.trace), [Branched(kept) for kept in self.held.growing() if kept.grows]
         known = loop is not None and self.test is not None and self.held.growing()
         mask = mask_of(self.test, loop) if known and self.test is not None else None
 
@@ -178,23 +178,19 @@ class Branch(RetracedConstruct):
                 del self.variables.elements[path]
         self.own = (*self.named, *self.variables.elements)
 
-    def _loop(self) -> Any:
-        """The innermost enclosing loop, if it may append to lists."""
-        region: Region | None = self.trace.builder.region
-        while region is not None and not hasattr(region.construct, "appends"):
-            region = region.parent
-        return region.construct if region is not None and region.construct.appends else None
-
     def _check_lists(
         self, lists: Sequence[Branched], appended: Sequence[dict[str, Any]], mask: np.ndarray | None
     ) -> None:
         """After the branches: raise `Retrace` where one of them appends more to a list than the other one."""
+        loop = appending_loop(self.trace)
         for one in lists:
-            if one.each(mask) is None:
+            if loop is None and np.any(np.isnan(one.each(mask))):
                 raise self._uneven(one.kept.path, *(tuple(range(count)) for count in one.counts))
         then, other = appended
         new = {path for path in then if then[path] != other[path] or then[path][1] or other[path][1]}
-        if new and mask is not None:
+        if loop is not None and mask is None:
+            new = {kept.path for kept in self.held.growing() if kept.path in new and holds(loop, kept.holder)}
+        if new and loop is not None:
             known = self.trace.learned.setdefault((self.signed, "lists"), set())
             known |= new
             raise Retrace(self)

@@ -132,7 +132,7 @@ class Growing(SavedContainer):
 
     def items(self) -> dict[Any, Any]:
         parts = enumerate(self.holder.parts)
-        return {(number, part.appended) if isinstance(part, Rows) else number: part for number, part in parts}
+        return {_key_of(number, part): part for number, part in parts}
 
     def put(self, key: Any, value: Any) -> None:
         number = key[0] if isinstance(key, tuple) else key
@@ -308,6 +308,11 @@ def _mutable(value: Any) -> list[Any]:
         items = value.values() if isinstance(value, dict) else value
         return [value, *(x for item in items for x in _mutable(item))]
     return []
+
+
+def _key_of(number: int, part: Any) -> Any:
+    """The key of a part of a list, which tells rows of other lengths apart."""
+    return (number, part.appended, part.capacity) if isinstance(part, Rows) else number
 
 
 def _is_key(one: Any, other: Any) -> bool:

@@ -30,6 +30,7 @@ from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Growing
 from mlirml.frontend.loops.variables import Tree, is_array, is_number, value_of_type
+from mlirml.ir.text.builder import Region
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
@@ -106,11 +107,11 @@ class Branched:
         self.parts.append(growing.parts)
 
     def each(self, mask: np.ndarray | None) -> Any:
-        """The number of items that each iteration appends; None if unknown."""
+        """The number of items that each iteration appends, NaN where the data decide that."""
         then, other = (count - missing for count, missing in zip(self.counts, self.missing))
         if mask is not None:
             return np.where(mask, then, other)
-        return then if np.array_equal(then, other) else None
+        return then if np.array_equal(then, other) else np.nan
 
     def join(self, loop: Any, mask: np.ndarray | None) -> None:
         """After the branches: take the counts of the one that appends most, with the others' missing items."""
@@ -124,8 +125,10 @@ class Branched:
             old = [*self.kept.before.values()]
             growing.parts = [*old, *(_alike(growing, part) for part in parts[len(old) :])]
             return
-        length = rows.length + (table(loop, each) if np.any(missing) else most)
-        growing.parts = [replace(rows, length=length, appended=rows.appended + most)]
+        given = rows.given
+        if rows.counter is None:
+            given = given + (table(loop, each) if np.any(missing) else most)
+        growing.parts = [replace(rows, given=given, appended=rows.appended + most)]
 
 
 def _alike(growing: GrowingList, part: Any) -> Any:
@@ -173,14 +176,17 @@ class Writer:
 
     def begin(self) -> None:
         """Begin an iteration."""
-        before = (
-            self.loop.number * self.counts.most if self.counts.each is None else table(self.loop, self.counts.before)
-        )
-        length = self.start.length + before
-        self.growing.parts = [replace(self.start, length=length, writer=self, appended=0)]
+        given = self.start.given
+        if self.start.counter is None:
+            each = self.counts.each
+            before = self.loop.number * self.counts.most if each is None else table(self.loop, self.counts.before)
+            given = given + before
+        self.growing.parts = [replace(self.start, given=given, writer=self, appended=0)]
 
     def check_count(self) -> None:
         """Refuse an iteration that appends another number of items than the previous one."""
+        if self.counts.of_data and self.growing.counted <= self.counts.most:
+            return
         missing, each = self.loop.missing.get(id(self.growing), 0), self.counts.each
         wanted = 0 if each is None else self.counts.most - each
         if self.growing.counted != self.counts.most or not np.array_equal(missing, wanted):
@@ -198,8 +204,12 @@ class Writer:
             growth.leaf_types, growth.scalars = both, scalars
             raise Retrace(self.outermost.loop)
         self.held += [(leaf._cell, leaf._cell.version) for leaf in tree.leaves if is_array(leaf)]
-        store(rows, rows.length, tree.leaves, self.path)
-        return replace(rows, length=rows.length + 1, appended=rows.appended + 1)
+        number = rows.following
+        store(rows, number, tree.leaves, self.path)
+        if rows.counter is not None:
+            rows.counter[0] = number + 1
+            return replace(rows, appended=rows.appended + 1)
+        return replace(rows, given=number + 1, appended=rows.appended + 1)
 
     @property
     def outermost(self) -> Writer:
@@ -244,8 +254,7 @@ class Writer:
         total = self.counts.total
         if self.outer is not None:
             self.outer.held += self.held
-            appended = self.start.appended + total
-            self.growing.parts = [replace(self.start, length=self.start.length + total, appended=appended)]
+            self.growing.parts = [self._filled(total, self.start.appended + total)]
             return
         for column, leaf_type in zip(self.start.columns, self.start.growth.leaf_types):
             if not leaf_type.shape:
@@ -253,7 +262,28 @@ class Writer:
             column._cell.frozen = f"a store into `{self.path}`, whose items are rows of an array after a loop"
         for cell, _ in self.held:
             cell.frozen = f"a store into an array that is an item of `{self.path}`, which a loop has appended to"
-        self.growing.parts = [replace(self.start, length=self.start.length + total)]
+        self.growing.parts = [self._filled(total, 0)]
+        around = appending_loop(self.loop.trace)
+        if self.counts.of_data and around is not None and holds(around, self.growing):
+            around.missing[id(self.growing)] = np.nan
+
+    def _filled(self, total: int, appended: int) -> Rows:
+        """The rows after all iterations."""
+        given = self.start.given if self.start.counter is not None else self.start.given + total
+        return replace(self.start, given=given, appended=appended)
+
+
+def appending_loop(trace: Trace) -> Any:
+    """The innermost enclosing loop, if it may append to lists; else None."""
+    region: Region | None = trace.builder.region
+    while region is not None and not hasattr(region.construct, "appends"):
+        region = region.parent
+    return region.construct if region is not None and region.construct.appends else None
+
+
+def holds(loop: Any, growing: GrowingList) -> bool:
+    """True if a list is from outside of a loop."""
+    return any(kept.holder is growing for kept in loop.held.growing())
 
 
 def store(rows: Rows, number: Any, leaves: Sequence[Any], path: str) -> None:
@@ -298,21 +328,30 @@ def opened(loop: Any, growing: GrowingList, growth: Growth, path: str) -> Writer
     """Before a loop: convert a list to rows with room for all that it appends, or use those of an enclosing loop."""
     rows, parts, held = growing.rows, list(growing.parts), []
     if rows is None or rows.writer is None:
-        total = growing.length + growth.counts.total
+        total = sum(part.capacity if isinstance(part, Rows) else 1 for part in parts) + growth.counts.total
         columns = [_column(loop.trace, (total, *leaf_type.shape), leaf_type.dtype) for leaf_type in growth.leaf_types]
+        counted = rows is not None and rows.counter is not None
         rows = Rows(tuple(columns), growth, growing.length)
+        if growth.counts.of_data or counted:
+            rows = replace(rows, counter=_counter(loop.trace, growing.length))
         number = 0
         for part in parts:
             if isinstance(part, Rows):
                 for column, old in zip(columns, part.columns):
-                    column[number : number + part.length] = old
-                number += part.length
+                    column[number : number + part.capacity] = old
+                number += part.capacity
             else:
                 leaves = Tree.of(part).leaves
                 held += [(leaf._cell, leaf._cell.version) for leaf in leaves if is_array(leaf)]
                 store(rows, number, leaves, path)
                 number += 1
     return Writer(loop, path, growth.counts, growing, parts, rows, held)
+
+
+def _counter(trace: Trace, length: Any) -> Traced:
+    found = _column(trace, (1,), np.dtype(np.int64))
+    found[0] = length
+    return found
 
 
 def _column(trace: Trace, shape: tuple[int, ...], dtype: np.dtype) -> Traced:

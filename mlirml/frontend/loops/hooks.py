@@ -31,7 +31,7 @@ from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.membership import contains
-from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, numbered
+from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
 from mlirml.frontend.loops.variables import Variables, is_array, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
@@ -109,6 +109,7 @@ class Hooks:
         differentiated, executes all of its iterations, with those after the end predicated.
         """
         nests = nests or self._trace.derivatives > 0
+        lists = lists_in(iterable)
         iterable, item = (iterable.iterable, iterable.item) if isinstance(iterable, _Items) else numbered(iterable)
         why = f"iterates over a {iterable.__class__.__name__}"
         if isinstance(iterable, (range, TracedRange, Parallel)):
@@ -136,7 +137,13 @@ class Hooks:
                 known = loop.info
                 try:
                     if not known.differ:
+                        lengths = [one.counts() for one in lists]
                         loop.run()
+                        if lengths != [one.counts() for one in lists]:
+                            raise UnsupportedSyntaxError(
+                                "a list changes its length while a loop iterates over it",
+                                help="iterate over a copy, `for x in list(items)`",
+                            )
                         return False
                 except CaptureError as error:
                     if loop not in error.roots:
@@ -271,7 +278,7 @@ class Hooks:
                 changed,
                 condition=control.to_scalar(self._trace.builder, truth),
                 assumptions=self._trace.integers.condition(truth),
-                sizes=test._sizes(),
+                sizes=test._sizes() if isinstance(test, Traced) else frozenset(),
                 parts=(then, other),
                 assigned=(first, second),
                 after=after,
@@ -320,6 +327,8 @@ class Hooks:
 
     def truth(self, x: Any) -> bool | Value:
         """The truth of a value: a constant, or a rank-0 bool of the program."""
+        if type(x) is GrowingList and x.rows is not None and x.rows.counter is not None:
+            x = x.rows.length > 0
         if not isinstance(x, Traced):
             return bool(x)
         known = x._known()

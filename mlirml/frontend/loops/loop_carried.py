@@ -135,7 +135,8 @@ class Loop(RetracedConstruct):
                 self.writers.append(opened(self, kept.holder, growth, kept.path))
 
     def _cells(self) -> list[Cell]:
-        own = [column._cell for writer in self.writers if writer.outer is None for column in writer.start.columns]
+        starts = [writer.start for writer in self.writers if writer.outer is None]
+        own = [array._cell for rows in starts for array in (*rows.columns, rows.counter) if array is not None]
         return [*super()._cells(), *own]
 
     @property

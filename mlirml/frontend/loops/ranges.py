@@ -81,10 +81,11 @@ def _number(bound: Any) -> Any:
 
 @dataclass(frozen=True)
 class Items:
-    """An iterable with an item for each number of a range."""
+    """An iterable with an item for each number of a range, of which some are those of the iterables `sources`."""
 
     numbers: Any
     item: Callable[[Any], Any]
+    sources: tuple[Any, ...] = ()
 
     def __iter__(self) -> Iterator[Any]:
         return map(self.item, self.numbers)
@@ -138,6 +139,8 @@ def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
         trace = current_trace()
         assert trace is not None
         return range(len(iterable)), lambda number: element_at(trace, iterable, number)
+    if type(iterable) is GrowingList and iterable.rows is not None and iterable.rows.counter is not None:
+        return traced_range(iterable.rows.length), iterable.rows.item
     if type(iterable) is GrowingList:
         if len(iterable) > MOST_COPIES and iterable.rows is None and numbers_in(iterable.parts) is not None:
             become_rows(iterable)
@@ -153,6 +156,15 @@ def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
             return traced_range(iterable.shape[0]), lambda number: iterable[number]
         return range(len(iterable)), lambda number: iterable[number]
     return iterable, None
+
+
+def lists_in(iterable: Any) -> list[Any]:
+    """The lists of the front end that an iteration goes through."""
+    from mlirml.frontend.arrays.growing_list import GrowingList
+
+    if isinstance(iterable, Items):
+        return [one for source in iterable.sources for one in lists_in(source)]
+    return [iterable] if type(iterable) is GrowingList else []
 
 
 def _count(iterable: Any) -> Any:
@@ -176,7 +188,7 @@ def traced_enumerate(iterable: Any, start: Any = 0) -> Any:
     count = _count(iterable)
     if count is None:
         return enumerate(iterable, start)
-    return Items(count, lambda number: (start + number, _item(iterable, number)))
+    return Items(count, lambda number: (start + number, _item(iterable, number)), (iterable,))
 
 
 def traced_zip(*parts: Any, strict: bool = False) -> Any:
@@ -187,7 +199,7 @@ def traced_zip(*parts: Any, strict: bool = False) -> Any:
     lengths = [len(count) for count in counts]
     if strict and len(set(lengths)) > 1:
         raise ShapeError(f"zip: parts of different lengths, {lengths}")
-    return Items(range(min(lengths, default=0)), lambda number: tuple(_item(part, number) for part in parts))
+    return Items(range(min(lengths, default=0)), lambda number: tuple(_item(part, number) for part in parts), parts)
 
 
 def traced_product(*parts: Any, repeat: int = 1) -> Any:
@@ -232,7 +244,7 @@ def traced_map(trace: Trace, function: Any, *parts: Any) -> Any:
     if not parts or any(not isinstance(_count(part), range) for part in parts):
         return map(call, *parts)
     tuples = traced_zip(*parts)
-    return Items(tuples.numbers, lambda number: call(*tuples.item(number)))
+    return Items(tuples.numbers, lambda number: call(*tuples.item(number)), parts)
 
 
 def traced_reversed(iterable: Any) -> Any:

@@ -126,29 +126,24 @@ def flatten_result(result: Any, is_known: Callable[[Any], bool], trace: Trace) -
     leaves, tree = flatten(result, is_leaf=is_numeric_list)
     if not all(isinstance(x, _PLAIN) or is_dynamic(x) for x in leaves):
         leaves, tree = flatten_objects(result, lambda x: is_numeric_list(x) or is_dynamic(x), is_known)
-    if any(map(is_dynamic, leaves)):
-        leaves, tree = _with_lengths(trace, leaves, tree)
-    leaf_types: dict[int, TreeDef] = {}
-    for number, leaf in enumerate(leaves):
-        if is_numeric_list(leaf):
-            leaves[number] = leaf.array()
-            leaf_types[number] = TreeDef(Listed(leaf.rows.growth.leaf_types[0].weak), ("",), (_LEAF,))
-    return leaves, tree.with_trees(leaf_types) if leaf_types else tree
-
-
-def _with_lengths(trace: Trace, leaves: Sequence[Any], tree: TreeDef) -> tuple[list[Any], TreeDef]:
-    """The leaves and the structure with the buffers and lengths of arrays of dynamic length."""
     found: list[Any] = []
     trees: dict[int, TreeDef] = {}
+    for number, leaf in enumerate(leaves):
+        array = leaf.array() if is_numeric_list(leaf) else leaf
+        parts, form = _with_lengths(trace, array) if is_dynamic(array) else ([array], _LEAF)
+        found += parts
+        if is_numeric_list(leaf):
+            form = TreeDef(Listed(leaf.rows.growth.leaf_types[0].weak), ("",), (form,))
+        if form != _LEAF:
+            trees[number] = form
+    return found, tree.with_trees(trees) if trees else tree
+
+
+def _with_lengths(trace: Trace, array: Any) -> tuple[list[Any], TreeDef]:
+    """The buffer and the lengths of an array of dynamic length, and the structure of these."""
     with trace.in_loops():
-        for number, leaf in enumerate(leaves):
-            if not is_dynamic(leaf):
-                found.append(leaf)
-                continue
-            parts, dims = trace.handlers.sized_parts(leaf)
-            found += parts
-            trees[number] = TreeDef(Beginning(dims), ("",) * len(parts), (_LEAF,) * len(parts))
-    return found, tree.with_trees(trees)
+        parts, dims = trace.handlers.sized_parts(array)
+    return parts, TreeDef(Beginning(dims), ("",) * len(parts), (_LEAF,) * len(parts))
 
 
 _PLAIN = (Traced, PartedList, np.ndarray, np.generic, bool, int, float, complex)

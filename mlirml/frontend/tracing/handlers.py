@@ -58,6 +58,9 @@ class Handlers(Protocol):
     def sized_parts(self, array: Any) -> tuple[list[Traced], tuple[int, ...]]:
         """The buffer and the lengths of an array of dynamic length, and the dimensions of these (`frontend/loops`)."""
 
+    def beginning(self, buffer: Traced, count: Traced) -> Any:
+        """The first elements of an array, as one of dynamic length (`frontend/loops`)."""
+
     def gathered(self, array: Traced, index: Any) -> Any:
         """The elements at arrays of indices of dynamic length (`frontend/loops`)."""
 
