@@ -65,9 +65,8 @@ class PromoteScalarsPass(Pass):
             close_counters(function)
             make_indices_plain(function)
             decide(function)
-            ops = list(operations(function))
-            read_in_place(ops)
-            store_in_place(ops)
+            read_in_place(list(operations(function)))
+            store_in_place(list(operations(function)))
         if functions:
             run_upstream(module, _CLEAN)
 

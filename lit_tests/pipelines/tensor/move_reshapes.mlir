@@ -108,3 +108,59 @@ func.func @number(%x: tensor<1xf32>) -> tensor<f32> {
   } -> tensor<f32>
   return %b : tensor<f32>
 }
+
+// -----
+
+// A row of a transpose is a column, at a dynamic index, too.
+// CHECK-LABEL: func.func @row_of_transpose
+// CHECK-SAME: (%[[X:.*]]: tensor<40x30xf32>, %[[I:.*]]: index)
+// CHECK-NOT: linalg.transpose
+// CHECK: %[[C:.*]] = tensor.extract_slice %[[X]][2, %[[I]]] [5, 1] [3, 1] : tensor<40x30xf32> to tensor<5xf32>
+// CHECK: return %[[C]]
+func.func @row_of_transpose(%x: tensor<40x30xf32>, %i: index) -> tensor<5xf32> {
+  %e = tensor.empty() : tensor<30x40xf32>
+  %t = linalg.transpose ins(%x : tensor<40x30xf32>) outs(%e : tensor<30x40xf32>) permutation = [1, 0]
+  %r = tensor.extract_slice %t[%i, 2] [1, 5] [1, 3] : tensor<30x40xf32> to tensor<5xf32>
+  return %r : tensor<5xf32>
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+
+// Indices in the body are those of the whole.
+// CHECK-LABEL: func.func @row_of_flip
+// CHECK-SAME: (%[[X:.*]]: tensor<40x30xf32>, %[[I:.*]]: index)
+// CHECK: linalg.generic {{.*}} iterator_types = ["parallel"]} outs(%{{.*}} : tensor<5xf32>)
+// CHECK: %[[M:.*]] = arith.subi %{{.*}}, %[[I]] : index
+// CHECK: %[[J:.*]] = linalg.index 0
+// CHECK: %[[K:.*]] = arith.addi %[[J]], %{{.*}}
+// CHECK: tensor.extract %[[X]][%[[M]], %[[K]]]
+func.func @row_of_flip(%x: tensor<40x30xf32>, %i: index) -> tensor<5xf32> {
+  %c39 = arith.constant 39 : index
+  %e = tensor.empty() : tensor<40x30xf32>
+  %f = linalg.generic {indexing_maps = [#m], iterator_types = ["parallel", "parallel"]} outs(%e : tensor<40x30xf32>) {
+  ^bb0(%o: f32):
+    %0 = linalg.index 0 : index
+    %1 = arith.subi %c39, %0 : index
+    %2 = linalg.index 1 : index
+    %3 = tensor.extract %x[%1, %2] : tensor<40x30xf32>
+    linalg.yield %3 : f32
+  } -> tensor<40x30xf32>
+  %r = tensor.extract_slice %f[%i, 2] [1, 5] [1, 1] : tensor<40x30xf32> to tensor<5xf32>
+  return %r : tensor<5xf32>
+}
+
+// -----
+
+// The source is overwritten before the row is read.
+// CHECK-LABEL: func.func @stored_between
+// CHECK: %[[T:.*]] = linalg.transpose
+// CHECK: tensor.extract_slice %[[T]][%{{.*}}, 0]
+func.func @stored_between(%x: tensor<40x30xf32>, %i: index, %s: f32) -> (tensor<40x30xf32>, tensor<40xf32>) {
+  %e = tensor.empty() : tensor<30x40xf32>
+  %t = linalg.transpose ins(%x : tensor<40x30xf32>) outs(%e : tensor<30x40xf32>) permutation = [1, 0]
+  %y = tensor.insert %s into %x[%i, %i] : tensor<40x30xf32>
+  %r = tensor.extract_slice %t[%i, 0] [1, 40] [1, 1] : tensor<30x40xf32> to tensor<40xf32>
+  return %y, %r : tensor<40x30xf32>, tensor<40xf32>
+}

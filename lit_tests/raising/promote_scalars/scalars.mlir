@@ -300,3 +300,26 @@ func.func @main(%x: tensor<8xi64>) -> i64 {
   }
   return %result : i64
 }
+
+// -----
+
+// An element of an array that an iteration transposes is read from that array.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[X:.*]]: tensor<40x30xf32>)
+// CHECK: scf.for %[[I:.*]] = %c0 to
+// CHECK: tensor.extract %[[X]][%c2, %[[I]]]
+func.func @main(%x: tensor<40x30xf32>) -> f32 {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c30 = arith.constant 30 : index
+  %zero = arith.constant 0.0 : f32
+  %result = scf.for %i = %c0 to %c30 step %c1 iter_args(%total = %zero) -> (f32) {
+    %e = tensor.empty() : tensor<30x40xf32>
+    %t = linalg.transpose ins(%x : tensor<40x30xf32>) outs(%e : tensor<30x40xf32>) permutation = [1, 0]
+    %a = tensor.extract %t[%i, %c2] : tensor<30x40xf32>
+    %sum = arith.addf %total, %a : f32
+    scf.yield %sum : f32
+  }
+  return %result : f32
+}

@@ -13,20 +13,26 @@ Both reshapes are moved so that the space has more loops: an expansion before th
 collapse after the operation that reads its result. In memory they are views, and loops that are contiguous in all
 operands are collapsed again later. Nothing moves between a contraction and the elementwise operation after it. A slice
 is moved before the operation that computes its operand too, if it is the only user: the other elements are then not
-computed at all.
+computed at all. So is a slice at a dynamic offset, as a row in each iteration of a loop, and one of a transpose:
+
+    %t = linalg.transpose ins(%x : tensor<40x30xf32>) ...        %c = tensor.extract_slice %x[0, %i] [40, 1] [1, 1]
+    %r = tensor.extract_slice %t[%i, 0] [1, 40] [1, 1]           %r = linalg.generic {...} ins(%c : tensor<40xf32>)
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from mlirml.analysis.structured import is_parallel
+from mlirml.analysis.dimensions import kept_dims, slice_numbers
+from mlirml.analysis.structured import indexing_maps, is_parallel
+from mlirml.analysis.tensor_stores import stored_between
 from mlirml.analysis.traits import TENSOR_VIEWS
-from mlirml.analysis.values import has_one_use
+from mlirml.analysis.values import has_one_use, outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
-from mlirml.passes import Pass, register
+from mlirml.ir.rank_zero import slice_offsets
+from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 from mlirml.pipelines.tensor.fusion.nodes import may_fuse
 
@@ -53,9 +59,12 @@ class MoveReshapesPass(Pass):
                 todo = [op for op in block_ops(block) if op.name in _MOVE]
                 while todo:
                     op = todo.pop()
+                    readers = [use.owner.operation for use in op.results[0].uses]
                     new = _MOVE[op.name](op)
-                    owners = map(defining_op, new.operands) if new is not None else ()
-                    todo += [owner for owner in owners if owner is not None and owner.name in _MOVE]
+                    if new is not None:
+                        todo += [reader for reader in readers if reader.name in _MOVE and reader not in todo]
+                        owners = [new, *map(defining_op, new.operands)]
+                        todo += [owner for owner in owners if owner is not None and owner.name in _MOVE]
 
 
 def is_elementwise(op: mlir.Operation) -> bool:
@@ -129,11 +138,13 @@ def move_expand_before(op: mlir.Operation) -> mlir.Operation | None:
 def move_slice_before(op: mlir.Operation) -> mlir.Operation | None:
     """Slice the operands of the operation that computes the sliced value; returns the new operation, or None."""
     producer, slice_type = defining_op(op.operands[0]), op.results[0].type
-    if producer is None or not has_one_use(op.operands[0]) or not is_elementwise(producer):
+    if producer is None or not has_one_use(op.operands[0]):
         return None
-    fields = [list(op.attributes[name]) for name in _SLICE_FIELDS]
     same_rank = slice_type.rank == op.operands[0].type.rank
-    if len(op.operands) > 1 or not same_rank or is_read(producer, len(producer.operands) - 1):
+    if not is_elementwise(producer) or len(op.operands) > 1 or not same_rank:
+        return move_row_before(op, producer)
+    fields = [list(op.attributes[name]) for name in _SLICE_FIELDS]
+    if is_read(producer, len(producer.operands) - 1):
         return None
     if not all(map(may_reshape, list(producer.operands)[:-1])):
         return None
@@ -148,6 +159,132 @@ def move_slice_before(op: mlir.Operation) -> mlir.Operation | None:
     op.erase()
     producer.erase()
     return defining_op(new)
+
+
+@dataclass(frozen=True)
+class Elements:
+    """The computation of each element of a tensor: inputs, their maps, and the body; no body where it is an input's."""
+
+    inputs: list[mlir.Value]
+    maps: list[mlir.AffineMap]
+    body: mlir.Block | None
+
+
+def match_elements(op: mlir.Operation) -> Elements:
+    """The computation of each element of the one result of an operation; raises `NoMatch` for others."""
+    if op.name not in ("linalg.generic", "linalg.transpose", "linalg.broadcast") or len(op.results) != 1:
+        raise NoMatch("it is not computed element by element")
+    *maps, last = indexing_maps(op)
+    if last != mlir.AffineMap.get_identity(last.n_dims) or not all(map(only_picks, maps)) or not is_parallel(op):
+        raise NoMatch("elements are not computed in their order")
+    if is_read(op, len(op.operands) - 1):
+        raise NoMatch("it reads what it overwrites")
+    if op.name != "linalg.generic":
+        return Elements(list(op.operands)[:-1], maps, None)
+    body = op.regions[0].blocks[0]
+    if any(inner.regions for inner in block_ops(body)):
+        raise NoMatch("its body has regions")
+    return Elements(list(op.operands)[:-1], maps, body)
+
+
+def move_row_before(op: mlir.Operation, producer: mlir.Operation) -> mlir.Operation | None:
+    """Compute the elements of a slice alone, at the slice; returns the operation that does, or None.
+
+    Its offsets may be dynamic, and dimensions of size 1 dropped.
+    """
+    _, sizes, strides = slice_numbers(op)
+    dynamic = any(mlir.ShapedType.is_dynamic_size(number) for number in (*sizes, *strides))
+    if dynamic or op.block != producer.block or not op.results[0].type.rank:
+        return None
+    try:
+        elements, kept = match_elements(producer), kept_dims(op, op.results[0].type.shape)
+    except NoMatch:
+        return None
+    read = [value for value in outer_values(producer) if isinstance(value.type, mlir.RankedTensorType)]
+    if not all(may_slice(value, op) for value in elements.inputs) or any(
+        value != producer.operands[-1] and stored_between(producer, value, op) for value in read
+    ):
+        return None
+    with op.location, mlir.InsertionPoint(op):
+        new = build_row(op, elements, slice_offsets(op), sizes, strides, kept)
+    op.results[0].replace_all_uses_with(new)
+    op.erase()
+    producer.erase()
+    return defining_op(new)
+
+
+def may_slice(value: mlir.Value, reader: mlir.Operation) -> bool:
+    """True if a slice of a value is free, or can be computed alone; not where it would split two operations to fuse."""
+    owner = defining_op(value)
+    if owner is None or owner.block != reader.block or may_reshape(value):
+        return True
+    try:
+        return bool(match_elements(owner))
+    except NoMatch:
+        return False
+
+
+def build_row(
+    op: mlir.Operation,
+    elements: Elements,
+    offsets: Sequence[int | mlir.Value],
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    kept: Sequence[int],
+) -> mlir.Value:
+    """The elements of a slice, from slices of the inputs."""
+    loops = {dim: mlir.AffineDimExpr.get(loop) for loop, dim in enumerate(kept)}
+    inputs, maps = [], []
+    for value, map_ in zip(elements.inputs, elements.maps, strict=True):
+        dims = [e.position for e in map_.results]
+        own = [dim for dim in dims if dim in loops]
+        maps.append(mlir.AffineMap.get(len(kept), 0, [loops[dim] for dim in own]))
+        if isinstance(value.type, mlir.RankedTensorType) and dims:
+            value = emit.extract_slice(
+                value,
+                [offsets[dim] for dim in dims],
+                [sizes[dim] for dim in dims],
+                [sizes[dim] for dim in own],
+                [strides[dim] for dim in dims],
+            )
+        inputs.append(value)
+    identity = mlir.AffineMap.get_identity(len(kept))
+    if elements.body is None and maps == [identity]:
+        return inputs[0]
+    out = emit.empty(op.results[0].type)
+    body = row_body(elements, offsets, strides, kept)
+    return emit.generic(inputs, [out], [*maps, identity], ["parallel"] * len(kept), body).results[0]
+
+
+def row_body(
+    elements: Elements, offsets: Sequence[int | mlir.Value], strides: Sequence[int], kept: Sequence[int]
+) -> Callable[[list[mlir.Value]], list[mlir.Value]]:
+    """The body that computes the elements of a slice, whose loops are the dimensions kept of the whole."""
+
+    def index_at(dim: int) -> mlir.Value:
+        offset = offsets[dim]
+        first = emit.index(offset) if isinstance(offset, int) else offset
+        if dim not in kept:
+            return first
+        number = emit.i64(list(kept).index(dim))
+        moved = emit.value("linalg.index", [], mlir.IndexType.get(), dim=number)
+        if strides[dim] != 1:
+            moved = emit.same_type("arith.muli", moved, emit.index(strides[dim]))
+        return moved if offset == 0 else emit.same_type("arith.addi", moved, first)
+
+    def body(arguments: list[mlir.Value]) -> list[mlir.Value]:
+        if elements.body is None:
+            return arguments[:1]
+        environment = dict(zip(elements.body.arguments, arguments, strict=True))
+        *inner, final = block_ops(elements.body)
+        for each in inner:
+            if each.name == "linalg.index":
+                environment[each.results[0]] = index_at(mlir.IntegerAttr(each.attributes["dim"]).value)
+            else:
+                emit.body_op(each, environment)
+        return [environment.get(value, value) for value in final.operands]
+
+    return body
 
 
 def sliced(operand: mlir.Value, fields: Sequence[Sequence[int]]) -> mlir.Value:

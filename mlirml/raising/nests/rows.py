@@ -6,7 +6,8 @@
     %b = tensor.insert_slice %new into %a[%i, 0] [1, 8] [1, 1]
 
 An element is read from the array only where the array has not changed since the slice, so that no copy of the whole
-array is needed.
+array is needed. Elements of an array that is computed in the same iteration, such as a transpose, are computed one by
+one: an iteration would compute all of it otherwise.
 """
 
 from __future__ import annotations
@@ -14,65 +15,59 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from mlirml.analysis.traits import CONTROL
+from mlirml.analysis.tensor_stores import stored_between
+from mlirml.analysis.traits import BRANCHES
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.ir.rank_zero import slice_offsets
+from mlirml.raising.nests.computed import element_at, is_worth_reading, sources_of
 
 _DYNAMIC = (mlir.ShapedType.get_dynamic_size(), -(2**63))
-_STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
 
 
 def read_in_place(ops: Sequence[mlir.Operation]) -> None:
-    """Read elements of slices from the arrays that these are slices of."""
-    for op in ops:
-        if op.name != "tensor.extract":
-            continue
-        row = defining_op(op.operands[0])
-        while _is_slice(row) and not _stored_between(row, op):
-            with op.location, mlir.InsertionPoint(op):
-                indices = indices_in_source(row, row.results[0].type, list(op.operands)[1:])
-                new = emit.create("tensor.extract", [row.operands[0], *indices], [op.results[0].type])
-            op.results[0].replace_all_uses_with(new.results[0])
-            op, row = new, defining_op(row.operands[0])
+    """Read elements of slices, and of arrays that are computed one by one, from the arrays that these are of."""
+    for op in [op for op in ops if op.name == "tensor.extract"]:
+        read: mlir.Operation | None = op
+        while read is not None and read.name == "tensor.extract":
+            found = _read_in_source(read)
+            if found is None:
+                break
+            row = defining_op(read.operands[0])
+            read.results[0].replace_all_uses_with(found)
+            read.erase()
+            if row is not None and not any(True for result in row.results for _ in result.uses):
+                row.erase()
+            read = defining_op(found)
+
+
+def _read_in_source(op: mlir.Operation) -> mlir.Value | None:
+    """The element that an operation reads of a slice or a computed array, read from its source; None otherwise."""
+    row, indices = defining_op(op.operands[0]), list(op.operands)[1:]
+    if _is_slice(row) and not stored_between(row, row.operands[0], op):
+        with op.location, mlir.InsertionPoint(op):
+            indices = indices_in_source(row, row.results[0].type, indices)
+            return emit.value("tensor.extract", [row.operands[0], *indices], op.results[0].type)
+    if row is None or not is_worth_reading(row) or not _in_one_iteration(row, op):
+        return None
+    if any(stored_between(row, source, op) for source in sources_of(row)):
+        return None
+    with op.location, mlir.InsertionPoint(op):
+        return element_at(row, indices)
+
+
+def _in_one_iteration(row: mlir.Operation, reader: mlir.Operation) -> bool:
+    """True if only branches are around a reader in the block of an operation."""
+    inner = reader
+    while inner.block != row.block:
+        inner = inner.parent.operation
+        if inner.name not in BRANCHES:
+            return False
+    return True
 
 
 def _is_slice(op: mlir.Operation | None) -> TypeGuard[mlir.Operation]:
     return op is not None and op.name == "tensor.extract_slice" and has_static_strides(op)
-
-
-def _stored_between(row: mlir.Operation, reader: mlir.Operation) -> bool:
-    """True if the source of a slice may be overwritten between the slice and a reader of it."""
-    top = _ancestor_in(reader, row.block)
-    if top is None:
-        return True
-    for use in row.operands[0].uses:
-        owner = use.owner.operation
-        if not _writes(owner, use.operand_number):
-            continue
-        inside = _ancestor_in(owner, row.block)
-        if inside is None:
-            continue
-        if row.is_before_in_block(inside) and not top.is_before_in_block(inside):
-            return True
-    return False
-
-
-def _writes(op: mlir.Operation, operand: int) -> bool:
-    """True if an operation may compute its result in the buffer of an operand."""
-    if op.name in _STORES:
-        return operand == _STORES[op.name]
-    return op.name in CONTROL or op.name.startswith("linalg.") or bool(op.regions)
-
-
-def _ancestor_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:
-    """The ancestor of `op` (or `op` itself) in a block."""
-    inner = op
-    while inner.block != block:
-        inner = inner.parent.operation
-        if inner.name == "builtin.module":  # which is in no block: querying it would crash
-            return None
-    return inner
 
 
 def indices_in_source(row: mlir.Operation, type_: mlir.Type, indices: Sequence[mlir.Value]) -> list[mlir.Value]:
