@@ -79,7 +79,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
         return sum(part.capacity if isinstance(part, Rows) else 1 for part in self.parts)
 
     def counts(self) -> tuple[Any, ...]:
-        """What is equal as long as no item has been added or removed."""
+        """Numbers that are equal as long as no item has been added or removed."""
         counters = [part.counter for part in self.parts if isinstance(part, Rows) and part.counter is not None]
         return self.counted, *((id(counter._cell), counter._cell.version) for counter in counters)
 
