@@ -86,7 +86,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def items(self) -> list[Any]:
         """All items, each as a Python object."""
         self._check_closed("all of its items")
-        self._check_counted("all of its items")
+        self._check_counted("the Python objects")
         found: list[Any] = []
         for part in self.parts:
             found += self._items_of(part) if isinstance(part, Rows) else [part]
@@ -114,14 +114,14 @@ class GrowingList(PartedList, MutableSequence[Any]):
             return columns[0]
         if _is_flat(rows.growth.treedef):
             return np.stack(columns, axis=1)
-        self._check_counted("an array of it")
+        self._check_counted("an array of the items")
         return self.trace.array(self.items())
 
     def _check_counted(self, what: str) -> None:
         """Refuse what takes each item of a list whose length the data decide."""
         if any(isinstance(part, Rows) and part.counter is not None for part in self.parts):
             raise UnsupportedSyntaxError(
-                f"a loop appends to a list as often as the data say, and the program takes {what}",
+                f"{what} of a list to which a loop appends as often as the data say",
                 help="iterate over it, or take an array of its numbers, `np.array(items)`",
             )
 
@@ -168,7 +168,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def _append_counted(self, rows: Rows, value: Any) -> None:
         """Append outside of loops to a list whose length the data decide."""
         if not self._takes(rows, value) or self.trace.builder.region is not self.region:
-            self._check_counted("one more item")
+            self._check_counted("an extension in a branch, or by another type,")
         (column,) = rows.columns
         number = rows.length
         longer: Any = np.concatenate([column, np.zeros(1, column.dtype)])
@@ -193,7 +193,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def __len__(self) -> int:
         self._check_closed("its length")
-        self._check_counted("its length as a constant")
+        self._check_counted("the constant length")
         return int(self.length)
 
     def __bool__(self) -> bool:
@@ -217,7 +217,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
         rows = self.rows
         if rows is not None and rows.counter is not None:
             if not is_numeric(replace(rows, writer=None)):
-                self._check_counted("an item of several numbers")
+                self._check_counted("an item that is several numbers")
             found = rows.arrays()[0][index]
             return found if isinstance(index, slice) else rows.as_item(found)
         if rows is not None and rows.writer is not None:
@@ -303,7 +303,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
                 self._check_alone()
             if rows is not None and rows.counter is not None and is_number(value) and is_numeric(rows):
                 if not self._takes(rows, value):
-                    self._check_counted("a number of another type")
+                    self._check_counted("a store of another type into an item")
                 rows.columns[0][: rows.length][index] = value
                 return
             if rows is None or not is_numeric(rows) or isinstance(index, slice):
@@ -372,7 +372,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
         """The items of several lists; many numbers of one type, some of which are rows, are rows of a new array."""
         for one in lists:
             if isinstance(one, GrowingList):
-                one._check_counted("another list that begins with it or ends so")
+                one._check_counted("a concatenation")
         parts = [part for one in lists for part in (one.parts if isinstance(one, GrowingList) else one)]
         rows = [part for part in parts if isinstance(part, Rows)]
         types = [part.growth.leaf_types[0] for part in rows if is_numeric(part) and not part.depth]
