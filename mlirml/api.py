@@ -691,8 +691,12 @@ class Compiled(Dispatcher):
             try:
                 return captured(True)
             except CaptureError as error:
-                why = error.location, f"cannot stay a loop: {error.message}"
-            found = captured(False)
+                refused = error
+            try:
+                found = captured(False)
+            except CaptureError as error:
+                raise refused if turns_on_data(self.fn, self.frontend, error) else error from None
+            why = refused.location, f"cannot stay a loop: {refused.message}"
             return replace(found, unrolled=(why, *found.unrolled))
         except CaptureError as error:
             if loops or not turns_on_data(self.fn, self.frontend, error):

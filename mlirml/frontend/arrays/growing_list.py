@@ -120,10 +120,11 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def _check_counted(self, what: str) -> None:
         """Refuse what takes each item of a list whose length the data decide."""
         if any(isinstance(part, Rows) and part.counter is not None for part in self.parts):
-            raise UnsupportedSyntaxError(
-                f"{what} of a list to which a loop appends as often as the data say",
-                help="iterate over it, or take an array of its numbers, `np.array(items)`",
-            )
+            with at_user_line():
+                raise UnsupportedSyntaxError(
+                    f"{what} of a list to which a loop appends as often as the data say",
+                    help="iterate over it, or take an array of its numbers, `np.array(items)`",
+                )
 
     def _runs(self) -> Iterator[GrowingList]:
         """The list split into runs that are rows entirely, or not at all."""

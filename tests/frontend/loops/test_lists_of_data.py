@@ -311,3 +311,9 @@ def test_a_list_that_grows_while_it_is_iterated(function: Any) -> None:
 def test_what_is_refused(function: Any) -> None:
     with pytest.raises(ml.UnsupportedSyntaxError, match=r"as often as the data say|elements? before|in one branch"):
         ml.compile(function, frontend="loops")(X)
+
+
+def test_the_error_is_that_of_the_loops() -> None:
+    """Not that of the branch, which tracing without loops cannot take."""
+    with pytest.raises(ml.UnsupportedSyntaxError, match="the Python objects of a list to which a loop appends"):
+        ml.compile(removed)(np.arange(300.0) - 5)
