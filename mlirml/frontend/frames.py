@@ -37,7 +37,8 @@ def _is_internal(frame: FrameType) -> bool:
     root = name.partition(".")[0] if isinstance(name, str) else ""
     file = frame.f_code.co_filename
     # Compare files, not module names: a module of the user's may be called `test` or `code` too.
-    return root in ("mlirml", "numpy") or (file.startswith(_STANDARD_LIBRARY) and "-packages" not in file)
+    is_library = file.startswith((_STANDARD_LIBRARY, "<frozen ")) and "-packages" not in file
+    return root in ("mlirml", "numpy") or is_library
 
 
 def user_frame(depth: int = 1) -> FrameType | None:

@@ -315,5 +315,6 @@ def test_what_is_refused(function: Any) -> None:
 
 def test_the_error_is_that_of_the_loops() -> None:
     """Not that of the branch, which tracing without loops cannot take."""
-    with pytest.raises(ml.UnsupportedSyntaxError, match="the Python objects of a list to which a loop appends"):
+    with pytest.raises(ml.UnsupportedSyntaxError, match="the Python objects of a list to which a loop") as caught:
         ml.compile(removed)(np.arange(300.0) - 5)
+    assert caught.value.location is not None and caught.value.location.file == __file__
