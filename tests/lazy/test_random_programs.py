@@ -22,9 +22,11 @@ REFUSED = ("NumPy may or may not have made a copy", "NumPy has no common dtype o
 
 
 def without_stores(program: Program) -> Program:
-    """The program with the lines that make a value."""
-    lines = [line for line in program.lines if line.partition(" = ")[0].isalnum() and "shaped(" not in line]
-    return replace(program, lines=lines, inputs=program.arguments(), views=())
+    """The program with the lines that make a value, without the new shapes of arrays in them, which are stores too."""
+    lines = [line for line in program.lines if line.partition(" = ")[0].isalnum()]
+    return replace(
+        program, lines=[line.replace("shaped(", "(") for line in lines], inputs=program.arguments(), views=()
+    )
 
 
 def outcome(program: Program, target: str) -> list[np.ndarray] | None:
