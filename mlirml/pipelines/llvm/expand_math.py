@@ -80,9 +80,13 @@ class ExpandMathPass(Pass):
     f64: bool = True
 
     def run(self, module: mlir.Operation) -> None:
-        body = block_ops(module.regions[0].blocks[0])
-        for container in (module, *(op for op in body if op.name == "gpu.module")):
-            expand(container, self)
+        kernels = [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]
+        host = self.processor
+        if kernels:  # which alone have the instructions of the device
+            host = replace(host, features=host.features - {"ex2"})
+        expand(module, replace(self, processor=host))
+        for kernel in kernels:
+            expand(kernel, self)
 
 
 @dataclass(frozen=True)
