@@ -83,7 +83,7 @@ class ExpandMathPass(Pass):
         kernels = [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]
         host = self.processor
         if kernels:  # which alone have the instructions of the device
-            host = replace(host, features=host.features - {"ex2"})
+            host = replace(host, features=host.features - {"ptx"})
         expand(module, replace(self, processor=host))
         for kernel in kernels:
             expand(kernel, self)
