@@ -62,6 +62,15 @@ def buffer_of(value: mlir.Value) -> mlir.Value:
     return seen_through(value, VIEWS)
 
 
+def array_of(value: mlir.Value) -> mlir.Value:
+    """The array that a value is a view of; a part of the workspace that `memref.view` makes counts as an array."""
+    owner = defining_op(value)
+    while owner is not None and owner.name in ELEMENT_VIEWS:
+        value = owner.operands[0]
+        owner = defining_op(value)
+    return value
+
+
 def is_known(buffer: mlir.Value) -> bool:
     """True if a buffer overlaps with no other: an argument of the function, an allocation, a constant.
 

@@ -4,7 +4,7 @@
         total += x[i]                 ->        prefetch x[i + 4 KiB] to the second-level cache
                                                 total += x[i]
 
-The lines are for the second-level cache: in the first-level one they would replace what is read next.
+The lines are for the second-level cache: in the first-level one they would replace the next elements.
 """
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if any(isinstance(part, Rows) and part.counter is not None for part in self.parts):
             with at_user_line():
                 raise UnsupportedSyntaxError(
-                    f"{what} of a list to which a loop appends as often as the data say",
+                    f"compiled code cannot take {what} of a list to which a loop appends as often as the data say",
                     help="iterate over it, or take an array of its numbers, `np.array(items)`",
                 )
 
@@ -150,21 +150,22 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def append(self, value: Any) -> None:
         self._check_alone()
         rows = self.rows
-        if rows is not None and rows.counter is not None and rows.writer is None and not self._in_a_loop():
+        if rows is not None and rows.counter is not None and rows.writer is None and not self._appending_loops():
             self._append_counted(rows, value)
         elif rows is None or rows.writer is None:
             self.parts.append(value)
         else:
             self.parts[0] = rows.writer.appended(rows, value)
 
-    def _in_a_loop(self) -> bool:
-        """True in a loop that may append, which is retraced once it is found to do that."""
+    def _appending_loops(self) -> list[Any]:
+        """The enclosing loops that may append to the list, innermost first; they are retraced once they do."""
+        found = []
         region: Region | None = self.trace.builder.region
         while region is not None and region is not self.region:
             if getattr(region.construct, "appends", False):
-                return True
+                found.append(region.construct)
             region = region.parent
-        return False
+        return found
 
     def _append_counted(self, rows: Rows, value: Any) -> None:
         """Append outside of loops to a list whose length the data decide."""
@@ -244,16 +245,10 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def _item(self, index: Any) -> Any:
         """A Python object of the list. In the first attempt to trace an appending loop, any item will do."""
-        around = []
-        region: Region | None = self.trace.builder.region
-        while region is not None:
-            if getattr(region.construct, "appends", False):
-                around.append(region.construct)
-            region = region.parent
         known = not isinstance(index, Traced)
         if known and (not isinstance(index, int) or -len(self.parts) <= index < len(self.parts)):
             return self.parts[index]
-        if self.grows and any(loop.note_read(self, index) for loop in reversed(around)):
+        if self.grows and any(loop.note_read(self, index) for loop in reversed(self._appending_loops())):
             return self.parts[-1]
         if self.becomes_rows(index):
             return self[index]

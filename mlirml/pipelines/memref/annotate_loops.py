@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.memory import VIEWS
+from mlirml.analysis.memory import array_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.ir.combiners import COMBINERS
@@ -153,12 +153,3 @@ def stores_what_it_loads(ops: Sequence[mlir.Operation]) -> bool:
             ):
                 return True
     return False
-
-
-def array_of(value: mlir.Value) -> mlir.Value:
-    """The array that a value is a view of; a slice of the workspace counts as an array."""
-    owner = defining_op(value)
-    while owner is not None and owner.name in VIEWS and owner.name != "memref.view":
-        value = owner.operands[0]
-        owner = defining_op(value)
-    return value

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.memory import VIEWS, body_effects
+from mlirml.analysis.memory import array_of as root_of
 from mlirml.analysis.memref_sizes import Factors, size_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.pipelines.sizes.sized_loops import Loops
-from mlirml.pipelines.sizes.subscripts import root_of
 
 _HARMLESS = ("memref.alloc", "memref.get_global", "memref.dim", *VIEWS)
 

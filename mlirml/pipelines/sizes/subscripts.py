@@ -2,17 +2,7 @@
 
 from __future__ import annotations
 
-from mlirml.analysis.memory import VIEWS
-from mlirml.ir.bindings import defining_op, mlir
-
-
-def root_of(value: mlir.Value) -> mlir.Value:
-    """The memory that a value is a view of."""
-    op = defining_op(value)
-    while op is not None and op.name in VIEWS and op.name != "memref.view":
-        value = op.operands[0]
-        op = defining_op(value)
-    return value
+from mlirml.ir.bindings import mlir
 
 
 def is_dense(type_: mlir.Type) -> bool:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from mlirml.analysis.memory import array_of as root_of
 from mlirml.analysis.memory import body_effects
 from mlirml.codegen.cpu.elementwise.transpose import BUFFER_BYTES, COLUMNS, ROWS, transpose
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
-from mlirml.pipelines.sizes.subscripts import expression_uses, is_dense, root_of
+from mlirml.pipelines.sizes.subscripts import expression_uses, is_dense
 
 if TYPE_CHECKING:
     from mlirml.pipelines.sizes.sized_loops import Loops
