@@ -20,6 +20,7 @@ def sized_stages(machine: Processor, math: str, checkpoint_bytes: int, *, exact:
             "optimize": [
                 *CLEAN,
                 *algebra(exact=exact),
+                step("mlirml-fold-contract", converting=False),
                 "mlirml-convert-factors",
                 "mlirml-hoist",
                 "mlirml-fuse",

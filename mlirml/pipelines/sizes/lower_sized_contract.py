@@ -24,7 +24,7 @@ from mlirml.analysis.constants import constant_of
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.memref_sizes import fold_dims
 from mlirml.analysis.structured import indexing_maps
-from mlirml.codegen.cpu.contract.sized import SizedKernel
+from mlirml.codegen.cpu.contract.sized import COLUMNS, NEITHER, ROWS, SizedKernel
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations, operations, parse
@@ -73,7 +73,7 @@ class LowerSizedContractPass(Pass):
     def kernel(self, match: Product) -> SizedKernel:
         machine = self.processor
         lanes, heights = machine.vector_bits // _BITS[match.element], _HEIGHTS[machine.vector_registers]
-        return SizedKernel(match.element, lanes, heights, match.packs, machine.has_fma)
+        return SizedKernel(match.element, lanes, heights, match.adjacent, machine.has_fma)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Product:
     k: int
     outer: tuple[int, ...]
     element: str
-    packs: bool
+    adjacent: str
 
 
 def match_product(op: mlir.Operation) -> Product:
@@ -121,8 +121,10 @@ def match_product(op: mlir.Operation) -> Product:
     alone = [d for d in sums if {d: 1} in maps[0] and {d: 1} in maps[1]]
     m, n, k = rows[-1], c[-1], (alone or sums)[-1]
     outer = tuple(dict.fromkeys(d for d in c + a if d not in (m, n, k)))
-    packs = maps[1][-1].get(n) != 1 or last_stride(operands[1]) != 1
-    return Product(tuple(operands), tuple(maps), m, n, k, outer, element, packs)
+    adjacent = NEITHER
+    if last_stride(operands[1]) == 1:
+        adjacent = ROWS if maps[1][-1].get(n) == 1 else COLUMNS if maps[1][-1] == {k: 1} else NEITHER
+    return Product(tuple(operands), tuple(maps), m, n, k, outer, element, adjacent)
 
 
 def check_body(op: mlir.Operation) -> None:

@@ -16,7 +16,7 @@ copied. An operand is not folded if its contiguous dim would become a batch dim,
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.contract.problem import CASTS, CONTRACTIONS, ELEMENTS, match_contraction
@@ -37,18 +37,23 @@ class FoldContractPass(Pass):
     """Make contractions read and write the sources and targets of transposes and conversions.
 
     Without `narrowing`, numbers that are rounded to fewer bits are stored so: they take less memory, and tensor cores
-    multiply them as they are.
+    multiply them as they are. Without `converting`, no conversion is folded, for kernels whose operands have one type.
     """
 
     name = "mlirml-fold-contract"
     narrowing: bool = True
+    converting: bool = True
 
     def run(self, module: mlir.Operation) -> None:
-        changed = [fold(op, self.narrowing) for op in named_operations(module, CONTRACTIONS)]
+        changed = [fold(op, self.is_allowed) for op in named_operations(module, CONTRACTIONS)]
         if any(changed):
             for op in reversed(named_operations(module, (*CONTRACTIONS, *_COPIES, *_RESHAPES, "linalg.fill"))):
                 if is_unused(op):
                     op.erase()
+
+    def is_allowed(self, copy: Copy) -> bool:
+        """True if the conversions of a copy may be folded."""
+        return not copy.casts or (self.converting and (self.narrowing or extends(copy)))
 
 
 @dataclass(frozen=True)
@@ -136,19 +141,19 @@ def read_form(op: mlir.Operation) -> Form:
     return Form(list(match_contraction(op).maps), list(op.operands), [(), ()], op.results[0])
 
 
-def fold(op: mlir.Operation, narrowing: bool) -> bool:
-    """Fold copies into one contraction, and rebuild it if there were any; returns True if it was rebuilt."""
+def fold(op: mlir.Operation, is_allowed: Callable[[Copy], bool]) -> bool:
+    """Fold the allowed copies into one contraction, and rebuild it if there were any; returns True if it was rebuilt."""
     try:
         form = read_form(op)
     except NoMatch:
         return False
-    changed = [fold_operand(form, 0, narrowing), fold_operand(form, 1, narrowing), fold_result(form)]
+    changed = [fold_operand(form, 0, is_allowed), fold_operand(form, 1, is_allowed), fold_result(form)]
     if any(changed):
         build(op, form)
     return any(changed)
 
 
-def fold_operand(form: Form, number: int, narrowing: bool) -> bool:
+def fold_operand(form: Form, number: int, is_allowed: Callable[[Copy], bool]) -> bool:
     """Replace an operand by the source of its chain of copies."""
     changed = False
     while True:
@@ -157,7 +162,7 @@ def fold_operand(form: Form, number: int, narrowing: bool) -> bool:
             copy = match_copy(defining_op(value))
         except NoMatch:
             return changed
-        if not feeds_contractions(value) or not (narrowing or extends(copy)):
+        if not feeds_contractions(value) or not is_allowed(copy):
             return changed
         dims = tuple(form.maps[number][d] for d in copy.order)
         if dims and dims[-1] in form.batch and mlir.ShapedType(copy.source.type).shape[-1] > 1:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from mlirml.codegen.cpu.contract.pack import exchange
+from mlirml.codegen.cpu.contract.pack import exchanged
 from mlirml.codegen.cpu.contract.panels import Copies, PackForm, PanelKernel
 from mlirml.codegen.cpu.contract.plan import TILE_K
 from mlirml.codegen.cpu.contract.problem import Cast
@@ -164,5 +164,5 @@ def _pack_columns(reader: Reader, width: int, whole: bool) -> None:
                 both.append(reader.load(at, first, k + step, _ROWS, held, along_k=False))
             square.append(interleave(e, both[0], both[1], _ROWS))
         to = symbol("%room_at") + _half(e, k) * width + first * _ROWS
-        for row, words in enumerate(exchange(e, square, _ROWS, "i32")):
+        for row, words in enumerate(exchanged(e, square, _ROWS, "i32")):
             e.store(words, there, to + row * _ROWS, _ROWS)

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from mlirml.codegen.cpu.contract.kernel import convert
 from mlirml.codegen.cpu.contract.plan import Piece, pieces
 from mlirml.codegen.cpu.contract.problem import Cast
+from mlirml.codegen.cpu.elementwise.transpose import exchange
 from mlirml.codegen.cpu.emitter import Emitter, Index, Value, View, vector
 from mlirml.core.dataclass import dataclass
 
@@ -114,7 +115,7 @@ def _pack_squares(e: Emitter, panel: Panel, axes: tuple[KAxis, ...], room: Room,
 
 def transpose(e: Emitter, rows: list[str], height: int, lanes: int, element: str) -> list[str]:
     """The columns of up to `height` rows of `lanes` elements, as `lanes` vectors of `height` elements."""
-    rows = exchange(e, rows + [e.zeros(lanes, element)] * (lanes - len(rows)), lanes, element)
+    rows = exchanged(e, rows + [e.zeros(lanes, element)] * (lanes - len(rows)), lanes, element)
     if height == lanes:
         return rows
     types = f"{vector(lanes, element)} to {vector(height, element)}"
@@ -122,18 +123,6 @@ def transpose(e: Emitter, rows: list[str], height: int, lanes: int, element: str
     return [e.let(f"vector.extract_strided_slice {row} {part} : {types}") for row in rows]
 
 
-def exchange(e: Emitter, rows: list[str], lanes: int, element: str) -> list[str]:
+def exchanged(e: Emitter, rows: list[str], lanes: int, element: str) -> list[str]:
     """Vectors of `lanes` elements, as many as a power of two, with each square of as many columns transposed."""
-    distance = 1
-    while distance < len(rows):
-        upper = [lane if not lane & distance else lane - distance + lanes for lane in range(lanes)]
-        lower = [lane + distance if not lane & distance else lane + lanes for lane in range(lanes)]
-        after = list(rows)
-        for first in range(len(rows)):
-            if not first & distance:
-                pair = rows[first], rows[first + distance]
-                after[first] = e.shuffle(*pair, upper, lanes, element)
-                after[first + distance] = e.shuffle(*pair, lower, lanes, element)
-        rows = after
-        distance *= 2
-    return rows
+    return exchange(rows, lanes, lambda a, b, order: e.shuffle(a, b, list(order), lanes, element))

@@ -9,7 +9,7 @@ from functools import lru_cache
 from hashlib import blake2s
 
 from mlirml.codegen.cpu.contract.kernel import Epilogue, add, convert, evaluate, fused_multiply_add
-from mlirml.codegen.cpu.contract.pack import exchange, transpose
+from mlirml.codegen.cpu.contract.pack import exchanged, transpose
 from mlirml.codegen.cpu.contract.plan import Piece, pieces
 from mlirml.codegen.cpu.contract.problem import Cast
 from mlirml.codegen.cpu.emitter import Emitter, Index, Value, View, vector
@@ -408,5 +408,5 @@ def _pack_strips(
                 parts = [e.shuffle(low, high, range(2 * width), width, element) for low, high in pairs]
                 width *= 2
             vectors += parts
-        for step, value in enumerate(exchange(e, vectors, lanes, element)):
+        for step, value in enumerate(exchanged(e, vectors, lanes, element)):
             e.store(value, there, symbol("%room_at") + (k + step) * room + first, lanes)

@@ -2,28 +2,38 @@
 
 Columns of c are computed in panels of a few vectors, the last one with masks, rows in tiles as high as the registers
 allow, and the rest of them in lower ones. A block of `DEPTH` rows of b is read in place, or copied to a buffer where
-the elements of a row are not adjacent.
+the elements of a row are not adjacent: in squares of vectors, which are transposed in registers, where those of a
+column are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from mlirml.codegen.cpu.elementwise.transpose import exchange
 from mlirml.core.dataclass import dataclass
 
 DEPTH = 256
 VECTORS = 2
+ROWS, COLUMNS, NEITHER = "rows", "columns", "neither"
+"""The elements of b that are adjacent in memory: those of a row, of a column, or none."""
+_NAMES = {ROWS: "", COLUMNS: "turned_", NEITHER: "packed_"}
 
 
 @dataclass(frozen=True)
 class SizedKernel:
-    """The form of a kernel: element type, lanes of a vector, heights of tiles, and whether b is copied."""
+    """The form of a kernel: element type, lanes of a vector, heights of tiles, and what is adjacent in b."""
 
     element: str
     lanes: int
     heights: tuple[int, ...]
-    packs: bool
+    adjacent: str = ROWS
     fused: bool = True
+
+    @property
+    def packs(self) -> bool:
+        """True if b is copied."""
+        return self.adjacent != ROWS
 
     @property
     def is_float(self) -> bool:
@@ -38,7 +48,7 @@ class SizedKernel:
     @property
     def name(self) -> str:
         """The name of the function."""
-        return f"contract_sized_{'packed_' if self.packs else ''}{self.element}"
+        return f"contract_sized_{_NAMES[self.adjacent]}{self.element}"
 
     @property
     def columns(self) -> int:
@@ -104,6 +114,8 @@ class Writer:
         self.b_type = self.memory if kernel.packs else self.rows
         self.b = self.view("b", ("k", "n"), ("%bk", "%bn" if kernel.packs else "1"), self.b_type)
         self.c = self.view("c", ("m", "n"), ("%cm", "1"), self.rows)
+        if kernel.adjacent == COLUMNS:
+            self.turned = self.view("b", ("n", "k"), ("%bn", "1"), self.rows)
         if kernel.packs:
             self.buffer = self.let(f"memref.alloca() {{alignment = 64 : i64}} : {self.panel}")
         whole = self.whole(self.zero, "%n", kernel.columns)
@@ -143,12 +155,42 @@ class Writer:
         if left:
             zero = self.let(f"arith.constant {kernel.zero} : {kernel.element}")
             self.lines.append(f"linalg.fill ins({zero} : {kernel.element}) outs({self.buffer} : {self.panel})")
-        for column in self.loop(self.zero, left or self.index(kernel.columns), self.one):
+        columns = left or self.index(kernel.columns)
+        if kernel.adjacent == NEITHER:
+            self.pack_elements(j, k0, (self.zero, columns), (self.zero, depth))
+            return
+        lanes = self.index(kernel.lanes)
+        last_column, last_row = (self.whole(self.zero, size, kernel.lanes) for size in (columns, depth))
+        for column in self.loop(self.zero, last_column, lanes):
+            for row in self.loop(self.zero, last_row, lanes):
+                self.pack_square(j, k0, column, row)
+            end = self.let(f"arith.addi {column}, {lanes} : index")
+            self.pack_elements(j, k0, (column, end), (last_row, depth))
+        self.pack_elements(j, k0, (last_column, columns), (self.zero, depth))
+
+    def pack_elements(self, j: str, k0: str, columns: tuple[str, str], rows: tuple[str, str]) -> None:
+        """Copy these columns and rows of a block one element after another."""
+        for column in self.loop(*columns, self.one):
             at = self.let(f"arith.addi {j}, {column} : index")
-            for row in self.loop(self.zero, depth, self.one):
+            for row in self.loop(*rows, self.one):
                 depth_at = self.let(f"arith.addi {k0}, {row} : index")
                 x = self.let(f"memref.load {self.b}[{depth_at}, {at}] : {self.b_type}")
                 self.lines.append(f"memref.store {x}, {self.buffer}[{row}, {column}] : {self.panel}")
+
+    def pack_square(self, j: str, k0: str, column: str, row: str) -> None:
+        """Copy as many columns and rows as a vector has lanes."""
+        at, depth_at = (self.let(f"arith.addi {x}, {y} : index") for x, y in ((j, column), (k0, row)))
+        steps = range(self.kernel.lanes)
+        vectors = [
+            self.let(f"vector.load {self.turned}[{self.add(at, n)}, {depth_at}] : {self.rows}, {self.vector}")
+            for n in steps
+        ]
+        for n, vector in zip(steps, exchange(vectors, self.kernel.lanes, self.shuffle)):
+            target = f"{self.buffer}[{self.add(row, n)}, {column}]"
+            self.lines.append(f"vector.store {vector}, {target} : {self.panel}, {self.vector}")
+
+    def shuffle(self, a: str, b: str, lanes: Sequence[int]) -> str:
+        return self.let(f"vector.shuffle {a}, {b} {list(lanes)} : {self.vector}, {self.vector}")
 
     def tile(self, i: str, j: str, k0: str, k1: str, height: int, masks: list[str]) -> None:
         """`height` rows of a panel, in registers while the loop over the block of b runs."""

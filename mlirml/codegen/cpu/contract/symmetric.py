@@ -16,7 +16,7 @@ diagonal make a whole square, so that no element is written by two tiles.
 from __future__ import annotations
 
 from mlirml.codegen.cpu.contract.kernel import Job, Kernel, Offsets, bare
-from mlirml.codegen.cpu.contract.pack import exchange
+from mlirml.codegen.cpu.contract.pack import exchanged
 from mlirml.codegen.cpu.contract.panels import PanelKernel
 from mlirml.codegen.cpu.contract.plan import K_BLOCK
 from mlirml.codegen.cpu.contract.shared import product_function, symbol
@@ -142,5 +142,5 @@ class MirrorWriter(TileWriter):
         valid = columns if problem.n.size % height else None
         with e.loop(0, self.job.schedule.nr, height, "i") as i:
             square = [e.load(tile, i + row * self.stride, height) for row in range(height)]
-            for row, total in enumerate(exchange(e, square, height, problem.compute)):
+            for row, total in enumerate(exchanged(e, square, height, problem.compute)):
                 self._finish(e, views, total, i + row, Index(), valid)

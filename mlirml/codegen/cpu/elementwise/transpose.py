@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, nested
@@ -227,17 +228,29 @@ def store_vectors(here: Cursor, access: Access, d: int, vectors: Sequence[mlir.V
 
 
 def transpose(rows: Sequence[mlir.Value]) -> list[mlir.Value]:
-    """Transpose a square of vectors: swap ever larger blocks off the diagonal (Eklundh, IEEE Trans. Comput. 1972)."""
+    """Transpose a square of vectors."""
+    return exchange(rows, len(rows), shuffle)
+
+
+Vector = TypeVar("Vector", mlir.Value, str)
+
+
+def exchange(
+    rows: Sequence[Vector], lanes: int, shuffled: Callable[[Vector, Vector, Sequence[int]], Vector]
+) -> list[Vector]:
+    """Vectors of `lanes` elements, as many as a power of two, with each square of as many columns transposed.
+
+    Ever larger blocks off the diagonal are swapped (Eklundh, IEEE Trans. Comput. 1972).
+    """
     rows = list(rows)
-    count = len(rows)
     distance = 1
-    while distance < count:
-        low = [j + count - distance if j & distance else j for j in range(count)]
-        high = [j + count if j & distance else j + distance for j in range(count)]
-        for i in range(count):
-            if not i & distance:
-                a, b = rows[i], rows[i + distance]
-                rows[i], rows[i + distance] = shuffle(a, b, low), shuffle(a, b, high)
+    while distance < len(rows):
+        upper = [lane + lanes - distance if lane & distance else lane for lane in range(lanes)]
+        lower = [lane + lanes if lane & distance else lane + distance for lane in range(lanes)]
+        for first in range(len(rows)):
+            if not first & distance:
+                a, b = rows[first], rows[first + distance]
+                rows[first], rows[first + distance] = shuffled(a, b, upper), shuffled(a, b, lower)
         distance *= 2
     return rows
 
