@@ -16,15 +16,29 @@ func.func @main(%a: memref<?x64xf32>, %b: memref<64x40xf32>, %c: memref<?x40xf32
 
 // -----
 
-// A loop that indexes all operands goes around the call; rows that are not adjacent are copied to a buffer.
+// A loop that indexes all operands goes around the call; columns of adjacent elements are transposed into a buffer.
 // CHECK-LABEL: func.func @main
 // CHECK:         scf.for
-// CHECK:           func.call @contract_sized_packed_f64
-// CHECK-LABEL: func.func private @contract_sized_packed_f64
+// CHECK:           func.call @contract_sized_turned_f64
+// CHECK-LABEL: func.func private @contract_sized_turned_f64
 // CHECK:         memref.alloca() {alignment = 64 : i64} : memref<256x8xf64>
+// CHECK:         vector.shuffle
 func.func @main(%a: memref<?x?x64xf64>, %b: memref<?x?x64xf64>, %c: memref<?x?x?xf64>) {
   linalg.contract indexing_maps = [affine_map<(h, i, j, k) -> (h, i, k)>, affine_map<(h, i, j, k) -> (h, j, k)>, affine_map<(h, i, j, k) -> (h, i, j)>]
       ins(%a, %b : memref<?x?x64xf64>, memref<?x?x64xf64>) outs(%c : memref<?x?x?xf64>)
+  return
+}
+
+// -----
+
+// Where neither rows nor columns are adjacent, elements are copied one by one.
+// CHECK-LABEL: func.func @main
+// CHECK:         call @contract_sized_packed_f64
+// CHECK-LABEL: func.func private @contract_sized_packed_f64
+// CHECK-NOT:     vector.shuffle
+func.func @main(%a: memref<?x64xf64>, %b: memref<?x64xf64, strided<[128, 2]>>, %c: memref<?x?xf64>) {
+  linalg.contract indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]
+      ins(%a, %b : memref<?x64xf64>, memref<?x64xf64, strided<[128, 2]>>) outs(%c : memref<?x?xf64>)
   return
 }
 

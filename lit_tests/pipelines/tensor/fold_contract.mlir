@@ -1,5 +1,6 @@
 // RUN: mlirml-opt %s --mlirml-fold-contract --split-input-file | filecheck %s
 // RUN: mlirml-opt %s '--mlirml-fold-contract=narrowing=false' --split-input-file | filecheck %s --check-prefix=STORED
+// RUN: mlirml-opt %s '--mlirml-fold-contract=converting=false' --split-input-file | filecheck %s --check-prefix=TYPED
 
 #id = affine_map<(i, j) -> (i, j)>
 #turn = affine_map<(i, j) -> (j, i)>
@@ -13,6 +14,9 @@
 // CHECK-NOT: linalg.generic
 // CHECK: %[[R:.*]] = linalg.contract indexing_maps = [#[[A]], #[[B]], #[[C]]] ins(%[[X]], %[[Y]] : tensor<30x20xf32>, tensor<40x20xbf16>) outs(%[[Z]] : tensor<30x40xf32>)
 // CHECK: return %[[R]]
+// TYPED-LABEL: func.func @operand
+// TYPED: arith.extf
+// TYPED: linalg.matmul
 func.func @operand(%x: tensor<30x20xf32>, %y: tensor<40x20xbf16>, %z: tensor<30x40xf32>) -> tensor<30x40xf32> {
   %e = tensor.empty() : tensor<20x40xf32>
   %t = linalg.generic {indexing_maps = [#turn, #id], iterator_types = ["parallel", "parallel"]} ins(%y : tensor<40x20xbf16>) outs(%e : tensor<20x40xf32>) {

@@ -19,6 +19,9 @@ ROWS, COLUMNS, NEITHER = "rows", "columns", "neither"
 """The elements of b that are adjacent in memory: those of a row, of a column, or none."""
 _NAMES = {ROWS: "", COLUMNS: "turned_", NEITHER: "packed_"}
 
+_SHORT = " {llvm.loop_annotation = #llvm.loop_annotation<vectorize = <width = 1 : i32>>}"
+"""The annotation of a loop whose steps in memory are no vectors."""
+
 
 @dataclass(frozen=True)
 class SizedKernel:
@@ -99,13 +102,13 @@ class Writer:
             f"strides: [{strides[0]}, {strides[1]}] : memref<{self.kernel.element}> to {type_}"
         )
 
-    def loop(self, first: str, last: str, step: str) -> Iterator[str]:
+    def loop(self, first: str, last: str, step: str, annotation: str = "") -> Iterator[str]:
         """A loop whose body is written by the body of a `for` statement."""
         self.count += 1
         name = f"%i{self.count}"
         self.lines.append(f"scf.for {name} = {first} to {last} step {step} {{")
         yield name
-        self.lines.append("}")
+        self.lines.append(f"}}{annotation}")
 
     def text(self) -> str:
         kernel = self.kernel
@@ -118,44 +121,49 @@ class Writer:
             self.turned = self.view("b", ("n", "k"), ("%bn", "1"), self.rows)
         if kernel.packs:
             self.buffer = self.let(f"memref.alloca() {{alignment = 64 : i64}} : {self.panel}")
-        whole = self.whole(self.zero, "%n", kernel.columns)
-        width = self.index(kernel.columns)
         for k0 in self.loop(self.zero, "%k", self.index(DEPTH)):
             k1 = self.let(f"arith.minsi {self.add(k0, DEPTH)}, %k : index")
-            for j in self.loop(self.zero, whole, width):
-                self.columns_from(j, k0, k1, [])
-            self.lines.append(f"scf.if {self.let(f'arith.cmpi slt, {whole}, %n : index')} {{")
-            left = self.let(f"arith.subi %n, {whole} : index")
-            masks = []
-            for v in range(VECTORS):
-                rest = self.let(f"arith.subi {left}, {self.index(v * kernel.lanes)} : index")
-                masks.append(self.let(f"vector.create_mask {rest} : vector<{kernel.lanes}xi1>"))
-            self.columns_from(whole, k0, k1, masks, left)
-            self.lines.append("}")
+            for j in self.loop(self.zero, "%n", self.index(kernel.columns)):
+                self.panel_of(j, k0, k1)
         parameters = [f"%{x}0: memref<{kernel.element}>" for x in "abc"] + [f"%{name}: index" for name in PARAMETERS]
         head = f"func.func private @{kernel.name}({', '.join(parameters)}) {{"
         return "\n".join([head, *self.lines, "return", "}"])
 
-    def columns_from(self, j: str, k0: str, k1: str, masks: list[str], left: str = "") -> None:
-        """A panel of columns from `j` on; with masks the last one, of `left` columns."""
+    def panel_of(self, j: str, k0: str, k1: str) -> None:
+        """A panel of columns from `j` on, with masks if it is narrower than the others."""
         kernel = self.kernel
+        left = self.let(f"arith.subi %n, {j} : index")
+        is_narrow = self.let(f"arith.cmpi slt, {left}, {self.index(kernel.columns)} : index")
         if kernel.packs:
-            self.pack(j, k0, k1, left)
+            self.pack(j, k0, k1, left, is_narrow)
+        self.lines.append(f"scf.if {is_narrow} {{")
+        masks = []
+        for v in range(VECTORS):
+            rest = self.let(f"arith.subi {left}, {self.index(v * kernel.lanes)} : index")
+            masks.append(self.let(f"vector.create_mask {rest} : vector<{kernel.lanes}xi1>"))
+        self.tiles(j, k0, k1, masks)
+        self.lines.append("} else {")
+        self.tiles(j, k0, k1, [])
+        self.lines.append("}")
+
+    def tiles(self, j: str, k0: str, k1: str, masks: list[str]) -> None:
+        """All rows of a panel."""
         first = self.zero
-        for height in kernel.heights:
+        for height in self.kernel.heights:
             last = self.whole(first, "%m", height)
             for i in self.loop(first, last, self.index(height)):
                 self.tile(i, j, k0, k1, height, masks)
             first = last
 
-    def pack(self, j: str, k0: str, k1: str, left: str) -> None:
-        """Copy a block of a panel of b to the buffer; columns past the end are zero."""
+    def pack(self, j: str, k0: str, k1: str, left: str, is_narrow: str) -> None:
+        """Copy a block of a panel of b, with `left` columns up to the end, to the buffer; those past it are zero."""
         kernel = self.kernel
         depth = self.let(f"arith.subi {k1}, {k0} : index")
-        if left:
-            zero = self.let(f"arith.constant {kernel.zero} : {kernel.element}")
-            self.lines.append(f"linalg.fill ins({zero} : {kernel.element}) outs({self.buffer} : {self.panel})")
-        columns = left or self.index(kernel.columns)
+        columns = self.let(f"arith.minsi {left}, {self.index(kernel.columns)} : index")
+        self.lines.append(f"scf.if {is_narrow} {{")
+        zero = self.let(f"arith.constant {kernel.zero} : {kernel.element}")
+        self.lines.append(f"linalg.fill ins({zero} : {kernel.element}) outs({self.buffer} : {self.panel})")
+        self.lines.append("}")
         if kernel.adjacent == NEITHER:
             self.pack_elements(j, k0, (self.zero, columns), (self.zero, depth))
             return
@@ -172,7 +180,7 @@ class Writer:
         """Copy these columns and rows of a block one element after another."""
         for column in self.loop(*columns, self.one):
             at = self.let(f"arith.addi {j}, {column} : index")
-            for row in self.loop(*rows, self.one):
+            for row in self.loop(*rows, self.one, _SHORT):
                 depth_at = self.let(f"arith.addi {k0}, {row} : index")
                 x = self.let(f"memref.load {self.b}[{depth_at}, {at}] : {self.b_type}")
                 self.lines.append(f"memref.store {x}, {self.buffer}[{row}, {column}] : {self.panel}")
