@@ -77,7 +77,7 @@ class _Jumps:
         if self.trivial:
             return self.block(body, None).body
         last = body[-1]
-        if self.gives and not isinstance(last, ast.Return) and not is_endless(last):
+        if self.gives and not _always_ends(last):
             body.append(_at(ast.Return(_at(ast.Constant(None), last)), last))
         found = self.block(body, None).body
         if self.flagged:
@@ -235,7 +235,21 @@ def is_endless(node: ast.stmt) -> bool:
     """True if a statement is a `while True` that only a `return` ends."""
     if not isinstance(node, ast.While) or not isinstance(node.test, ast.Constant) or not node.test.value:
         return False
-    return not any(isinstance(s, ast.Break) for s in _of_loop(node.body))
+    return not _breaks(node)
+
+
+def _breaks(node: ast.For | ast.While) -> bool:
+    """True if a `break` may end a loop."""
+    return any(isinstance(s, ast.Break) for s in _of_loop(node.body))
+
+
+def _always_ends(node: ast.stmt) -> bool:
+    """True if nothing after a statement is reached: it returns or raises in the end."""
+    if isinstance(node, ast.If):
+        return bool(node.orelse) and _always_ends(node.body[-1]) and _always_ends(node.orelse[-1])
+    if isinstance(node, (ast.For, ast.While)) and node.orelse and not _breaks(node):
+        return _always_ends(node.orelse[-1])
+    return isinstance(node, (ast.Return, ast.Raise)) or is_endless(node)
 
 
 def _of_loop(statements: list[ast.stmt]) -> list[ast.stmt]:
