@@ -26,6 +26,7 @@ from mlirml.errors import (
     LinAlgError,
     LoweringError,
     MlirmlError,
+    NegativePowerError,
     NoBatchingError,
     NoDerivativeError,
     ParseError,
@@ -73,8 +74,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ArgumentError", "Array", "CaptureError", "DTypeError", "Dim", "FailedAssertionError", "FileFormatError",
     "FloatOperationError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError", "InvalidIndexError",
-    "LaunchError", "LeakedTracerError", "LinAlgError", "LoweringError", "MlirmlError", "NoBatchingError",
-    "NoDerivativeError", "ParseError", "PipelineError", "PreconditionError", "ShapeError", "TargetError",
+    "LaunchError", "LeakedTracerError", "LinAlgError", "LoweringError", "MlirmlError", "NegativePowerError",
+    "NoBatchingError",    "NoDerivativeError", "ParseError", "PipelineError", "PreconditionError", "ShapeError", "TargetError",
     "TensorSpec", "TracedBoolError", "TracedValueError", "TransformError", "UnassignedNameError",
     "UnboundedRecursionError", "UnsupportedSyntaxError", "array", "asarray", "checkpoint", "compile", "cond",
     "config", "custom_jvp", "custom_vjp", "debug", "device", "devices", "einop", "errors", "fori_loop",

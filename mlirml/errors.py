@@ -140,6 +140,10 @@ class IntegerRangeError(DTypeError, OverflowError):
     """A Python integer does not fit the dtype that it meets."""
 
 
+class NegativePowerError(DTypeError, ValueError):
+    """Integers are raised to a negative power, which NumPy refuses."""
+
+
 class TracedValueError(CaptureError):
     """A size, an index, a Python number or text needs a value that is known only at run time."""
 

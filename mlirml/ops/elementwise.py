@@ -12,6 +12,7 @@ from mlirml.errors import DTypeError, ShapeError
 from mlirml.ir.combiners import combiners_of, evaluate
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
 from mlirml.ir.text.dtypes import as_dtype, check_integer, common_shape, is_float, is_supported, mlir_name, short_name
+from mlirml.ops.exponents import check_exponents
 from mlirml.ops.promotion import as_operand, promoted, resolve, result_type, strong
 from mlirml.ops.registry import ALL, BOOL, FLOATS, INTEGERS, NUMBERS, OpDef, define, operation
 
@@ -636,13 +637,10 @@ _PRODUCTS: dict[float, ScalarBody] = {
 @operation("elementwise", np.power, dtypes=NUMBERS, arrays=2, domain=_POSITIVE, second_domain=(0.0, 3.0), tolerance=4)
 def power(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
     """x1 to the power of x2; an integer power must not be negative."""
+    if dtype is None:
+        check_exponents(b, x1, x2)
     if isinstance(x2, Scalar) and x2.weak and not isinstance(x2.value, bool):
         value = x2.value
-        if isinstance(value, int) and value < 0 and x1.dtype.kind in "biu":
-            raise DTypeError(
-                "power: integers to negative integer powers are not allowed, as in NumPy",
-                help=f"write `x ** {float(value)}` or convert with `x.astype(float)`",
-            )
         special = {2: square, 1: positive, 0.5: sqrt, -1: reciprocal}.get(value)  # type: ignore[arg-type]
         floating = is_float(x1.dtype) and not x1.weak
         if floating and isinstance(x1, Value):  # NumPy raises bfloat16 to a float power in f32

@@ -18,11 +18,11 @@ def test_a_literal() -> None:
     check_error(
         lambda: ml.compile(inverse)(np.array([1, 2])),
         """
-        mlirml.DTypeError: power: integers to negative integer powers are not allowed, as in NumPy
+        mlirml.NegativePowerError: power: integers to negative integer powers are not allowed, as in NumPy
           --> test_negative_power.py:14:12 (inverse)
             |
          14 |     return x**-1
             |            ^^^^^
-           = help: write `x ** -1.0` or convert with `x.astype(float)`
+           = help: write `x ** -1.0`, or convert the base, `x.astype(float)`
         """,
     )

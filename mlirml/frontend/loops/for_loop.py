@@ -55,7 +55,8 @@ class ForLoop(Loop):
         stored.enter(held)
         for writer in self.writers:
             writer.begin()
-        self.body(item)
+        with self.trace.integers.given(self._entered()):
+            self.body(item)
         ends = self.carried_on(before, stored)
         attributes = "{mlirml.parallel}" if self.parallel else ""
         results, arrays = self.split(loop.end(ends, attributes), stored)
@@ -73,6 +74,14 @@ class ForLoop(Loop):
         self._set_target(before)
         for writer in self.writers:
             writer.close()
+
+    def _entered(self) -> list[Linear]:
+        """The forms that are not negative in an iteration, as there is one."""
+        integers = self.trace.integers
+        start, stop = integers.of(self.start), integers.of(self.stop)
+        if start is None or stop is None:
+            return []
+        return [(stop - start if self.step > 0 else start - stop) - Linear(1)]
 
     def roots(self) -> frozenset[Any]:
         """The loops whose iterations the bounds vary with."""
@@ -132,7 +141,8 @@ class ForLoop(Loop):
 
         def again(arguments: list[Value]) -> list[Value]:
             number = begin(arguments)
-            self.body(number * self.step + self.start)
+            with self.trace.integers.given(self._entered()):
+                self.body(number * self.step + self.start)
             following = number + 1
             return [following._read(), *self.carried_on(before, stored)]
 

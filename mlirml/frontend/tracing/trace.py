@@ -248,6 +248,8 @@ class Trace:
             python = all(map(is_weak, operands))
             if python and ufunc in _ARITHMETIC:
                 operands = tuple(self._as_integer(x) for x in operands)
+            if python:
+                operands = self._checked(ufunc, operands)
             if ufunc is np.power and _is_square_of_bools(*operands):
                 ufunc, operands = np.square, operands[:1]
             result = self._apply(BY_FUNCTION[ufunc], operands, {})
@@ -260,6 +262,15 @@ class Trace:
             if self.builder.direct and isinstance(result._cell.value, Value):
                 self.integers.note(ufunc, operands, result._cell.value)
             return result
+
+    def _checked(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Operands of an operator on Python's numbers, checked; a negative power of integers is one of floats."""
+        from mlirml.frontend.tracing.number_checks import check_numbers
+
+        if ufunc is np.power and type(operands[1]) is int and operands[1] < 0 and isinstance(operands[0], Traced):
+            operands = operands[0] * 1.0, float(operands[1])
+        check_numbers(self, ufunc, operands)
+        return operands
 
     def _note_sizes(self, operands: tuple[Any, ...], result: Value) -> None:
         found = [x._sizes() for x in operands if isinstance(x, Traced)]
