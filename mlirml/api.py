@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from mlirml.core.config import config
 from mlirml.core.number_lists import packed
 from mlirml.core.processes import COMPILER, sends_functions, uncollected
+from mlirml.core.rooms import repeated
 from mlirml.core.sizes import is_dynamic_shape
 from mlirml.core.tracebacks import without_own_frames
 from mlirml.core.tree import flatten
@@ -334,6 +335,7 @@ class Compiled(Dispatcher):
     # Calls that the native dispatcher does not know.
 
     @without_own_frames
+    @repeated
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self._device_forms and "out" not in kwargs:
             form, leaves = flat_form(args) if not kwargs else None, list(args)
@@ -363,10 +365,8 @@ class Compiled(Dispatcher):
                 if isinstance(leaf, Array):
                     leaf.detach()
         check_containers(call, build.captured)
-        results = self._run(build, call, outs)
-        captured = build.captured
-        plain = not self._state.variables and not captured.effects
-        if out is None and plain and not captured.replaced and not call.overlaps:
+        results, captured = self._run(build, call, outs), build.captured
+        if out is None and not self._state.variables and captured.is_plain and not call.overlaps:
             self._remember(call, build)
             if isinstance(build.program, DeviceProgram) and needs_no_look(build):
                 form = flat_form(args) if not kwargs else None

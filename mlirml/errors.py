@@ -103,6 +103,7 @@ class CaptureError(MlirmlError):
     sizes: frozenset[str] = frozenset()  # Python integer arguments that would have to be static
     layout: bool = False  # whether it depends on the memory layout of the arguments
     asked: str = ""  # the SSA name of the value that has to be static
+    lists: frozenset[str] = frozenset()  # the sites of lists that would have to be open, see `frontend.arrays.open_lists`
     subject: str = ""  # the operation that needs a static value, "`float()`" say, or a real array
 
 
@@ -142,6 +143,21 @@ class IntegerRangeError(DTypeError, OverflowError):
 
 class NegativePowerError(DTypeError, ValueError):
     """Integers are raised to a negative power, which NumPy refuses."""
+
+
+class OutgrownListError(MlirmlError, MemoryError):
+    """A list of a compiled function gets more items than there is room for: more than 2^26, or after it has printed.
+
+    `site` is the expression that creates the list, `capacity` the number of items that there is room for. A call is
+    repeated with more room, unless the program has called functions of Python's meanwhile, `print` say: then the next
+    call has more room.
+    """
+
+    repeatable = False  # whether the call had no other effect
+
+    def __init__(self, site: str, capacity: int = 0, **shown: Any) -> None:
+        super().__init__(f"the list of {site} has more than {capacity} items, for which there is no room", **shown)
+        self.site, self.capacity = site, capacity
 
 
 class TracedValueError(CaptureError):

@@ -152,7 +152,9 @@ class TreeDef:
         if self.kind in (_CONSTANT, _STATIC, _AGAIN):
             return []
         if not isinstance(self.kind, (type, _Class)):  # a list that is one array, or several
-            return self.children[0].paths(prefix) if len(self.children) == 1 else [f"{prefix}[{k}]" for k in self.keys]
+            if len(self.children) == 1:
+                return self.children[0].paths(prefix)
+            return [path for k, child in zip(self.keys, self.children) for path in child.paths(f"{prefix}[{k}]")]
         named = self.kind not in (tuple, list, dict, OrderedDict)
         steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
         return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]

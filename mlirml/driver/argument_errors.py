@@ -13,6 +13,7 @@ from mlirml.core.tracebacks import raised_at
 from mlirml.errors import (
     NAN_CHECK,
     CheckFailed,
+    OutgrownListError,
     FloatOperationError,
     IntegerRangeError,
     LaunchError,
@@ -55,7 +56,10 @@ def failure(captured: Captured, failed: CheckFailed) -> Exception:
         )
     check = captured.checks[failed.check]
     if check.raised is not None:
-        return raised_at(copy.copy(check.raised), check.location)
+        error = raised_at(copy.copy(check.raised), check.location)
+        if isinstance(error, OutgrownListError):
+            error.location, error.repeatable = check.location, not captured.host_functions
+        return error
     number = failed.about if check.about is not None else None
     message = check.message if number is None else str(check.about).format(number)
     error_class: type[MlirmlError] = getattr(errors, check.kind)

@@ -17,6 +17,8 @@ from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError
 from mlirml.frontend.aliasing import NONE, Aliasing
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.constructs import Restart
+from mlirml.frontend.arrays.open_lists import Room
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.captured import STATE, Captured
 from mlirml.frontend.current import CURRENT
@@ -138,8 +140,31 @@ def capture(
     `paths` are the names of the argument leaves, `values` the dynamic dimensions in the call that is traced. With
     `loops`, Python's loops and branches are captured as those of the program. `variables` are passed in the argument
     named `STATE`.
+
+    Where a list cannot be compiled otherwise, the function is traced once more, with room in the list for any number of
+    items.
     """
+    given = function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values
+    rooms: dict[str, Room] = {}
+    refused: Exception | None = None
+    while True:
+        try:
+            return _captured(rooms, given)
+        except Restart:  # with what is known of the rooms now
+            continue
+        except (CaptureError, IndexError) as error:
+            refused = refused or error
+            sites = getattr(error, "lists", frozenset()) - rooms.keys()
+            if not loops or not sites:
+                raise refused from None
+            rooms |= {site: Room(site) for site in sorted(sites)}
+
+
+def _captured(rooms: dict[str, Room], given: tuple[Any, ...]) -> Captured:
+    """`capture` once, with room in these lists."""
+    function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values = given
     state = Trace(name, HANDLERS)
+    state.rooms = rooms
     state.conditions = None if values is None else Conditions(values)
     aliasing = overlaps or NONE
     input_specs = aliasing.input_specs(specs)
@@ -170,7 +195,6 @@ def capture(
         if spec.weak and spec.dtype.kind in "bi" and isinstance(x._cell.value, Value) and id(x) not in held
     }
     effects = Effects(state, variables, items, python)
-    given = function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values
     effects.again = partial(capture, *given)
     token = CURRENT.set(state)
     try:

@@ -14,7 +14,7 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import Condition, Size, is_dynamic_shape
 from mlirml.core.tree import TreeDef
-from mlirml.errors import SourceLocation
+from mlirml.errors import OutgrownListError, SourceLocation
 from mlirml.frontend.spec import TensorSpec
 from mlirml.ir.text.builder import Check
 
@@ -77,6 +77,12 @@ class Captured:
     def is_dynamic(self) -> bool:
         """True if the program is for arrays of more than one size."""
         return bool(self.sizes) or any(is_dynamic_shape(spec.shape) for spec in self.inputs)
+
+    @property
+    def is_plain(self) -> bool:
+        """True if all that a call has to do is to run the program: a list may not outgrow its room in it."""
+        grows = any(type(check.raised) is OutgrownListError for check in self.checks)
+        return not self.effects and not self.replaced and not grows
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """The function's result, from the outputs of the program."""

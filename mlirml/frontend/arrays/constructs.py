@@ -32,6 +32,10 @@ class Retrace(BaseException):
         self.construct, self.lists = construct, lists  # lists of numbers to convert to arrays, or wider ones
 
 
+class Restart(BaseException):
+    """The function has to be traced anew, with what has been learned of its lists. No error either."""
+
+
 def is_certain(region: Region) -> bool:
     """True if code in a region is executed in every iteration of the enclosing loops."""
     inner: Region | None = region

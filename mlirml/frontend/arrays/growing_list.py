@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.tree import TreeDef, flatten
-from mlirml.errors import UnsupportedSyntaxError
+from mlirml.errors import CaptureError, UnsupportedSyntaxError
+from mlirml.frontend.arrays import open_lists
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import leaf_type_of
 from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric, is_numeric_list, number_rows
@@ -38,7 +39,8 @@ class Columns:
     def __init__(self, rows: Rows, trace: Trace) -> None:
         self.rows, self.trace = rows, trace
         growth = rows.growth
-        self._key = rows.length, rows.depth, growth.treedef, tuple(growth.leaf_types), tuple(growth.scalars)
+        length = rows.length if rows.counter is None else None
+        self._key = length, rows.capacity, rows.depth, growth.treedef, tuple(growth.leaf_types), tuple(growth.scalars)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Columns) and self._key == other._key
@@ -47,7 +49,12 @@ class Columns:
         return hash(self._key)
 
     def _make(self, columns: Iterable[Traced]) -> GrowingList:
-        return GrowingList(self.trace, [replace(self.rows, columns=tuple(columns))])
+        counter, columns = None, tuple(columns)
+        if self.rows.counter is not None:
+            *columns, counter = columns
+        found = GrowingList(self.trace, [replace(self.rows, columns=tuple(columns), counter=counter)])
+        found.room = self.rows.room
+        return found
 
 
 class GrowingList(PartedList, MutableSequence[Any]):
@@ -65,10 +72,11 @@ class GrowingList(PartedList, MutableSequence[Any]):
         rows = self.rows
         if rows is None:
             return flatten(self.items())
-        if rows.writer is not None or rows.counter is not None:
+        if rows.writer is not None or (rows.counter is not None and rows.room is None):
             return [self], _LEAF
-        numbers = tuple(range(len(rows.columns)))
-        return [*rows.columns], TreeDef(Columns(rows, self.trace), numbers, tuple(_LEAF for _ in numbers))
+        columns = [*rows.columns, *([] if rows.counter is None else [rows.counter])]
+        numbers = tuple(range(len(columns)))
+        return columns, TreeDef(Columns(rows, self.trace), numbers, tuple(_LEAF for _ in numbers))
 
     @property
     def counted(self) -> int:
@@ -121,10 +129,16 @@ class GrowingList(PartedList, MutableSequence[Any]):
         """Refuse what takes each item of a list whose length the data decide."""
         if any(isinstance(part, Rows) and part.counter is not None for part in self.parts):
             with at_user_line():
-                raise UnsupportedSyntaxError(
+                raise self.as_open(
                     f"compiled code cannot take {what} of a list to which a loop appends as often as the data say",
-                    help="iterate over it, or take an array of its numbers, `np.array(items)`",
+                    "iterate over it, or take an array of its numbers, `np.array(items)`",
                 )
+
+    def as_open(self, message: str, help_: str) -> CaptureError:
+        """An error that does not arise if the list has room for any number of items."""
+        error = UnsupportedSyntaxError(message, help=help_)
+        error.lists = self.sites()
+        return error
 
     def _runs(self) -> Iterator[GrowingList]:
         """The list split into runs that are rows entirely, or not at all."""
@@ -149,6 +163,9 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def append(self, value: Any) -> None:
         self._check_alone()
+        if self.room is not None:
+            open_lists.append(self, value)
+            return
         rows = self.rows
         if rows is not None and rows.counter is not None and rows.writer is None and not self._appending_loops():
             self._append_counted(rows, value)
@@ -195,6 +212,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def __len__(self) -> int:
         self._check_closed("its length")
+        if self.room is not None and self.rows is not None:
+            self._check_counted("the constant length")
         self._check_counted("the constant length")
         return int(self.length)
 
@@ -216,12 +235,15 @@ class GrowingList(PartedList, MutableSequence[Any]):
             number, mixed = number + 1, mixed or any(type(part) is Rows for part in self.parts[:1])
 
     def __getitem__(self, index: Any) -> Any:
+        if self.room is not None:
+            return open_lists.item_at(self, index)
         rows = self.rows
         if rows is not None and rows.counter is not None:
             if not is_numeric(replace(rows, writer=None)):
                 self._check_counted("an item that is several numbers")
-            found = rows.arrays()[0][index]
-            return found if isinstance(index, slice) else rows.as_item(found)
+            if isinstance(index, slice):
+                return open_lists.of_columns(self, rows, [rows.arrays()[0][index]])
+            return rows.as_item(rows.arrays()[0][index])
         if rows is not None and rows.writer is not None:
             return rows.item(rows.writer.check_index(rows, index))
         if not self.has_rows:
@@ -252,7 +274,15 @@ class GrowingList(PartedList, MutableSequence[Any]):
             return self.parts[-1]
         if self.becomes_rows(index):
             return self[index]
-        return self.parts[index]  # with the error of Python or of the array
+        try:
+            return self.parts[index]  # with the error of Python or of the array
+        except (IndexError, CaptureError) as error:
+            error.lists = self.sites()  # type: ignore[union-attr]
+            raise
+
+    def sites(self) -> frozenset[str]:
+        """The expression that creates the list, if it could be made an open one."""
+        return frozenset([self.site] if self.site and self.room is None else [])
 
     def becomes_rows(self, index: Any) -> bool:
         """Convert the list to an array for a dynamic index, if it holds numbers and that pays; True if it was
@@ -291,6 +321,9 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def __setitem__(self, index: Any, value: Any) -> None:
         self.whole.changed = True
+        if self.room is not None:
+            open_lists.put(self, index, value)
+            return
         with at_user_line():
             if not self.becomes_rows(index) and isinstance(index, Traced) and index._known() is not None:
                 index = index.__index__()
@@ -312,9 +345,48 @@ class GrowingList(PartedList, MutableSequence[Any]):
             store_item(self, rows, index, value)
 
     def __delitem__(self, index: Any) -> None:
+        if self.room is not None:
+            open_lists.pop(self, index)
+            return
         del self._changed()[index]
 
+    def pop(self, index: Any = -1) -> Any:
+        """`list.pop`."""
+        return super().pop(index) if self.room is None else open_lists.pop(self, index)
+
+    def clear(self) -> None:
+        """`list.clear`."""
+        if self.room is not None:
+            open_lists.clear(self)
+            return
+        super().clear()
+
+    def remove(self, value: Any) -> None:
+        """`list.remove`."""
+        if self.room is not None:
+            open_lists.pop(self, open_lists.index_of(self, value, "list.remove(x): x not in list"))
+            return
+        super().remove(value)
+
+    def index(self, value: Any, *limits: Any) -> Any:
+        """`list.index`."""
+        if self.room is not None and not limits:
+            return open_lists.index_of(self, value, "the value is not in the list")
+        return super().index(value, *limits)
+
+    def reverse(self) -> None:
+        """`list.reverse`."""
+        if self.room is None:
+            super().reverse()
+            return
+        for column in () if self.rows is None else self.rows.columns:
+            part = column[: self.rows.length]  # type: ignore[union-attr]
+            part[...] = part[::-1].copy()
+
     def insert(self, index: int, value: Any) -> None:
+        if self.room is not None:
+            open_lists.insert(self, index, value)
+            return
         self._changed().insert(index, value)
 
     def sort(self, *, key: Any = None, reverse: bool = False) -> None:

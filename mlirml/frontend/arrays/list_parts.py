@@ -78,6 +78,7 @@ class Rows:
     appended: int = 0
     depth: int = 0
     counter: Traced | None = None
+    room: Any = None  # of a list that any code may append to, which is stored into in place
 
     @property
     def length(self) -> Any:
@@ -167,6 +168,8 @@ class PartedList:
         self.leaf_type: LeafType | None = None
         self.owner: PartedList | None = None
         self.number: Any = None
+        self.site = ""  # the expression that creates it
+        self.room: Any = None  # of a list whose length only the data decide, see `open_lists`
         self._views: list[weakref.ref[PartedList]] = []
 
     @property

@@ -185,7 +185,8 @@ class Branch(RetracedConstruct):
         loop = appending_loop(self.trace)
         for one in lists:
             if loop is None and np.any(np.isnan(one.each(mask))):
-                raise self._uneven(one.kept.path, *(tuple(range(count)) for count in one.counts))
+                keys = (tuple(range(count)) for count in one.counts)
+                raise self._uneven(one.kept.path, *keys, sites=one.kept.holder.sites())
         then, other = appended
         new = {path for path in then if then[path] != other[path] or then[path][1] or other[path][1]}
         if loop is not None and mask is None:
@@ -200,11 +201,12 @@ class Branch(RetracedConstruct):
         lists = [kept for kept in self.held.growing() if not kept.grows]
         return {kept.path: (kept.holder.counted, id(kept.holder) in missing) for kept in lists}
 
-    def _uneven(self, path: str, *keys: tuple[Any, ...]) -> CaptureError:
+    def _uneven(self, path: str, *keys: tuple[Any, ...], sites: frozenset[str]) -> CaptureError:
         error = UnsupportedSyntaxError(
             f"`{path}` holds {_keys(keys[0])} in one branch and {_keys(keys[1])} in the other",
             help="store numbers into an array, and count them in a variable",
         )
+        error.lists = sites
         return self._decided(error)
 
     def _decided(self, error: CaptureError) -> CaptureError:
@@ -218,7 +220,7 @@ class Branch(RetracedConstruct):
             path, before = self.held.described(holder)
             keys = then.get(holder, before), other.get(holder, before)
             if keys[0] != keys[1]:
-                raise self._uneven(path, *keys)
+                raise self._uneven(path, *keys, sites=self.held.sites(holder))
 
     def _guess(self, then: dict[str, Any], before: dict[str, Any]) -> dict[str, Merged]:
         """The results as far as the first branch determines them; the other one usually assigns the same types."""

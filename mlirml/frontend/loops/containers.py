@@ -257,6 +257,11 @@ class Snapshot:
         kept = self._kept[holder]
         return kept.path, tuple(kept.before)
 
+    def sites(self, holder: int) -> frozenset[str]:
+        """The expression that creates a list, if there could be room in it for any number of items."""
+        found = self._kept[holder].holder
+        return found.sites() if type(found) is GrowingList else frozenset()
+
     def has_changed(self, value: Any) -> bool:
         """True if a list or dict in a value has changed."""
         return any(id(one) in self._kept and not self._kept[id(one)].is_same() for one in _mutable(value))

@@ -233,7 +233,7 @@ class Writer:
     def refused(self, why: str) -> CaptureError:
         """The error for a loop that does more with a list than its rows allow. A `for` loop is unrolled then."""
         error = UnsupportedSyntaxError(why, help="store into an array made before the loop, `out[i] = x`")
-        error.roots = frozenset([self.loop])
+        error.roots, error.lists = frozenset([self.loop]), self.growing.sites()
         return error
 
     def check_held(self, stored: Iterable[Cell]) -> None:

@@ -23,8 +23,9 @@ from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import number_rows
 from mlirml.frontend.arrays.number_lists import element_at, exchange, is_dynamic_integer
+from mlirml.frontend.arrays.open_lists import opened
 from mlirml.frontend.arrays.tracer import Cell
-from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.frontend.loops.branch import Branch, common
 from mlirml.frontend.loops.containers import Snapshot
@@ -245,9 +246,18 @@ class Hooks:
             if truth is not True:
                 break
             body()
+        if self._trace.lists_without_items and self._is_never(test):
+            return
         with at_user_line():
             names: dict[str, Names] = {"head": head, "after": after, "renewed": renewed}
             WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, **names).run()
+
+    def _is_never(self, test: Part) -> bool:
+        """True if a condition is known not to hold, as far as nothing was appended to lists."""
+        mark = self._trace.builder.mark()
+        found = self.truth(test())
+        self._trace.builder.rewind(mark)
+        return found is False
 
     def if_(
         self,
@@ -363,6 +373,8 @@ class Hooks:
         truth = self.truth(first)
         if not isinstance(truth, Value):
             return later() if truth is conjunction else first
+        if type(first) is GrowingList:
+            first, later = self._wrapped(truth), partial(_truth_beside_list, later)
         if conjunction:
             return self._choose(truth, later, lambda: first, np.logical_and)
         return self._choose(truth, lambda: first, later, np.logical_or)
@@ -501,7 +513,19 @@ class Hooks:
 
     def growing(self, items: Any, grows: bool) -> Any:
         """A new list that is appended to in a loop, or may have a dynamic index."""
-        return GrowingList(self._trace, items, grows=grows) if type(items) is list else items
+        return self._new_list(items, grows) if type(items) is list else items
+
+    def _new_list(self, items: Any, grows: bool) -> GrowingList:
+        """A list that is created here: one with room for any number of items, if it has to be."""
+        found = GrowingList(self._trace, items, grows=grows)
+        location = user_location()
+        if location is not None:
+            found.site = f"{location.file}:{location.line}:{location.column}"
+            room = self._trace.rooms.get(found.site)
+            if room is not None:
+                with at_user_line():
+                    opened(found, room)
+        return found
 
     def folded(
         self, callee: Any, iterable: Any, step: Part, original: Callable[[], Any], several: bool, *start: Any
@@ -579,7 +603,7 @@ class Hooks:
             return items
         if isinstance(items, Traced) and items.ndim == 1:
             return GrowingList(self._trace, [number_rows(items.copy(), leaf_type_of(items, "an item"))], grows=grows)
-        return GrowingList(self._trace, items, grows=grows)
+        return self._new_list(items, grows)
 
     def exchange(self, one: Any, first: Any, other: Any, second: Any) -> None:
         """`one[first], other[second] = other[second], one[first]`."""
@@ -630,6 +654,17 @@ class _Iteration:
 
 def _nothing() -> None:
     return None
+
+
+def _truth_beside_list(later: Callable[[], Any]) -> Any:
+    """The other operand of `items and x`: a truth value, as compiled code knows no value that may be a list or not."""
+    found = later()
+    if not _is_bool(found):
+        raise UnsupportedSyntaxError(
+            "`and` and `or` of a list whose length the data decide and of something else than a truth value",
+            help="compare the length, `len(items) > 0`",
+        )
+    return found
 
 
 def _same(x: Any) -> Any:

@@ -19,6 +19,7 @@ from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
 from mlirml.frontend.arrays.list_parts import Counts, Growth
 from mlirml.frontend.arrays.number_lists import alike, become_rows, numbers_in, pays, settle
+from mlirml.frontend.arrays.open_lists import match_rooms
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
@@ -362,6 +363,7 @@ class Loop(RetracedConstruct):
                 help="store into an array made before the loop, `out[i] = x`",
             )
             error.roots, error.first = frozenset([self]), True
+            error.lists = self.held.sites(holder)
             raise error
 
     def counts_turns(self, turns: dict[str, str]) -> bool:
@@ -430,6 +432,7 @@ class Loop(RetracedConstruct):
             if other is not None:
                 settle(other)
                 new = Tree.of(value)
+            match_rooms(before, value)
         if old.treedef != new.treedef:
             raise self._restructured(name, before, value)
         if value is not before:
@@ -513,6 +516,7 @@ class Loop(RetracedConstruct):
                 help="start with a number, such as `-np.inf` or -1, or with an array",
             )
         error.roots, error.first = frozenset([self]), True
+        error.lists = frozenset().union(*(one.sites() for one in (before, value) if type(one) is GrowingList))
         return error
 
     def _first(self, name: str, value: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:

@@ -131,7 +131,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
         loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
-        self.appended = self.appended.union(*map(appended, loops), *map(given, loops))
+        self.appended = with_aliases(node, self.appended.union(*map(appended, loops), *map(given, loops)))
         self.indexed = with_aliases(node, self.indexed | indexed(node))
         statements = without_jumps(simplified(node))
         annotate(statements)

@@ -18,7 +18,7 @@ import numpy as np
 from mlirml.core.tree import ObjectFlattener, TreeDef, flatten
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
-from mlirml.frontend.arrays.list_parts import PartedList, is_numeric_list
+from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric_list
 from mlirml.frontend.state.concrete_arrays import original
 from mlirml.frontend.user_objects import attributes_of
 from mlirml.ir.text.dtypes import is_float
@@ -81,6 +81,27 @@ def listed(array: np.ndarray, weak: bool) -> list[Any]:
     return [*array] if array.ndim == 1 else [listed(row, weak) for row in array]
 
 
+class Items:
+    """The container type in a `TreeDef` for a list of items, whose leaves are each a list or an array of its own."""
+
+    __name__ = "list"
+
+    def __init__(self, item: TreeDef) -> None:
+        self.item = item
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Items) and self.item == other.item
+
+    def __hash__(self) -> int:
+        return hash((Items, self.item))
+
+    def __reduce__(self) -> Any:
+        return Items, (self.item,)
+
+    def _make(self, columns: Sequence[Any]) -> list[Any]:
+        return [self.item.unflatten(leaves) for leaves in zip(*columns)]
+
+
 class Beginning:
     """The container type in a `TreeDef` for an array whose lengths along `dims` depend on data: it is made of a buffer,
     which is as long as it can get, and of these lengths.
@@ -123,12 +144,17 @@ def flatten_result(result: Any, is_known: Callable[[Any], bool], trace: Trace) -
 
     `is_known` is true for objects that a call does not create. An array of dynamic length is a buffer and its lengths.
     """
-    leaves, tree = flatten(result, is_leaf=is_numeric_list)
+    leaves, tree = flatten(result, is_leaf=_is_one_leaf)
     if not all(isinstance(x, _PLAIN) or is_dynamic(x) for x in leaves):
-        leaves, tree = flatten_objects(result, lambda x: is_numeric_list(x) or is_dynamic(x), is_known)
+        leaves, tree = flatten_objects(result, lambda x: _is_one_leaf(x) or is_dynamic(x), is_known)
     found: list[Any] = []
     trees: dict[int, TreeDef] = {}
     for number, leaf in enumerate(leaves):
+        if _is_counted(leaf) and not is_numeric_list(leaf):
+            parts, form = _columns(trace, leaf.rows)
+            found += parts
+            trees[number] = form
+            continue
         array = leaf.array() if is_numeric_list(leaf) else leaf
         parts, form = _with_lengths(trace, array) if is_dynamic(array) else ([array], _LEAF)
         found += parts
@@ -137,6 +163,25 @@ def flatten_result(result: Any, is_known: Callable[[Any], bool], trace: Trace) -
         if form != _LEAF:
             trees[number] = form
     return found, tree.with_trees(trees) if trees else tree
+
+
+def _is_counted(x: Any) -> bool:
+    """True for a list whose length only the data decide."""
+    return isinstance(x, PartedList) and x.rows is not None and x.rows.counter is not None and x.rows.writer is None
+
+
+def _is_one_leaf(x: Any) -> bool:
+    return is_numeric_list(x) or _is_counted(x)
+
+
+def _columns(trace: Trace, rows: Rows) -> tuple[list[Any], TreeDef]:
+    """The leaves of the items of a list, as arrays of the length of the list, and their structure."""
+    found, forms = [], []
+    for column, leaf_type, scalar in zip(rows.arrays(), rows.growth.leaf_types, rows.growth.scalars):
+        parts, form = _with_lengths(trace, column)
+        found += parts
+        forms.append(TreeDef(Listed(leaf_type.weak), ("",), (form,)) if scalar else form)
+    return found, TreeDef(Items(rows.growth.treedef), ("",) * len(forms), tuple(forms))
 
 
 def _with_lengths(trace: Trace, array: Any) -> tuple[list[Any], TreeDef]:

@@ -103,6 +103,8 @@ class Trace:
         self.location_tracker = LocationTracker(id(sys._getframe(1)))
         self.builder = ComplexBuilder(self.location_tracker)
         self.done, self.errors = False, np.geterr()
+        self.rooms: dict[str, Any] = {}  # of the lists whose lengths only the data decide, by their sites
+        self.lists_without_items = False  # whether lists of those have no items yet, so that these have no type
         self.marked: list[Traced] = []  # values with placeholders in texts for `print`
         self.conditions: Conditions | None = None  # on dynamic sizes, where it is for those of a call
         self.sizes: dict[str, frozenset[str]] = {}  # the Python integer arguments that a number is computed from

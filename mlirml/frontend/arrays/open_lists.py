@@ -1,0 +1,304 @@
+"""Lists whose lengths only the data decide: rows of arrays with room for items, and a count of those that are there.
+
+    stack = [(0, 0)]                  ys, xs = np.zeros(1024, int), np.zeros(1024, int); count = 1
+    while stack:                      while count > 0:
+        y, x = stack.pop()                count -= 1; y, x = ys[count], xs[count]
+        ...
+        stack.append((y + 1, x))          assert count < 1024; ys[count], xs[count] = y + 1, x; count += 1
+
+A list that cannot be compiled otherwise is such a list from its creation on: the function is traced anew for that. Where
+a list outgrows its room when the program runs, the call is repeated by a program with more room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.rooms import CAPACITIES, capacity_of
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.errors import CaptureError, OutgrownListError, UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
+from mlirml.frontend.arrays.constructs import Restart
+from mlirml.frontend.arrays.list_parts import Counts, Growth, PartedList, Rows
+from mlirml.frontend.arrays.number_lists import is_number
+from mlirml.frontend.arrays.tracer import Cell
+from mlirml.frontend.frames import at_user_line
+from mlirml.ir.text import control
+from mlirml.ir.text.builder import Check
+
+if TYPE_CHECKING:
+    from mlirml.frontend.tracing.trace import Trace
+
+
+@dataclass(eq=False)
+class Room:
+    """The room of the lists that an expression creates: the structure of an item, once one is known.
+
+    `site` names the expression by its file, line and column.
+    """
+
+    site: str
+    growth: Growth | None = None
+    guessed: bool = False  # whether items are taken for integers, as one is read before one is appended
+
+    @property
+    def capacity(self) -> int:
+        """The most items of a list."""
+        return capacity_of(self.site)
+
+
+def opened(found: PartedList, room: Room) -> None:
+    """Make rows with room of a new list; without items they are made once it is known what is appended."""
+    items, trace = found.parts, found.trace
+    found.room = room
+    for item in items:
+        learn(room, item)
+    if room.growth is None:
+        trace.lists_without_items = True
+        return
+    capacity = capacity_of(room.site, len(items) + 1)
+    columns = [_zeros(trace, (capacity, *one.shape), one.dtype) for one in room.growth.leaf_types]
+    counter = _zeros(trace, (1,), np.dtype(np.int64))
+    counter[0] = len(items)
+    rows = Rows(tuple(columns), room.growth, None, counter=counter, room=room)
+    for number, item in enumerate(items):
+        _store(found, rows, number, item)
+    found.parts = [rows]
+    trace.guards["room", room.site] = CAPACITIES, room.site, CAPACITIES[room.site]
+
+
+def _zeros(trace: Trace, shape: tuple[int, ...], dtype: np.dtype) -> Traced:
+    return Traced(trace, Cell(trace.builder.filled(shape, dtype, 0), owned=True))
+
+
+def learn(room: Room, item: Any) -> bool:
+    """Extend the types of items to those of a further one; True if they change."""
+    leaves, treedef = _flat(item)
+    if not all(is_number(leaf) or isinstance(leaf, Traced) for leaf in leaves):
+        raise _refused("an item that is no number, array, tuple or dict of them", "append numbers or arrays")
+    leaf_types = [leaf_type_of(leaf, "an item") for leaf in leaves]
+    scalars = [is_number(leaf) for leaf in leaves]
+    known = room.growth
+    if known is None or room.guessed:
+        room.guessed = False
+        room.growth = Growth(Counts(0, 0), treedef, leaf_types, scalars)
+        return True
+    both = [joined(*pair) for pair in zip(known.leaf_types, leaf_types)]
+    if treedef != known.treedef or None in both or scalars != known.scalars:
+        raise _refused("items of several types", "append items of one type and shape, in the same containers")
+    wider = [one for one in both if one is not None]
+    if wider == known.leaf_types:
+        return False
+    known.leaf_types = wider
+    return True
+
+
+def _flat(item: Any) -> tuple[list[Any], TreeDef]:
+    if isinstance(item, PartedList):
+        raise _refused("lists that are items", "use a tuple, or an array of two dimensions")
+    return flatten(item)
+
+
+def _refused(what: str, help_: str) -> CaptureError:
+    return UnsupportedSyntaxError(f"{what} of a list whose length the data decide", help=help_)
+
+
+def _store(found: PartedList, rows: Rows, number: Any, item: Any) -> None:
+    for column, leaf in zip(rows.columns, _flat(item)[0]):
+        if not is_number(leaf):
+            _freeze(found, leaf)
+        column[number] = leaf
+
+
+def _freeze(found: PartedList, leaf: Traced) -> None:
+    """Refuse an array that may be stored into after it was appended: the list has a copy of it."""
+    cell, region = leaf._cell, found.trace.builder.region
+    while region is not cell.region:
+        if region is None or hasattr(region.construct, "appends"):
+            raise _refused("an item that is an array from outside of the loop", "append a copy, `items.append(x.copy())`")
+        region = region.parent
+    if leaf._views or not cell.owned:
+        raise _refused("an item that is a view of another array", "append a copy, `items.append(x.copy())`")
+    cell.frozen = "a store into an array that is an item of a list"
+
+
+def _check(found: PartedList, condition: Any, error: Exception) -> None:
+    """Let the call raise an error if a condition on numbers does not hold."""
+    b = found.trace.builder
+    if not isinstance(condition, Traced):
+        if condition:
+            return
+        holds = b.scalar(False, np.dtype(np.bool_))
+    else:
+        holds = control.to_scalar(b, condition._read())
+    b.check(holds, Check(type(error).__name__, str(error), raised=error))
+
+
+def _clamped(rows: Rows, number: Any) -> Any:
+    """A position within the room, as what follows a failed check is executed all the same."""
+    return np.minimum(np.maximum(number, 0), rows.capacity - 1)
+
+
+def _fit(found: PartedList, rows: Rows, value: Any) -> None:
+    """Start anew if the rows do not take a value as it is."""
+    assert isinstance(rows.room, Room)
+    if learn(rows.room, value):
+        raise Restart
+
+
+def _guess(found: PartedList) -> None:
+    """Start anew with integers as the items of a list, of which one is read where none was appended yet."""
+    learn(found.room, 0)
+    found.room.guessed = True
+    raise Restart
+
+
+def match_rooms(one: Any, other: Any) -> None:
+    """Start anew with as much room in the lists of two expressions as in either, and items of one type."""
+    rooms = [x.room for x in (one, other) if isinstance(x, PartedList) and x.room is not None]
+    if len(rooms) < 2 or rooms[0] is rooms[1] or None in (grown := [room.growth for room in rooms]):
+        return
+    if grown[0].treedef != grown[1].treedef:
+        return
+    both = [joined(*pair) for pair in zip(grown[0].leaf_types, grown[1].leaf_types)]
+    capacity = max(room.capacity for room in rooms)
+    changed = any(room.capacity < capacity or room.growth.leaf_types != both for room in rooms)
+    if None in both or not changed:
+        return
+    for room in rooms:
+        capacity_of(room.site, capacity)
+        room.growth.leaf_types = both
+    raise Restart
+
+
+def append(found: PartedList, value: Any) -> None:
+    """`list.append`."""
+    insert(found, None, value)
+
+
+def insert(found: PartedList, index: Any, value: Any) -> None:
+    """`list.insert`; without an index at the end."""
+    with at_user_line():
+        rows, room = found.rows, found.room
+        assert isinstance(room, Room)
+        if rows is None:
+            learn(room, value)
+            raise Restart
+        _fit(found, rows, value)
+        count = rows.length
+        _check(found, count < rows.capacity, OutgrownListError(room.site, rows.capacity))
+        number: Any = count
+        if index is not None:
+            number = _at_least_zero(index, count)
+            number = np.minimum(number, count)
+            _shift(rows, number, 1)
+        _store(found, rows, _clamped(rows, number), value)
+        rows.counter[0] = np.minimum(count + 1, rows.capacity)  # type: ignore[index]
+
+
+def _at_least_zero(index: Any, count: Any) -> Any:
+    """An index counted from the start, at least 0."""
+    if not isinstance(index, Traced):
+        return index if index >= 0 else np.maximum(count + index, 0)
+    return np.maximum(np.where(index < 0, index + count, index), 0)
+
+
+def _shift(rows: Rows, number: Any, step: int) -> None:
+    """Move the items from a position on by one: up to insert one there (`step` 1), or down over it (-1)."""
+    for column in rows.columns:
+        rest = np.arange(rows.capacity - 1) >= number
+        rest = rest.reshape((-1,) + (1,) * (column.ndim - 1))
+        upper, lower = column[1:].copy(), column[:-1].copy()
+        if step > 0:
+            column[1:] = np.where(rest, lower, upper)
+        else:
+            column[:-1] = np.where(rest, upper, lower)
+
+
+def position(found: PartedList, rows: Rows, index: Any, message: str) -> Any:
+    """The position of an item, checked to exist."""
+    count = rows.length
+    if isinstance(index, Traced):
+        number = np.where(index < 0, index + count, index)
+        _check(found, np.logical_and(number >= 0, number < count), IndexError(message))
+    else:
+        number = index if index >= 0 else count + index
+        _check(found, number < count if index >= 0 else number >= 0, IndexError(message))
+    return _clamped(rows, number)
+
+
+def pop(found: PartedList, index: Any = -1) -> Any:
+    """`list.pop`."""
+    with at_user_line():
+        rows = found.rows
+        if rows is None:
+            _guess(found)
+            raise AssertionError("starts anew")
+        _check(found, rows.length > 0, IndexError("pop from empty list"))
+        number = position(found, rows, index, "pop index out of range")
+        item = rows.item(number)
+        if isinstance(index, Traced) or index != -1:
+            _shift(rows, number, -1)
+        rows.counter[0] = np.maximum(rows.length - 1, 0)  # type: ignore[index]
+        return item
+
+
+def item_at(found: PartedList, index: Any) -> Any:
+    """`items[index]`, or a list of a slice of numbers."""
+    rows = found.rows
+    with at_user_line():
+        if rows is None:
+            _guess(found)
+            raise AssertionError("starts anew")
+        if not isinstance(index, slice):
+            return rows.item(position(found, rows, index, "list index out of range"))
+        columns = [column[index] for column in rows.arrays()]
+        return of_columns(found, rows, columns)
+
+
+def of_columns(found: PartedList, rows: Rows, columns: Sequence[Any]) -> Any:
+    """A list of items whose leaves are the elements of arrays of dynamic length."""
+    buffers = [found.trace.handlers.sized_parts(column)[0] for column in columns]
+    counter = _zeros(found.trace, (1,), np.dtype(np.int64))
+    counter[0] = buffers[0][1]
+    parts = tuple(buffer[0].copy() for buffer in buffers)
+    return type(found)(found.trace, [replace(rows, columns=parts, counter=counter, room=None)])
+
+
+def put(found: PartedList, index: Any, value: Any) -> None:
+    """`items[index] = value`."""
+    rows = found.rows
+    with at_user_line():
+        if isinstance(index, slice):
+            raise _refused("a store into a slice", "store the items one by one")
+        if rows is None:
+            raise IndexError("list assignment index out of range")
+        _fit(found, rows, value)
+        _store(found, rows, position(found, rows, index, "list assignment index out of range"), value)
+
+
+def clear(found: PartedList) -> None:
+    """`list.clear`."""
+    if found.rows is not None:
+        found.rows.counter[0] = 0  # type: ignore[index]
+
+
+def index_of(found: PartedList, value: Any, error: str) -> Any:
+    """`list.index` of a number; a check for that it is there."""
+    with at_user_line():
+        rows = found.rows
+        if rows is None:
+            raise ValueError(error)
+        if rows.growth.scalars != [True] or not is_number(value):
+            raise _refused("a search for something else than a number", "write a loop over the items")
+        same = np.logical_and(rows.columns[0] == value, np.arange(rows.capacity) < rows.length)
+        _check(found, same.any(), ValueError(error))
+        return np.argmax(same)
+
+
