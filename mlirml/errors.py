@@ -102,8 +102,11 @@ class CaptureError(MlirmlError):
     first: bool = False  # whether peeling the first iteration of those may avoid it
     sizes: frozenset[str] = frozenset()  # Python integer arguments that would have to be static
     layout: bool = False  # whether it depends on the memory layout of the arguments
+    final: bool = False  # whether it says more than those of earlier attempts
     asked: str = ""  # the SSA name of the value that has to be static
-    lists: frozenset[str] = frozenset()  # the sites of lists that would have to be open, see `frontend.arrays.open_lists`
+    lists: frozenset[str] = (
+        frozenset()
+    )  # the sites of lists that would have to be open, see `frontend.arrays.open_lists`
     subject: str = ""  # the operation that needs a static value, "`float()`" say, or a real array
 
 

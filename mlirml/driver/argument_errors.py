@@ -13,11 +13,11 @@ from mlirml.core.tracebacks import raised_at
 from mlirml.errors import (
     NAN_CHECK,
     CheckFailed,
-    OutgrownListError,
     FloatOperationError,
     IntegerRangeError,
     LaunchError,
     MlirmlError,
+    OutgrownListError,
     SourceLocation,
     nan_check,
 )

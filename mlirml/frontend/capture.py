@@ -152,10 +152,12 @@ def capture(
             return _captured(rooms, given)
         except Restart:  # with what is known of the rooms now
             continue
-        except (CaptureError, IndexError) as error:
-            refused = refused or error
-            sites = getattr(error, "lists", frozenset()) - rooms.keys()
+        except (CaptureError, IndexError, ValueError) as error:
+            refused = error if refused is None or getattr(error, "final", False) else refused
+            sites: frozenset[str] = getattr(error, "lists", frozenset()) - rooms.keys()
             if not loops or not sites:
+                if refused is error:
+                    raise
                 raise refused from None
             rooms |= {site: Room(site) for site in sorted(sites)}
 

@@ -41,11 +41,18 @@ def _is_positive(b: Builder, exponent: Value) -> bool:
 def _least(b: Builder, exponent: Value) -> str:
     """The smallest of the exponents."""
     if not exponent.shape:
-        return b.element(exponent)
+        return _element(b, exponent)
     kind = mlir_name(exponent.dtype)
 
     def smaller(block: Body, x: str, least: str) -> str:
         return block.op(f"arith.minsi {x}, {least}", kind)
 
     found = b.reduce(exponent, range(len(exponent.shape)), exponent.dtype, 0, smaller)
-    return b.element(found)
+    return _element(b, found)
+
+
+def _element(b: Builder, value: Value) -> str:
+    """The element of a tensor without dimensions."""
+    if isinstance(b, ElementBuilder):
+        return b.element(value)
+    return b.named(f"tensor.extract {value.name}[] : {value.type}")

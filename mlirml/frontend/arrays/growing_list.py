@@ -366,11 +366,16 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if self.room is not None:
             open_lists.pop(self, open_lists.index_of(self, value, "list.remove(x): x not in list"))
             return
-        super().remove(value)
+        try:
+            super().remove(value)
+        except ValueError as error:
+            error.lists = self.sites()  # type: ignore[attr-defined]
+            raise
 
     def index(self, value: Any, *limits: Any) -> Any:
         """`list.index`."""
-        if self.room is not None and not limits:
+        counted = self.rows is not None and self.rows.counter is not None
+        if (self.room is not None or counted) and not limits:
             return open_lists.index_of(self, value, "the value is not in the list")
         return super().index(value, *limits)
 

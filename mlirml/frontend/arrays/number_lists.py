@@ -248,7 +248,8 @@ def alike(one: Any, other: Any) -> PartedList | None:
     """The list of two that must become rows, or of a wider type, for both to have one type."""
     if not isinstance(one, PartedList) or not isinstance(other, PartedList):
         return None
-    if one.room is not None or other.room is not None or one.length != other.length:
+    counted = any(x.rows is not None and x.rows.counter is not None for x in (one, other))
+    if one.room is not None or other.room is not None or counted or one.length != other.length:
         return None
     if one.rows is not None and other.rows is not None and is_numeric(one.rows) and is_numeric(other.rows):
         leaf_types = [rows.growth.leaf_types[0] for rows in (one.rows, other.rows)]

@@ -6,8 +6,8 @@
         ...
         stack.append((y + 1, x))          assert count < 1024; ys[count], xs[count] = y + 1, x; count += 1
 
-A list that cannot be compiled otherwise is such a list from its creation on: the function is traced anew for that. Where
-a list outgrows its room when the program runs, the call is repeated by a program with more room.
+A list that cannot be compiled otherwise is such a list from its creation on: the function is traced anew for that.
+Where a list outgrows its room when the program runs, the call is repeated by a program with more room.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from mlirml.core.rooms import CAPACITIES, capacity_of
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, OutgrownListError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
+from mlirml.frontend.arrays.carry import joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Restart
 from mlirml.frontend.arrays.list_parts import Counts, Growth, PartedList, Rows
 from mlirml.frontend.arrays.number_lists import is_number
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text import control
-from mlirml.ir.text.builder import Check
+from mlirml.ir.text.builder import Check, Region
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
@@ -118,14 +118,21 @@ def _store(found: PartedList, rows: Rows, number: Any, item: Any) -> None:
 
 def _freeze(found: PartedList, leaf: Traced) -> None:
     """Refuse an array that may be stored into after it was appended: the list has a copy of it."""
-    cell, region = leaf._cell, found.trace.builder.region
+    cell = leaf._cell
+    region: Region | None = found.trace.builder.region
     while region is not cell.region:
         if region is None or hasattr(region.construct, "appends"):
-            raise _refused("an item that is an array from outside of the loop", "append a copy, `items.append(x.copy())`")
+            raise _no_copy("an array from outside of the loop is an item")
         region = region.parent
     if leaf._views or not cell.owned:
-        raise _refused("an item that is a view of another array", "append a copy, `items.append(x.copy())`")
+        raise _no_copy("a view of an array is an item")
     cell.frozen = "a store into an array that is an item of a list"
+
+
+def _no_copy(what: str) -> CaptureError:
+    error = _refused(what, "append a copy, `items.append(x.copy())`")
+    error.final = True
+    return error
 
 
 def _check(found: PartedList, condition: Any, error: Exception) -> None:
@@ -191,7 +198,7 @@ def insert(found: PartedList, index: Any, value: Any) -> None:
             learn(room, value)
             raise Restart
         _fit(found, rows, value)
-        count = rows.length
+        count: Any = rows.length
         _check(found, count < rows.capacity, OutgrownListError(room.site, rows.capacity))
         number: Any = count
         if index is not None:
@@ -206,7 +213,7 @@ def _at_least_zero(index: Any, count: Any) -> Any:
     """An index counted from the start, at least 0."""
     if not isinstance(index, Traced):
         return index if index >= 0 else np.maximum(count + index, 0)
-    return np.maximum(np.where(index < 0, index + count, index), 0)
+    return np.maximum(np.where(np.less(index, 0), index + count, index), 0)
 
 
 def _shift(rows: Rows, number: Any, step: int) -> None:
@@ -223,9 +230,10 @@ def _shift(rows: Rows, number: Any, step: int) -> None:
 
 def position(found: PartedList, rows: Rows, index: Any, message: str) -> Any:
     """The position of an item, checked to exist."""
-    count = rows.length
+    count: Any = rows.length
+    number: Any
     if isinstance(index, Traced):
-        number = np.where(index < 0, index + count, index)
+        number = np.where(np.less(index, 0), index + count, index)
         _check(found, np.logical_and(number >= 0, number < count), IndexError(message))
     else:
         number = index if index >= 0 else count + index
@@ -240,7 +248,7 @@ def pop(found: PartedList, index: Any = -1) -> Any:
         if rows is None:
             _guess(found)
             raise AssertionError("starts anew")
-        _check(found, rows.length > 0, IndexError("pop from empty list"))
+        _check(found, np.greater(rows.length, 0), IndexError("pop from empty list"))
         number = position(found, rows, index, "pop index out of range")
         item = rows.item(number)
         if isinstance(index, Traced) or index != -1:
@@ -278,7 +286,8 @@ def put(found: PartedList, index: Any, value: Any) -> None:
         if isinstance(index, slice):
             raise _refused("a store into a slice", "store the items one by one")
         if rows is None:
-            raise IndexError("list assignment index out of range")
+            _guess(found)
+            raise AssertionError("starts anew")
         _fit(found, rows, value)
         _store(found, rows, position(found, rows, index, "list assignment index out of range"), value)
 
@@ -294,11 +303,10 @@ def index_of(found: PartedList, value: Any, error: str) -> Any:
     with at_user_line():
         rows = found.rows
         if rows is None:
-            raise ValueError(error)
+            _guess(found)
+            raise AssertionError("starts anew")
         if rows.growth.scalars != [True] or not is_number(value):
             raise _refused("a search for something else than a number", "write a loop over the items")
         same = np.logical_and(rows.columns[0] == value, np.arange(rows.capacity) < rows.length)
         _check(found, same.any(), ValueError(error))
         return np.argmax(same)
-
-

@@ -262,6 +262,10 @@ class _Rewriter(ast.NodeTransformer):
                     string.values[number] = _at(ast.FormattedValue(_call("shown", [text, value, show], part), -1), part)
         return new
 
+    def visit_Delete(self, node: ast.Delete) -> list[ast.stmt] | ast.stmt:
+        parts = [target for target in node.targets if not isinstance(target, ast.Name)]
+        return [_at(ast.Delete([self.visit(part)]), node) for part in parts] or _at(ast.Pass(), node)
+
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message = [] if node.msg is None else [_later(self.visit(node.msg))]
         text = ast.Constant(ast.unparse(node.test))

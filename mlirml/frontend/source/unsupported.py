@@ -23,7 +23,6 @@ _REFUSED: dict[str, tuple[str, str]] = {
     "ClassDef": ("`class`", "define the class outside of the function"),
     "Global": ("`global`", "return the new value"),
     "Nonlocal": ("`nonlocal`", "return the new value"),
-    "Delete": ("`del`", "leave it out: a name that is not used any more costs nothing"),
     "Match": ("`match`", "write `if` and `elif`"),
     "NamedExpr": ("`:=`", "assign in a statement of its own"),
 }

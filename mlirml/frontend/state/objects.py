@@ -99,7 +99,7 @@ class Items:
         return Items, (self.item,)
 
     def _make(self, columns: Sequence[Any]) -> list[Any]:
-        return [self.item.unflatten(leaves) for leaves in zip(*columns)]
+        return [self.item.unflatten([*leaves]) for leaves in zip(*columns)]
 
 
 class Beginning:

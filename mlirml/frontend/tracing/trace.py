@@ -270,7 +270,7 @@ class Trace:
         from mlirml.frontend.tracing.number_checks import check_numbers
 
         if ufunc is np.power and type(operands[1]) is int and operands[1] < 0 and isinstance(operands[0], Traced):
-            operands = operands[0] * 1.0, float(operands[1])
+            operands = self.call_operator(np.multiply, (operands[0], 1.0)), float(operands[1])
         check_numbers(self, ufunc, operands)
         return operands
 

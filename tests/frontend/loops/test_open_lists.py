@@ -1,0 +1,232 @@
+"""Lists that the data make longer and shorter: stacks and queues, in `while` loops and in branches, as in Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from mlirml.core import rooms
+
+from .against_python import check, same
+
+X = np.array([3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5])
+GRAPH = np.random.default_rng(1).random((9, 9)) < 0.25
+IMAGE = np.random.default_rng(2).integers(0, 2, (7, 6))
+
+
+def next_greater(a: Any) -> Any:
+    found, stack = np.full(len(a), -1), []
+    for i in range(len(a)):
+        while stack and a[stack[-1]] < a[i]:
+            found[stack.pop()] = a[i]
+        stack.append(i)
+    return found, stack
+
+
+def breadth_first(adjacent: Any, start: Any) -> Any:
+    n = len(adjacent)
+    distance, queue = [-1] * n, [start]
+    distance[start] = 0
+    while queue:
+        u = queue.pop(0)
+        for v in range(n):
+            if adjacent[u][v] and distance[v] == -1:
+                distance[v] = distance[u] + 1
+                queue.append(v)
+    return distance
+
+
+def levels(adjacent: Any, start: Any) -> Any:
+    seen, level, order = np.zeros(len(adjacent), bool), [start], []
+    seen[start] = True
+    while level:
+        following = []
+        for u in level:
+            order.append(u)
+            for v in range(len(adjacent)):
+                if adjacent[u, v] and not seen[v]:
+                    seen[v] = True
+                    following.append(v)
+        level = following
+    return order
+
+
+def flood(image: Any, row: Any, column: Any) -> Any:
+    old, stack = image[row, column], [(row, column)]
+    while stack:
+        y, x = stack.pop()
+        if 0 <= y < image.shape[0] and 0 <= x < image.shape[1] and image[y, x] == old:
+            image[y, x] = 7
+            stack.append((y + 1, x))
+            stack.append((y - 1, x))
+            stack.append((y, x + 1))
+            stack.append((y, x - 1))
+    return image
+
+
+def sorted_by_insertion(a: Any) -> Any:
+    out: list[Any] = []
+    for v in a:
+        i = 0
+        while i < len(out) and out[i] < v:
+            i += 1
+        out.insert(i, v)
+    return out
+
+
+def runs(a: Any) -> Any:
+    out, previous, count = [], a[0], 0
+    for v in a:
+        if v == previous:
+            count += 1
+        else:
+            out.append((previous, count))
+            previous = v
+            count = 1
+    out.append((previous, count))
+    return out
+
+
+def balanced(a: Any) -> Any:
+    stack = []
+    for v in a:
+        if v > 0:
+            stack.append(v)
+        else:
+            if not stack or stack[-1] != -v:
+                return False
+            stack.pop()
+    return len(stack) == 0
+
+
+def changed(a: Any) -> Any:
+    out = []
+    i = 0
+    while i < len(a):
+        if a[i] > 2:
+            out.append(a[i])
+        i += 1
+    out[0] = 100
+    out[-1] += 5
+    del out[1]
+    out.extend([1, 2])
+    out.remove(9)
+    out.reverse()
+    return out, out[1:], out[::-1], out[-2], sum(out), max(out), sorted(out), 6 in out, out.index(6), np.array(out)
+
+
+def of_arrays(a: Any) -> Any:
+    kept, sums = [], np.zeros(3)
+    i = 0
+    while i < len(a):
+        sums = sums + a[i]
+        if a[i] > 2:
+            kept.append(sums.copy())
+        i += 1
+    return kept[-1], len(kept), kept
+
+
+def shared(a: Any) -> Any:
+    one = []
+    other = one
+    for v in a:
+        if v > 2:
+            one.append(v)
+        elif one:
+            other.pop()
+    return one, other
+
+
+@pytest.mark.parametrize("function", [next_greater, sorted_by_insertion, runs, changed, of_arrays, shared])
+def test_lists_of_arrays(function: Any) -> None:
+    check(function, X)
+
+
+def test_stacks_and_queues() -> None:
+    check(breadth_first, GRAPH, 0)
+    check(levels, GRAPH, 0)
+    check(flood, IMAGE, 2, 2)
+    for a in ([1, 2, -2, -1, 3, -3], [1, 2, -1], [1], [-1]):
+        check(balanced, np.array(a))
+
+
+def taken(a: Any) -> Any:
+    stack = []
+    a[0] = 77
+    for v in a:
+        if 5 < v < 50:
+            stack.append(v)
+        else:
+            stack.pop()
+    return stack
+
+
+def beyond(a: Any) -> Any:
+    out = []
+    i = 0
+    while i < len(a):
+        if a[i] > 2:
+            out.append(a[i])
+        i += 1
+    return out[i]
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+@pytest.mark.parametrize(("function", "message"), [(taken, "pop from empty list"), (beyond, "list index out of range")])
+def test_items_that_are_not_there(function: Any, message: str, target: str) -> None:
+    x = X.copy()
+    with pytest.raises(IndexError, match=message):
+        ml.compile(function, target)(x)
+    assert np.array_equal(x, X)
+
+
+def many(a: Any, n: Any) -> Any:
+    out = []
+    i = 0
+    a[0] += 1
+    while i < n:
+        out.append(i * i)
+        i += 1 + i % 3
+    return len(out), sum(out), out[-1]
+
+
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_a_list_that_outgrows_its_room(target: str) -> None:
+    """The call is repeated, with arguments as they were."""
+    compiled = ml.compile(many, target)
+    for n in (10, 5000, 100):
+        x, y = X.copy(), X.copy()
+        same(compiled(x, n), many(y, n), True, "the result")
+        assert np.array_equal(x, y)
+
+
+def endless(a: Any) -> Any:
+    out = []
+    while len(out) >= 0:
+        out.append(a[0])
+    return out
+
+
+def test_a_list_that_grows_without_end(monkeypatch: Any) -> None:
+    monkeypatch.setattr(rooms, "_MOST", 1 << 14)
+    with pytest.raises(ml.errors.OutgrownListError, match="has more than 16384 items"):
+        ml.compile(endless)(X)
+
+
+def without_a_copy(a: Any) -> Any:
+    kept, h = [], np.zeros(3)
+    i = 0
+    while i < len(a):
+        h += a[i]
+        if a[i] > 2:
+            kept.append(h)
+        i += 1
+    return kept
+
+
+def test_an_array_that_changes_after_it_was_appended() -> None:
+    with pytest.raises(ml.UnsupportedSyntaxError, match="is an item of a list"):
+        ml.compile(without_a_copy)(X)
