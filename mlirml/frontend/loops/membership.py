@@ -33,6 +33,8 @@ def contains(items: Any, item: Any) -> Any:
         if type(items) not in _GATHERED or not _is_scalar(item):
             return item in items
         each = [*items]
+        if not each:
+            return False
         if not any(isinstance(x, Traced) for x in [item, *each]) or not all(map(_is_scalar, each)):
             return item in items
         if not any(isinstance(x, Traced) for x in each):
