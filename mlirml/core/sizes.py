@@ -196,11 +196,20 @@ class Size:
         if quotient is not None:
             return quotient
         if type(other) is int and other > 0:
-            low, high = self.limits()
-            least, most = (low or 0) // other, None if high is None else high // other
-            atom = Atom(f"{_factor(self)}//{other}", max(0, least), most, 1, (self, other))
-            return Size({(atom,): 1})
+            return self._rounded_quotient(other)
         raise static_needed(self, "a quotient of sizes")
+
+    def _rounded_quotient(self, divisor: int) -> Any:
+        """The quotient, rounded down, in terms of one of a number that is not negative."""
+        low, high = self.limits()
+        if (high is not None and high <= 0) or (low is None and not self >= 0):
+            return -((-self + divisor - 1) // divisor)
+        if low is not None and low < 0:
+            more = -(low // divisor)
+            return (self + more * divisor) // divisor - more
+        most = None if high is None else high // divisor
+        atom = Atom(f"{_factor(self)}//{divisor}", (low or 0) // divisor, most, 1, (self, divisor))
+        return Size({(atom,): 1})
 
     def __rfloordiv__(self, other: Any) -> Any:
         if type(other) is int:
@@ -360,12 +369,12 @@ def _prime(size: Size, atom: Atom) -> int:
     scattered = zlib.crc32(atom.name.encode())
     if atom.quotient is None:
         return _prime_from(FIRST_MARK * 5 // 4 + scattered % (FIRST_MARK * 3 // 4 - _APART))
-    # At most the quotient of the marks where that is large, so that slices of so many elements are in bounds.
+    # Less than the quotient of the marks, so that slices of so many elements, and windows at them, are in bounds.
     numerator, divisor = atom.quotient
     most = numerator.mark() // divisor
     if most > FIRST_MARK**2:
         raise static_needed(size, "a rounded quotient of it")
-    return _prime_from(max(FIRST_MARK // 2, most - 2 * _APART - scattered % (FIRST_MARK // 32)))
+    return _prime_from(most - most // 16 - scattered % (most // 16 + 1))
 
 
 FIRST_MARK = 1 << 18

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import (
-    FIRST_MARK,
     LEAST,
     Atom,
     Condition,
@@ -22,6 +21,7 @@ from mlirml.core.sizes import (
 )
 from mlirml.core.tree import exact
 from mlirml.errors import ArgumentError, LoweringError, ShapeError, SourceLocation
+from mlirml.ir.marked_sizes import LEAST_MARK
 
 if TYPE_CHECKING:
     from mlirml.driver.calls import Build, Call
@@ -35,8 +35,6 @@ INSTANCES = 4096
 """Combinations of sizes for which programs are kept ready; the code is the same for all."""
 _WINDOW = re.compile(r"linalg\.pooling|linalg\.depthwise|-> \([^()]*d\d+[^,()]* \+ [^,()]*d\d+")
 _ELEMENTS = re.compile(r"tensor\.insert .*(?s:.)*scf\.yield")
-_MARK = FIRST_MARK // 2
-"""A dynamic size is at least this in the types of tensors (`Size.mark`)."""
 _SHAPE = re.compile(r"tensor<((?:\d+x)+)")
 _MOST_OWN = 16
 """The sizes that come often and get programs of their own, of one function."""
@@ -247,8 +245,8 @@ def _has_sized_windows(text: str) -> bool:
     """True if windows slide along a dynamic dimension, rather than over each image of a batch."""
     for line in filter(_WINDOW.search, text.splitlines()):
         shapes = [[int(n) for n in shape.split("x")[:-1]] for shape in _SHAPE.findall(line)]
-        sizes = [n for shape in shapes for n in shape if n >= _MARK]
-        batches = [shape[0] for shape in shapes if shape[0] >= _MARK]
+        sizes = [n for shape in shapes for n in shape if n >= LEAST_MARK]
+        batches = [shape[0] for shape in shapes if shape[0] >= LEAST_MARK]
         if len(sizes) > len(batches) or len(set(sizes)) > 1:
             return True
     return False

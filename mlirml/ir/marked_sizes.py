@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 MARKS = "mlirml.marked_sizes"
 """Attribute of @main: the marks of the sizes in the table, in its order."""
 
-LEAST_MARK = 1 << 17
-"""A smaller number is no mark."""
+LEAST_MARK = 1 << 13
+"""A smaller number is no mark: those of dimensions are greater than 1 << 18, those of their quotients smaller."""
 _NEAR = 256
 """A number that differs by at most this from a multiple of a mark may come from the mark."""
 
@@ -28,6 +28,11 @@ class Marks:
     def __init__(self, marks: Sequence[int]) -> None:
         self._numbers = dict(sorted(((mark, i) for i, mark in enumerate(marks)), reverse=True))
         self._known: dict[int, tuple[int, tuple[int, ...]]] = {}
+
+    @property
+    def least_part(self) -> int:
+        """The least number that could be computed from a mark, such as its half."""
+        return min(self._numbers, default=LEAST_MARK) * 2 // 5
 
     def factors(self, number: int) -> tuple[int, tuple[int, ...]]:
         """A size as a static factor and the numbers of the dynamic ones; raises `UnknownSizeError`."""

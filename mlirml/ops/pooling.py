@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from mlirml.core.sizes import is_dynamic_shape
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.ir.combiners import operations_of
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
@@ -152,9 +155,23 @@ def _average_pool(
         total = _whole_sum(b, x, rank, wide)
     else:
         total = _pool(b, x, windows, b.filled(shape, wide, 0), "arith.addf")
-    counts = _counts(name, windows, count_include_pad, per_dimension(name, "padding", padding, rank), divisor)
-    mean = _divided(b, total, counts, wide)
-    return b.cast(mean, x.dtype)
+    pads = per_dimension(name, "padding", padding, rank)
+    if divisor is None and is_dynamic_shape(tuple(w.size for w in windows)):
+        return b.cast(ew.divide.build(b, total, _counted(b, windows, count_include_pad, pads, wide)), x.dtype)
+    counts = _counts(name, windows, count_include_pad, pads, divisor)
+    return b.cast(_divided(b, total, counts, wide), x.dtype)
+
+
+def _counted(
+    b: Builder, windows: Sequence[Window], count_include_pad: bool, padding: Sequence[int], dtype: np.dtype
+) -> Operand:
+    """As `divisors`, for dynamic sizes: a number if all windows have as many elements, or sums over windows of ones."""
+    counted = padding if count_include_pad else [0] * len(windows)
+    if all(w.low == p and w.high == p for w, p in zip(windows, counted)):
+        return Scalar(dtype.type(math.prod(w.kernel for w in windows)), weak=False)
+    inner = [replace(w, size=w.size + 2 * p, low=w.low - p, high=w.high - p) for w, p in zip(windows, counted)]
+    ones = padded(b, b.filled([w.size for w in inner], dtype, 1), inner, 0)
+    return _pool(b, ones, inner, b.filled([w.count for w in windows], dtype, 0), "arith.addf")
 
 
 def _whole_sum(b: Builder, x: Value, rank: int, dtype: np.dtype) -> Value:

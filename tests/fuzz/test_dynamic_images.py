@@ -1,4 +1,6 @@
-"""Random programs on batches of images, of dynamic size: the numbers of the programs for one size, and derivatives."""
+"""Random programs on images, whose number, or height and width, are dynamic: the numbers of programs for one size, and
+derivatives.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,42 @@ def program(seed: int) -> Callable[[Array], Any]:
     return function
 
 
-def images(n: int) -> np.ndarray:
-    return np.random.default_rng(n).standard_normal((n, 3, 9, 12)).astype(np.float32)
+def sized_program(seed: int) -> Callable[[Array], Any]:
+    """A random function of images of any size, an array of shape (2, 3, h, w)."""
+    rng = np.random.default_rng(seed)
+    steps: list[Step] = []
+    channels, reduced = 3, 1
+    while len(steps) < 5:
+        choice, stride = int(rng.integers(6)), int(rng.choice([1, 1, 2, 3, 4]))
+        stride = stride if reduced * stride <= 8 else 1
+        if choice <= 1:
+            filters, size, padding = int(rng.integers(1, 5)), int(rng.integers(1, 4)), int(rng.integers(2))
+            w = (rng.standard_normal((filters, channels, size, size)) * 0.3).astype(np.float32)
+            steps.append(lambda x, w=w, p=padding, s=stride: layers.conv2d(x, w, padding=p, stride=s))
+            channels = filters
+        elif choice <= 3:
+            pool = layers.max_pool2d if rng.integers(2) else layers.avg_pool2d
+            options = {"padding": int(rng.integers(2)), "ceil_mode": bool(rng.integers(2)) and reduced * stride <= 2}
+            if pool is layers.avg_pool2d:
+                options["count_include_pad"] = bool(rng.integers(2))
+            size = int(rng.integers(2, 4))
+            steps.append(lambda x, f=pool, k=size, s=stride, o=options: f(x, k, stride=s, **o))
+        elif choice == 4:
+            steps.append(lambda x, s=stride: x[:, :, ::s, ::s][..., ::-1] * 0.5)
+        else:
+            steps.append(lambda x: np.tanh(x) - x.mean((2, 3), keepdims=True))
+        reduced *= stride if choice < 5 else 1
+
+    def function(x: Array) -> Any:
+        for step in steps:
+            x = step(x)
+        return x, x.sum((2, 3))
+
+    return function
+
+
+def images(n: int, height: int = 9, width: int = 12) -> np.ndarray:
+    return np.random.default_rng(n).standard_normal((n, 3, height, width)).astype(np.float32)
 
 
 def compare(got: Any, want: Any) -> None:
@@ -83,3 +119,25 @@ def test_derivatives_of_batches_are_those_of_one_size(seed: int) -> None:
     compiled, static = ml.compile(derived, dynamic={"x": ("n", None, None, None)}), ml.compile(derived, dynamic="off")
     for n in BATCHES:
         compare([compiled(images(n))], [static(images(n))])
+
+
+EXTENTS = ((40, 51), (64, 48), (33, 97))
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_images_of_any_height_and_width_have_the_numbers_of_one_size(seed: int) -> None:
+    function = sized_program(seed)
+    compiled, static = ml.compile(function, dynamic={"x": (None, None, "h", "w")}), ml.compile(function, dynamic="off")
+    for height, width in EXTENTS:
+        compare(compiled(images(2, height, width)), static(images(2, height, width)))
+    # Whether the last window of a pooling fits, with `ceil_mode`, is a condition of the program.
+    assert compiled._compiled <= len(EXTENTS)
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS // 4))
+def test_derivatives_of_images_of_any_height_and_width(seed: int) -> None:
+    function = sized_program(1000 + seed)
+    derived = ml.grad(lambda x: np.sum(np.tanh(function(x)[0])))
+    compiled, static = ml.compile(derived, dynamic={"x": (None, None, "h", "w")}), ml.compile(derived, dynamic="off")
+    for height, width in EXTENTS[:2]:
+        compare([compiled(images(2, height, width))], [static(images(2, height, width))])

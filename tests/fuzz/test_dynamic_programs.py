@@ -182,8 +182,13 @@ class Generator:
         if i is None:
             return
         name, rest = str(self.shapes[i][0]), self.shapes[i][1:]
-        part = int(self.rng.integers(4))
-        if part == 0:
+        part = int(self.rng.integers(6))
+        step = int(self.rng.integers(3, 12))
+        if part == 4:
+            self.add((f"({name}+{step - 1})//{step}", *rest), lambda v: v[i][::step] * 0.5)
+        elif part == 5:  # rounded up
+            self.add((f"-(-{name}//{step})", *rest), lambda v: v[i][: -(-v[i].shape[0] // step)] + 2)
+        elif part == 0:
             self.add((f"{name}//2", *rest), lambda v: v[i][: v[i].shape[0] // 2] * 2)
         elif part == 1:
             self.add((f"{name}-{name}//2", *rest), lambda v: v[i][v[i].shape[0] // 2 :] + 1)

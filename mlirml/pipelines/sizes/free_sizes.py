@@ -33,7 +33,7 @@ from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, oper
 from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
-from mlirml.ir.marked_sizes import LEAST_MARK, MARKS, Marks, UnknownSizeError
+from mlirml.ir.marked_sizes import MARKS, Marks, UnknownSizeError
 from mlirml.passes import Pass, register
 from mlirml.pipelines.sizes.pass_sizes import DIMS
 from mlirml.pipelines.sizes.work_terms import WORK, work_terms
@@ -217,7 +217,9 @@ class Freed:
 
     def check_index(self, number: int) -> None:
         """Refuse an index that is no static size or one near it: a pass may have computed it from a mark."""
-        if abs(number) >= LEAST_MARK and all(min(number % n, -number % n) > _NEAR for n in self.static_sizes()):
+        if abs(number) >= self.marks.least_part and all(
+            min(number % n, -number % n) > _NEAR for n in self.static_sizes()
+        ):
             raise self.refused(f"the index {number} may be computed from one")
 
     def static_sizes(self) -> set[int]:

@@ -40,6 +40,8 @@ _NARROW = 4
 _FLOPS_PER_NS = 32
 _TILES = 8
 """The tiles of rows that read the same elements of b one after another, at least."""
+_COLUMNS = 512
+"""The columns of the output to which several products are added one after another, at most."""
 _FEW = 4
 """Of a batch of fewer matrices the rows are distributed among threads."""
 
@@ -118,13 +120,24 @@ def match_product(op: mlir.Operation) -> Product:
     kind = operands[2].type
     if not kind.is_dynamic_dim(kind.rank - 1) and kind.shape[-1] < _NARROW:
         raise NoMatch("the output is narrow")
-    alone = [d for d in sums if {d: 1} in maps[0] and {d: 1} in maps[1]]
-    m, n, k = rows[-1], c[-1], (alone or sums)[-1]
+    m, n, k = rows[-1], c[-1], sum_of_kernel(sums, operands[0], maps[0], maps[1])
     outer = tuple(dict.fromkeys(d for d in c + a if d not in (m, n, k)))
     adjacent = NEITHER
     if last_stride(operands[1]) == 1:
         adjacent = ROWS if maps[1][-1].get(n) == 1 else COLUMNS if maps[1][-1] == {k: 1} else NEITHER
     return Product(tuple(operands), tuple(maps), m, n, k, outer, element, adjacent)
+
+
+def sum_of_kernel(sums: list[int], a: mlir.Value, of_a: tuple[Subscript, ...], of_b: tuple[Subscript, ...]) -> int:
+    """The loop of the sum that the kernel runs: the last that both operands index alone, such as the channels of a
+    convolution, or the last of a window if there is one channel.
+    """
+    alone = [d for d in sums if {d: 1} in of_a and {d: 1} in of_b]
+    if not alone:
+        return sums[-1]
+    at = of_a.index({alone[-1]: 1})
+    has_one = not a.type.is_dynamic_dim(at) and a.type.shape[at] == 1
+    return sums[-1] if has_one and {sums[-1]: 1} in of_a else alone[-1]
 
 
 def check_body(op: mlir.Operation) -> None:
@@ -241,8 +254,20 @@ class Call:
         return base, offset, strides
 
     def nest(self, loops: tuple[int, ...], indices: dict[int, mlir.Value]) -> None:
+        """The loops around the call; those that add to the output run for a part of its columns that fits the cache."""
         if not loops:
             self.call(indices)
+            return
+        n = self.match.n
+        if n not in indices and loops[0] not in loops_of(self.match.maps[2]):
+            columns, step = self.sizes[n], emit.index(_COLUMNS)
+
+            def part(j: mlir.Value, _: list[mlir.Value]) -> None:
+                self.sizes[n] = emit.same_type("arith.minsi", emit.same_type("arith.subi", columns, j), step)
+                self.nest(loops, {**indices, n: j})
+
+            emit.for_loop(self.zero, columns, step, part)
+            self.sizes[n] = columns
             return
 
         def body(i: mlir.Value, _: list[mlir.Value]) -> None:
