@@ -31,6 +31,9 @@ _UNFINISHED = ".new-"
 _ABANDONED_AFTER = 600.0
 """Seconds after which an unfinished file is that of a writer that was killed."""
 MAX_BYTES = 1 << 30
+_EVERY = "0"
+"""The first hexadecimal digit of the keys whose storing looks for files to remove: one in sixteen. To list the folder
+takes longer than to store a program in it, if there are some thousand others."""
 _NOT_THERE = FileNotFoundError, NotADirectoryError, PermissionError
 _warned = False
 
@@ -120,8 +123,9 @@ def store(entries: Entries, artifact: Artifact) -> None:
     try:
         private_folder.make(cache_folder())
         with private_folder.opened(cache_folder()) as folder:
-            folder.write(_name(entries), to_file(_MAGIC, entries, artifact.to_bytes()))
-            _prune(folder)
+            folder.write(name := _name(entries), to_file(_MAGIC, entries, artifact.to_bytes()))
+            if name.startswith(_EVERY):
+                _prune(folder)
     except Untrusted as reason:
         _warn(reason)
     except OSError:

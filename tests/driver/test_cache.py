@@ -19,6 +19,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.cli import main
+from mlirml.core.private_folder import PrivateFolder
 from mlirml.driver import cache
 from mlirml.runtime import Artifact, Buffer, cache_entries
 from mlirml.targets.registry import get_target
@@ -339,6 +340,7 @@ def fill(folder: Path, monkeypatch: pytest.MonkeyPatch, names: str) -> None:
         path = folder / f"{cache.key_of([('ir', name)])}.mlirml"
         os.utime(path, ns=(age * 10**9, age * 10**9))
     monkeypatch.setattr(cache, "MAX_BYTES", len(names) * path.stat().st_size)
+    monkeypatch.setattr(cache, "_EVERY", "")
 
 
 def left(names: str) -> str:
@@ -358,6 +360,15 @@ def test_a_large_entry_takes_the_place_of_many(folder: Path, monkeypatch: pytest
     fill(folder, monkeypatch, "abcd")
     cache.store([("ir", "e")], replace(ARTIFACT, object=bytes(2 * (cache.MAX_BYTES // 4))))
     assert left("abcde") == "de"
+
+
+def test_one_in_sixteen_programs_looks_for_those_to_remove(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which also bounds what is beyond the limit."""
+    listed: list[PrivateFolder] = []
+    monkeypatch.setattr(cache, "_prune", listed.append)
+    for number in range(400):
+        cache.store([("ir", str(number))], ARTIFACT)
+    assert 10 <= len(listed) <= 40
 
 
 def test_clear_removes_unfinished_files_too(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
