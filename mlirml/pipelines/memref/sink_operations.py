@@ -29,6 +29,7 @@ executed as scalars, and both of their sides. Selects by one condition share the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property, cmp_to_key
 
 from mlirml.analysis.cost import instructions_of
 from mlirml.analysis.traits import COMPARISONS, INTEGER_DIVISIONS, LOOPS, SEQUENTIAL_LOOPS
@@ -353,18 +354,45 @@ def _needed_by_one(
         {value for op in selects if (value := side_value(op, condition, one)) is not None} for one in (side, not side)
     )
     own = chosen - others - {condition}
-    found: list[mlir.Operation] = []
-    stored = False
-    ops = block_ops(last.block)
-    for op in ops[: ops.index(last)][::-1]:
-        stored = stored or op.name.startswith(_STORES)
-        if not _may_move(op, stored):
+    found: set[mlir.Operation] = set()
+    pending, barrier = list(own), _Barrier(last)
+    while pending:  # an operation is looked at once for each of its users, and found at the last of them
+        op = defining_op(pending.pop())
+        if op is None or op in found or op.block != last.block or not _may_move(op, False):
             continue
         (result,) = op.results
         users = [use.owner.operation for use in result.uses]
-        if users and all(user in found or (user in selects and result in own) for user in users):
-            found.append(op)
-    return found[::-1]
+        needed = all(user in found or (user in selects and result in own) for user in users)
+        if needed and not barrier.follows(op):
+            found.add(op)
+            pending.extend(op.operands)
+    return sorted(found, key=_IN_ORDER)
+
+
+class _Barrier:
+    """The last operation before `last` that may store to memory, looked for when it is asked for."""
+
+    def __init__(self, last: mlir.Operation) -> None:
+        self.last = last
+
+    def follows(self, op: mlir.Operation) -> bool:
+        """True if memory may be stored to between a load and `last`; False for other operations."""
+        if op.name != "memref.load":
+            return False
+        return self._store is not None and op.is_before_in_block(self._store)
+
+    @cached_property
+    def _store(self) -> mlir.Operation | None:
+        ops = block_ops(self.last.block)
+        return next((op for op in ops[: ops.index(self.last)][::-1] if op.name.startswith(_STORES)), None)
+
+
+def _order(one: mlir.Operation, other: mlir.Operation) -> int:
+    """-1 if an operation is before another one of its block, 1 if it is after it."""
+    return 0 if one == other else -1 if one.is_before_in_block(other) else 1
+
+
+_IN_ORDER = cmp_to_key(_order)
 
 
 def _may_move(op: mlir.Operation, stored: bool) -> bool:
