@@ -61,6 +61,7 @@ accuracy: $(VENV)/bench
 
 fuzz: $(VENV)/installed
 	MLIRML_FUZZ=20000 $(BIN)/python -m pytest -s tests/fuzz/test_programs.py
+	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/lazy/test_random_programs.py
 	MLIRML_FUZZ=10000 $(BIN)/python -m pytest -s tests/fuzz/test_random_loops.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_exchanged_arrays.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_random_lists.py

@@ -14,7 +14,7 @@ config.test_format = lit.formats.ShTest(execute_external=False)
 config.suffixes = [".mlir", ".test"]
 config.excludes = ["Inputs", "Output"]
 config.test_source_root = str(HERE)
-config.test_exec_root = str(HERE.parent / "build" / "lit")
+config.test_exec_root = str(HERE.parent / "build" / "lit" / lit_config.params.get("group", "all"))
 
 python = shlex.quote(sys.executable)
 config.substitutions.append((r"\bmlirml-opt\b(?!:)", f"{python} -m mlirml.cli.opt"))
