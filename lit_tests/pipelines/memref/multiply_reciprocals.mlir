@@ -118,3 +118,36 @@ func.func @dynamic(%x: memref<?xf64>, %y: memref<?xf64>, %s: memref<f64>, %n: in
   }
   return
 }
+
+// -----
+
+// f16 is divided in f32, where its reciprocal needs no scale, and the product no correction; that of bf16 may.
+
+// CHECK-LABEL: func.func @narrow(
+// CHECK-SAME:    %{{.*}}: memref<90xf16>, %{{.*}}: memref<90xbf16>, %[[B:.*]]: f16, %[[C:.*]]: bf16)
+// CHECK:         %[[WIDE:.*]] = arith.extf %[[B]] : f16 to f32
+// CHECK:         %[[R:.*]] = arith.divf %{{.*}}, %[[WIDE]] : f32
+// CHECK:         %[[SCALE:.*]] = math.copysign
+// CHECK:         scf.for
+// CHECK-NOT:       arith.divf
+// CHECK:           %[[A:.*]] = arith.extf %{{.*}} : f16 to f32
+// CHECK:           %[[Q:.*]] = arith.mulf %[[A]], %[[R]] : f32
+// CHECK:           arith.truncf %[[Q]] : f32 to f16
+// CHECK:           %[[E:.*]] = arith.extf %{{.*}} : bf16 to f32
+// CHECK:           %[[S:.*]] = arith.mulf %[[E]], %[[SCALE]] : f32
+// CHECK:           %[[P:.*]] = arith.mulf %[[S]], %{{.*}} : f32
+// CHECK:           arith.truncf %[[P]] : f32 to bf16
+func.func @narrow(%x: memref<90xf16>, %y: memref<90xbf16>, %b: f16, %c: bf16) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c90 = arith.constant 90 : index
+  scf.for %i = %c0 to %c90 step %c1 {
+    %a = memref.load %x[%i] : memref<90xf16>
+    %q = arith.divf %a, %b : f16
+    memref.store %q, %x[%i] : memref<90xf16>
+    %e = memref.load %y[%i] : memref<90xbf16>
+    %p = arith.divf %e, %c : bf16
+    memref.store %p, %y[%i] : memref<90xbf16>
+  }
+  return
+}

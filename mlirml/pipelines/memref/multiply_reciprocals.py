@@ -29,8 +29,18 @@ subnormal (P. Markstein, IA-64 and elementary functions, 2000, chapter 8). The s
 reciprocal, in the range of normal numbers; it is exact, and neither overflows nor underflows where the quotient does
 not.
 
+f16 and bf16 are divided in f32, where the product alone is as good:
+
+    %w = arith.extf %a : f16 to f32
+    %q = arith.mulf %w, %r : f32
+    %new = arith.truncf %q : f32 to f16
+
+It is off by less than 2^-23 of the quotient, and no quotient of two numbers of 11 bits is as near to the middle of two
+of them: the result is that of the division. Only where it is subnormal may it be the other one of two numbers that are
+equally far from the quotient.
+
 The divisor may be computed in the loop of what is the same in its iterations. Quotients of short loops stay, and so do
-those of other types than f64: divisions of f32 take little longer than this.
+those of f32, which take little longer than this.
 """
 
 from __future__ import annotations
@@ -51,8 +61,12 @@ from mlirml.targets.machine import Processor
 
 _EXPONENT = 500
 """A divisor whose exponent is larger, or smaller than minus this, is scaled by the power of two with this exponent."""
+_NARROW_EXPONENT = 60
+"""The same for bf16, whose numbers have the exponents of f32."""
 _FEWEST = 16
 """The least number of iterations for which a reciprocal is computed."""
+_NARROW = (mlir.F16Type, mlir.BF16Type)
+_DIVIDED = (mlir.F64Type, *_NARROW)
 
 
 @register(when=("arith.divf",), optional=True)
@@ -76,10 +90,10 @@ class MultiplyReciprocalsPass(Pass):
 
 
 def loop_of(op: mlir.Operation) -> mlir.Operation:
-    """The loop in whose body a division of f64 by something that may be the same in each iteration is."""
+    """The loop in whose body a division by something that may be the same in each iteration is."""
     parent = op.parent
     loop = None if parent is None else parent.operation
-    if loop is None or loop.name not in COUNTED_LOOPS or not isinstance(op.results[0].type, mlir.F64Type):
+    if loop is None or loop.name not in COUNTED_LOOPS or not isinstance(op.results[0].type, _DIVIDED):
         raise NoMatch("not in a loop")
     divisor, dividend = (float_of(op.operands[number]) for number in (1, 0))
     if dividend is not None or (divisor is not None and not is_ordinary(divisor)):
@@ -126,14 +140,20 @@ def build(op: mlir.Operation, loop: Invariants, reciprocals: dict[mlir.Value, Re
 
 
 def build_reciprocal(divisor: mlir.Value) -> Reciprocal:
-    """The reciprocal of a divisor, at the insertion point."""
-    kind = divisor.type
+    """The reciprocal of a divisor, at the insertion point; of a narrow one in f32."""
+    exponent = exponent_of(divisor.type)
     constant = float_of(divisor)
+    if isinstance(divisor.type, _NARROW):
+        divisor = emit.value("arith.extf", [divisor], mlir.F32Type.get())
+    kind = divisor.type
     if constant is not None:
-        scale = scale_of(constant)
+        scale = scale_of(constant, exponent)
         scaled = constant * scale
         return Reciprocal(*(emit.number(kind, each) for each in (scale, scaled, 1 / scaled)))
-    one, least, most = (emit.number(kind, each) for each in (1.0, 2.0**-_EXPONENT, 2.0**_EXPONENT))
+    one = emit.number(kind, 1.0)
+    if exponent is None:
+        return Reciprocal(one, divisor, emit.same_type("arith.divf", one, divisor))
+    least, most = (emit.number(kind, each) for each in (2.0**-exponent, 2.0**exponent))
     size = emit.same_type("math.absf", divisor)
     scale = emit.same_type("arith.select", emit.compare("ogt", size, most), least, one)
     scale = emit.same_type("arith.select", emit.compare("olt", size, least), most, scale)
@@ -142,22 +162,40 @@ def build_reciprocal(divisor: mlir.Value) -> Reciprocal:
     return Reciprocal(scale, scaled, emit.same_type("arith.divf", one, scaled))
 
 
-def scale_of(divisor: float) -> float:
-    """The scale of a constant divisor.
+def exponent_of(kind: mlir.Type) -> int | None:
+    """The exponent beyond which divisors are scaled, or None: the reciprocals of all f16 are normal numbers of f32."""
+    if isinstance(kind, mlir.F16Type):
+        return None
+    return _NARROW_EXPONENT if isinstance(kind, mlir.BF16Type) else _EXPONENT
 
-    >>> scale_of(3.0), scale_of(-1e300) == -(2.0**-500)
-    (1.0, True)
+
+def scale_of(divisor: float, most: int | None = _EXPONENT) -> float:
+    """The scale of a constant divisor, if exponents up to `most` need none.
+
+    >>> scale_of(3.0), scale_of(-1e300) == -(2.0**-500), scale_of(-3.0, None)
+    (1.0, True, 1.0)
     """
+    if most is None:
+        return 1.0
     exponent = math.frexp(divisor)[1]
-    size = 2.0**-_EXPONENT if exponent > _EXPONENT else 2.0**_EXPONENT if exponent < -_EXPONENT else 1.0
+    size = 2.0**-most if exponent > most else 2.0**most if exponent < -most else 1.0
     return math.copysign(size, divisor)
 
 
 def build_quotient(dividend: mlir.Value, by: Reciprocal) -> mlir.Value:
     """The quotient, at the insertion point."""
-    scale = float_of(by.scale)
-    scaled = dividend if scale == 1.0 else emit.same_type("arith.mulf", dividend, by.scale)
+    result = dividend.type
+    if isinstance(result, _NARROW):
+        wide = emit.value("arith.extf", [dividend], by.reciprocal.type)
+        product = emit.same_type("arith.mulf", scaled_by(wide, by.scale), by.reciprocal)
+        return emit.value("arith.truncf", [product], result)
+    scaled = scaled_by(dividend, by.scale)
     product = emit.same_type("arith.mulf", scaled, by.reciprocal)
     rest = emit.same_type("math.fma", product, by.divisor, emit.same_type("arith.negf", scaled))
     better = emit.same_type("math.fma", emit.same_type("arith.negf", rest), by.reciprocal, product)
     return emit.same_type("arith.select", emit.compare("ord", better, better), better, product)
+
+
+def scaled_by(value: mlir.Value, scale: mlir.Value) -> mlir.Value:
+    """A value times a scale, at the insertion point."""
+    return value if float_of(scale) == 1.0 else emit.same_type("arith.mulf", value, scale)

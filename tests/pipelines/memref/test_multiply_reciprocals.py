@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -53,6 +54,34 @@ def test_quotients_by_constants_are_those_of_numpy(divisor: float) -> None:
     x, compiled = numbers(4000), ml.compile(lambda x: x / divisor)
     check_quotients(compiled(x), x, divisor)
     assert f"`a / {divisor:g}` multiplies" in explained(compiled)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["f16", "bf16"])
+def test_quotients_of_narrow_floats_are_those_of_numpy(dtype: Any) -> None:
+    """All of them as dividends, by numbers of all exponents; of subnormal quotients the last bit may be another."""
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    divisors = np.arange(5, 1 << 16, 251, dtype=np.uint16).view(dtype)
+    least = float(ml_dtypes.finfo(dtype).smallest_normal)
+    compiled = ml.compile(lambda x, s: x / s)
+    for divisor in [*np.array([0.0, -0.0, 1, 3, np.inf, -np.inf, np.nan], dtype), *divisors]:
+        found, expected = (each.astype(np.float64) for each in (compiled(x, divisor), x / divisor))
+        same = (found == expected) & (np.signbit(found) == np.signbit(expected)) | np.isnan(found) & np.isnan(expected)
+        tiny = np.abs(expected) <= least
+        assert same[~tiny].all()
+        spacing = least * float(ml_dtypes.finfo(dtype).eps)
+        assert (np.abs(found - expected)[tiny] <= (spacing if dtype == np.float16 else least)).all()
+    assert "`a / b` multiplies by 1 / b" in explained(compiled)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["f16", "bf16"])
+def test_narrow_quotients_by_constants_are_those_of_numpy(dtype: Any) -> None:
+    x = np.arange(1 << 16, dtype=np.uint16).view(dtype)
+    for divisor in (dtype(3), dtype(-49), dtype(1e-3)):
+        compiled = ml.compile(lambda x, by=divisor: x / by)
+        found, expected = (each.astype(np.float64) for each in (compiled(x), x / divisor))
+        normal = ~(np.abs(expected) <= float(ml_dtypes.finfo(dtype).smallest_normal))
+        np.testing.assert_array_equal(found[normal], expected[normal])
+        assert "multiplies by 1 / " in explained(compiled)
 
 
 def by_sums(x: Any) -> Any:
