@@ -72,3 +72,25 @@ llvm.func @main(%w: !llvm.ptr, %k: i64, %n: i64) attributes {mlirml.slices = arr
 ^end:
   llvm.return
 }
+
+// -----
+
+// A loop over static offsets that loads the same element in each iteration, which LLVM takes to depend on the stores.
+
+// CHECK-LABEL: llvm.func @main
+// CHECK: llvm.load %{{.*}} {alias_scopes = [#[[A:.*]]], noalias_scopes = [#[[B:.*]]]} : !llvm.ptr -> f64
+// CHECK: llvm.store %{{.*}}, %{{.*}} {alias_scopes = [#[[B]]], noalias_scopes = [#[[A]]]} : f64
+llvm.func @main(%w: !llvm.ptr, %n: i64) attributes {mlirml.slices = array<i64: 0, 0, 64, 64, 64>} {
+  %one = llvm.mlir.constant(1 : i64) : i64
+  %b = llvm.getelementptr %w[64] : (!llvm.ptr) -> !llvm.ptr, i8
+  llvm.br ^body(%one : i64)
+^body(%i: i64):
+  %r = llvm.getelementptr %w[%i] : (!llvm.ptr, i64) -> !llvm.ptr, f64
+  %e = llvm.load %b : !llvm.ptr -> f64
+  llvm.store %e, %r : f64, !llvm.ptr
+  %next = llvm.add %i, %one : i64
+  %more = llvm.icmp "slt" %next, %n : i64
+  llvm.cond_br %more, ^body(%next : i64), ^end
+^end:
+  llvm.return
+}

@@ -14,7 +14,8 @@ After:
 
 If all offsets are static, the vectorizer compares addresses; an element whose index is loaded might be anywhere in the
 workspace, and if slices of tensors start at offsets that outer loops compute, the vectorizer gives up, too, or compares
-all of them in each iteration of these loops. `mlirml.slices` contains the index of the workspace argument of @main, and
+all of them in each iteration of these loops; and if an element is loaded from the same address in each iteration, it
+takes the stores of the loop to depend on it. `mlirml.slices` contains the index of the workspace argument of @main, and
 the offset and size of each slice; slices that reuse the same memory do overlap.
 """
 
@@ -81,10 +82,12 @@ def with_workspace(
 
 
 def add_scopes(block: mlir.Block, workspace: mlir.Value, sizes: Mapping[int, int]) -> None:
-    """Add alias scopes to the accesses of a block, if an address in it depends on a loaded or an outer value."""
+    """Add alias scopes to the accesses of a block, if LLVM would not find out itself that they are apart."""
     ops = [(op.name, op) for op in block_ops(block)]
     accesses = [(name, op) for name, op in ops if name in _ACCESSES]
-    if len(accesses) < 2 or not (loads_by_loaded_index(ops) or has_dynamic_offset(ops, block)):
+    if len(accesses) < 2:
+        return
+    if not (loads_by_loaded_index(ops) or has_dynamic_offset(ops, block) or loads_one_element(accesses, block)):
         return
     found: list[tuple[mlir.Operation, int]] = []
     for name, op in accesses:
@@ -128,6 +131,18 @@ def has_dynamic_offset(ops: Named, block: mlir.Block) -> bool:
                     moved.update(dict.fromkeys(op.results, True))
                     break
     return False
+
+
+def loads_one_element(accesses: Named, block: mlir.Block) -> bool:
+    """True if a block stores something, and loads from an address that is computed outside of it."""
+    stores = any(name == "llvm.store" for name, _ in accesses)
+    return stores and any(name == "llvm.load" and _is_from_outside(op.operands[0], block) for name, op in accesses)
+
+
+def _is_from_outside(value: mlir.Value, block: mlir.Block) -> bool:
+    """True if a value is the result of an operation of another block."""
+    op = defining_op(value)
+    return op is not None and op.block != block
 
 
 def _is_computed_outside(value: mlir.Value, block: mlir.Block) -> bool:

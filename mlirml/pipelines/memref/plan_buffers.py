@@ -16,13 +16,14 @@ After:
 A buffer lives from its first to its last use, views of it included. One that is allocated in a loop is the same in each
 iteration and lives for a part of the body only; one from outside that a loop uses lives until the loop ends. Buffers
 get offsets in order of decreasing size, each the lowest at which it overlaps no buffer that is live at the same time
-(greedy by size, Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.2).
+(greedy by size, Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", section 5.2). With
+`slices` those of different sizes start at different offsets, so that an offset tells the size of what begins there.
 """  # fmt: skip
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -82,7 +83,7 @@ def plan(
     lifetimes = find_lifetimes(main, allocations, alignment)
     if note_slices:
         lifetimes = list(map(spread, lifetimes))
-    offsets, size = assign_offsets(lifetimes)
+    offsets, size = assign_offsets(lifetimes, alignment if note_slices else 0)
     with main.context:
         main.attributes[attribute] = emit.i64(size)
         if note_slices and len(allocations) > 1 and not starts_with_bytes(allocations, offsets):
@@ -222,20 +223,34 @@ def is_in_parallel(op: mlir.Operation) -> bool:
     return parent is not None
 
 
-def assign_offsets(lifetimes: Sequence[Lifetime]) -> tuple[list[int], int]:
-    """An offset for each lifetime, and the total size: the largest first, each in the first gap that is big enough."""
+def assign_offsets(lifetimes: Sequence[Lifetime], apart: int = 0) -> tuple[list[int], int]:
+    """An offset for each lifetime, and the total size: the largest first, each in the first gap that is big enough.
+
+    If `apart` is not 0, buffers of different sizes have different offsets, at distances of so many bytes.
+    """
     sizes, firsts, lasts = (np.array([getattr(life, name) for life in lifetimes]) for name in ("size", "first", "last"))
     offsets = np.zeros(len(lifetimes), np.int64)
     order = np.lexsort((np.arange(len(lifetimes)), -sizes))
+    begun: dict[int, int] = {}  # the sizes of buffers by their offsets
     for count, number in enumerate(order):
         placed = order[:count]
         taken = placed[(firsts[placed] <= lasts[number]) & (lasts[placed] >= firsts[number])]
         taken = taken[np.argsort(offsets[taken], kind="stable")]
         ends = np.maximum.accumulate(offsets[taken] + sizes[taken])
         starts = np.concatenate([[0], ends])  # the start of the gap before each of them, and after the last one
+        if apart:
+            starts = np.array([first_free(int(start), int(sizes[number]), begun, apart) for start in starts])
         gaps = np.flatnonzero(offsets[taken] - starts[:-1] >= sizes[number])
         offsets[number] = starts[gaps[0] if len(gaps) else -1]
+        begun[int(offsets[number])] = int(sizes[number])
     return [int(offset) for offset in offsets], int(max(offsets + sizes, default=0))
+
+
+def first_free(offset: int, size: int, begun: Mapping[int, int], apart: int) -> int:
+    """The first offset, in steps of `apart`, at which no buffer of another size begins."""
+    while begun.get(offset, size) != size:
+        offset += apart
+    return offset
 
 
 def use_workspace(

@@ -186,6 +186,14 @@ def test_buffers_share_memory_when_their_lives_do_not_overlap(buffers: list[tupl
             assert apart or start + a.size <= other or other + b.size <= start
 
 
+def test_buffers_of_different_sizes_begin_at_different_offsets() -> None:
+    found = lifetimes((0, 1, 640), (2, 3, 320), (2, 4, 192), (5, 6, 320), (5, 7, 640))
+    offsets, total = plan_buffers.assign_offsets(found, apart=64)
+    assert offsets == [0, 64, 384, 640, 0]
+    assert total == 960
+    assert len({(at, life.size) for at, life in zip(offsets, found, strict=True)}) == len(set(offsets))
+
+
 def test_a_loop_updates_what_it_carries_in_place() -> None:
     text = f"""func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {{
       %c0 = arith.constant 0 : index
