@@ -301,17 +301,18 @@ def copied(value: mlir.Value) -> mlir.Value:
 
 
 def compute_apart(function: mlir.Operation) -> None:
-    """Compute the source of a store that overwrites an earlier one in a separate buffer, if it reads that tensor.
+    """Compute the source of a store in a separate buffer, if it reads the tensor that it is stored into.
 
     Upstream's empty-tensor elimination would compute it in the slice. Its analysis then finds that the slice is written
-    while the tensor is read, and copies the whole tensor for the earlier store.
+    while the tensor is read: it copies each slice that is read, where one copy of the result is enough, and the whole
+    tensor for an earlier store into it.
     """
     distances = Distances()
     for block in tensor_blocks(function):
         for op in block_ops(block):
             if writes_outs(op):
                 for position in out_positions(op):
-                    if reads_target(op, op.results[position - len(op.operands)], distances):
+                    if is_better_apart(op, op.results[position - len(op.operands)], distances):
                         make_buffer(op, position)
 
 
@@ -323,30 +324,45 @@ def make_buffer(op: mlir.Operation, position: int) -> None:
             op.operands[position] = emit.value(ALLOC, (), kind, operandSegmentSizes=emit.segments(0, 0, 0))
 
 
-def reads_target(op: mlir.Operation, result: mlir.Value, distances: Distances) -> bool:
-    """True if `op` may read the tensor that its result is stored into, which is the result of a store, too."""
+def is_better_apart(op: mlir.Operation, result: mlir.Value, distances: Distances) -> bool:
+    """True if `op` reads the tensor that its result is stored into, and that takes more than a copy of the result.
+
+    That is the result of a store, too, or slices of it are read that overlap the one that is stored, and have more
+    elements together.
+    """
     stores = [use.owner.operation for use in result.uses]
     if len(stores) != 1 or stores[0].name != "tensor.insert_slice" or stores[0].operands[0] != result:
         return False
     store = stores[0]
-    states, box = [store.operands[1]], box_of(store, distances)
+    states = [store.operands[1]]
     while (owner := defining_op(states[-1])) is not None and owner.name in TENSOR_STORES:
         states.append(owner.operands[1])
-    if len(states) == 1:
-        return False
+    found = overwritten_inputs(op, store, states, distances)
+    if len(states) > 1:
+        return bool(found)
+    size = math.prod(result.type.shape)
+    # One of dynamic size may be as large as the result.
+    return sum(math.prod(x.type.shape) if x.type.has_static_shape else abs(size) for x in found) > abs(size)
+
+
+def overwritten_inputs(
+    op: mlir.Operation, store: mlir.Operation, states: Sequence[mlir.Value], distances: Distances
+) -> set[mlir.Value]:
+    """The values that `op` reads of a tensor, `states` from store to store, which a store to it may overwrite."""
+    box, found = box_of(store, distances), set()
     for operand in used_values(op):
         view = defining_op(operand)
         while view is not None and view.name in RESHAPES:
             view = defining_op(view.operands[0])
         if view is None or view.name != "tensor.extract_slice":
             if operand in states:
-                return True
+                found.add(operand)
             continue
         if view.operands[0] in states and not is_same_slice(view, store):
             other = box_of(view, distances)
             if box is None or other is None or not distances.are_disjoint(box, other):
-                return True
-    return False
+                found.add(operand)
+    return found
 
 
 def reuse_dying_inputs(function: mlir.Operation, written: dict[int, int]) -> None:

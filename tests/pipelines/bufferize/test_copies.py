@@ -126,3 +126,40 @@ def test_no_copies(function: Callable[..., Any], shapes: list[tuple[int, ...]], 
     if expected is not None:
         for one, other in zip(result, expected, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def smoothed(x: Array) -> None:
+    x[1:-1, 1:-1] = 0.25 * (x[1:-1, :-2] + x[1:-1, 2:] + x[:-2, 1:-1] + x[2:, 1:-1])
+
+
+def coupled(u: Array, v: Array) -> None:
+    for _ in range(5):
+        old, other = u.copy(), v.copy()
+        u[1:-1, 1:-1] = old[1:-1, 2:] - old[1:-1, :-2] + other[1:-1, 2:] * other[:-2, 1:-1] - old[2:, 1:-1]
+        v[1:-1, 1:-1] = other[1:-1, 2:] - other[1:-1, :-2] + old[1:-1, 2:] * old[:-2, 1:-1] - other[2:, 1:-1]
+        u[0], v[0] = 0, 1
+
+
+def from_few(x: Array) -> None:
+    x[1:-1] = x[1:-1] * x[0] + x[2]
+
+
+@pytest.mark.parametrize(
+    ("function", "arrays", "copied"),
+    [(smoothed, 1, [(6, 6)]), (coupled, 2, [(6, 6), (6, 6)]), (from_few, 1, [(6, 8)])],
+    ids=lambda x: getattr(x, "__name__", ""),
+)
+def test_a_result_is_copied_instead_of_what_it_is_computed_from(
+    function: Callable[..., Any], arrays: int, copied: list[tuple[int, ...]]
+) -> None:
+    """Where slices around a slice are read, and the result is stored into it."""
+    given = [np.random.default_rng(seed).standard_normal((8, 8)) for seed in range(arrays)]
+    module = parse(ml.trace(function, *given).text)
+    parse_pipeline(PIPELINE).run(module)
+    shapes = [tuple(op.operands[0].type.shape) for op in operations(module) if op.name == "memref.copy"]
+    assert shapes == copied
+    kept = [x.copy() for x in given]
+    function(*kept)
+    ml.compile(function)(*given)
+    for one, other in zip(given, kept, strict=True):
+        np.testing.assert_allclose(one, other)
