@@ -25,6 +25,7 @@ class KernelCosts:
       some processors compute in two halves; `half`: what half a vector saves of one.
     * `l2_bytes`, `l3_bytes` and `memory_bytes`: those that a cycle reads from the second-level cache, from the third,
       and from memory; `shared_cache`: the size of the third as a multiple of the second.
+    * `ahead_bytes`: how far ahead rows that come from memory are prefetched.
     * `around`: before and after the loop over k of a tile, `row`: an element of a that is broadcast, and
       `least`: the least of a tile for one element of k.
     * `packed_load` and `load_in_place`: the multiply-adds that a vector of b costs, packed or not. Every tile of rows
@@ -43,6 +44,7 @@ class KernelCosts:
     l3_bytes: float = 14.0
     memory_bytes: float = 6.0
     shared_cache: int = 16
+    ahead_bytes: int = 2048
     around: float = 12.0
     row: float = 0.15
     least: float = 4.0

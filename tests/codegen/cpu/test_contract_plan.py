@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
 
+import mlirml as ml
 from mlirml.codegen.cpu.contract.plan import Schedule, plan
 from mlirml.codegen.cpu.contract.problem import Contraction, Operand, build_problem
 from mlirml.targets.machine import Processor, named
@@ -41,3 +45,25 @@ def test_rows_stay_in_place_where_there_are_many_registers() -> None:
 def test_rows_are_split_among_sixteen_threads_but_packed_in_groups() -> None:
     schedule = matmul("f64", 800, 900, 850, AVX2)
     assert schedule.parallel == "rows" and schedule.chunks >= 15 and schedule.group == 2
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
+def test_long_rows_from_memory_are_prefetched(dtype: str) -> None:
+    schedule = matmul(dtype, 4096, 4096, 8, AVX512)
+    assert schedule.kernel == "dot" and schedule.prefetch * schedule.kc * BYTES[dtype] == 2048
+    assert matmul(dtype, 24, 4096, 8, AVX512).prefetch == 0
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(61, 4096), (50, 3000), (13, 1409)])
+def test_prefetched_rows_are_multiplied_to_their_ends(dtype: Any, shape: tuple[int, int]) -> None:
+    """Also where the last rows are fewer, and sums no whole number of blocks of k."""
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal(shape).astype(dtype), rng.standard_normal((shape[1], 7)).astype(dtype)
+    with ml.config.override(processor="avx2,l2=32K"):
+        compiled = ml.compile(lambda a, b: a @ b)
+        found, text = compiled(a, b), compiled.ir("schedule", a, b)
+    assert "memref.prefetch" in text
+    reference = a.astype(np.longdouble) @ b.astype(np.longdouble)
+    most = 4 * max(np.abs(a @ b - reference).max(), np.finfo(dtype).eps)
+    assert np.abs(found - reference).max() <= most

@@ -7,7 +7,8 @@ for outer: for blocks of `mr` rows of the many:
 If the few rows are long, k is split into blocks of `kc`, for which they are in the first-level cache; they are
 interleaved by vectors, so that they are one stream. `nr` of them are multiplied with the `mr` rows at a time, so that
 more of the many rows, each a stream from memory, are read at the same time. The accumulators are in a buffer between
-the blocks.
+the blocks. Each row is a stream through pages of its own, at whose ends hardware prefetchers stop: rows that come from
+memory are prefetched to the second-level cache `prefetch` blocks of k ahead.
 
 for outer: for blocks of `mr` rows of the many:
     for blocks of `kc` of k: for groups of `nr` of the few:
@@ -216,21 +217,34 @@ class DotKernel:
         slots = {group: [(i * count + j) * lanes for i in range(rows) for j in group] for group in groups}
         whole, zeros = self.k_size // block * block, e.zeros(lanes, self.problem.compute)
 
-        def add_up(group: range, low: Index, high: Index) -> list[str]:
+        far = self.schedule.prefetch * block
+        near = max(0, whole - far) // block * block
+
+        def add_up(group: range, low: Index, high: Index, ahead: int = 0) -> list[str]:
             totals = [e.load(tile, Index.of(at), lanes) for at in slots[group]]
-            return e.carry(
-                (low, high, lanes),
-                totals,
-                [type_] * len(totals),
-                lambda k, carried: self._step(many, few, rows, group, k, carried, None),
-            )
+
+            def step(k: Index, carried: list[str]) -> list[str]:
+                for row in range(rows if ahead and group == groups[0] else 0):
+                    e.prefetch(many.view, many.base + row * many.stride + k + ahead, locality=2)
+                return self._step(many, few, rows, group, k, carried, None)
+
+            return e.carry((low, high, lanes), totals, [type_] * len(totals), step)
+
+        def add_blocks(first: int, end: int, ahead: int) -> None:
+            if first == end:
+                return
+            with e.loop(first, end, block, "k") as k:
+                for group in groups:
+                    for total, at in zip(add_up(group, k, k + block, ahead), slots[group], strict=True):
+                        e.store(total, tile, Index.of(at), lanes)
 
         for at in range(0, rows * count * lanes, lanes):
             e.store(zeros, tile, Index.of(at), lanes)
-        with e.loop(0, whole, block, "k") as k:
-            for group in groups:
-                for total, at in zip(add_up(group, k, k + block), slots[group], strict=True):
-                    e.store(total, tile, Index.of(at), lanes)
+        if far:  # the last blocks prefetch the first ones of the next rows
+            add_blocks(0, near, far)
+            add_blocks(near, whole, rows * many.stride - near)
+        else:
+            add_blocks(0, whole, 0)
         found: dict[int, str] = {}
         last = self.k_size // lanes * lanes
         for group in groups:

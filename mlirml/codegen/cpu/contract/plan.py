@@ -58,10 +58,10 @@ class Schedule:
     (completely unrolled), "loops" (left to mlirml-lower-loops) or "library" (OpenBLAS, where it is). `unroll`: sets of
     accumulators over k. `kc`, `mc`, `nc`: blocks of k, rows and columns. `pairs`: the number of elements adjacent along
     k that one instruction multiplies and adds: 2 for bf16 if the processor has such an instruction, 32 if it multiplies
-    tiles of 16 x 32 elements (AMX). `prefetch`: the number of rows of b by which prefetches are ahead. `parallel`:
-    "none", or the loops that are split: "outer", "rows", "columns". `chunks`: the maximal number of chunks, if chunks
-    have private buffers. `grain`: the iterations that are worth a thread. `group`: the blocks of rows that a thread
-    packs at a time.
+    tiles of 16 x 32 elements (AMX). `prefetch`: how many rows of b prefetches are ahead, or blocks of k in "dot".
+    `parallel`: "none", or the loops that are split: "outer", "rows", "columns". `chunks`: the maximal number of chunks,
+    if chunks have private buffers. `grain`: the iterations that are worth a thread. `group`: the blocks of rows that a
+    thread packs at a time.
     """
 
     kernel: str
@@ -246,7 +246,9 @@ def plan_dot(problem: Problem, machine: Processor) -> Schedule:
         # All of them with a few of the others would be few streams, and come from the second-level cache for each.
         group = 4
         rows = max(1, min(many, machine.vector_registers * 3 // 4 // group))
-        schedule = Schedule("dot", lanes, mr=rows, nr=group, kc=DOT_K_BLOCK)
+        is_far = many * problem.k_size * size > machine.l2_bytes
+        ahead = -(-costs().kernels.ahead_bytes // (DOT_K_BLOCK * size)) if is_far else 0
+        schedule = Schedule("dot", lanes, mr=rows, nr=group, kc=DOT_K_BLOCK, prefetch=ahead)
         return split(problem, machine, schedule, {"rows": many // rows})
     rows = max(1, min(many, lanes // few if problem.k_size <= 512 else DOT_STREAMS))
     # Vectors of more than four of the few rows are reloaded in every iteration: only accumulators stay in registers.
