@@ -17,6 +17,80 @@ from mlirml.core.dataclass import dataclass
 
 
 @dataclass(frozen=True)
+class PanelCosts:
+    """The parts of the caches that panels and blocks of products have, and the sizes from which packing pays.
+
+    * `whole_bytes`: the most that is packed of an operand as a whole; `ahead_rows`: how many rows of an operand from
+      beyond the second-level cache prefetches are ahead.
+    * `near`: the part of a cache that the panel of b takes which should stay in it; `beside`: that of the first-level
+      cache which a panel of a may be, that is read from the second mostly; `block`: that of the second-level cache
+      which is for a block of a, or of columns.
+    * `rows` and `columns`: the parts of the second-level cache for rows of a that are read in place, and for the packed
+      columns; `squares`: that of the first-level cache for the rows of a symmetric product.
+    * `packed_rows`, `packed_columns`: the rows and columns from which b is packed, if it is more than `packed_part` of
+      the second-level cache; `least_rows`, `few_columns` and `many_columns`: those from which a is packed, beside a
+      packed b and alone; `converted_rows`: those from which an operand that is converted is packed.
+    * `next_rows`: the most rows for which the next panel of b is copied while the tiles of one multiply: packing it
+      separately takes half of the time of products with 128 rows, a tenth with 512, and a twentieth with 1024, which is
+      not worth the compile time. `cached_rows`: with more, blocks of rows of a leave no space in the second-level
+      cache, and b would be copied repeatedly. `turn`: tiles of rows that are enough to copy a panel.
+    * `far`: the cost of tiles whose panel of b is in no cache, of that of others.
+    """
+
+    whole_bytes: int = 8 << 20
+    ahead_rows: int = 8
+    near: float = 5 / 8
+    beside: float = 5 / 3
+    block: float = 1 / 2
+    rows: float = 2 / 5
+    columns: float = 3 / 10
+    squares: float = 9 / 8
+    packed_rows: int = 96
+    packed_columns: int = 96
+    packed_part: float = 1 / 8
+    least_rows: int = 8
+    few_columns: int = 384
+    many_columns: int = 768
+    converted_rows: int = 12
+    next_rows: int = 768
+    cached_rows: int = 256
+    turn: int = 16
+    far: float = 1.03
+
+    def longest(self, cache_bytes: int, part: float, row_bytes: int) -> int:
+        """The rows of so many bytes each that are a part of a cache."""
+        return int(cache_bytes * part) // row_bytes
+
+    def prefetched_rows(self, accessed: int, l2_bytes: int) -> int:
+        """The rows by which prefetches are ahead in an operand of so many bytes: none where a cache has it."""
+        return self.ahead_rows if accessed > l2_bytes else 0
+
+    def depth(self, l1_bytes: int, l2_bytes: int, rows: int, tile: tuple[int, int], size: int) -> int:
+        """The longest block of k for `rows` packed rows of a and tiles of so many rows and columns.
+
+        Tiles read their panel of a element by element, mostly from the first-level cache, while b comes from the second
+        one.
+        """
+        mr, nr = tile
+        return min(
+            2 * self.whole_bytes // (rows * size),
+            self.longest(l2_bytes, self.near, nr * size),
+            self.longest(l1_bytes, self.beside, 1) // (mr * size),
+        )
+
+    def packs_columns(self, rows: int, columns: int, accessed: int, l2_bytes: int, *, collides: bool) -> bool:
+        """True if b, of so many bytes, is worth packing; `collides` if its rows map to the same sets of a cache."""
+        enough = rows >= self.packed_rows and columns >= self.packed_columns
+        return enough and (accessed > int(l2_bytes * self.packed_part) or collides)
+
+    def packs_rows(self, rows: int, columns: int, accessed: int, l2_bytes: int, *, beside: bool) -> bool:
+        """True if a, of so many bytes, is worth packing, which is `beside` a packed b or not."""
+        return rows >= self.least_rows and columns >= (
+            self.few_columns if beside and accessed > l2_bytes else self.many_columns
+        )
+
+
+@dataclass(frozen=True)
 class KernelCosts:
     """The cycles of kernels of products and convolutions.
 
@@ -33,6 +107,7 @@ class KernelCosts:
       lines.
     * `code` and `code_of_much`: the part that tiles of another size at the edges cost, which are more code to compile,
       and the same where there is much work.
+    * `panels`: the costs of packed panels.
     """
 
     latency: float = 4.0
@@ -52,6 +127,7 @@ class KernelCosts:
     load_in_place: float = 1.0
     code: float = 0.04
     code_of_much: float = 0.01
+    panels: PanelCosts = PanelCosts()
 
     def window_cycles(self, products: float, loads: float) -> float:
         """One element of a window, for a tile of a convolution of so many vectors of products and of loads."""

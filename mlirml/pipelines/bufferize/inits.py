@@ -342,7 +342,8 @@ def is_better_apart(op: mlir.Operation, result: mlir.Value, distances: Distances
         return bool(found)
     size = math.prod(result.type.shape)
     # One of dynamic size may be as large as the result.
-    return sum(math.prod(x.type.shape) if x.type.has_static_shape else abs(size) for x in found) > abs(size)
+    read = sum(math.prod(x.type.shape) if x.type.has_static_shape else abs(size) for x in found)
+    return bool(read > abs(size))
 
 
 def overwritten_inputs(

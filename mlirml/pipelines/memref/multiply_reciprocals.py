@@ -162,11 +162,11 @@ def build_reciprocal(divisor: mlir.Value) -> Reciprocal:
     return Reciprocal(scale, scaled, emit.same_type("arith.divf", one, scaled))
 
 
-def exponent_of(kind: mlir.Type) -> int | None:
+def exponent_of(dtype: mlir.Type) -> int | None:
     """The exponent beyond which divisors are scaled, or None: the reciprocals of all f16 are normal numbers of f32."""
-    if isinstance(kind, mlir.F16Type):
+    if isinstance(dtype, mlir.F16Type):
         return None
-    return _NARROW_EXPONENT if isinstance(kind, mlir.BF16Type) else _EXPONENT
+    return _NARROW_EXPONENT if isinstance(dtype, mlir.BF16Type) else _EXPONENT
 
 
 def scale_of(divisor: float, most: int | None = _EXPONENT) -> float:

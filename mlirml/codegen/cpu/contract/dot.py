@@ -220,22 +220,22 @@ class DotKernel:
         far = self.schedule.prefetch * block
         near = max(0, whole - far) // block * block
 
-        def add_up(group: range, low: Index, high: Index, ahead: int = 0) -> list[str]:
+        def add_up(group: range, low: Index, high: Index, distance: int = 0) -> list[str]:
             totals = [e.load(tile, Index.of(at), lanes) for at in slots[group]]
 
             def step(k: Index, carried: list[str]) -> list[str]:
-                for row in range(rows if ahead and group == groups[0] else 0):
-                    e.prefetch(many.view, many.base + row * many.stride + k + ahead, locality=2)
+                for row in range(rows if distance and group == groups[0] else 0):
+                    e.prefetch(many.view, many.base + row * many.stride + k + distance, locality=2)
                 return self._step(many, few, rows, group, k, carried, None)
 
             return e.carry((low, high, lanes), totals, [type_] * len(totals), step)
 
-        def add_blocks(first: int, end: int, ahead: int) -> None:
+        def add_blocks(first: int, end: int, distance: int) -> None:
             if first == end:
                 return
             with e.loop(first, end, block, "k") as k:
                 for group in groups:
-                    for total, at in zip(add_up(group, k, k + block, ahead), slots[group], strict=True):
+                    for total, at in zip(add_up(group, k, k + block, distance), slots[group], strict=True):
                         e.store(total, tile, Index.of(at), lanes)
 
         for at in range(0, rows * count * lanes, lanes):

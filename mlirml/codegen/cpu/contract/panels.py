@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu.contract.kernel import Job, Kernel, bare
-from mlirml.codegen.cpu.contract.plan import BITS, COPIED_ROWS, K_BLOCK, MASK_REGISTER_BITS
+from mlirml.codegen.cpu.contract.plan import BITS, K_BLOCK, MASK_REGISTER_BITS
 from mlirml.codegen.cpu.contract.problem import Axis, Cast
 from mlirml.codegen.cpu.contract.shared import GROUP, Computed, Copy, pack_function, product_function
 from mlirml.codegen.cpu.contract.tile import PACK_BYTES, Grid, TileKernel, Work
@@ -86,7 +87,7 @@ class PanelKernel(TileKernel):
         schedule, problem = self.schedule, self.problem
         if schedule.pairs != 1 or schedule.nr % schedule.lanes or problem.n.b != 1:
             return False
-        enough = self.turn > 0 and problem.m.size <= COPIED_ROWS and self.columns.count > 1
+        enough = self.turn > 0 and problem.m.size <= costs().kernels.panels.next_rows and self.columns.count > 1
         return enough and self.frame.job.prologue("b") is None
 
     @property

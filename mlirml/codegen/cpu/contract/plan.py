@@ -28,8 +28,6 @@ TILE_K_BLOCK = 2048
 """The longest block of k for tile registers, which add 32 products to a sum at a time."""
 CHUNKS = 32
 """The maximal number of chunks with private packing buffers."""
-PACKED_B_BYTES = 8 << 20
-PACKED_A_BYTES = 8 << 20
 TILE_K = 32
 """The number of bf16 elements adjacent along k in a tile."""
 TILES = ((32, 32), (16, 48))
@@ -285,10 +283,11 @@ def wanted_packing(problem: Problem, machine: Processor) -> str:
     required, size = required_packing(problem), BITS[problem.compute] // 8
     m, n, k = problem.m.size, problem.n.size, problem.k_size
     collides = problem.k[-1].b * size % 2048 == 0 and k * size * 32 > machine.l1_bytes
-    pack_b = m >= 96 and n >= 96 and (k * n * size > machine.l2_bytes // 8 or collides)
-    pack_a = m >= 8 and n >= (384 if pack_b and m * k * size > machine.l2_bytes else 768)
+    panels = costs().kernels.panels
+    pack_b = panels.packs_columns(m, n, k * n * size, machine.l2_bytes, collides=collides)
+    pack_a = panels.packs_rows(m, n, m * k * size, machine.l2_bytes, beside=pack_b)
     pack_a = pack_a or "a" in required or bool(problem.a.casts)
-    pack_b = pack_b or "b" in required or (bool(problem.b.casts) and m > 12)
+    pack_b = pack_b or "b" in required or (bool(problem.b.casts) and m > panels.converted_rows)
     # Transposing a panel of b takes much code: the kernel that shares it with others packs both.
     pack_a = pack_a or ("b" in required and len(problem.k) == 1 and m >= 4)
     return ("a" if pack_a else "") + ("b" if pack_b else "")
@@ -302,11 +301,12 @@ def plan_tile(problem: Problem, machine: Processor, pack: str) -> Schedule:
     blocks = 1 if one_sum else -(-problem.k_size // K_BLOCK)
     kc = problem.k_size if blocks == 1 else round_up(-(-problem.k_size // blocks), lanes)
     mc = max(mr, min(problem.m.size + mr - 1, machine.l2_bytes // (2 * size * kc)) // mr * mr)
-    nc = max(nr, min(problem.n.size + nr - 1, PACKED_B_BYTES // (kc * size)) // nr * nr)
+    panels = costs().kernels.panels
+    nc = max(nr, min(problem.n.size + nr - 1, panels.whole_bytes // (kc * size)) // nr * nr)
     accumulators = mr * len(pieces(nr, lanes))
     unroll = max(1, min(8, machine.vector_registers - 4) // accumulators) if blocks == 1 and len(problem.k) == 1 else 1
     kernel = "packed" if pack else "direct"
-    prefetch = 8 if problem.k_size * problem.n.size * size > machine.l2_bytes else 0
+    prefetch = panels.prefetched_rows(problem.k_size * problem.n.size * size, machine.l2_bytes)
     schedule = Schedule(kernel, lanes, mr, nr, unroll, kc, mc, nc, pack, prefetch)
     return split(problem, machine, schedule, tile_loops(problem, schedule))
 
@@ -319,15 +319,14 @@ def plan_panels(problem: Problem, machine: Processor) -> Schedule:
     lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
     m, n, k = problem.m.size, problem.n.size, problem.k_size
     mr, nr = panel_tile(problem, machine)
-    prefetch = 8 if k * n * size > machine.l2_bytes else 0
+    panels = costs().kernels.panels
+    prefetch = panels.prefetched_rows(k * n * size, machine.l2_bytes)
     rows, columns = round_up(m, mr), round_up(n, nr)
-    # Tiles read their panel of a element by element, mostly from the L1 cache, while b comes from the L2 cache. Each
-    # block of k reads and writes the whole output, which takes longer than reads of a part of the panel from the L2
-    # cache.
-    panel_a = (machine.l1_bytes * 5 // 3) // (mr * size)
-    most = min(2 * PACKED_A_BYTES // (rows * size), (machine.l2_bytes * 5 // 8) // (nr * size), panel_a)
+    # Each block of k reads and writes the whole output, which takes longer than reads of a part of the panel of a from
+    # the L2 cache.
+    most = panels.depth(machine.l1_bytes, machine.l2_bytes, rows, (mr, nr), size)
     if l1_panels(machine):
-        most = (machine.l1_bytes * 5 // 8) // (nr * size)
+        most = panels.longest(machine.l1_bytes, panels.near, nr * size)
     if is_narrow_float(problem.c, problem.compute):
         most = k
     blocks = -(-k // (most if l1_panels(machine) else max(most, K_BLOCK)))
@@ -335,7 +334,7 @@ def plan_panels(problem: Problem, machine: Processor) -> Schedule:
     schedule = Schedule("packed", lanes, mr, nr, 1, kc, rows, columns, "ab", prefetch)
     if machine.has_bf16_pairs and has_pairs(problem):
         schedule = replace(schedule, pairs=2)
-    return _block_panels(problem, machine, schedule, size, machine.l2_bytes // 2)
+    return _block_panels(problem, machine, schedule, size, int(machine.l2_bytes * panels.block))
 
 
 def reads_rows_in_place(problem: Problem, machine: Processor) -> bool:
@@ -369,12 +368,13 @@ def plan_rows(problem: Problem, machine: Processor) -> Schedule:
     lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
     mr, nr = panel_tile(problem, machine)
     # Each block of k reads and writes the whole output.
-    most = max(K_BLOCK, (machine.l2_bytes * 3 // 10) // (nr * size))
+    panels = costs().kernels.panels
+    most = max(K_BLOCK, panels.longest(machine.l2_bytes, panels.columns, nr * size))
     blocks = 1 if is_narrow_float(problem.c, problem.compute) else -(-problem.k_size // most)
     kc = problem.k_size if blocks == 1 else round_up(-(-problem.k_size // blocks), lanes)
-    nc = max(1, (machine.l2_bytes * 3 // 10) // (kc * size * nr)) * nr
-    mc = max(1, (machine.l2_bytes * 2 // 5) // (kc * size * mr)) * mr
-    prefetch = 8 if problem.k_size * problem.n.size * size > machine.l2_bytes else 0
+    nc = max(1, panels.longest(machine.l2_bytes, panels.columns, kc * size * nr)) * nr
+    mc = max(1, panels.longest(machine.l2_bytes, panels.rows, kc * size * mr)) * mr
+    prefetch = panels.prefetched_rows(problem.k_size * problem.n.size * size, machine.l2_bytes)
     schedule = Schedule(
         "packed", lanes, mr, nr, 1, kc, min(mc, round_up(problem.m.size, mr)), min(nc, round_up(problem.n.size, nr)),
         "b", prefetch,
@@ -405,7 +405,8 @@ def plan_symmetric(problem: Problem, machine: Processor) -> Schedule:
     (mr, nr), k = symmetric_tile(problem, machine), problem.k_size
     # Tiles read a row's elements from lines of the L1 cache that contain those of `mr` rows.
     line = max(mr * size, 64)
-    most = max(K_BLOCK, (machine.l1_bytes * 9 // 8) // line)
+    panels = costs().kernels.panels
+    most = max(K_BLOCK, panels.longest(machine.l1_bytes, panels.squares, line))
     blocks = 1 if is_narrow_float(problem.c, problem.compute) else -(-k // most)
     kc = k if blocks == 1 else round_up(-(-k // blocks), lanes)
     nc = symmetric_columns(problem, nr, kc, machine.l2_bytes)
@@ -439,40 +440,30 @@ def _block_panels(problem: Problem, machine: Processor, schedule: Schedule, size
     `a_bytes`: the size of the packed part of a if it is not packed as a whole.
     """
     mr, nr, kc, rows, columns = schedule.mr, schedule.nr, schedule.kc, schedule.mc, schedule.nc
-    count, most = columns // nr, a_bytes if schedule.tiles or l1_panels(machine) else 2 * PACKED_A_BYTES
+    panels = costs().kernels.panels
+    count, most = columns // nr, a_bytes if schedule.tiles or l1_panels(machine) else 2 * panels.whole_bytes
     if not problem.outer_m and (count >= 8 or count >= rows // mr) and rows * kc * size <= most:
         schedule = replace(schedule, chunks=min(count, CHUNKS // 2))
         if problem.n.b == 1 and schedule.pairs == 1:
-            few = problem.m.size <= CACHED_ROWS
+            few = problem.m.size <= panels.cached_rows
             mc = _cached_rows(problem, machine, schedule) if few else round_up(problem.m.size, mr)
             schedule = replace(schedule, mc=mc)
         return split(problem, machine, schedule, {"columns": count} if count > 1 else {})
     mc = max(mr, min(rows, a_bytes // (size * kc)) // mr * mr)
-    nc = max(nr, min(columns, PACKED_B_BYTES // (kc * size)) // nr * nr)
+    nc = max(nr, min(columns, panels.whole_bytes // (kc * size)) // nr * nr)
     schedule = replace(schedule, mc=mc, nc=nc)
     return split(problem, machine, schedule, tile_loops(problem, schedule))
-
-
-COPIED_ROWS = 768
-"""The maximal number of rows for which the next panel of b is copied while the tiles of one multiply. Packing b
-separately takes half of the time of products with 128 rows and a tenth of those with 512. With 1024 it is a twentieth,
-which is not worth the compile time.
-twentieth, which is not worth the compile time.
-"""
-CACHED_ROWS = 256
-"""With more rows than this, blocks of rows of a do not leave space in the L2 cache: b would be copied repeatedly."""
-_LEAST_TILES = 16
-"""Tiles of rows that are enough to copy the next panel of b while they multiply."""
 
 
 def _cached_rows(problem: Problem, machine: Processor, schedule: Schedule) -> int:
     """Rows of a, in few blocks of equal size, that leave half of the L2 cache to panels of b and of the output."""
     size, mr = BITS[problem.compute] // 8, schedule.mr
-    most = max(_LEAST_TILES, machine.l2_bytes // (2 * size * schedule.kc * mr))
+    panels = costs().kernels.panels
+    most = max(panels.turn, panels.longest(machine.l2_bytes, panels.block, size * schedule.kc * mr))
     tiles = -(-problem.m.size // mr)
     blocks = -(-tiles // most) if tiles > most * 5 // 4 else 1
-    if tiles // blocks < _LEAST_TILES:
-        blocks = max(1, tiles // _LEAST_TILES)
+    if tiles // blocks < panels.turn:
+        blocks = max(1, tiles // panels.turn)
     return -(-tiles // blocks) * mr
 
 
@@ -490,13 +481,14 @@ def has_pairs(problem: Problem) -> bool:
 def panel_tile(problem: Problem, machine: Processor) -> tuple[int, int]:
     """The register tile with the fewest lanes beyond the output, and whose panel of b fits the cache."""
     lanes, size = machine.lanes(BITS[problem.compute]), BITS[problem.compute] // 8
+    panels = costs().kernels.panels
     options = _PANEL_TILES[32 if machine.vector_registers >= 32 else 16]
 
     def cost(tile: tuple[int, int]) -> float:
         mr, nr = tile[0], tile[1] * lanes
         elements = round_up(problem.m.size, mr) * round_up(problem.n.size, nr)
         panel = nr * size * problem.k_size
-        return elements * (1.0 if panel <= machine.l2_bytes * 5 // 8 else 1.03)
+        return elements * (1.0 if panel <= int(machine.l2_bytes * panels.near) else panels.far)
 
     most = min(map(cost, options)) * (1.02 if problem.work >= BIG_WORK else 1.12)
     mr, vectors = next(tile for tile in options if cost(tile) <= most)
