@@ -2,7 +2,7 @@
 
 // The table of the call comes last: the stream, then the kernels in their order.
 // CHECK:       func.func @main(%[[X:.*]]: memref<8xf32>, %[[Y:.*]]: memref<8xf32>, %[[I:.*]]: index, %[[TABLE:.*]]: memref<2xi64>)
-// CHECK-SAME:  mlirml.kernels = [{arguments = array<i64: 0, 4>, launches = 1 : i64, name = "k0", place = "{{.*}}"}]
+// CHECK-SAME:  mlirml.kernels = [{accesses = array<i64: 128, 0>, arguments = array<i64: 0, 4>, launches = 1 : i64, name = "k0", place = "{{.*}}"}]
 // CHECK:       %[[STREAM:.*]] = llvm.inttoptr
 // CHECK:       memref.extract_aligned_pointer_as_index %[[X]]
 // CHECK:       %[[WORD:.*]] = memref.load %[[TABLE]][%c1

@@ -43,6 +43,7 @@ _WRITES = {
     **{name: (inputs,) for name, inputs in COMPACTIONS.items()},
 }  # fmt: skip
 """The operands of which an operation writes elements."""
+_ASYNC_COPY = "nvgpu.device_async_copy"  # into its first operand; it ends later, and may not be reordered as others are
 _PURE = ("arith.", "math.", "complex.", "index.", "tensor.", "vector.", "ub.", "affine.apply", "affine.m")
 """Operations that have memory effects only if they have memref operands."""
 _NUMBERS = ("arith.", "math.")
@@ -196,6 +197,26 @@ def aliases(user: mlir.Operation) -> Iterator[mlir.Value]:
     if user.name in _PASS_ON or user.name in SEQUENTIAL_LOOPS:
         values += [argument for region in around.regions for block in region.blocks for argument in block.arguments]
     yield from (value for value in values if isinstance(value.type, mlir.MemRefType))
+
+
+def uses_of(buffer: mlir.Value) -> tuple[bool, bool]:
+    """Two booleans: a buffer is read, and it is written, through its aliases too. An unknown operation does both."""
+    is_read = is_written = False
+    todo, seen = [buffer], set[mlir.Value]()
+    while todo:
+        for use in todo.pop().uses:
+            user, number = use.owner.operation, use.operand_number
+            reads = number in _READS.get(user.name, ())
+            writes = number in _WRITES.get(user.name, ())
+            if user.name == _ASYNC_COPY:
+                reads, writes = number > 0, number == 0
+            elif not reads and not writes and user.name not in (*_NOTHING, *SEQUENTIAL_LOOPS):
+                reads = writes = True
+            is_read, is_written = is_read or reads, is_written or writes
+            fresh = [value for value in aliases(user) if value not in seen]
+            seen.update(fresh)
+            todo += fresh
+    return is_read, is_written
 
 
 def users_of(buffers: Iterable[mlir.Value]) -> list[mlir.Operation]:

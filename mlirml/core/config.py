@@ -30,6 +30,14 @@ def _thread_count(value: Any) -> int | None:
     return value
 
 
+def _stream_count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"expected a number of streams, got {value!r}")
+    if not 1 <= value <= 4:
+        raise ValueError(f"expected 1 to 4 streams, got {value}")
+    return value
+
+
 def _path(value: Any) -> str | None:
     if value is None:
         return None
@@ -171,6 +179,8 @@ _SETTINGS = {
     "target": _Setting("cpu", _word, "MLIRML_TARGET"),
     "device": _Setting(None, _word_or_none, "MLIRML_DEVICE"),
     "sync": _Setting(False, _switch, "MLIRML_SYNC", _parse_switch),
+    "graphs": _Setting(True, _switch, "MLIRML_GRAPHS", _parse_switch),
+    "streams": _Setting(4, _stream_count, "MLIRML_STREAMS", int),
     "processor": _Setting("host", _processor, "MLIRML_PROCESSOR"),
     "math": _Setting("builtin", _library, "MLIRML_MATH"),
     "algebra": _Setting("reassociate", _algebra, "MLIRML_ALGEBRA"),
@@ -205,6 +215,10 @@ class Config:
     * `device`: where `put` puts arrays when no device is named; None for the first GPU, or the CPU where there is none
       (`MLIRML_DEVICE`).
     * `sync`: wait for each kernel on a GPU, so that the error of one that fails names it (`MLIRML_SYNC`).
+    * `graphs`: launches and copies of which eight or more follow each other on a CUDA device are given to it as a graph
+      from the third call of a program on (`MLIRML_GRAPHS`, 0 switches off).
+    * `streams`: how many kernels that need not wait for each other are launched side by side on a CUDA device where no
+      graph is made, 1 to 4 (`MLIRML_STREAMS`).
     * `processor`: what the target `cpu` makes code for: "host", or a named processor, whose code is the same on every
       machine: the levels of the ABI "x86-64", "x86-64-v2", "x86-64-v3", "x86-64-v4", also "sse4.1", "avx2", "avx512",
       "amx", and of AArch64 "neon", "sve", and "sve256" or "sve512" for registers of at least that many bits; with
@@ -269,6 +283,8 @@ class Config:
     target: str
     device: str | None
     sync: bool
+    graphs: bool
+    streams: int
     processor: str
     math: str
     algebra: str

@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from mlirml.analysis.memory import uses_of
 from mlirml.analysis.shared_memory import dynamic_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import KERNELS, TILE
@@ -112,21 +113,41 @@ _MOST = (1 << 63) - 1
 
 
 def entry_of(kernel: mlir.Operation, launches: int) -> mlir.DictAttr:
-    """The table entry of a kernel: its name, the sizes of its arguments (0 for a buffer), its line, and its number of
-    launches.
+    """The table entry of a kernel: its name, the sizes of its arguments (0 for a buffer), the codes of their accesses, its
+    line, and its number of launches.
     """
-    types = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
+    arguments = list(kernel.regions[0].blocks[0].arguments)
+    types = [argument.type for argument in arguments]
     extra = [extents_of(type_) if TILE in kernel.attributes else [] for type_ in types]
     sizes = [size for type_, more in zip(types, extra) for size in (size_of(type_), *[4] * len(more))]
+    accesses = [each for value, more in zip(arguments, extra) for each in (access_code(value), *[0] * len(more))]
     location = source_location(kernel.location)
     return mlir.DictAttr.get(
         {
+            "accesses": mlir.DenseI64ArrayAttr.get(accesses),
             "name": kernel.attributes["sym_name"],
             "arguments": mlir.DenseI64ArrayAttr.get(sizes),
             "launches": emit.i64(min(launches, _MOST)),
             "place": mlir.StringAttr.get("" if location is None else f"{location.file}:{location.line}"),
         }
     )
+
+
+UNKNOWN_ACCESS = -1
+
+
+def access_code(argument: mlir.Value) -> int:
+    """The code of a kernel's use of an argument: 0 for a number, for an array 4 times its bytes, plus 1 if it is read,
+    plus 2 if it is written; `UNKNOWN_ACCESS` if the bytes are not known, or may begin before the address passed.
+    """
+    if not isinstance(argument.type, mlir.MemRefType):
+        return 0
+    sizes, strides = list(argument.type.shape), argument.type.get_strides_and_offset()[0]
+    if not argument.type.has_static_shape or any(stride < 0 for stride in strides):  # dynamic ones are negative, too
+        return UNKNOWN_ACCESS
+    elements = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides)) if all(sizes) else 0
+    is_read, is_written = uses_of(argument)
+    return 4 * elements * element_bytes(argument.type.element_type) + is_read + 2 * is_written
 
 
 def size_of(argument_type: mlir.Type) -> int:

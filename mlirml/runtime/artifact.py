@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 from mlirml.core.dataclass import dataclass
 
-_MAGIC = b"mlirml-artifact-7\n"
+_MAGIC = b"mlirml-artifact-8\n"
 _ITEM_BITS = {"bool": 8}
 
 
@@ -47,11 +47,13 @@ class Artifact:
     A program for a device has `kernels` in the form of its `format`, followed by images of one kernel each, whose sizes
     in bytes are `image_sizes`; `kernel_images` are their numbers by kernel, -1 for those in the common code. It has a
     `kernel_table` with the name of each kernel and the sizes in bytes of its arguments (0 for buffers),
-    `kernel_places`, their source lines, and `kernel_launches`, the number of launches of each in a call, -1 if not
-    constant. `host_work` describes the computations on the host and the reasons. Its pointers are device addresses,
-    except those of `host_inputs`; before the workspace come the slots of its `deferred_checks`, each described by the
-    fields of a `DeferredCheck`, and its `constants`, unless there are none; after it come a workspace on the host,
-    unless `host_workspace_bytes` is 0, and the table of the loaded kernels.
+    `kernel_accesses`, for each argument 0 if it is a number, else four times the bytes of the array, plus 1 if it is
+    read, plus 2 if it is written, or -1 if that is not known, `kernel_places`, their source lines, and
+    `kernel_launches`, the number of launches of each in a call, -1 if not constant. `host_work` describes the
+    computations on the host and the reasons. Its pointers are device addresses, except those of `host_inputs`; before
+    the workspace come the slots of its `deferred_checks`, each described by the fields of a `DeferredCheck`, and its
+    `constants`, unless there are none; after it come a workspace on the host, unless `host_workspace_bytes` is 0, and
+    the table of the loaded kernels.
     """
 
     object: bytes
@@ -63,6 +65,7 @@ class Artifact:
     in_place: tuple[int, ...] = ()
     kernels: bytes = b""
     kernel_table: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    kernel_accesses: tuple[tuple[int, ...], ...] = ()
     kernel_places: tuple[str, ...] = ()
     kernel_launches: tuple[int, ...] = ()
     image_sizes: tuple[int, ...] = ()
@@ -129,7 +132,7 @@ class Artifact:
             "host_work",
         ):
             fields[name] = tuple(fields[name])
-        for name in ("deferred_checks", "workspace_terms", "work_terms"):
+        for name in ("deferred_checks", "workspace_terms", "work_terms", "kernel_accesses"):
             fields[name] = tuple(map(tuple, fields[name]))
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])
         return cls(object=rest[:end], kernels=rest[end:last], constants=rest[last:], **fields)

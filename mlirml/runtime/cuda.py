@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from mlirml.core.config import config
 from mlirml.runtime import _native
 from mlirml.runtime.driver import Bytes, NativeDriver
 
@@ -55,6 +56,10 @@ class CudaDriver(NativeDriver):
         self.dlpack_device = (_DLPACK, index)
         self.stream: int = native.stream
         self._index = index
+
+    def run(self, entry: int, pointers: Sequence[int], module: Any, waits: bool = False, host: Any = None) -> None:
+        """Run host code, with graphs and streams as the settings have them."""
+        self.native.run(entry, pointers, module, waits, host, config.graphs, config.streams)
 
     def copy_in(self, address: int, source: Bytes, after: int | None = None) -> None:
         """Copy from the host, concurrently with kernels that were launched after a mark."""

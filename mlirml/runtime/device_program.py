@@ -57,8 +57,9 @@ class DeviceProgram:
         self._entry = self._code.address(artifact.entry)
         self._module: Any = None
         if artifact.kernel_table:
+            accesses = artifact.kernel_accesses or [()] * len(artifact.kernel_table)
             entries = [
-                (name, list(sizes), artifact.image(number))
+                (name, list(sizes), artifact.image(number), list(accesses[number]))
                 for number, (name, sizes) in enumerate(artifact.kernel_table)
             ]
             self._module = self._driver.load(artifact.common_kernels, entries)

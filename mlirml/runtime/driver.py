@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -69,7 +69,10 @@ class NativeDriver:
         self.mark = native.mark
         self.wait = native.wait
         self.load = native.load
-        self.run = native.run
+
+    def run(self, entry: int, pointers: Sequence[int], module: Any, waits: bool = False, host: Any = None) -> None:
+        """Run the host code of a program; `waits` for each kernel, to know which one fails."""
+        self.native.run(entry, pointers, module, waits, host)
 
     def copy_in(self, address: int, source: Bytes, after: int | None = None) -> None:
         """As in `Driver`; on a device with one queue every copy waits for all work before it."""

@@ -53,6 +53,7 @@ def artifact(
         image_sizes=tuple(map(len, distinct)),
         kernel_images=tuple(distinct.index(image) if image else -1 for image in alone),
         kernel_table=tuple((mlir.StringAttr(e["name"]).value, tuple(e["arguments"])) for e in entries),
+        kernel_accesses=tuple(tuple(e["accesses"]) for e in entries),
         kernel_launches=tuple(mlir.IntegerAttr(e["launches"]).value for e in entries),
         host_work=tuple(mlir.StringAttr(line).value for line in lines),
         kernel_places=tuple(mlir.StringAttr(e["place"]).value for e in entries),

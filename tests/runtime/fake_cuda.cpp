@@ -5,7 +5,7 @@
 // library knows which memory they mean. Who reads one on the host is killed, a copy to what is no such address fails.
 //
 // Work is done at once, or, where a test wants to know what waits for what, as late as it may be, or in any order that
-// streams and events allow.
+// streams and events allow. The nodes of a graph run in the opposite order of their making as far as they may, or in any.
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -13,8 +13,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -66,12 +69,98 @@ struct Event {
 };
 
 std::map<void *, Stream> streams;
+std::recursive_mutex doing;  // threads may wait for events while others give work
 int kernels = 0, uploads = 0;  // that have run
 using Hook = int (*)(intptr_t function, const unsigned *sizes, void **arguments);
 Hook hook = nullptr;     // runs kernels, where a test does so
 intptr_t functions = 0;  // that were asked for; each is its number
+std::map<intptr_t, std::vector<unsigned>> parameters;  // the bytes of the arguments of each, 0 for eight
+int graphs_fail = 0;  // what the making of a graph gives
+int graph_calls[3] = {};  // graphs that were made, nodes that were changed, graphs that were launched
 int late = 0;  // 0: work is done at once; 1: when it is waited for; more: in an order drawn from this number
 uint32_t drawn = 0;
+
+// A launch with its arguments, which are copied.
+struct Launched {
+  intptr_t function = 0;
+  unsigned sizes[7] = {};
+  std::vector<uint64_t> values;
+};
+
+Launched launched(void *function, const unsigned *sizes, void **arguments) {
+  Launched made;
+  made.function = reinterpret_cast<intptr_t>(function);
+  std::memcpy(made.sizes, sizes, sizeof(made.sizes));
+  const std::vector<unsigned> fixed = {8, 8, 4};  // of the one kernel without a hook
+  for (unsigned size : hook ? parameters[made.function] : fixed) {
+    made.values.push_back(0);
+    std::memcpy(&made.values.back(), arguments[made.values.size() - 1], size ? size : 8);
+  }
+  return made;
+}
+
+// The one kernel without a hook: out[i] = factor * in[i] for each thread i.
+int run_kernel(Launched kernel) {
+  kernels++;
+  std::vector<void *> arguments;
+  for (uint64_t &value : kernel.values) arguments.push_back(&value);
+  if (hook) return hook(kernel.function, kernel.sizes, arguments.data());
+  unsigned count = 1;
+  for (int i = 0; i < 6; i++) count *= kernel.sizes[i];
+  auto *in = reinterpret_cast<float *>(memory(kernel.values[0], count * sizeof(float)));
+  auto *out = reinterpret_cast<float *>(memory(kernel.values[1], count * sizeof(float)));
+  if (!in || !out) return kIllegalAddress;
+  float factor;
+  std::memcpy(&factor, &kernel.values[2], sizeof(factor));
+  for (unsigned i = 0; i < count; i++) out[i] = factor * in[i];
+  return 0;
+}
+
+struct Copied {
+  uint64_t to = 0, from = 0;
+  size_t size = 0;
+};
+
+struct Node {
+  Launched kernel;
+  Copied copy;
+  std::vector<size_t> before;
+};
+
+struct Graph {
+  std::vector<std::unique_ptr<Node>> nodes;
+  std::set<Graph *> executables;  // made of it
+  const Graph *origin = nullptr;  // of an executable
+};
+
+std::set<Graph *> graphs;  // executables too
+size_t number_of(const Graph &graph, const void *node) {
+  size_t number = 0;
+  while (number < graph.nodes.size() && graph.nodes[number].get() != node) number++;
+  return number;
+}
+
+// Runs nodes, the last made first, or in an order that is drawn, each behind those it depends on.
+void run_graph(const std::vector<Node> &nodes) {
+  std::vector<bool> done(nodes.size());
+  for (size_t left = nodes.size(); left; left--) {
+    std::vector<size_t> ready;
+    for (size_t i = 0; i < nodes.size(); i++) {
+      bool waits = done[i];
+      for (size_t before : nodes[i].before) waits = waits || !done[before];
+      if (!waits) ready.push_back(i);
+    }
+    drawn = drawn * 1664525 + 1013904223;
+    const size_t next = late < 2 ? ready.back() : ready[(drawn >> 16) % ready.size()];
+    done[next] = true;
+    const Node &node = nodes[next];
+    if (node.kernel.function) {
+      if (const int wrong = run_kernel(node.kernel)) failure = wrong;
+    } else {
+      std::memcpy(memory(node.copy.to, node.copy.size), memory(node.copy.from, node.copy.size), node.copy.size);
+    }
+  }
+}
 
 bool step(Stream &stream) {
   if (stream.tasks.empty()) return false;
@@ -85,6 +174,7 @@ bool step(Stream &stream) {
 }
 
 void finish(void *handle, uint64_t count) {
+  std::lock_guard<std::recursive_mutex> lock(doing);
   Stream &stream = streams[handle];
   while (stream.done < count) {
     const Stream::Task &first = stream.tasks.front();
@@ -100,6 +190,7 @@ void finish_all() {
 // Does some of what can be done, where work is done in any order.
 void happen() {
   if (late < 2) return;
+  std::lock_guard<std::recursive_mutex> lock(doing);
   for (int i = 0; i < 3; i++)
     for (auto &[handle, stream] : streams) {
       drawn = drawn * 1664525 + 1013904223;
@@ -108,6 +199,7 @@ void happen() {
 }
 
 void give(void *handle, Stream::Task task) {
+  std::lock_guard<std::recursive_mutex> lock(doing);
   Stream &stream = streams[handle];
   stream.tasks.push_back(std::move(task));
   stream.given++;
@@ -129,6 +221,10 @@ extern "C" {
 
 void fake_hook(Hook function) { hook = function; }
 intptr_t fake_functions() { return functions; }
+void fake_parameters(intptr_t function, size_t count, const unsigned *bytes) { parameters[function] = {bytes, bytes + count}; }
+void fake_fail_graphs(int code) { graphs_fail = code; }
+// Graphs that were made, nodes that were changed, graphs that were launched, and those that are not destroyed.
+void fake_graphs(int *counts) { std::memcpy(counts, graph_calls, sizeof(graph_calls)), counts[3] = static_cast<int>(graphs.size()); }
 // The allocations: for each its address on the device, where its bytes are, and its size.
 size_t fake_allocations(uint64_t *out, size_t most) {
   size_t count = 0;
@@ -250,28 +346,132 @@ int cuModuleGetFunction(void **out, void *, const char *name) {
 }
 int cuFuncGetAttribute(int *out, int, void *) { return *out = 1024, 0; }
 int cuFuncSetAttribute(void *, int what, int value) { return what == 8 && value <= 232448 - 1024 ? 0 : 1; }
-// The one kernel: out[i] = factor * in[i] for each thread i.
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                    void *stream, void **arguments, void **) {
   last = {{gx, gy, gz}, {bx, by, bz}, shared};
   const int result = done();
   if (result) return result;
-  if (hook) {
-    const unsigned sizes[] = {gx, gy, gz, bx, by, bz, shared};
-    return failure = hook(reinterpret_cast<intptr_t>(function), sizes, arguments);
-  }
+  const unsigned sizes[] = {gx, gy, gz, bx, by, bz, shared};
   failure = later;
-  const unsigned count = gx * gy * gz * bx * by * bz;
-  auto argument = [&](int i) {
-    return reinterpret_cast<float *>(memory(*static_cast<uint64_t *>(arguments[i]), count * sizeof(float)));
-  };
-  auto *in = argument(0), *out = argument(1);
-  if (!in || !out) return failure = kIllegalAddress;
-  const float factor = *static_cast<float *>(arguments[2]);
+  const Launched kernel = launched(function, sizes, arguments);
   give(stream, {[=] {
-    kernels++;
-    for (unsigned i = 0; i < count; i++) out[i] = factor * in[i];
+    if (const int wrong = run_kernel(kernel)) failure = wrong;
   }});
+  // An address that is not the device's is found out at once where there are no other kernels than the one.
+  return failure == kIllegalAddress && !later ? failure : 0;
+}
+
+struct KernelParams {  // CUDA_KERNEL_NODE_PARAMS_v2
+  void *function;
+  unsigned sizes[7];
+  void **arguments, **extra;
+  void *kernel, *context;
+};
+struct CopySide {
+  size_t x, y, z, level;
+  int type;
+  void *host;
+  uint64_t device;
+  void *array, *reserved;
+  size_t pitch, height;
+};
+struct CopyParams {  // CUDA_MEMCPY3D_v2
+  CopySide source, target;
+  size_t width, height, depth;
+};
+bool is_plain(const CopyParams &copy) {
+  auto plain = [](const CopySide &side) { return !side.x && !side.y && !side.z && !side.level && side.type == 2 && !side.array; };
+  return plain(copy.source) && plain(copy.target) && copy.width && copy.height == 1 && copy.depth == 1 &&
+         memory(copy.source.device, copy.width) && memory(copy.target.device, copy.width);
+}
+
+int cuGraphCreate(void **out, unsigned flags) {
+  if (flags) return kInvalidValue;
+  auto *made = new Graph;
+  graphs.insert(made);
+  return *out = made, done();
+}
+// A graph without which an executable's nodes cannot be named is not destroyed before it.
+int cuGraphDestroy(void *graph) {
+  auto *known = static_cast<Graph *>(graph);
+  if (!graphs.erase(known) || !known->executables.empty()) return kInvalidValue;
+  return delete known, 0;
+}
+int add_node(void **out, Graph *graph, void *const *before, size_t count, std::unique_ptr<Node> node) {
+  if (!graphs.count(graph)) return kInvalidValue;
+  std::set<size_t> each;
+  for (size_t i = 0; i < count; i++) {
+    const size_t number = number_of(*graph, before[i]);
+    if (number == graph->nodes.size() || !each.insert(number).second) return kInvalidValue;  // named twice is refused, too
+    node->before.push_back(number);
+  }
+  *out = node.get();
+  graph->nodes.push_back(std::move(node));
+  return done();
+}
+int cuGraphAddKernelNode_v2(void **out, void *graph, void *const *before, size_t count, const KernelParams *given) {
+  auto node = std::make_unique<Node>();
+  if (!given->function || given->kernel || given->extra) return kInvalidValue;
+  node->kernel = launched(given->function, given->sizes, given->arguments);
+  return add_node(out, static_cast<Graph *>(graph), before, count, std::move(node));
+}
+int cuGraphAddMemcpyNode(void **out, void *graph, void *const *before, size_t count, const CopyParams *given, void *context) {
+  if (!is_plain(*given) || !context) return kInvalidValue;
+  auto node = std::make_unique<Node>();
+  node->copy = {given->target.device, given->source.device, given->width};
+  return add_node(out, static_cast<Graph *>(graph), before, count, std::move(node));
+}
+int cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags) {
+  auto *known = static_cast<Graph *>(graph);
+  if (flags || !graphs.count(known)) return kInvalidValue;
+  if (graphs_fail) return graphs_fail;
+  auto made = std::make_unique<Graph>();
+  for (const auto &node : known->nodes) made->nodes.push_back(std::make_unique<Node>(*node));
+  made->origin = known;
+  known->executables.insert(made.get());
+  graphs.insert(made.get());
+  graph_calls[0]++;
+  return *out = made.release(), done();
+}
+int cuGraphExecDestroy(void *executable) {
+  auto *known = static_cast<Graph *>(executable);
+  if (!graphs.erase(known) || !known->origin) return kInvalidValue;
+  const_cast<Graph *>(known->origin)->executables.erase(known);
+  return delete known, 0;
+}
+// The node of an executable by that of its graph; null for any other.
+Node *node_of(void *executable, void *node) {
+  auto *known = static_cast<Graph *>(executable);
+  if (!graphs.count(known) || !known->origin) return nullptr;
+  const size_t number = number_of(*known->origin, node);
+  return number < known->nodes.size() ? known->nodes[number].get() : nullptr;
+}
+int cuGraphExecKernelNodeSetParams_v2(void *executable, void *node, const KernelParams *given) {
+  Node *known = node_of(executable, node);
+  if (!known || !known->kernel.function || !given->function) return kInvalidValue;
+  if (graphs_fail) return graphs_fail;
+  known->kernel = launched(given->function, given->sizes, given->arguments);
+  graph_calls[1]++;
+  return done();
+}
+int cuGraphExecMemcpyNodeSetParams(void *executable, void *node, const CopyParams *given, void *context) {
+  Node *known = node_of(executable, node);
+  if (!known || known->kernel.function || !is_plain(*given) || !context) return kInvalidValue;
+  if (graphs_fail) return graphs_fail;
+  known->copy = {given->target.device, given->source.device, given->width};
+  graph_calls[1]++;
+  return done();
+}
+int cuGraphLaunch(void *executable, void *stream) {
+  auto *known = static_cast<Graph *>(executable);
+  if (!graphs.count(known) || !known->origin) return kInvalidValue;
+  const int result = done();
+  if (result) return result;
+  failure = later;
+  std::vector<Node> nodes;  // later changes are not for this launch
+  for (const auto &node : known->nodes) nodes.push_back(*node);
+  graph_calls[2]++;
+  give(stream, {[=] { run_graph(nodes); }});
   return 0;
 }
 }

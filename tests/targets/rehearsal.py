@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import os
 import shutil
 import subprocess
 import tempfile
@@ -43,6 +44,7 @@ _HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_ssize_t, ctypes.POINTER(ctypes.c
 _ILLEGAL_ADDRESS = 700
 
 Kernel = Function | tileiras.TileKernel
+Entry = tuple[str, list[int], bytes, list[int]]
 parsed = lru_cache(maxsize=64)(parse)
 
 
@@ -60,21 +62,23 @@ class Driver:
         self.faults: list[str] = []
         self._hook = _HOOK(self.run)
         self.library.fake_hook(self._hook)
+        self.library.fake_late(int(os.environ.get("MLIRML_REHEARSAL_ORDER", "2")))
 
-    def load(self, load: Any, code: bytes, entries: Sequence[tuple[str, list[int], bytes]]) -> Any:
+    def load(self, load: Any, code: bytes, entries: Sequence[Entry]) -> Any:
         """Load kernels on the stand-in, and note which of its functions they are."""
         self.check(code, entries)
         first = self.library.fake_functions()
         module = load(code, entries)
         functions = parsed(code.decode()) if code else {}
-        for number, (name, _, image) in enumerate(entries, first + 1):
+        for number, (name, sizes, image, _) in enumerate(entries, first + 1):
             self.kernels[number] = self.images[image] if image else functions[name]
+            self.library.fake_parameters(number, len(sizes), (ctypes.c_uint * len(sizes))(*sizes))
         return module
 
-    def check(self, code: bytes, entries: Sequence[tuple[str, list[int], bytes]]) -> None:
+    def check(self, code: bytes, entries: Sequence[Entry]) -> None:
         """Compare parameters with what is passed, and give the kernels to the assembler."""
         functions = parsed(code.decode()) if code else {}
-        for name, sizes, image in entries:
+        for name, sizes, image, _ in entries:
             if image:
                 made = kernel_of(image)
                 assert not made.frame, f"{name} spills {made.frame} bytes"
@@ -170,6 +174,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         def __init__(self, *arguments: Any) -> None:
             super().__init__(*arguments)
+            self.native.side_bytes, self.native.graph_commands = 0, 2
             load = self.load
             self.load = lambda code, entries: driver.load(load, code, entries)
 

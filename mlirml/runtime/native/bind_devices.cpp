@@ -34,9 +34,11 @@ std::vector<KernelEntry> entries_of(const nb::list &entries) {
   for (nb::handle item : entries) {
     const auto parts = nb::cast<nb::tuple>(item);
     found.push_back({nb::cast<std::string>(parts[0]), nb::cast<std::vector<uint32_t>>(parts[1]), {}});
-    if (parts.size() < 3) continue;
-    const auto image = nb::cast<nb::bytes>(parts[2]);
-    found.back().image.assign(image.c_str(), image.size());
+    if (parts.size() > 2) {
+      const auto image = nb::cast<nb::bytes>(parts[2]);
+      found.back().image.assign(image.c_str(), image.size());
+    }
+    if (parts.size() > 3) found.back().accesses = nb::cast<std::vector<int64_t>>(parts[3]);
   }
   return found;
 }
@@ -57,22 +59,21 @@ nb::dict limits_of(const WgpuDevice &device) {
 
 template <typename Held, typename Module>
 void run(Held &device, uintptr_t entry, const std::vector<uint64_t> &pointers, Module *module, bool waits,
-         nb::object host) {
+         nb::object host, bool graphs, uint32_t streams) {
   const HostScope scope(host.is_none() ? nullptr : host.ptr());
   std::vector<void *> values;
   for (uint64_t pointer : pointers) values.push_back(reinterpret_cast<void *>(pointer));
-  std::vector<Kernel *> kernels;
-  if (module)
-    for (const auto &kernel : module->kernels) kernels.push_back(kernel.get());
   {
     nb::gil_scoped_release release;
-    device.run(reinterpret_cast<void (*)(void **)>(entry), values, kernels, waits);
+    device.run(reinterpret_cast<void (*)(void **)>(entry), values, module, {waits, graphs, streams});
   }
+  const std::string warning = device.take_warning();
   if (raise_host_error()) {
     forget_failed_check();
     throw nb::python_error();
   }
   if (raise_failed_check()) throw nb::python_error();
+  if (!warning.empty() && PyErr_WarnEx(PyExc_RuntimeWarning, warning.c_str(), 1)) throw nb::python_error();
 }
 
 // What all devices have.
@@ -109,11 +110,13 @@ nb::class_<Held> bind_device(nb::module_ &m, const char *name, const char *modul
             return module.release();
           },
           "code"_a, "entries"_a, "Load code with its kernels, each a name and the bytes of its arguments, 0 for buffers, and on CUDA devices a "
-          "third item where it has an image of its own, with the symbol `kernel`.")
+          "third item where it has an image of its own, with the symbol `kernel`, "
+          "and a fourth one that says how it uses its arguments: 0 for a number, four times the bytes of an array with 1 "
+          "added where it is read and 2 where it is written, -1 for an array of which nothing is known.")
       .def("run", &run<Held, Module>, "entry"_a, "pointers"_a, "module"_a.none(), "waits"_a = false,
-           "host"_a = nb::none(),
+           "host"_a = nb::none(), "graphs"_a = true, "streams"_a = 1,
            "Run host code at an address, with its pointers; `waits` for each kernel, to tell which one fails. `host` is "
-           "what it calls in Python.");
+           "what it calls in Python. CUDA devices get many launches as `graphs`, and run up to `streams` side by side.");
 }
 
 // Copies; with `After`, a mark, those that may be made beside kernels behind the work up to it.
@@ -167,6 +170,9 @@ void bind_devices(nb::module_ &m) {
   auto cuda = bind_device<CudaDevice, CudaModule, CudaLibrary, int>(m, "CudaDevice", "CudaModule", "An open CUDA device.");
   bind_copies<std::optional<uint64_t>>(cuda, "after"_a = nb::none());
   cuda.def_ro("memory", &CudaDevice::memory)
+      .def_ro("graphs", &CudaDevice::graphs, "How often a graph was launched.")
+      .def_rw("graph_commands", &CudaDevice::graph_commands, "Fewer launches and copies in a row are no graph.")
+      .def_rw("side_bytes", &CudaDevice::side_bytes, "Kernels that move fewer bytes are not launched side by side.")
       .def("attribute", &CudaDevice::attribute, "number"_a, "A `CUdevice_attribute` by its number.");
   bind_sharing(m, cuda);
 }

@@ -1,4 +1,5 @@
-// Kernels run in the order of the calls, on one stream. Copies from the host and to it have streams of their own, so that
+// Kernels run as if in the order of the calls: on one stream, beside which others take those that need not wait for each
+// other, or as a graph (cuda_queue.cpp). Between programs there is that one stream only. Copies from the host and to it have streams of their own, so that
 // they are made beside kernels: an upload waits for those that its memory was used by before, a download for those that
 // compute it, and kernels wait for the uploads before them. All go through pinned memory, parts of it in turn.
 #include "cuda_device.h"
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <utility>
 
 namespace mlirml {
 namespace {
@@ -32,6 +34,11 @@ CudaLibrary::CudaLibrary(const std::string &path) {
   functions_.name = reinterpret_cast<decltype(functions_.name)>(dlsym(library, #symbol)); \
   if (!functions_.name) missing = #symbol;
   MLIRML_CUDA_FUNCTIONS(MLIRML_LOAD)
+#undef MLIRML_LOAD
+#define MLIRML_LOAD(name, symbol, arguments)                                               \
+  functions_.name = reinterpret_cast<decltype(functions_.name)>(dlsym(library, #symbol)); \
+  has_graphs_ = has_graphs_ && functions_.name;
+  MLIRML_CUDA_GRAPH_FUNCTIONS(MLIRML_LOAD)
 #undef MLIRML_LOAD
   if (missing) throw NoDevice(std::string("NVIDIA's driver has no function `") + missing + "`: it is too old", kInstall);
   const cuda::Result started = functions_.Init(0);
@@ -80,7 +87,10 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaLibrary> library, int index)
   needed(f_.DevicePrimaryCtxRetain(&context_, device_));
   Active active(*this);
   for (cuda::Handle *stream : {&stream_, &uploads_, &downloads_}) needed(f_.StreamCreate(stream, cuda::kNonBlocking));
-  needed(f_.EventCreate(&order_, cuda::kDisableTiming));
+  streams_[0] = stream_;
+  for (size_t i = 1; i < kMostStreams; i++) needed(f_.StreamCreate(&streams_[i], cuda::kNonBlocking));
+  processors_ = static_cast<uint64_t>(std::max(attribute(cuda::kMultiprocessors), 1));
+  for (cuda::Handle *event : {&order_, &fork_}) needed(f_.EventCreate(event, cuda::kDisableTiming));
   void *ring = nullptr;
   needed(f_.MemHostAlloc(&ring, kRingBytes, 0));
   ring_ = static_cast<unsigned char *>(ring);
@@ -105,7 +115,10 @@ CudaDevice::~CudaDevice() {
       if (stage.memory) f_.MemFreeHost(stage.memory);
     }
     for (const auto &[address, size] : blocks_) f_.MemFree(address);
-    if (order_) f_.EventDestroy(order_);
+    for (cuda::Handle event : {order_, fork_})
+      if (event) f_.EventDestroy(event);
+    for (size_t i = 1; i < kMostStreams; i++)
+      if (streams_[i]) f_.StreamDestroy(streams_[i]);
     for (cuda::Handle stream : {stream_, uploads_, downloads_})
       if (stream) f_.StreamDestroy(stream);
   }
@@ -123,7 +136,7 @@ void CudaDevice::need(cuda::Result result, const char *doing) {
   if (result == cuda::kSuccess) return;
   if (result == cuda::kOutOfMemory) throw DeviceError("the device " + name + " has no memory left for " + doing);
   const std::string words = library_->words(result);
-  if (std::find(std::begin(cuda::kRefusals), std::end(cuda::kRefusals), result) == std::end(cuda::kRefusals)) lost_ = true;
+  if (!cuda::is_refusal(result)) lost_ = true;
   throw DeviceError("the device " + name + " failed while " + doing + ": " + words);
 }
 
@@ -179,8 +192,22 @@ cuda::Handle CudaDevice::event() {
   return found;
 }
 
+// Where the host code of a program calls something that uses the device, its work so far comes first.
+void CudaDevice::settle() {
+  if (!queue_) return;
+  Active active(*this);
+  queue_->settle();
+}
+
+std::string CudaDevice::take_warning() {
+  if (!mutex_.is_ours()) return {};
+  std::lock_guard<DeviceMutex> lock(mutex_);
+  return std::exchange(warning_, {});
+}
+
 uint64_t CudaDevice::mark() {
   std::lock_guard<DeviceMutex> lock(mutex_);
+  settle();
   if (!pending_ && !uploading_) return marks_;
   Active active(*this);
   forget_done();
@@ -245,6 +272,7 @@ void CudaDevice::order(cuda::Handle first, cuda::Handle second) {
 void CudaDevice::make_wait(uint64_t stream) {
   std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
+  settle();
   join_uploads();
   order(stream_, reinterpret_cast<cuda::Handle>(stream));
 }
@@ -254,6 +282,7 @@ void CudaDevice::wait_for(uint64_t stream) noexcept {
   std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   try {
+    settle();
     order(reinterpret_cast<cuda::Handle>(stream), stream_);
     follow();
   } catch (const std::exception &) {
@@ -271,6 +300,11 @@ void CudaDevice::finish() noexcept {
   if (!mutex_.is_ours()) return;
   std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
+  try {
+    settle();
+  } catch (const std::exception &) {
+    // The device is gone, and what waits for it finds that out.
+  }
   f_.StreamSynchronize(uploads_);
   f_.StreamSynchronize(stream_);
 }
@@ -364,35 +398,32 @@ void CudaDevice::copy(uint64_t target, uint64_t source, size_t size) {
   std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
   if (!size || target == source) return;
+  settle();
   join_uploads();
   need(f_.MemcpyDtoDAsync(target, source, size, stream_), "copying");
   pending_ = true;
 }
 
 void CudaDevice::copy_any(uint64_t target, uint64_t source, size_t size) noexcept {
+  const bool to_device = is_on_device(target), from_device = is_on_device(source);
   try {
     if (!error_.empty()) throw DeviceError(error_);
-    if (is_on_device(target) && is_on_device(source)) copy(target, source, size);
-    else if (is_on_device(target)) write(target, reinterpret_cast<const void *>(source), size, stream_), pending_ = true;
-    else if (is_on_device(source)) read(reinterpret_cast<void *>(target), source, size, stream_);
+    if (to_device && from_device) return queue_->copy(target, source, size);
+    if (to_device || from_device) queue_->settle();
+    if (to_device) write(target, reinterpret_cast<const void *>(source), size, stream_), pending_ = true;
+    else if (from_device) read(reinterpret_cast<void *>(target), source, size, stream_);
     else std::memmove(reinterpret_cast<void *>(target), reinterpret_cast<const void *>(source), size);
   } catch (const std::exception &error) {
     if (error_.empty()) error_ = error.what();
-    if (!is_on_device(target)) std::memset(reinterpret_cast<void *>(target), 0, size);  // loops that read it must end
+    if (!to_device) std::memset(reinterpret_cast<void *>(target), 0, size);  // loops that read it must end
   }
 }
 
 void CudaDevice::launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t) noexcept {
-  const auto &[grid, block, shared_bytes] = launch;
+  const auto &grid = launch.grid;
   if (!error_.empty() || !grid[0] || !grid[1] || !grid[2]) return;
-  const auto &known = static_cast<CudaKernel &>(*kernel);
   try {
-    need(f_.LaunchKernel(known.function, grid[0], grid[1], grid[2], block[0], block[1], block[2], shared_bytes, stream_,
-                         const_cast<void **>(arguments), nullptr),
-         ("launching " + known.name).c_str());
-    launches++;
-    pending_ = true;
-    if (waits_) need(f_.StreamSynchronize(stream_), ("running " + known.name).c_str());
+    queue_->launch(static_cast<CudaKernel &>(*kernel), launch, arguments);
   } catch (const std::exception &error) {
     error_ = error.what();
   }
@@ -426,6 +457,8 @@ void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
     kernel->device = this;
     kernel->name = entry.name;
     kernel->number = static_cast<int64_t>(module.kernels.size());
+    kernel->sizes = entry.scalar_bytes;
+    kernel->accesses = entry.accesses;
     const cuda::Handle handle = load_image(entry.image.empty() ? common : entry.image, module);
     const char *symbol = entry.image.empty() ? entry.name.c_str() : kOwnSymbol;
     need(f_.ModuleGetFunction(&kernel->function, handle, symbol), ("loading the kernel " + entry.name).c_str());
@@ -438,24 +471,38 @@ void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
 }
 
 CudaModule::~CudaModule() {
-  if (!device || modules.empty() || !device->mutex_.is_ours()) return;
+  if (!device || modules.empty()) return;
+  if (!device->mutex_.is_ours()) {
+    for (auto &graph : habits.graphs) graph.release();  // the driver that has them is not in this process
+    return;
+  }
   std::lock_guard<DeviceMutex> lock(device->mutex_);
   CudaDevice::Active active(*device);
   device->f_.StreamSynchronize(device->stream_);
+  habits.graphs.clear();
   for (const auto &[image, handle] : modules) device->f_.ModuleUnload(handle);
 }
 
-void CudaDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels,
-                     bool waits) {
+void CudaDevice::run(void (*entry)(void **), std::vector<void *> &pointers, CudaModule *module, const RunOptions &options) {
   std::lock_guard<DeviceMutex> lock(mutex_);
-  waits_ = waits;
   if (lost_) throw lost_device(name);
   Active active(*this);
+  settle();
   join_uploads();
+  CudaHabits unknown;
+  RunOptions allowed = options;
+  allowed.graphs = options.graphs && library_->has_graphs();
+  CudaQueue queue(*this, module ? module->habits : unknown, allowed);
   std::vector<void *> table = {static_cast<Device *>(this)};
-  table.insert(table.end(), kernels.begin(), kernels.end());
+  if (module)
+    for (const auto &kernel : module->kernels) table.push_back(kernel.get());
   pointers.push_back(table.data());
   entry(pointers.data());
+  try {
+    queue.settle();
+  } catch (const std::exception &error) {
+    if (error_.empty()) error_ = error.what();
+  }
   if (error_.empty()) return;
   std::string message;
   message.swap(error_);

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cuda_abi.h"
+#include "cuda_queue.h"
 #include "device.h"
 
 namespace mlirml {
@@ -19,6 +20,7 @@ class CudaLibrary {
   explicit CudaLibrary(const std::string &path);  // throws NoDevice
   int count() const { return count_; }
   int version() const { return version_; }  // of CUDA, 13000 for 13.0
+  bool has_graphs() const { return has_graphs_; }
   const cuda::Functions &functions() const { return functions_; }
   std::string words(cuda::Result result) const;
   const unsigned opened = forks;
@@ -26,6 +28,7 @@ class CudaLibrary {
  private:
   cuda::Functions functions_;
   int count_ = 0, version_ = 0;
+  bool has_graphs_ = true;
 };
 
 class CudaDevice;
@@ -33,6 +36,8 @@ class CudaDevice;
 struct CudaKernel : Kernel {
   std::string name;
   cuda::Handle function = nullptr;
+  std::vector<uint32_t> sizes;    // of the arguments in bytes, 0 for buffers
+  std::vector<int64_t> accesses;  // as in KernelEntry
 };
 
 // Code that is loaded; its kernels live as long as this.
@@ -43,6 +48,7 @@ struct CudaModule {
   std::shared_ptr<CudaDevice> device;
   std::map<std::string, cuda::Handle> modules;  // by image
   std::vector<std::unique_ptr<CudaKernel>> kernels;
+  CudaHabits habits;
   ~CudaModule();
 };
 
@@ -61,7 +67,8 @@ class CudaDevice : public Device {
   bool wait(uint64_t mark, double seconds);  // without end where negative
   void load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module);
   cuda::Handle load_image(const std::string &image, CudaModule &module);
-  void run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels, bool waits);
+  void run(void (*entry)(void **), std::vector<void *> &pointers, CudaModule *module, const RunOptions &options);
+  std::string take_warning();  // about what could be done in another way only; empty if there is none
 
   void launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept override;
   void copy_any(uint64_t target, uint64_t source, size_t size) noexcept override;
@@ -81,7 +88,9 @@ class CudaDevice : public Device {
 
   std::string name;
   size_t memory = 0;
-  uint64_t launches = 0, bytes_in = 0, bytes_out = 0;
+  uint64_t launches = 0, graphs = 0, bytes_in = 0, bytes_out = 0;
+  uint64_t side_bytes = uint64_t{1} << 20;  // kernels that move less are not launched side by side
+  uint64_t graph_commands = 8;              // fewer launches and copies in a row are no graph
 
  private:
   struct Active;  // makes the context the thread's own while it lives
@@ -108,17 +117,23 @@ class CudaDevice : public Device {
   uint64_t resolved(std::optional<uint64_t> after);
   cuda::Handle event_of(uint64_t mark);
   void join_uploads();
+  void settle();
   void order(cuda::Handle first, cuda::Handle second);
   void forget_done();
   bool is_on_device(uint64_t address) const;
 
   friend struct CudaModule;
+  friend class CudaQueue;
 
   std::shared_ptr<CudaLibrary> library_;
   const cuda::Functions &f_;
   int device_ = 0, index_ = 0;
   cuda::Handle context_ = nullptr, order_ = nullptr;
   cuda::Handle stream_ = nullptr;  // kernels, and copies of programs
+  std::array<cuda::Handle, kMostStreams> streams_ = {};  // that one, and those that kernels run on beside it
+  cuda::Handle fork_ = nullptr;  // the event that their work waits for first
+  uint64_t processors_ = 1;
+  CudaQueue *queue_ = nullptr;   // of the program that is running
   cuda::Handle uploads_ = nullptr, downloads_ = nullptr;
   std::array<Stage, 2> stages_;  // of downloads
   unsigned char *ring_ = nullptr;
@@ -133,8 +148,8 @@ class CudaDevice : public Device {
   bool pending_ = false;     // work behind the last mark
   bool uploading_ = false;   // copies that the stream of kernels does not wait for yet
   bool lost_ = false;
-  bool waits_ = false;  // for each kernel, to know which one failed
   std::string error_;  // of work by host code, which cannot raise
+  std::string warning_;
   DeviceMutex mutex_{name};
 };
 

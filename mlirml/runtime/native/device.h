@@ -83,6 +83,16 @@ struct KernelEntry {
   std::string name;
   std::vector<uint32_t> scalar_bytes;
   std::string image;  // the code of this kernel alone, whose symbol is `kOwnSymbol`; empty if it is in that of all
+  // For each argument: 0 for a number, else four times the bytes of its array, and 1 if it reads them, 2 if it writes
+  // them; -1 for an array of which nothing is known.
+  std::vector<int64_t> accesses;
+};
+
+// How a call of a program is run.
+struct RunOptions {
+  bool waits = false;   // for each kernel, to know which one failed
+  bool graphs = true;   // gives many launches to the device at once
+  uint32_t streams = 1;  // most launches side by side
 };
 
 constexpr char kOwnSymbol[] = "kernel";

@@ -578,13 +578,13 @@ WgpuModule::~WgpuModule() {
   }
 }
 
-void WgpuDevice::run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels,
-                     bool waits) {
+void WgpuDevice::run(void (*entry)(void **), std::vector<void *> &pointers, WgpuModule *module, const RunOptions &options) {
   std::lock_guard<DeviceMutex> lock(mutex_);
   check();
-  waits_ = waits;
+  waits_ = options.waits;
   std::vector<void *> table = {this};
-  table.insert(table.end(), kernels.begin(), kernels.end());
+  if (module)
+    for (const auto &kernel : module->kernels) table.push_back(kernel.get());
   pointers.push_back(table.data());
   entry(pointers.data());
   if (!lost_) flush();

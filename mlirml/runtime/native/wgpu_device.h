@@ -69,7 +69,8 @@ class WgpuDevice : public Device {
   void load(std::string_view code, const std::vector<KernelEntry> &entries, WgpuModule &module);
 
   // Runs host code that launches and copies; `table` is its last argument but for the stream, which is put in front.
-  void run(void (*entry)(void **), std::vector<void *> &pointers, const std::vector<Kernel *> &kernels, bool waits);
+  void run(void (*entry)(void **), std::vector<void *> &pointers, WgpuModule *module, const RunOptions &options);
+  std::string take_warning() { return {}; }
   void lose();  // for tests: as if the device had been lost
 
   void launch(Kernel *kernel, const Launch &launch, void *const *arguments, size_t count) noexcept override;
