@@ -113,8 +113,8 @@ _MOST = (1 << 63) - 1
 
 
 def entry_of(kernel: mlir.Operation, launches: int) -> mlir.DictAttr:
-    """The table entry of a kernel: its name, the sizes of its arguments (0 for a buffer), the codes of their accesses, its
-    line, and its number of launches.
+    """The table entry of a kernel: its name, the sizes of its arguments (0 for a buffer), the codes of their accesses,
+    its line, and its number of launches.
     """
     arguments = list(kernel.regions[0].blocks[0].arguments)
     types = [argument.type for argument in arguments]
