@@ -92,7 +92,7 @@ def _algebra(value: Any) -> str:
     raise ValueError(f"expected 'exact' or 'reassociate', got {value!r}")
 
 
-def _tiles(value: Any) -> str:
+def _architecture(value: Any) -> str:
     if isinstance(value, str) and re.fullmatch(r"auto|off|sm_\d{2,3}", value):
         return value
     raise ValueError(f"expected 'auto', 'off' or an architecture such as 'sm_90', got {value!r}")
@@ -190,7 +190,8 @@ _SETTINGS = {
     "dynamic": _Setting("auto", _dynamic, "MLIRML_DYNAMIC"),
     "tune": _Setting("off", _tune, "MLIRML_TUNE"),
     "tune_seconds": _Setting(30.0, _seconds, "MLIRML_TUNE_SECONDS", float),
-    "tiles": _Setting("auto", _tiles, "MLIRML_TILES"),
+    "tiles": _Setting("auto", _architecture, "MLIRML_TILES"),
+    "cubins": _Setting("auto", _architecture, "MLIRML_CUBINS"),
     "float64": _Setting("refuse", float64_choice, "MLIRML_FLOAT64"),
     "deterministic": _Setting(False, _switch, "MLIRML_DETERMINISTIC", _parse_switch),
     "checks": _Setting(True, _switch, "MLIRML_CHECKS", _parse_switch),
@@ -249,6 +250,9 @@ class Config:
     * `tiles`: the architecture of NVIDIA's that products are assembled for as kernels of tiles: "auto", that of the
       device at hand, where `tileiras` is installed, "off", or one such as "sm_90"; read when `compile` is called
       (`MLIRML_TILES`).
+    * `cubins`: the architecture of NVIDIA's that the other kernels are assembled for, beside PTX that is for all:
+      "auto", that of the device at hand, where `ptxas` is installed, "off", or one such as "sm_90"; read when `compile`
+      is called (`MLIRML_CUBINS`).
     * `float64`: what becomes of 64-bit floats on devices that lack them: "refuse" them, at the line of the function, or
       compute with "float32", also complex128 with complex64, so that results are of these; read when `compile` is
       called (`MLIRML_FLOAT64`).
@@ -295,6 +299,7 @@ class Config:
     tune: str
     tune_seconds: float
     tiles: str
+    cubins: str
     float64: str
     deterministic: bool
     checks: bool

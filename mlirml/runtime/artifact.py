@@ -44,8 +44,9 @@ class Artifact:
     the workspace, after a multiple of 64 bytes, its first number of bytes times the sizes of the numbers after it. The
     `work_terms` are those of an estimate of its time.
 
-    A program for a device has `kernels` in the form of its `format`, followed by images of one kernel each, whose sizes
-    in bytes are `image_sizes`; `kernel_images` are their numbers by kernel, -1 for those in the common code. It has a
+    A program for a device has `kernels` in the form of its `format`, followed by `cubin_bytes` bytes of the same
+    kernels as assembled for one processor, and by images of one kernel each, whose sizes in bytes are `image_sizes`;
+    `kernel_images` are their numbers by kernel, -1 for those in the common code. It has a
     `kernel_table` with the name of each kernel and the sizes in bytes of its arguments (0 for buffers),
     `kernel_accesses`, for each argument 0 if it is a number, else four times the bytes of the array, plus 1 if it is
     read, plus 2 if it is written, or -1 if that is not known, `kernel_places`, their source lines, and
@@ -68,6 +69,7 @@ class Artifact:
     kernel_accesses: tuple[tuple[int, ...], ...] = ()
     kernel_places: tuple[str, ...] = ()
     kernel_launches: tuple[int, ...] = ()
+    cubin_bytes: int = 0
     image_sizes: tuple[int, ...] = ()
     kernel_images: tuple[int, ...] = ()
     host_work: tuple[str, ...] = ()
@@ -94,7 +96,13 @@ class Artifact:
     @property
     def common_kernels(self) -> bytes:
         """The code that has all kernels without an image of their own."""
-        return self.kernels[: len(self.kernels) - sum(self.image_sizes)]
+        return self.kernels[: len(self.kernels) - sum(self.image_sizes) - self.cubin_bytes]
+
+    @property
+    def cubin(self) -> bytes:
+        """The same kernels as assembled for one processor; empty if they are not."""
+        end = len(self.kernels) - sum(self.image_sizes)
+        return self.kernels[end - self.cubin_bytes : end]
 
     def image(self, kernel: int) -> bytes:
         """The image that a kernel has alone; empty if it is in the common code."""

@@ -62,7 +62,7 @@ class DeviceProgram:
                 (name, list(sizes), artifact.image(number), list(accesses[number]))
                 for number, (name, sizes) in enumerate(artifact.kernel_table)
             ]
-            self._module = self._driver.load(artifact.common_kernels, entries)
+            self._module = self._driver.load(artifact.common_kernels, entries, artifact.cubin)
         self._inputs = [np.dtype(d) for d, _ in inputs]
         self._outputs = [(np.dtype(d), tuple(s)) for d, s in outputs]
         self._bytes_out = [math.prod(s) * d.itemsize for d, s in self._outputs]

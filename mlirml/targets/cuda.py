@@ -10,7 +10,7 @@ from mlirml.core.dataclass import replace
 from mlirml.pipelines.gpu import TO_NVVM, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu
-from mlirml.targets.llvm import tileiras
+from mlirml.targets.llvm import ptx, tileiras
 from mlirml.targets.machine import DEVICES, Processor, processor
 from mlirml.targets.target import Target, target
 
@@ -27,6 +27,7 @@ def cuda_target() -> Target:
         config.deterministic,
         processor(),
         tile_architecture(),
+        cubin_architecture(),
         exact=config.algebra == "exact",
     )
 
@@ -38,22 +39,24 @@ def target_for(
     deterministic: bool,
     machine: Processor,
     tiles: str,
+    cubins: str = "",
     *,
     exact: bool = False,
 ) -> Target:
     """The target, with the memory limit of checkpoints, the precision of f32 products, the order of scatters, the
-    architecture of the kernels of tiles, and the choice of `config.algebra`.
+    architectures of the kernels of tiles and of the others' cubins, and the choice of `config.algebra`.
     """
     tf32 = matmul_precision == "tf32"
     device = replace(DEVICES["cuda"], tile=tiles)
     return Target(
         name="cuda",
         stages=stages(device, machine, checkpoint_bytes, TO_NVVM, deterministic=deterministic, tf32=tf32, exact=exact),
-        codegen=partial(codegen, machine=machine, tiles=tiles),
+        codegen=partial(codegen, machine=machine, tiles=tiles, cubins=cubins),
         depends_on=(
             *machine.key_entries(),
             ("cuda.architecture", ARCHITECTURE),
             ("cuda.tiles", f"{tiles} {tileiras.version()}" if tiles else ""),
+            ("cuda.cubins", f"{cubins} {ptx.assembler_version()}" if cubins else ""),
         ),
         device="cuda",
         processor=machine,
@@ -69,21 +72,36 @@ def tile_architecture() -> str:
     """
     if config.tiles != "auto":
         return "" if config.tiles == "off" else config.tiles
-    return architecture_at_hand() if tileiras.is_installed() else ""
+    if not tileiras.is_installed():
+        return ""
+    architecture, driver = device_at_hand()
+    return architecture if architecture in tileiras.ARCHITECTURES and driver >= tileiras.OLDEST_DRIVER else ""
+
+
+def cubin_architecture() -> str:
+    """The architecture that the other kernels are assembled for, beside their PTX; empty if they are not.
+
+    That is `config.cubins`, or for "auto" that of the device that programs run on, where an assembler is installed.
+    """
+    if config.cubins == "off" or ptx.assembler() is None:
+        return ""
+    if config.cubins != "auto":
+        return config.cubins
+    architecture, driver = device_at_hand()
+    return architecture if driver // 1000 >= ptx.assembler_major() else ""  # older ones do not know the format
 
 
 @cache
-def architecture_at_hand() -> str:
-    """The architecture of the first device; empty without one, or if its driver takes no cubins of tiles."""
+def device_at_hand() -> tuple[str, int]:
+    """The architecture of the first device, and the version of CUDA that its driver is for; empty and 0 without one."""
     from mlirml.errors import TargetError
     from mlirml.runtime.device import device
 
     try:
         found = device("cuda").capabilities
     except TargetError:
-        return ""
-    architecture, driver = str(found.get("architecture", "")), int(found.get("driver", 0))
-    return architecture if architecture in tileiras.ARCHITECTURES and driver >= tileiras.OLDEST_DRIVER else ""
+        return "", 0
+    return str(found.get("architecture", "")), int(found.get("driver", 0))
 
 
 def kernels_of(module: Any) -> Any:
@@ -98,10 +116,9 @@ def emit_ptx(module: Any, architecture: str = ARCHITECTURE) -> str:
     """The PTX of a module after stage `lower`; empty if no operation runs on the device."""
 
     from mlirml.targets.llvm.codegen import to_llvm_ir
-    from mlirml.targets.llvm.ptx import to_ptx
 
     kernels = kernels_of(module)
-    return "" if kernels is None else to_ptx(to_llvm_ir(kernels), architecture)
+    return "" if kernels is None else ptx.to_ptx(to_llvm_ir(kernels), architecture)
 
 
 def emit_tiles(module: Any) -> str:
@@ -109,10 +126,20 @@ def emit_tiles(module: Any) -> str:
     return "\n".join(f"# {name}\n{kernel.text}" for name, kernel in tileiras.kernels_of(module).items())
 
 
-def codegen(module: Any, *, machine: Processor, tiles: str) -> Artifact:
+def cubin_of(code: str, architecture: str) -> bytes:
+    """PTX as assembled for an architecture; empty if the assembler refuses it, as the driver's own may take it."""
+    from mlirml.errors import InternalError
+
+    try:
+        return ptx.assemble(code, architecture).cubin if code and architecture else b""
+    except (InternalError, OSError):
+        return b""
+
+
+def codegen(module: Any, *, machine: Processor, tiles: str, cubins: str) -> Artifact:
     """The object of the host code, and the kernels as PTX and cubins, of a module after stage `lower`."""
     operation = getattr(module, "operation", module)
-    code = emit_ptx(operation).encode()
+    code = emit_ptx(operation)
     kernels = kernels_of(operation)
     if kernels is not None:
         kernels.erase()
@@ -120,4 +147,4 @@ def codegen(module: Any, *, machine: Processor, tiles: str) -> Artifact:
     images = dict(zip(own, tileiras.assemble_all(list(own.values()), tiles)))
     for binary in tileiras.binaries_of(operation):
         binary.erase()
-    return gpu.artifact(operation, "cuda", code, machine, images)
+    return gpu.artifact(operation, "cuda", code.encode(), machine, images, cubin_of(code, cubins))

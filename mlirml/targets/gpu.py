@@ -18,11 +18,16 @@ def load(artifact: Artifact, *arguments: Any, **options: Any) -> Any:
 
 
 def artifact(
-    operation: Any, form: str, kernels: bytes, machine: Processor, images: Mapping[str, bytes] | None = None
+    operation: Any,
+    form: str,
+    kernels: bytes,
+    machine: Processor,
+    images: Mapping[str, bytes] | None = None,
+    cubin: bytes = b"",
 ) -> Artifact:
     """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form.
 
-    `images` are those of kernels that have one each, by name.
+    `images` are those of kernels that have one each, by name; `cubin` has the others as assembled for one processor.
     """
     import numpy as np
 
@@ -49,7 +54,8 @@ def artifact(
         entry=ENTRY,
         **cpu.signature(function),
         format=form,
-        kernels=b"".join([kernels, *distinct]),
+        kernels=b"".join([kernels, cubin, *distinct]),
+        cubin_bytes=len(cubin),
         image_sizes=tuple(map(len, distinct)),
         kernel_images=tuple(distinct.index(image) if image else -1 for image in alone),
         kernel_table=tuple((mlir.StringAttr(e["name"]).value, tuple(e["arguments"])) for e in entries),

@@ -205,11 +205,11 @@ STRANGE = {
     "entries: broken": b"[\n" + PROGRAM_BYTES,
     "no program": HEADER,
     "program: nothing": HEADER + b"\n",
-    "program: another version": HEADER + b"\n" + PROGRAM_BYTES.replace(b"artifact-7", b"artifact-0"),
+    "program: another version": HEADER + b"\n" + PROGRAM_BYTES.replace(b"artifact-8", b"artifact-0"),
     "program: a field is missing": HEADER + b"\n" + PROGRAM_BYTES.replace(b'"entry": "entry", ', b""),
     "program: an unknown field": HEADER + b"\n" + PROGRAM_BYTES.replace(b'"entry": "entry"', b'"exit": "entry"'),
-    "program: a list": HEADER + b"\nmlirml-artifact-7\n[]\n",
-    "program: broken": HEADER + b"\nmlirml-artifact-7\n{\n",
+    "program: a list": HEADER + b"\nmlirml-artifact-8\n[]\n",
+    "program: broken": HEADER + b"\nmlirml-artifact-8\n{\n",
 }
 
 

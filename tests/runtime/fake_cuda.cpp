@@ -21,7 +21,7 @@
 
 namespace {
 
-constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700;
+constexpr int kInvalidValue = 1, kOutOfMemory = 2, kNoDevice = 100, kInvalidImage = 200, kNoBinary = 209, kNotFound = 500, kNotReady = 600, kIllegalAddress = 700;
 
 int failure = 0;       // what the next launch, allocation or copy gives
 int later = 0;         // what is found out when the next kernel runs
@@ -75,6 +75,7 @@ using Hook = int (*)(intptr_t function, const unsigned *sizes, void **arguments)
 Hook hook = nullptr;     // runs kernels, where a test does so
 intptr_t functions = 0;  // that were asked for; each is its number
 std::map<intptr_t, std::vector<unsigned>> parameters;  // the bytes of the arguments of each, 0 for eight
+int refuses_cubins = 0;
 int graphs_fail = 0;  // what the making of a graph gives
 int graph_calls[3] = {};  // graphs that were made, nodes that were changed, graphs that were launched
 int late = 0;  // 0: work is done at once; 1: when it is waited for; more: in an order drawn from this number
@@ -222,6 +223,7 @@ extern "C" {
 void fake_hook(Hook function) { hook = function; }
 intptr_t fake_functions() { return functions; }
 void fake_parameters(intptr_t function, size_t count, const unsigned *bytes) { parameters[function] = {bytes, bytes + count}; }
+void fake_refuse_cubins(int on) { refuses_cubins = on; }
 void fake_fail_graphs(int code) { graphs_fail = code; }
 // Graphs that were made, nodes that were changed, graphs that were launched, and those that are not destroyed.
 void fake_graphs(int *counts) { std::memcpy(counts, graph_calls, sizeof(graph_calls)), counts[3] = static_cast<int>(graphs.size()); }
@@ -333,6 +335,7 @@ int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t size, void *stream) 
   return copy(memory(to, size), memory(from, size), size, stream);
 }
 int cuModuleLoadDataEx(void **out, const void *image, unsigned count, int *options, void **values) {
+  if (refuses_cubins && !std::memcmp(image, "\x7f" "ELF", 4)) return kNoBinary;
   if (!std::strncmp(static_cast<const char *>(image), "bad", 3)) {
     if (count == 2 && options[0] == 5) std::strcpy(static_cast<char *>(values[0]), "line 1: bad");
     return kInvalidImage;

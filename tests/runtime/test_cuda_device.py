@@ -19,6 +19,7 @@ import mlirml as ml
 from mlirml.runtime import _native, cuda, load_object
 from mlirml.runtime import device as device_module
 from mlirml.targets import cuda as cuda_target
+from mlirml.targets.llvm import ptx, tileiras
 from tests.runtime.conftest import emit_object
 
 COMPILER = next((path for name in ("c++", "g++", "clang++") if (path := shutil.which(name))), None)
@@ -257,19 +258,53 @@ def test_what_is_missing_is_said(fake: Any, monkeypatch: pytest.MonkeyPatch) -> 
     assert [d.id for d in ml.devices() if d.kind == "cuda"] == []
 
 
+@pytest.fixture
+def at_hand(fake: Any) -> Iterator[Any]:
+    cuda_target.device_at_hand.cache_clear()
+    yield fake
+    cuda_target.device_at_hand.cache_clear()
+
+
+@pytest.mark.skipif(not tileiras.is_installed(), reason="no assembler of tiles")
 @pytest.mark.parametrize(("driver", "architecture"), [(12080, ""), (13000, "sm_90")])
-def test_kernels_of_tiles_need_a_new_driver(fake: Any, driver: int, architecture: str) -> None:
-    fake.fake_devices(1, driver)
-    cuda_target.architecture_at_hand.cache_clear()
+def test_kernels_of_tiles_need_a_new_driver(at_hand: Any, driver: int, architecture: str) -> None:
+    at_hand.fake_devices(1, driver)
+    assert ml.device("cuda").capabilities["driver"] == driver
+    assert cuda_target.tile_architecture() == architecture
+    with ml.config.override(tiles="off"):
+        assert cuda_target.tile_architecture() == ""
+    with ml.config.override(tiles="sm_100"):
+        assert cuda_target.tile_architecture() == "sm_100"
+
+
+@pytest.mark.skipif(ptx.assembler() is None, reason="no ptxas; `pip install nvidia-cuda-nvcc`")
+def test_cubins_need_a_driver_of_the_assembler(at_hand: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for driver, architecture in ((12080, ""), (13000, "sm_90")):
+        at_hand.fake_devices(1, driver)
+        cuda.library.cache_clear(), cuda.open_device.cache_clear(), cuda_target.device_at_hand.cache_clear()
+        monkeypatch.setattr(device_module, "_KNOWN", {})
+        monkeypatch.setattr(ptx, "assembler_major", lambda: 13)
+        assert cuda_target.cubin_architecture() == architecture
+    with ml.config.override(cubins="off"):
+        assert cuda_target.cubin_architecture() == ""
+    with ml.config.override(cubins="sm_120"):
+        assert cuda_target.cubin_architecture() == "sm_120"
+
+
+def test_code_for_the_processor_comes_before_that_for_all(fake: Any) -> None:
+    """What the driver refuses is loaded in the form for all; where it takes neither, the error is that of this one."""
+    driver: Any = ml.device("cuda:0").driver
+    entries, cubin = [("scale", [0, 0, 4])], b"\x7fELF of the kernels"
+    driver.load(b"bad", entries, cubin)  # the stand-in takes any cubin
+    assert driver.native.cubins == 1
+    fake.fake_refuse_cubins(1)
     try:
-        assert ml.device("cuda").capabilities["driver"] == driver
-        assert cuda_target.architecture_at_hand() == architecture
-        with ml.config.override(tiles="off"):
-            assert cuda_target.tile_architecture() == ""
-        with ml.config.override(tiles="sm_100"):
-            assert cuda_target.tile_architecture() == "sm_100"
+        driver.load(b"an image", entries, cubin)
+        assert driver.native.cubins == 1
+        with pytest.raises(ml.LaunchError, match="does not take the kernels: CUDA_ERROR_INVALID_IMAGE"):
+            driver.load(b"bad", entries, cubin)
     finally:
-        cuda_target.architecture_at_hand.cache_clear()
+        fake.fake_refuse_cubins(0)
 
 
 def test_kernels_with_an_image_of_their_own(fake: Any) -> None:

@@ -6,9 +6,13 @@ import struct
 from dataclasses import dataclass
 
 _NO_BITS = 8
-_REGISTERS, _FRAME, _THREADS, _PARAMETER = 0x2F, 0x11, 0x10, 0x45
+_REGISTERS, _FRAME, _THREADS = 0x2F, 0x11, 0x10
+_PARAMETER, _PARAMETER_OF_PTX = 0x45, 0x17
 _WITH_DATA = 4
-_SIZE = 0xFFFF  # the rest are flags, of pointers
+_SIZE, _SIZE_SHIFT = (
+    0xFFFF,
+    18,
+)  # in one form the size is at the end, before flags of pointers, in the other behind them
 
 
 @dataclass(frozen=True)
@@ -47,14 +51,28 @@ def attributes_of(data: bytes) -> list[tuple[int, bytes]]:
     return found
 
 
+def names_of(image: bytes) -> list[str]:
+    """The names of the kernels of a cubin."""
+    return [text.removeprefix(".text.") for text in sections_of(image) if text.startswith(".text.")]
+
+
+def parameters_of(image: bytes, name: str) -> tuple[int, ...]:
+    """The sizes of a kernel's parameters in bytes."""
+    own = attributes_of(sections_of(image)[f".nv.info.{name}"])
+    found = []
+    for number, body in own:
+        if number in (_PARAMETER, _PARAMETER_OF_PTX):
+            _, ordinal, _, word = struct.unpack_from("<IHHI", body)
+            found.append((ordinal, word & _SIZE if number == _PARAMETER else word >> _SIZE_SHIFT))
+    return tuple(size for _, size in sorted(found))
+
+
 def kernel_of(image: bytes) -> Kernel:
     """The one kernel of a cubin."""
     sections = sections_of(image)
-    (name,) = (text.removeprefix(".text.") for text in sections if text.startswith(".text."))
+    (name,) = names_of(image)
     own = attributes_of(sections[f".nv.info.{name}"])
     common = dict(attributes_of(sections[".nv.info"]))
-    ordered = sorted(struct.unpack_from("<IHHI", body) for number, body in own if number == _PARAMETER)
-    ordered.sort(key=lambda parameter: parameter[1])
     threads = next((struct.unpack("<III", body) for number, body in own if number == _THREADS), ())
     stack, registers = (struct.unpack("<II", common[number])[1] for number in (_FRAME, _REGISTERS))
-    return Kernel(name, tuple(size & _SIZE for _, _, _, size in ordered), threads, registers, stack)
+    return Kernel(name, parameters_of(image, name), threads, registers, stack)

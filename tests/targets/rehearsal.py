@@ -26,18 +26,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mlirml.core.config import config as settings
 from mlirml.runtime import cuda
 from mlirml.targets.llvm import tileiras
 from mlirml.targets.llvm.ptx import assemble, assembler
 from tests.codegen.tile.cutile_numpy import DTYPES, View, run_text
-from tests.targets.cubin import kernel_of
+from tests.targets.cubin import kernel_of, parameters_of
 from tests.targets.emulation.instructions import RULES
 from tests.targets.emulation.memory import Fault, GlobalMemory
 from tests.targets.emulation.ptx import Function, parse
 from tests.targets.emulation.threads import Program, launch
 
-ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-"""What the driver of a GPU would translate the kernels for."""
+ARCHITECTURES = ("sm_90", "sm_80", "sm_100")
+"""What the driver of a GPU would translate the kernels for; the first is that of the stand-in."""
 _SOURCE = Path(__file__).parents[1] / "runtime" / "fake_cuda.cpp"
 _MOST_ALLOCATIONS = 1 << 14
 _HOOK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_ssize_t, ctypes.POINTER(ctypes.c_uint), ctypes.POINTER(ctypes.c_void_p))
@@ -64,19 +65,19 @@ class Driver:
         self.library.fake_hook(self._hook)
         self.library.fake_late(int(os.environ.get("MLIRML_REHEARSAL_ORDER", "2")))
 
-    def load(self, load: Any, code: bytes, entries: Sequence[Entry]) -> Any:
+    def load(self, load: Any, code: bytes, entries: Sequence[Entry], cubin: bytes) -> Any:
         """Load kernels on the stand-in, and note which of its functions they are."""
-        self.check(code, entries)
+        self.check(code, entries, cubin)
         first = self.library.fake_functions()
-        module = load(code, entries)
+        module = load(code, entries, cubin)
         functions = parsed(code.decode()) if code else {}
         for number, (name, sizes, image, _) in enumerate(entries, first + 1):
             self.kernels[number] = self.images[image] if image else functions[name]
             self.library.fake_parameters(number, len(sizes), (ctypes.c_uint * len(sizes))(*sizes))
         return module
 
-    def check(self, code: bytes, entries: Sequence[Entry]) -> None:
-        """Compare parameters with what is passed, and give the kernels to the assembler."""
+    def check(self, code: bytes, entries: Sequence[Entry], cubin: bytes) -> None:
+        """Compare parameters with what is passed, in the cubin too, and give the kernels to the assembler."""
         functions = parsed(code.decode()) if code else {}
         for name, sizes, image, _ in entries:
             if image:
@@ -86,9 +87,11 @@ class Driver:
             else:
                 taken = tuple(size for _, size in functions[name].parameters)
             assert taken == tuple(size or 8 for size in sizes), f"{name} takes {taken} bytes, and is given {sizes}"
+            if cubin and not image:
+                assert parameters_of(cubin, name) == taken, f"{name} takes other bytes in the cubin"
         if code and code not in self.seen and assembler() is not None:
             self.seen.add(code)
-            for architecture in ARCHITECTURES:
+            for architecture in ARCHITECTURES[1:] if cubin else ARCHITECTURES:
                 assemble(code.decode(), architecture)
 
     def run(self, number: int, sizes: Any, arguments: Any) -> int:
@@ -168,6 +171,7 @@ def pytest_configure(config: pytest.Config) -> None:
     driver = Driver(library)
     config.stash[_DRIVER] = driver
     cuda.LIBRARY = library
+    settings.cubins = ARCHITECTURES[0]  # though the stand-in is no driver for it, so that there are no kernels of tiles
 
     class RehearsedDriver(cuda.CudaDriver):
         """A device whose kernels run in NumPy."""
@@ -176,7 +180,7 @@ def pytest_configure(config: pytest.Config) -> None:
             super().__init__(*arguments)
             self.native.side_bytes, self.native.graph_commands = 0, 2
             load = self.load
-            self.load = lambda code, entries: driver.load(load, code, entries)
+            self.load = lambda code, entries, cubin=b"": driver.load(load, code, entries, cubin)
 
     cuda.CudaDriver = RehearsedDriver  # type: ignore[misc]
     assembled = tileiras.assemble

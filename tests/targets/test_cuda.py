@@ -12,8 +12,12 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.ir.bindings import parse
 from mlirml.nn import functional as nn
+from mlirml.runtime.artifact import Artifact
 from mlirml.targets.llvm import ptx
+from mlirml.targets.registry import get_target
+from tests.targets.cubin import names_of, parameters_of
 
 pytestmark = pytest.mark.skipif(ptx.assembler() is None, reason="no ptxas; `pip install nvidia-cuda-nvcc`")
 
@@ -262,3 +266,36 @@ def test_products_of_products_run_on_tensor_cores(monkeypatch: pytest.MonkeyPatc
         kernels = ml.compile(function, target="cuda").ir("schedule", *arrays).split("gpu.func @")[1:]
         products = [text for text in kernels if "contract" in text.partition("(")[0]]
         assert products and all("nvgpu.mma.sync" in text for text in products)
+
+
+def artifact_for(cubins: str) -> Artifact:
+    """What is made of a softmax, for the driver and for a processor."""
+    with ml.config.override(cubins=cubins, tiles="off"):
+        target = get_target("cuda")
+    module = parse(ml.trace(softmax, draw(64, 64)).text)
+    target.pipeline.run(module)
+    made: Artifact = target.codegen(module)
+    return made
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"])
+def test_a_program_has_its_kernels_as_ptx_and_for_a_processor(architecture: str) -> None:
+    plain, made = artifact_for("off"), artifact_for(architecture)
+    assert made.common_kernels == plain.common_kernels and not plain.cubin
+    assert names_of(made.cubin) == [name for name, _ in made.kernel_table]
+    assert [parameters_of(made.cubin, name) for name, _ in made.kernel_table] == [
+        tuple(size or 8 for size in sizes) for _, sizes in made.kernel_table
+    ]
+    assert Artifact.from_bytes(made.to_bytes()) == made
+
+
+def test_kernels_that_the_assembler_refuses_are_left_to_the_driver() -> None:
+    assert artifact_for("sm_3").cubin == b""
+
+
+def test_cubins_are_part_of_the_key_of_a_program() -> None:
+    keys = []
+    for cubins in ("off", "sm_80", "sm_90"):
+        with ml.config.override(cubins=cubins):
+            keys.append(str(get_target("cuda").fingerprint()))
+    assert len(set(keys)) == 3

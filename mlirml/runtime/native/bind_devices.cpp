@@ -101,18 +101,18 @@ nb::class_<Held> bind_device(nb::module_ &m, const char *name, const char *modul
           "mark"_a, "timeout"_a = nb::none())
       .def(
           "load",
-          [](std::shared_ptr<Held> device, nb::bytes code, nb::list entries) {
+          [](std::shared_ptr<Held> device, nb::bytes code, nb::list entries, nb::bytes cubin) {
             const std::vector<KernelEntry> found = entries_of(entries);
             auto module = std::make_unique<Module>();
             module->device = device;
             nb::gil_scoped_release release;
-            device->load({code.c_str(), code.size()}, found, *module);
+            device->load({code.c_str(), code.size()}, {cubin.c_str(), cubin.size()}, found, *module);
             return module.release();
           },
-          "code"_a, "entries"_a, "Load code with its kernels, each a name and the bytes of its arguments, 0 for buffers, and on CUDA devices a "
+          "code"_a, "entries"_a, "cubin"_a = nb::bytes("", 0), "Load code with its kernels, each a name and the bytes of its arguments, 0 for buffers, and on CUDA devices a "
           "third item where it has an image of its own, with the symbol `kernel`, "
           "and a fourth one that says how it uses its arguments: 0 for a number, four times the bytes of an array with 1 "
-          "added where it is read and 2 where it is written, -1 for an array of which nothing is known.")
+          "added where it is read and 2 where it is written, -1 for an array of which nothing is known. CUDA devices take the `cubin` in place of the code where it is for them.")
       .def("run", &run<Held, Module>, "entry"_a, "pointers"_a, "module"_a.none(), "waits"_a = false,
            "host"_a = nb::none(), "graphs"_a = true, "streams"_a = 1,
            "Run host code at an address, with its pointers; `waits` for each kernel, to tell which one fails. `host` is "
@@ -170,6 +170,7 @@ void bind_devices(nb::module_ &m) {
   auto cuda = bind_device<CudaDevice, CudaModule, CudaLibrary, int>(m, "CudaDevice", "CudaModule", "An open CUDA device.");
   bind_copies<std::optional<uint64_t>>(cuda, "after"_a = nb::none());
   cuda.def_ro("memory", &CudaDevice::memory)
+      .def_ro("cubins", &CudaDevice::cubins, "How often code for the processor was loaded in place of PTX.")
       .def_ro("graphs", &CudaDevice::graphs, "How often a graph was launched.")
       .def_rw("graph_commands", &CudaDevice::graph_commands, "Fewer launches and copies in a row are no graph.")
       .def_rw("side_bytes", &CudaDevice::side_bytes, "Kernels that move fewer bytes are not launched side by side.")

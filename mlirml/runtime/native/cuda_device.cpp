@@ -429,28 +429,45 @@ void CudaDevice::launch(Kernel *kernel, const Launch &launch, void *const *argum
   }
 }
 
-cuda::Handle CudaDevice::load_image(const std::string &image, CudaModule &module) {
-  const auto known = module.modules.find(image);
-  if (known != module.modules.end()) return known->second;
-  std::vector<char> log(kLogBytes);
+// Loads an image into `module.modules`; `log` is what the driver says of one that it does not take.
+cuda::Result CudaDevice::load_image(const std::string &image, CudaModule &module, std::string &log) {
+  if (module.modules.count(image)) return cuda::kSuccess;
+  std::vector<char> text(kLogBytes);
   int options[] = {cuda::kErrorLog, cuda::kErrorLogBytes};
-  void *values[] = {log.data(), reinterpret_cast<void *>(log.size())};
+  void *values[] = {text.data(), reinterpret_cast<void *>(text.size())};
   cuda::Handle handle = nullptr;
   // A string has the zero at its end that PTX needs.
   const cuda::Result loaded = f_.ModuleLoadDataEx(&handle, image.c_str(), 2, options, values);
-  if (loaded != cuda::kSuccess) {
-    log.back() = 0;
-    throw DeviceError("the device " + name + " does not take the kernels: " + library_->words(loaded) +
-                      (log[0] ? "\n" + std::string(log.data()) : ""));
-  }
-  return module.modules[image] = handle;
+  text.back() = 0;
+  log = text.data();
+  if (loaded == cuda::kSuccess) module.modules[image] = handle;
+  return loaded;
 }
 
-void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module) {
+cuda::Handle CudaDevice::image_of(const std::string &image, CudaModule &module) {
+  std::string log;
+  if (const cuda::Result loaded = load_image(image, module, log))
+    throw DeviceError("the device " + name + " does not take the kernels: " + library_->words(loaded) +
+                      (log.empty() ? "" : "\n" + log));
+  return module.modules[image];
+}
+
+// The module of all kernels without an image of their own: that for the processor, unless the driver refuses it, as one
+// that is older than the assembler does, or one of another processor.
+cuda::Handle CudaDevice::common_of(const std::string &code, const std::string &cubin, CudaModule &module) {
+  std::string unused;
+  if (!cubin.empty() && load_image(cubin, module, unused) == cuda::kSuccess) {
+    cubins++;
+    return module.modules[cubin];
+  }
+  return code.empty() ? nullptr : image_of(code, module);
+}
+
+void CudaDevice::load(std::string_view code, std::string_view cubin, const std::vector<KernelEntry> &entries,
+                      CudaModule &module) {
   std::lock_guard<DeviceMutex> lock(mutex_);
   Active active(*this);
-  const std::string common(code);
-  if (!common.empty()) load_image(common, module);
+  const cuda::Handle common = common_of(std::string(code), std::string(cubin), module);
   const int most = attribute(cuda::kSharedOptIn);
   for (const KernelEntry &entry : entries) {
     auto kernel = std::make_unique<CudaKernel>();
@@ -459,7 +476,7 @@ void CudaDevice::load(std::string_view code, const std::vector<KernelEntry> &ent
     kernel->number = static_cast<int64_t>(module.kernels.size());
     kernel->sizes = entry.scalar_bytes;
     kernel->accesses = entry.accesses;
-    const cuda::Handle handle = load_image(entry.image.empty() ? common : entry.image, module);
+    const cuda::Handle handle = entry.image.empty() ? common : image_of(entry.image, module);
     const char *symbol = entry.image.empty() ? entry.name.c_str() : kOwnSymbol;
     need(f_.ModuleGetFunction(&kernel->function, handle, symbol), ("loading the kernel " + entry.name).c_str());
     int own = 0;

@@ -65,8 +65,8 @@ class CudaDevice : public Device {
   void copy(uint64_t target, uint64_t source, size_t size);
   uint64_t mark();
   bool wait(uint64_t mark, double seconds);  // without end where negative
-  void load(std::string_view code, const std::vector<KernelEntry> &entries, CudaModule &module);
-  cuda::Handle load_image(const std::string &image, CudaModule &module);
+  // The code in the form of the target; `cubin` is the same for one processor, and may be empty, or for another one.
+  void load(std::string_view code, std::string_view cubin, const std::vector<KernelEntry> &entries, CudaModule &module);
   void run(void (*entry)(void **), std::vector<void *> &pointers, CudaModule *module, const RunOptions &options);
   std::string take_warning();  // about what could be done in another way only; empty if there is none
 
@@ -88,7 +88,7 @@ class CudaDevice : public Device {
 
   std::string name;
   size_t memory = 0;
-  uint64_t launches = 0, graphs = 0, bytes_in = 0, bytes_out = 0;
+  uint64_t launches = 0, graphs = 0, cubins = 0, bytes_in = 0, bytes_out = 0;
   uint64_t side_bytes = uint64_t{1} << 20;  // kernels that move less are not launched side by side
   uint64_t graph_commands = 8;              // fewer launches and copies in a row are no graph
 
@@ -109,6 +109,9 @@ class CudaDevice : public Device {
   };
 
   void need(cuda::Result result, const char *doing);
+  cuda::Result load_image(const std::string &image, CudaModule &module, std::string &log);
+  cuda::Handle image_of(const std::string &image, CudaModule &module);
+  cuda::Handle common_of(const std::string &code, const std::string &cubin, CudaModule &module);
   void write(uint64_t address, const void *source, size_t size, cuda::Handle stream);
   void read(void *target, uint64_t address, size_t size, cuda::Handle stream);
   void await(Stage &stage);

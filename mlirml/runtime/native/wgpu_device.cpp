@@ -500,7 +500,7 @@ void WgpuDevice::forget_groups() {
   for (WgpuKernel *kernel : kernels_) forget_groups(*kernel);
 }
 
-void WgpuDevice::load(std::string_view code, const std::vector<KernelEntry> &entries, WgpuModule &module) {
+void WgpuDevice::load(std::string_view code, std::string_view, const std::vector<KernelEntry> &entries, WgpuModule &module) {
   std::lock_guard<DeviceMutex> lock(mutex_);
   check();
   std::vector<uint32_t> words(code.size() / 4);

@@ -66,7 +66,7 @@ class WgpuDevice : public Device {
   void copy(uint64_t target, uint64_t source, size_t size);
   uint64_t mark();
   bool wait(uint64_t mark, double seconds);  // without end where negative
-  void load(std::string_view code, const std::vector<KernelEntry> &entries, WgpuModule &module);
+  void load(std::string_view code, std::string_view, const std::vector<KernelEntry> &entries, WgpuModule &module);
 
   // Runs host code that launches and copies; `table` is its last argument but for the stream, which is put in front.
   void run(void (*entry)(void **), std::vector<void *> &pointers, WgpuModule *module, const RunOptions &options);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import re
 import subprocess
@@ -101,6 +102,25 @@ def assembler() -> Path | None:
     """NVIDIA's assembler `ptxas`, if a wheel contains it."""
     found = [path for folder in toolkits() for path in folder.glob("bin/ptxas")]
     return found[0] if found else None
+
+
+@cache
+def assembler_version() -> str:
+    """The version of the assembler's package; the size of the tool and its time where no package is known."""
+    for name in ("nvidia-cuda-nvcc", "nvidia-cuda-nvcc-cu12"):
+        try:
+            return importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    tool = assembler()
+    return "" if tool is None else f"{tool.stat().st_size} {tool.stat().st_mtime_ns}"
+
+
+@cache
+def assembler_major() -> int:
+    """The version of CUDA that the assembler is for, 13 for 13.5; 0 where it is not known."""
+    found = re.match(r"(\d+)\.", assembler_version())
+    return int(found.group(1)) if found else 0
 
 
 def assemble(ptx: str, architecture: str) -> Assembled:
