@@ -29,7 +29,7 @@ from xml.etree import ElementTree
 
 TREE = Path(__file__).resolve().parent.parent
 BUNDLES = TREE / "build" / "gpu"
-SECONDS = {"unpack": 60, "build": 120, "device": 30, "tests": 240, "workloads": 150}
+SECONDS = {"unpack": 60, "build": 120, "device": 30, "pools": 20, "tests": 240, "workloads": 150}
 """How long each step may take; the whole run is kept below `TOTAL`."""
 TOTAL = 470
 _BUILT = "mlirml/runtime/_native*.so"
@@ -172,6 +172,16 @@ def check_device(run: Run) -> None:
         run.report["device"] = json.loads(answer.strip().splitlines()[-1])
 
 
+def measure_pools(run: Run) -> None:
+    """Measure what a block of memory costs from mlirml's pool and from the driver's."""
+    if run.options.rehearse:
+        run.done("pools", "ok", time.monotonic(), "a Vulkan device has one pool")
+        return
+    answer = run.step("pools", [sys.executable, "-m", "benchmarks.devices.pools"])
+    if answer is not None:
+        run.report["pools"] = json.loads(answer.strip().splitlines()[-1])
+
+
 def run_tests(run: Run) -> None:
     """`pytest -m cuda` in as many processes as there are cores; the counts and the names of those that failed."""
     results = run.out / "tests.xml"
@@ -231,6 +241,11 @@ def markdown(report: Mapping[str, Any]) -> str:
     if tests:
         lines += ["", f"{tests['passed']} tests passed, {tests['failed']} failed, {tests['skipped']} were skipped."]
         lines += [f"- {name}" for name in tests["failures"]]
+    pools = report.get("pools", {})
+    if pools:
+        ways = list(next(iter(pools.values())))
+        lines += ["", f"| memory, us | {' | '.join(ways)} |", "|---" * (1 + len(ways)) + "|"]
+        lines += [f"| {name} | {' | '.join(f'{row[way]:.4g}' for way in ways)} |" for name, row in pools.items()]
     workloads = report.get("workloads", {})
     if workloads:
         peers = ", ".join(workloads["peers"].values())
@@ -293,6 +308,7 @@ ORDER: dict[str, Callable[[Run], None]] = {
     "unpack": unpack,
     "build": build,
     "device": check_device,
+    "pools": measure_pools,
     "tests": run_tests,
     "workloads": run_workloads,
 }

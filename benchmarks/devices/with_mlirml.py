@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import mlirml as ml
-from benchmarks.devices.workloads import DeviceWorkload
+from benchmarks.devices.workloads import SETTINGS, DeviceWorkload
 from mlirml.core.tree import flatten, map_leaves
 
 
@@ -19,6 +19,8 @@ def version(target: str) -> str:
 
 def build(workload: DeviceWorkload, arguments: Any, target: str) -> Callable[[], Any]:
     """A call that asks the device for the result and does not wait."""
+    for name, value in {**SETTINGS, **dict(workload.settings)}.items():
+        setattr(ml.config, name, value)
     there = map_leaves(lambda x: _put(x, workload.dtype, target), arguments)
     if workload.name == "copy":
         (source,) = there

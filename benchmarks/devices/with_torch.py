@@ -13,7 +13,24 @@ import torch
 from benchmarks.devices.workloads import DeviceWorkload
 from benchmarks.peers.with_torch import FUNCTIONS
 
-_PREFIXES = ("matmul", "linear_gelu", "causal_attention", "attention")
+_PREFIXES = ("matmul", "linear_gelu", "causal_attention", "attention", "layers", "branches")
+
+
+def _layers(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    for each in w:
+        x = torch.tanh(x @ each)
+    return x
+
+
+def _branches(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    parts = [torch.tanh(x @ each) for each in w]
+    total = parts[0]
+    for part in parts[1:]:
+        total = torch.maximum(total, part)
+    return total
+
+
+_OWN = {"layers": _layers, "branches": _branches}
 
 
 def version(target: str) -> str:
@@ -44,7 +61,7 @@ def build(workload: DeviceWorkload, arguments: Any, target: str) -> Callable[[],
         out = torch.empty_like(there[0])
         return lambda: out.copy_(there[0])
     name = next((prefix for prefix in _PREFIXES if workload.name.startswith(prefix)), workload.name)
-    function = FUNCTIONS[name]
+    function = _OWN[name] if name in _OWN else FUNCTIONS[name]
 
     def call() -> Any:
         with torch.inference_mode():

@@ -23,6 +23,8 @@ from benchmarks.workloads import (
 )  # fmt: skip
 
 Arguments = tuple[Any, ...]
+SETTINGS = {"graphs": True, "streams": 4, "cubins": "auto"}
+"""Settings of mlirml that workloads change."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class DeviceWorkload:
 
     `dtype` is what peers cast the f32 inputs to, and `precision` what `config.matmul_precision` is. `of_copy` is the
     least of the bandwidth of a copy that is to be reached, `of_torch` the least of torch's speed. The largest error may
-    be `tolerance` of the largest element.
+    be `tolerance` of the largest element. `settings` are those of `mlirml.config` that differ from `SETTINGS`.
     """
 
     name: str
@@ -46,6 +48,7 @@ class DeviceWorkload:
     of_copy: float | None = None
     of_torch: float | None = None
     tolerance: float = 1e-4
+    settings: tuple[tuple[str, Any], ...] = ()
 
     def arguments(self, quick: bool) -> Arguments:
         """The inputs: the same ones in every run."""
@@ -81,6 +84,35 @@ def train(*arguments: Any) -> Any:
     from examples.digits import MODELS, training_step
 
     return training_step(MODELS[0]).fn(*arguments)
+
+
+def layers(x: Any, w: Any) -> Any:
+    """Many small products, each of the one before."""
+    for i in range(w.shape[0]):
+        x = np.tanh(x @ w[i])
+    return x
+
+
+def branches(x: Any, w: Any) -> Any:
+    """Products of few rows, of which none waits for another, and one of all."""
+    parts = [np.tanh(x @ w[i]) for i in range(w.shape[0])]
+    total = parts[0]
+    for part in parts[1:]:
+        total = np.maximum(total, part)
+    return total
+
+
+def layer_arguments(count: int, rows: int, n: int) -> Arguments:
+    """A batch, and weights whose products keep the size of numbers."""
+    x, w = normal((rows, n), (count, n, n))
+    return x, w / np.float32(np.sqrt(n))
+
+
+def _layers(name: str, function: Callable[..., Any], sizes: tuple[int, ...], **settings: Any) -> DeviceWorkload:
+    return DeviceWorkload(
+        name, function, layer_arguments, sizes, (3, 8, 16), "flop", lambda count, rows, n: 2.0 * count * rows * n * n,
+        tolerance=1e-3, settings=tuple(settings.items()),
+    )  # fmt: skip
 
 
 def _square(n: int) -> Arguments:
@@ -150,5 +182,11 @@ _ALL = [
     _attention("causal_attention_f16", 16, 4096, 64),
     DeviceWorkload("block", block, block_arguments, (512, 768), (16, 48), "flop", _block_flops, tolerance=1e-3),
     DeviceWorkload("digits_step", train, training, (64,), (8,), "", lambda batch: 0.0, tolerance=1e-3),
+    _layers("layers", layers, (32, 64, 256)),
+    _layers("layers_one_by_one", layers, (32, 64, 256), graphs=False, streams=1),
+    _layers("branches", branches, (12, 64, 2048)),
+    _layers("branches_streams", branches, (12, 64, 2048), graphs=False),
+    _layers("branches_one_by_one", branches, (12, 64, 2048), graphs=False, streams=1),
+    _layers("layers_ptx", layers, (32, 64, 256), cubins="off"),
 ]  # fmt: skip
 WORKLOADS = {workload.name: workload for workload in _ALL}

@@ -5,13 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
+from benchmarks.devices import pools
 from benchmarks.devices.run import of_copy, targets
 from benchmarks.devices.worker import largest_error
-from benchmarks.devices.workloads import WORKLOADS
+from benchmarks.devices.workloads import SETTINGS, WORKLOADS
 from benchmarks.rounds import Measured
+from tests.runtime.test_cuda_device import fake, path  # noqa: F401  (fixtures)
 from tests.targets.drivers import needs_vulkan
 
 ROOT = Path(__file__).parent.parent.parent
@@ -53,3 +57,21 @@ def test_targets_compare_with_torch() -> None:
 
 def test_errors_are_parts_of_the_largest_element() -> None:
     assert largest_error([np.array([1.0, 3.0])], [np.array([1.0, 4.0])]) == 0.25
+
+
+def test_pools_are_measured(fake: Any, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setattr(pools, "SIZES", {"4 KiB": 1 << 12, "8 KiB": 1 << 13})
+    monkeypatch.setattr(pools, "_SECONDS", 0.0)
+    found = pools.measure()
+    assert list(found) == ["4 KiB", "8 KiB"]
+    for row in found.values():
+        assert list(row) == ["mlirml", "cuMemAllocAsync", "cuMemAlloc"] and all(figure > 0 for figure in row.values())
+
+
+@pytest.mark.parametrize("name", ["layers", "branches"])
+def test_workloads_with_settings_of_their_own(name: str) -> None:
+    """They differ in the settings alone, and compute the same."""
+    alike = [workload for workload in WORKLOADS.values() if workload.name.startswith(name)]
+    assert len(alike) == 3 and len({workload.settings for workload in alike}) == 3
+    assert all(setting in SETTINGS for workload in alike for setting, _ in workload.settings)
+    assert len({(workload.function, workload.sizes) for workload in alike}) == 1

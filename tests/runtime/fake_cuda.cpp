@@ -317,6 +317,10 @@ int cuMemFree_v2(uint64_t address) {
   in_use -= found->second.size;
   return blocks.erase(found), 0;
 }
+int cuMemAllocAsync(uint64_t *out, size_t size, void *) { return cuMemAlloc_v2(out, size); }
+int cuMemFreeAsync(uint64_t address, void *) { return cuMemFree_v2(address); }
+int cuDeviceGetDefaultMemPool(void **out, int device) { return *out = reinterpret_cast<void *>(intptr_t{device}), 0; }
+int cuMemPoolSetAttribute(void *pool, int attribute, uint64_t *value) { return pool && attribute == 4 && *value ? 0 : kInvalidValue; }
 int cuMemHostAlloc(void **out, size_t size, unsigned) { return *out = std::malloc(size), 0; }
 int cuMemFreeHost(void *memory) { return std::free(memory), 0; }
 int copy(void *to, const void *from, size_t size, void *stream, int upload = 0) {

@@ -290,7 +290,7 @@ def test_a_program_has_its_kernels_as_ptx_and_for_a_processor(architecture: str)
 
 
 def test_kernels_that_the_assembler_refuses_are_left_to_the_driver() -> None:
-    assert artifact_for("sm_3").cubin == b""
+    assert artifact_for("sm_33").cubin == b""
 
 
 def test_cubins_are_part_of_the_key_of_a_program() -> None:
