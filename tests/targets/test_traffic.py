@@ -36,6 +36,7 @@ def set_at(x: Any, i: Any, v: Any) -> Any:
 
 HALF = np.float16
 INDICES = np.random.default_rng(1).permutation(96)
+MANY = np.random.default_rng(2).permutation(400)[:300]
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "chain": (lambda x: np.tanh(x) * 2 + 1, (draw(64, 256),)),
     "chain of f16": (lambda x: np.tanh(x) * 2 + 1, (draw(64, 256, dtype=HALF),)),
@@ -68,6 +69,12 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]] = {
     "transpose of f16": (lambda x: x.T * 2, (draw(192, 128, dtype=HALF),)),
     "transpose of f64": (lambda x: x.T.copy(), (draw(40, 68, dtype=np.float64),)),
     "scatter": (set_at, (draw(96, 64), INDICES, draw(96, 64))),
+    "scatter of many rows": (set_at, (draw(400, 64), MANY, draw(300, 64))),
+    "scatter of many rows of f16": (set_at, (draw(400, 64, dtype=HALF), MANY, draw(300, 64, dtype=HALF))),
+    "sort": (lambda x: np.sort(x, axis=1), (draw(8, 512),)),
+    "sort of a long row": (np.sort, (draw(4096),)),
+    "sort of f64": (np.sort, (draw(2048, dtype=np.float64),)),
+    "order": (lambda x: np.argsort(x, axis=1), (draw(8, 512),)),
 }  # fmt: skip
 SCALAR = ("running sums", "scatter")
 """Adjacent threads have adjacent elements, one each."""
@@ -106,8 +113,18 @@ def test_accesses_have_16_bytes(name: str) -> None:
     assert next(iter(measured(name).values())).share(16) >= SMALL_RESULTS
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name.startswith(("sort", "order", "scatter of"))])
+def test_all_kernels_of_sorts_and_scatters_have_accesses_of_16_bytes(name: str) -> None:
+    """But the positions of updates, the kernels that clear and claim targets, and numbers beside those of 8 bytes."""
+    for kernel, traffic in measured(name).items():
+        if not kernel.endswith(("clear", "claim")):
+            least = 0.6 if name in ("order", "sort of f64") or "scatter" in name else 0.99
+            assert traffic.share(16) >= least, kernel
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if not name.startswith(("sort", "order"))])
 def test_banks_do_not_conflict(name: str) -> None:
+    """Networks of sorts exchange at distances below 32, where two threads of a warp share a bank."""
     for traffic in measured(name).values():
         assert traffic.conflicts <= (1.25 if name == "attention" else 1.01)
 

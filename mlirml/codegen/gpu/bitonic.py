@@ -3,9 +3,10 @@
     for k in 2, 4, ..., n:  for j in k/2, ..., 1:
         for each pair (i, i + j): put them in order, upwards where bit k of i is 0
 
-Steps with a small j stay in the shared memory of a block; each larger one is a separate launch. Elements are compared
-by all their parts, no two are equal, so the network is stable if one part is the index (Batcher, "Sorting networks and
-their applications").
+Steps with a small j stay in the shared memory of a block; each larger one is a separate launch. Threads read and write
+device memory in vectors of 16 bytes: j is a multiple of that, so that partners of adjacent elements are adjacent.
+Elements are compared by all their parts, no two are equal, so the network is stable if one part is the index (Batcher,
+"Sorting networks and their applications").
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from mlirml.analysis.cost import element_bytes
 from mlirml.codegen.gpu.combiners import Values
 from mlirml.codegen.gpu.index import Base, Digit, Form, form
-from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel
+from mlirml.codegen.gpu.kernel import THREADS, Host, Kernel, extract
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
+_BYTES = 16
 Before = Callable[[Kernel, Values, Values], mlir.Value]
 """True if an element, given by its parts, comes before another one."""
 
@@ -26,6 +29,12 @@ Before = Callable[[Kernel, Values, Values], mlir.Value]
 def power_above(number: int) -> int:
     """The smallest power of two that is not less than a number."""
     return 1 << max(0, number - 1).bit_length()
+
+
+def lanes_of(length: int, *types: mlir.Type) -> int:
+    """The elements of a row that a thread reads at once: 16 bytes of the widest type, 1 if they do not divide it."""
+    lanes = max(1, _BYTES // max(map(element_bytes, types)))
+    return lanes if length % lanes == 0 else 1
 
 
 def sort_rows(host: Host, parts: Sequence[mlir.Value], rows: int, length: int, before: Before) -> None:
@@ -48,6 +57,7 @@ class Network:
         self.before = before
         self.chunk = chunk
         self.run_length = min(length, chunk)
+        self.lanes = lanes_of(length, *(part.type.element_type for part in parts))
 
     def build(self) -> None:
         """Sort chunks that fit into a block, then merge more and more of them."""
@@ -84,24 +94,32 @@ class Network:
             block = kernel.cover(blocks)
             first = block * self.chunk
             shared = [kernel.shared([self.chunk], part.type.element_type) for part in self.parts]
-            indices = [kernel.thread(), kernel.thread() + threads]
-            for index in indices:
-                at = kernel.clamped(first + index, self.total)
-                for part, memory in zip(self.parts, shared, strict=True):
-                    kernel.write(load(kernel, part, at), memory, index)
+            vectors = self.chunk // self.lanes
+            numbers = [kernel.thread() + start for start in range(0, vectors, max(1, threads))]
+            for number in numbers:
+                kernel.guarded([kernel.below(number, vectors)], partial(self.fetch, kernel, shared, block, number))
             kernel.barrier()
             if size is None:
                 self.sort_shared(kernel, shared, first)
             else:
                 self.merge_shared(kernel, shared, first, size, self.run_length)
-            for index in indices:
-                in_bounds = kernel.below(first + index, self.total)
-                kernel.guarded([in_bounds], partial(self.put_back, kernel, shared, first, index))
+            for number in numbers:
+                in_bounds = kernel.below(block * vectors + number, self.total // self.lanes)
+                conditions = [kernel.below(number, vectors), in_bounds]
+                kernel.guarded(conditions, partial(self.put_back, kernel, shared, first, number * self.lanes))
         return kernel
 
-    def put_back(self, kernel: Kernel, shared: Sequence[mlir.Value], first: Form, index: Form) -> None:
+    def fetch(self, kernel: Kernel, shared: Sequence[mlir.Value], block: Form, number: Form) -> None:
+        """Copy a vector of a chunk into shared memory; the last one in place of those beyond the end."""
+        vectors = self.chunk // self.lanes
+        at = kernel.clamped(block * vectors + number, self.total // self.lanes) * self.lanes
         for part, memory in zip(self.parts, shared, strict=True):
-            kernel.write(kernel.read(memory, index), kernel.argument(part), first + index)
+            write(kernel, memory, number * self.lanes, read(kernel, kernel.argument(part), at, self.lanes))
+
+    def put_back(self, kernel: Kernel, shared: Sequence[mlir.Value], first: Form, index: Form) -> None:
+        """Copy a vector of a chunk back."""
+        for part, memory in zip(self.parts, shared, strict=True):
+            write(kernel, kernel.argument(part), first + index, read(kernel, memory, index, self.lanes))
 
     def sort_shared(self, kernel: Kernel, shared: Sequence[mlir.Value], first: Form) -> None:
         """All steps up to runs as long as a block or a row."""
@@ -140,23 +158,31 @@ class Network:
         while_loop(kernel, half, condition, step)
 
     def across_blocks(self, size: int, distance: int) -> Kernel:
-        """A kernel that does one step in device memory."""
-        pairs = self.total // 2
-        threads = min(THREADS, pairs)
+        """A kernel that does one step in device memory: a thread has adjacent pairs, in the same order."""
+        assert distance % self.lanes == 0
+        count = self.total // 2 // self.lanes
+        threads = min(THREADS, count)
         with self.host.kernel("exchange", (threads,)) as kernel:
             numbers = [kernel.argument(self.number(n)) for n in (size, distance)]
-            number = kernel.cover(-(-pairs // threads)) * threads + kernel.thread()
+            number = kernel.cover(-(-count // threads)) * threads + kernel.thread()
 
             def body() -> None:
-                low, high = pair(kernel, kernel.at(number), numbers[1])
+                low, high = pair(kernel, kernel.at(number * self.lanes), numbers[1])
                 upwards = self.upwards(kernel, low, numbers[0])
                 indices = [form(Digit(Base(low))), form(Digit(Base(high)))]
-                ours, theirs = ([load(kernel, part, index) for part in self.parts] for index in indices)
-                for part, a, b in zip(self.parts, *self.ordered(kernel, ours, theirs, upwards), strict=True):
-                    kernel.write(a, kernel.argument(part), indices[0])
-                    kernel.write(b, kernel.argument(part), indices[1])
+                arguments = [kernel.argument(part) for part in self.parts]
+                ours, theirs = ([read(kernel, memory, index, self.lanes) for memory in arguments] for index in indices)
+                ordered = [
+                    self.ordered(
+                        kernel, [values[lane] for values in ours], [values[lane] for values in theirs], upwards
+                    )
+                    for lane in range(self.lanes)
+                ]
+                for n, memory in enumerate(arguments):
+                    for side, index in enumerate(indices):
+                        write(kernel, memory, index, [each[side][n] for each in ordered])
 
-            kernel.guarded([kernel.below(number, pairs)], body)
+            kernel.guarded([kernel.below(number, count)], body)
         return kernel
 
     def upwards(self, kernel: Kernel, index: mlir.Value, size: mlir.Value) -> mlir.Value:
@@ -178,6 +204,22 @@ def load(kernel: Kernel, memory: mlir.Value, index: Form) -> mlir.Value:
     """Load an element of an array, uncached."""
     argument = kernel.argument(memory)
     return emit.value("memref.load", [argument, kernel.at(index)], argument.type.element_type)
+
+
+def read(kernel: Kernel, memory: mlir.Value, index: Form, lanes: int) -> list[mlir.Value]:
+    """Adjacent elements of an array, uncached; the index is a multiple of their number."""
+    if lanes == 1:
+        return [kernel.read(memory, index)]
+    vector = kernel.load_vector(memory, index, lanes)
+    return [extract(vector, lane) for lane in range(lanes)]
+
+
+def write(kernel: Kernel, memory: mlir.Value, index: Form, values: Sequence[mlir.Value]) -> None:
+    """Store adjacent elements of an array; the index is a multiple of their number."""
+    if len(values) == 1:
+        kernel.write(values[0], memory, index)
+    else:
+        kernel.store_vector(memory, index, values)
 
 
 def pair(kernel: Kernel, number: mlir.Value, distance: mlir.Value) -> tuple[mlir.Value, mlir.Value]:

@@ -18,7 +18,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from mlirml.codegen.gpu.bitonic import load, power_above, sort_rows
+from mlirml.codegen.gpu.bitonic import lanes_of, load, power_above, sort_rows
 from mlirml.codegen.gpu.combiners import Values
 from mlirml.codegen.gpu.elements import Elements, form_of, kept_dims, slice_parts
 from mlirml.codegen.gpu.index import Base, Digit, Form, cut_up, flat, form
@@ -303,14 +303,16 @@ class Updates:
             number = kernel.cover(-(-count // threads)) * threads + kernel.thread()
             kernel.guarded([kernel.below(number, count)], lambda: body(kernel, number))
 
-    def each_element(self, hint: str, body: ElementBody) -> None:
-        """A kernel with a thread for each element of each update."""
+    def each_element(self, hint: str, body: ElementBody, lanes: int = 1) -> None:
+        """A kernel with a thread for each element of each update, or the first of `lanes` adjacent ones."""
+        shape = [*self.shape[:-1], self.shape[-1] // lanes] if self.shape else []
+        total = self.count * self.row // lanes
 
         def thread(kernel: Kernel, number: Form) -> None:
-            update, *element = cut_up(form(Digit(Base(number, self.count * self.row))), [self.count, *self.shape])
-            body(kernel, update, element)
+            update, *element = cut_up(form(Digit(Base(number, total))), [self.count, *shape])
+            body(kernel, update, [*element[:-1], element[-1] * lanes] if element else [])
 
-        self.each(hint, self.count * self.row, thread)
+        self.each(hint, total, thread)
 
     def combine_atomically(self, operation: str) -> None:
         """Combine each element by an atomic operation."""
@@ -342,18 +344,24 @@ class Updates:
             own = emit.value("arith.index_cast", [kernel.at(number + 1)], integer)
             atomic(kernel, "maxu", own, kernel.argument(last), self.origin(elements))
 
+        lanes = lanes_of(self.shape[-1], self.plan.element_type) if self.shape else 1
+
         def store(kernel: Kernel, update: Form, element: Sequence[Form]) -> None:
             elements = self.enter(kernel, update)
             origin = self.origin(elements)
             own = emit.value("arith.index_cast", [kernel.at(update + 1)], integer)
             wins = emit.compare("eq", load(kernel, last, origin), own)
-            kernel.guarded(
-                [wins], lambda: kernel.store(self.out, [(origin + self.shift(element), self.value(elements, element))])
-            )
+            parts = [[*element[:-1], element[-1] + lane] for lane in range(lanes)] if lanes > 1 else [element]
+
+            def body() -> None:
+                kernel.lanes = lanes
+                kernel.store(self.out, [(origin + self.shift(part), self.value(elements, part)) for part in parts])
+
+            kernel.guarded([wins], body)
 
         self.each("clear", total, clear)
         self.each("claim", self.count, claim)
-        self.each_element("scatter", store)
+        self.each_element("scatter", store, lanes)
 
     def combine_in_order(self) -> None:
         """Sort the updates by their target; a thread for each element of each target combines all of its updates."""

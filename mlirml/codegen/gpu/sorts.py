@@ -7,7 +7,7 @@ out[row, i] = keys[row, i], or indices[row, i]
 
 from __future__ import annotations
 
-from mlirml.codegen.gpu.bitonic import load, power_above, sort_rows
+from mlirml.codegen.gpu.bitonic import lanes_of, power_above, read, sort_rows, write
 from mlirml.codegen.gpu.combiners import Values
 from mlirml.codegen.gpu.elements import Elements
 from mlirml.codegen.gpu.index import Form, flat
@@ -51,25 +51,35 @@ class Sort:
         host, total = self.host, [self.rows, self.padded]
         keys, order = host.array(total, self.type), host.array(total, self.index_type)
 
-        def fill(kernel: Kernel, indices: list[Form]) -> None:
-            row, column = indices
-            at = flat(indices, total)
-            found = Elements(kernel).get(self.source, (row, kernel.clamped(column, self.length)))
-            kernel.write(self.widened(found), kernel.argument(keys), at)
-            number = emit.value("arith.index_cast", [kernel.at(column)], self.index_type)
-            kernel.write(number, kernel.argument(order), at)
+        lanes = lanes_of(self.padded, self.type, self.index_type)
 
-        each_element(host, "keys", total, fill)
+        def fill(kernel: Kernel, indices: list[Form]) -> None:
+            row, first = indices[0], indices[1] * lanes
+            kernel.lanes = lanes
+            columns = [first + lane for lane in range(lanes)]
+            elements = Elements(kernel)
+            found = [elements.get(self.source, (row, kernel.clamped(column, self.length))) for column in columns]
+            numbers = [emit.value("arith.index_cast", [kernel.at(column)], self.index_type) for column in columns]
+            at = flat([row, first], total)
+            write(kernel, kernel.argument(keys), at, [self.widened(value) for value in found])
+            write(kernel, kernel.argument(order), at, numbers)
+
+        each_element(host, "keys", [self.rows, self.padded // lanes], fill)
         sort_rows(host, [keys, order], self.rows, self.padded, self.before)
         result = self.op.results[0]
+        rows, length = result.type.shape
+        stored = lanes_of(length, self.type, self.index_type, result.type.element_type)
+        sorted_part = order if self.op.name == "mlirml.argsort" else keys
 
         def store(kernel: Kernel, indices: list[Form]) -> None:
-            at = flat(indices, total)
-            by_index = self.op.name == "mlirml.argsort"
-            found = load(kernel, order if by_index else keys, at)
-            kernel.store(result, [(flat(indices, result.type.shape), self.narrowed(found, result.type.element_type))])
+            row, first = indices[0], indices[1] * stored
+            kernel.lanes = stored
+            found = read(kernel, kernel.argument(sorted_part), flat([row, first], total), stored)
+            at = flat([row, first], result.type.shape)
+            values = [self.narrowed(value, result.type.element_type) for value in found]
+            kernel.store(result, [(at + lane, value) for lane, value in enumerate(values)])
 
-        each_element(host, "sorted", list(result.type.shape), store)
+        each_element(host, "sorted", [rows, length // stored], store)
 
     def widened(self, value: mlir.Value) -> mlir.Value:
         """An element converted to the type that is compared."""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from mlirml.codegen.gpu.contract import tiles as contract
+from mlirml.codegen.gpu.contract.pipelined import slots_of
 from mlirml.ir.bindings import operations
 from mlirml.passes import parse_pipeline
 from tests.codegen.gpu.gpu_harness import as_kernel
@@ -78,3 +79,20 @@ def test_few_results_of_much_depth_are_computed_in_parts() -> None:
     result, expected, copies = run("added", 40, 24, 512, options=",processors=8")
     np.testing.assert_allclose(result, expected, atol=2e-5, rtol=0)
     assert copies
+
+
+@pytest.mark.parametrize(
+    ("slot_bytes", "steps", "slots"),
+    [(16 << 10, 100, 3), (12 << 10, 100, 4), (8 << 10, 100, 4), (8 << 10, 4, 4), (8 << 10, 3, 3), (8 << 10, 1, 3)],
+)
+def test_slots_that_every_block_has_memory_for(slot_bytes: int, steps: int, slots: int) -> None:
+    assert slots_of(slot_bytes, steps) == slots
+
+
+@pytest.mark.parametrize(("k", "ahead"), [(40, 1), (64, 2)])
+def test_small_tiles_are_copied_three_steps_ahead_where_the_depth_is_long(k: int, ahead: int) -> None:
+    a, b = np.zeros((32, k), np.float32), np.zeros((k, 32), np.float32)
+    module = as_kernel(FORMS["nn"], a, b)
+    parse_pipeline("mlirml-schedule-kernels{device=gpu,subgroup=32,tensor-cores=true}").run(module.operation)
+    waits = [op for op in operations(module) if op.name == "nvgpu.device_async_wait"]
+    assert [op.attributes["numGroups"].value for op in waits] == [ahead]

@@ -6,7 +6,8 @@
         start the copies of slot (step + SLOTS - 1) % SLOTS, whose readers have passed the barrier
         multiply slot step % SLOTS
 
-There is one barrier per step, and threads wait for memory in the first steps only.
+There is one barrier per step, and threads wait for memory in the first steps only. The largest tile has three slots, so
+that two blocks fit on a processor; smaller ones, which are for few blocks, have four, unless the depth is as short.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.cost import element_bytes
+from mlirml.analysis.shared_memory import STATIC
 from mlirml.codegen.gpu.contract.panels import CHUNK_BYTES, Panel, token
 from mlirml.codegen.gpu.contract.product import Product
 from mlirml.codegen.gpu.contract.tiles import VECTOR, Contract, Store, Tile
@@ -22,10 +24,15 @@ from mlirml.codegen.gpu.kernel import Kernel
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
-SLOTS = 3
-"""Steps of panels in shared memory: the largest tile fills the 48 KiB that are available to every block."""
+LEAST_SLOTS, MOST_SLOTS = 3, 4
+"""Steps of panels in shared memory: with three the largest tile fills the 48 KiB that are available to every block."""
 ROW_BYTES = 64
 """The bytes of a row along the depth in one step."""
+
+
+def slots_of(slot_bytes: int, steps: int) -> int:
+    """The number of slots of panels that have so many bytes in a step, of which there are so many along the depth."""
+    return max(LEAST_SLOTS, min(MOST_SLOTS, STATIC // slot_bytes, steps))
 
 
 class Pipelined(Contract):
@@ -37,7 +44,11 @@ class Pipelined(Contract):
         kernel.host.op.context.get_dialect_descriptor("nvgpu")  # loads it
         self.vector = CHUNK_BYTES // element_bytes(product.op.operands[0].type.element_type)
         super().__init__(kernel, product, tile, parts, partial)
-        self.panels = [Panel(self, side, SLOTS) for side in (0, 1)]
+        factors = zip((tile.rows, tile.columns), product.sides, strict=True)
+        types = [(extent, product.op.operands[side.operand].type.element_type) for extent, side in factors]
+        slot_bytes = sum(extent * tile.depth * element_bytes(type_) for extent, type_ in types)
+        self.slots = slots_of(slot_bytes, self.num_steps)
+        self.panels = [Panel(self, side, self.slots) for side in (0, 1)]
 
     def share(self) -> list[mlir.Value]:
         """The panels are the shared memory."""
@@ -56,7 +67,7 @@ class Pipelined(Contract):
         kernel = self.kernel
         direct = [panel for panel in self.panels if panel.direct]
         staged = [panel for panel in self.panels if not panel.direct]
-        for number in range(SLOTS - 1):
+        for number in range(self.slots - 1):
             early = form(min(number, self.num_steps - 1))
             with kernel.scope():
                 for panel in direct:
@@ -66,9 +77,9 @@ class Pipelined(Contract):
             group = self.commit()
 
         def step(number: Form, sums: list[mlir.Value]) -> list[mlir.Value]:
-            later = number + (SLOTS - 1)
+            later = number + (self.slots - 1)
             # Waits for all groups but the newest ones; any of them may be the operand.
-            emit.create("nvgpu.device_async_wait", [group], (), {"numGroups": emit.i32(SLOTS - 2)})
+            emit.create("nvgpu.device_async_wait", [group], (), {"numGroups": emit.i32(self.slots - 2)})
             kernel.barrier()
             kernel.guarded([kernel.below(later, self.num_steps)], lambda: self.copy(direct, later))
             self.commit()
@@ -97,8 +108,8 @@ class Pipelined(Contract):
     def slot(self, number: Form) -> Form:
         """The slot of the panels of a step."""
         if not number.terms:
-            return form(number.constant % SLOTS)
-        return form(Digit(Base(self.kernel.at(number), self.num_steps + SLOTS), 1, SLOTS))
+            return form(number.constant % self.slots)
+        return form(Digit(Base(self.kernel.at(number), self.num_steps + self.slots), 1, self.slots))
 
     def commit(self) -> mlir.Value:
         """End the group of copies of a step."""
