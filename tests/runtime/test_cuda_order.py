@@ -221,6 +221,26 @@ def test_other_addresses_change_the_nodes_of_a_graph(eager: Any) -> None:
     assert (graphs, changed, launched) == (2, 4 * 4, 6)
 
 
+def test_graphs_that_are_changed_at_every_call_are_given_up(eager: Any) -> None:
+    commands = [("scale", n, n + 4) for n in range(SLOTS - 4)]
+    program = made(commands)
+    before = counts(eager)
+    held = []
+    for call in range(220):
+        x = np.full(COUNT, call + 1, np.float32)
+        held.append((program([ml.put(x, "cuda")])[0], x))
+    launched = counts(eager)[2] - before[2]
+    assert 2048 // 21 <= launched <= 2048 // 21 + 2
+    assert counts(eager)[3] == before[3]  # none is left
+    for y, x in held:
+        np.testing.assert_array_equal(y.numpy(), expected(commands, x))
+    kept = made(commands)
+    x = ml.put(np.ones(COUNT, np.float32), "cuda")
+    for _ in range(220):
+        kept([x])
+    assert counts(eager)[2] - before[2] - launched == 218
+
+
 def test_few_commands_are_no_graph(eager: Any) -> None:
     before = counts(eager)
     program = made([("scale", 0, 4), ("scale", 4, 8)])

@@ -12,6 +12,7 @@ constexpr size_t kMostCommands = 512;  // of a graph, and among which dependence
 constexpr size_t kMostGraphs = 32;     // of a program
 constexpr size_t kAlike = 2;           // graphs that differ in their arguments only
 constexpr uint32_t kRunsToLearn = 2;   // before a program is known
+constexpr uint64_t kManyChanges = 2048;  // of nodes, after which it is asked whether graphs are a gain
 
 }  // namespace
 
@@ -270,6 +271,7 @@ cuda::Result CudaQueue::change(CudaGraph &graph) {
     const Command &command = commands_.each[i];
     const auto words = commands_.words.begin() + command.first;
     if (std::equal(words, words + command.count, graph.made_of.words.begin() + command.first)) continue;
+    habits_.changed++;
     cuda::Result result;
     if (command.kernel) {
       const cuda::KernelNode node = kernel_node(command);
@@ -297,6 +299,13 @@ bool CudaQueue::accepted(cuda::Result result, const char *doing) {
 // The graph of the commands: one of before, one whose arguments are changed, or a new one; null where the driver refuses.
 CudaGraph *CudaQueue::find_graph() {
   auto &graphs = habits_.graphs;
+  // To change a node takes the driver about as long as to launch a kernel.
+  if (habits_.changed > kManyChanges && 2 * habits_.changed > habits_.given) {
+    habits_.refused = true;
+    graphs.clear();
+    return nullptr;
+  }
+  habits_.given += commands_.each.size();
   for (const auto &graph : graphs)
     if (graph->made_of == commands_) return graph.get();
   std::vector<uint32_t> edges = edges_of_commands();
@@ -315,6 +324,7 @@ CudaGraph *CudaQueue::find_graph() {
   auto graph = std::make_unique<CudaGraph>(f_);
   graph->edges = std::move(edges);
   if (!accepted(make(*graph), "to make a graph")) return nullptr;
+  habits_.changed += commands_.each.size();
   graph->made_of = commands_;
   if (graphs.size() == kMostGraphs) graphs.erase(std::min_element(graphs.begin(), graphs.end(), older));
   graphs.push_back(std::move(graph));

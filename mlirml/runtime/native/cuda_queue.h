@@ -51,7 +51,8 @@ struct CudaHabits {
   uint32_t runs = 0;
   bool side_by_side = false;  // some launches need not wait for the ones before them
   bool many = false;          // enough of them follow each other for a graph
-  bool refused = false;       // the driver makes no graph of them
+  bool refused = false;       // the driver makes no graph of them, or graphs are no gain
+  uint64_t given = 0, changed = 0;  // commands in graphs, and those whose nodes were made or changed for that
   std::vector<std::unique_ptr<CudaGraph>> graphs;
   uint64_t uses = 0;
 };
