@@ -39,9 +39,17 @@ from mlirml.nn.modules.pooling import (
     AvgPool1d,
     AvgPool2d,
     AvgPool3d,
+    FractionalMaxPool2d,
+    FractionalMaxPool3d,
+    LPPool1d,
+    LPPool2d,
+    LPPool3d,
     MaxPool1d,
     MaxPool2d,
     MaxPool3d,
+    MaxUnpool1d,
+    MaxUnpool2d,
+    MaxUnpool3d,
 )
 from mlirml.nn.modules.recurrent import GRU, LSTM, RNN
 
@@ -49,7 +57,8 @@ __all__ = [
     "GRU", "LSTM", "RNN", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
     "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchStatistics",
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Dropout", "Embedding",
-    "GroupNorm", "InstanceNorm", "KVCache", "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d", "Module",
-    "MultiHeadAttention", "RMSNorm", "Sequential", "TransformerDecoderBlock", "TransformerEncoderBlock",
-    "functional", "initializers", "load", "save",
+    "FractionalMaxPool2d", "FractionalMaxPool3d", "GroupNorm", "InstanceNorm", "KVCache", "LPPool1d", "LPPool2d",
+    "LPPool3d", "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
+    "MaxUnpool3d", "Module", "MultiHeadAttention", "RMSNorm", "Sequential", "TransformerDecoderBlock",
+    "TransformerEncoderBlock", "functional", "initializers", "load", "save",
 ]  # fmt: skip

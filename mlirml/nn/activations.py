@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from mlirml import random
 from mlirml.errors import DTypeError, ShapeError
-from mlirml.nn.define import as_array, axis_of, composite, floats, from_record, rounded, shown
+from mlirml.nn.define import as_array, axis_of, composite, floats, from_record, refuse_random, rounded, shown
 from mlirml.ops import activations  # noqa: F401  (makes the record of gelu)
 from mlirml.ops.registry import NUMBERS
 
@@ -60,6 +61,23 @@ def leaky_relu(input: Any, negative_slope: float = 0.01) -> Any:
     return rounded(np.where(x > 0, x, x * negative_slope), dtype)
 
 
+@composite()
+def rrelu(input: Any, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, key: Any = None) -> Any:
+    """x, times a slope where it is negative: in training drawn of [lower, upper) by `key`, else (lower + upper) / 2.
+
+    Xu, Wang, Chen and Li, "Empirical evaluation of rectified activations in convolutional network", section 2.4.
+    """
+    (x,), dtype = floats("rrelu", input)
+    if lower > upper:
+        raise ShapeError(f"rrelu: lower must not be above upper, got {lower!r} and {upper!r}")
+    if not training:
+        return rounded(np.where(x >= 0, x, x * ((lower + upper) / 2)), dtype)
+    if key is None:
+        refuse_random("rrelu", "training=False", "a `key` of `mlirml.random`")
+    slope = random.uniform(key, tuple(x.shape), x.dtype, low=lower, high=upper)
+    return rounded(np.where(x >= 0, x, x * slope), dtype)
+
+
 @composite(tolerance=8)
 def elu(input: Any, alpha: float = 1.0) -> Any:
     """x where it is positive, alpha * (exp(x) - 1) elsewhere (Clevert, Unterthiner and Hochreiter, equation 14)."""
@@ -107,6 +125,20 @@ def log_sigmoid(input: Any) -> Any:
     """log(sigmoid(x)), from exp(-abs(x)); finite wherever x is."""
     (x,), dtype = floats("log_sigmoid", input)
     return rounded(np.where(x >= 0, 0, x) - np.log1p(np.exp(_below(x))), dtype)
+
+
+@composite(tolerance=8)
+def tanh(input: Any) -> Any:
+    """The hyperbolic tangent of x."""
+    (x,), dtype = floats("tanh", input)
+    return rounded(np.tanh(x), dtype)
+
+
+@composite(tolerance=8, domain=(0.5, 4.0))
+def tanhshrink(input: Any) -> Any:
+    """x - tanh(x)."""
+    (x,), dtype = floats("tanhshrink", input)
+    return rounded(x - np.tanh(x), dtype)
 
 
 @composite(tolerance=8)

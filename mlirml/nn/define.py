@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from mlirml.errors import DTypeError, ShapeError
+from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
@@ -102,3 +102,10 @@ def known(array: np.ndarray) -> Any:
     """A constant: known to the trace that is running, if there is one."""
     trace = current_trace()
     return array if trace is None else trace.known(array)
+
+
+def refuse_random(name: str, instead: str, other: str) -> None:
+    """Raise `UnsupportedSyntaxError`: a function that needs random numbers got no key."""
+    raise UnsupportedSyntaxError(
+        f"{name}: random numbers are drawn by keys alone", help=f"pass `{instead}`, or {other}"
+    )

@@ -27,12 +27,15 @@ from mlirml.nn.activations import (
     prelu,
     relu,
     relu6,
+    rrelu,
     selu,
     sigmoid,
     silu,
     softplus,
     softshrink,
     softsign,
+    tanh,
+    tanhshrink,
     threshold,
 )
 from mlirml.nn.class_losses import (
@@ -52,6 +55,16 @@ from mlirml.nn.convolutions import (
     conv_transpose2d,
     conv_transpose3d,
 )
+from mlirml.nn.indexed_pooling import (
+    fractional_max_pool2d,
+    fractional_max_pool3d,
+    max_pool1d_with_indices,
+    max_pool2d_with_indices,
+    max_pool3d_with_indices,
+    max_unpool1d,
+    max_unpool2d,
+    max_unpool3d,
+)
 from mlirml.nn.layers import dropout, embedding, linear, one_hot, rotary_embedding, scaled_dot_product_attention
 from mlirml.nn.losses import (
     binary_cross_entropy,
@@ -64,13 +77,17 @@ from mlirml.nn.losses import (
     l1_loss,
     margin_ranking_loss,
     mse_loss,
+    multilabel_soft_margin_loss,
+    pairwise_distance,
     smooth_l1_loss,
     soft_margin_loss,
     triplet_margin_loss,
+    triplet_margin_with_distance_loss,
 )
 from mlirml.nn.normalizations import (
     batch_norm,
     group_norm,
+    gumbel_softmax,
     instance_norm,
     layer_norm,
     log_softmax,
@@ -78,6 +95,7 @@ from mlirml.nn.normalizations import (
     normalize,
     rms_norm,
     softmax,
+    softmin,
 )
 from mlirml.nn.pooling import (
     adaptive_avg_pool1d,
@@ -89,21 +107,29 @@ from mlirml.nn.pooling import (
     avg_pool1d,
     avg_pool2d,
     avg_pool3d,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
     max_pool1d,
     max_pool2d,
     max_pool3d,
 )
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
-    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm",
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "celu", "conv1d", "conv2d", "conv3d",
-    "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy", "ctc_loss", "dropout", "elu", "embedding", "gaussian_nll_loss", "gelu", "glu", "group_norm",
-    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss", "instance_norm",
-    "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_sigmoid", "log_softmax", "logsumexp",
-    "margin_ranking_loss", "max_pool1d", "max_pool2d", "max_pool3d", "mish", "mse_loss", "multi_margin_loss",
-    "multilabel_margin_loss", "nll_loss", "normalize", "one_hot", "poisson_nll_loss", "prelu", "relu", "relu6",
-    "rms_norm", "rotary_embedding", "scaled_dot_product_attention", "selu", "sigmoid", "silu", "smooth_l1_loss",
-    "soft_margin_loss", "softmax", "softplus", "softshrink", "softsign", "threshold", "triplet_margin_loss",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "batch_norm", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "celu", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+    "conv_transpose3d", "cosine_embedding_loss", "cosine_similarity", "cross_entropy", "ctc_loss", "dropout", "elu",
+    "embedding", "fractional_max_pool2d", "fractional_max_pool3d", "gaussian_nll_loss", "gelu", "glu", "group_norm",
+    "gumbel_softmax", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "hinge_embedding_loss", "huber_loss",
+    "instance_norm", "kl_div", "l1_loss", "layer_norm", "leaky_relu", "linear", "log_sigmoid", "log_softmax",
+    "logsumexp", "lp_pool1d", "lp_pool2d", "lp_pool3d", "margin_ranking_loss", "max_pool1d",
+    "max_pool1d_with_indices", "max_pool2d", "max_pool2d_with_indices", "max_pool3d", "max_pool3d_with_indices",
+    "max_unpool1d", "max_unpool2d", "max_unpool3d", "mish", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
+    "multilabel_soft_margin_loss", "nll_loss", "normalize", "one_hot", "pairwise_distance", "poisson_nll_loss",
+    "prelu", "relu", "relu6", "rms_norm", "rotary_embedding", "rrelu", "scaled_dot_product_attention", "selu",
+    "sigmoid", "silu", "smooth_l1_loss", "soft_margin_loss", "softmax", "softmin", "softplus", "softshrink",
+    "softsign", "tanh", "tanhshrink", "threshold", "triplet_margin_loss", "triplet_margin_with_distance_loss",
 ]  # fmt: skip
+
+logsigmoid = log_sigmoid  # torch's name

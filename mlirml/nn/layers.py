@@ -9,10 +9,10 @@ import numpy as np
 
 from mlirml import random
 from mlirml.core.sizes import is_size
-from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.current import current_trace
 from mlirml.ir.text.dtypes import is_float
-from mlirml.nn.define import as_array, composite, floats, known, rounded, shown
+from mlirml.nn.define import as_array, composite, floats, known, refuse_random, rounded, shown
 from mlirml.ops.registry import INTEGERS
 
 
@@ -49,7 +49,7 @@ def scaled_dot_product_attention(
     `dropout_key`, is that of the softmax. Without keys the result is zero.
     """
     if dropout_p and dropout_key is None:
-        _refuse_dropout("scaled_dot_product_attention", "dropout_p=0", "`dropout_key`, a key of `mlirml.random`")
+        refuse_random("scaled_dot_product_attention", "dropout_p=0", "`dropout_key`, a key of `mlirml.random`")
     (q, k, v), dtype = floats("scaled_dot_product_attention", query, key, value)
     if min(len(q.shape), len(k.shape), len(v.shape)) < 2 or q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
@@ -142,15 +142,9 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, key: Any = None) 
     if not training or p == 0:
         return x
     if key is None:
-        _refuse_dropout("dropout", "training=False", "a `key` of `mlirml.random`")
+        refuse_random("dropout", "training=False", "a `key` of `mlirml.random`")
     if p == 1:
         return x * 0
     kept = random.bernoulli(key, np.float32(1 - p), tuple(x.shape))
     wide = x if x.dtype.itemsize > 2 else x.astype(np.float32)
     return rounded(np.where(kept, wide * (1 / (1 - p)), 0), x.dtype)
-
-
-def _refuse_dropout(name: str, instead: str, other: str) -> None:
-    raise UnsupportedSyntaxError(
-        f"{name}: random numbers are drawn by keys alone", help=f"pass `{instead}`, or {other}"
-    )

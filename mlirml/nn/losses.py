@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -149,16 +150,58 @@ def triplet_margin_loss(
     With `swap`, the nearer of anchor and positive counts as distance of the negative (Balntas et al., section 3.3).
     """
     (a, b, c), dtype = floats("triplet_margin_loss", anchor, positive, negative)
-
-    def distance(x: Any, y: Any) -> Any:
-        far = x - y + eps
-        if p == 2:
-            return np.sqrt(np.sum(far * far, axis=-1))
-        return np.sum(np.abs(far), axis=-1) if p == 1 else np.sum(np.abs(far) ** p, axis=-1) ** (1 / p)
-
-    other = np.minimum(distance(a, c), distance(b, c)) if swap else distance(a, c)
-    loss = np.maximum(distance(a, b) - other + margin, 0)
+    loss = _triplet(a, b, c, lambda x, y: _distance(x, y, p, eps), margin, swap)
     return rounded(reduced("triplet_margin_loss", loss, reduction), dtype)
+
+
+def _distance(x: Any, y: Any, p: float, eps: float, keepdims: bool = False) -> Any:
+    """The p-norms of the differences of vectors, to each of which `eps` is added."""
+    far = x - y + eps
+    if p == 2:
+        return np.sqrt(np.sum(far * far, axis=-1, keepdims=keepdims))
+    if p == np.inf:
+        return np.max(np.abs(far), axis=-1, keepdims=keepdims)
+    total = np.sum(np.abs(far) if p == 1 else np.abs(far) ** p, axis=-1, keepdims=keepdims)
+    return total if p == 1 else total ** (1 / p)
+
+
+def _triplet(a: Any, b: Any, c: Any, distance: Callable[[Any, Any], Any], margin: float, swap: bool) -> Any:
+    other = np.minimum(distance(a, c), distance(b, c)) if swap else distance(a, c)
+    return np.maximum(distance(a, b) - other + margin, 0)
+
+
+@composite(tolerance=32)
+def triplet_margin_with_distance_loss(
+    anchor: Any, positive: Any, negative: Any, distance_function: Callable[[Any, Any], Any] | None = None,
+    margin: float = 1.0, swap: bool = False, reduction: str = "mean",
+) -> Any:  # fmt: skip
+    """`triplet_margin_loss` with a distance of one's own, a function of two arrays; without one `pairwise_distance`."""
+    (a, b, c), dtype = floats("triplet_margin_with_distance_loss", anchor, positive, negative)
+    distance = distance_function or (lambda x, y: _distance(x, y, 2, 1e-6))
+    loss = _triplet(a, b, c, distance, margin, swap)
+    return rounded(reduced("triplet_margin_with_distance_loss", loss, reduction), dtype)
+
+
+@composite(tolerance=32)
+def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+    """The p-norm of x1 - x2 + eps along the last dimension of [..., D]."""
+    (x, y), dtype = floats("pairwise_distance", x1, x2)
+    if p <= 0:
+        raise ShapeError(f"pairwise_distance: p must be positive, got {p!r}")
+    return rounded(_distance(x, y, p, eps, keepdim), dtype)
+
+
+@composite(tolerance=16)
+def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
+    """The mean over [N, C] of the binary cross entropies of sigmoid(input), averaged over the classes.
+
+    `weight` has a factor for each class.
+    """
+    x, y, dtype = _pair("multilabel_soft_margin_loss", input, target)
+    small = np.log1p(np.exp(np.where(x >= 0, -x, x)))
+    loss = (1 - y) * x + np.where(x >= 0, 0, -x) + small
+    loss = loss if weight is None else loss * as_array(weight).astype(x.dtype)
+    return rounded(reduced("multilabel_soft_margin_loss", np.mean(loss, axis=-1), reduction), dtype)
 
 
 @composite(tolerance=16)

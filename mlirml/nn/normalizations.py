@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mlirml import random
 from mlirml.errors import ShapeError
 from mlirml.frontend.frames import at_user_line
-from mlirml.nn.define import axis_of, composite, floats, rounded, shown
+from mlirml.nn.define import as_array, axis_of, composite, floats, known, refuse_random, rounded, shown
+from mlirml.transforms import stop_gradient
 
 
 @composite(tolerance=8)
@@ -21,6 +23,36 @@ def softmax(input: Any, dim: int = -1) -> Any:
         return rounded(x, dtype)
     power = np.exp(x - np.max(x, axis=axis, keepdims=True))
     return rounded(power / np.sum(power, axis=axis, keepdims=True), dtype)
+
+
+@composite(tolerance=8)
+def softmin(input: Any, dim: int = -1) -> Any:
+    """exp(-x) / sum(exp(-x)) along `dim`, from exp(min(x) - x)."""
+    (x,), dtype = floats("softmin", input)
+    return rounded(softmax(-x, axis_of("softmin", dim, x.shape)), dtype)
+
+
+@composite(tolerance=16)
+def gumbel_softmax(
+    logits: Any, tau: float = 1.0, hard: bool = False, dim: int = -1, key: Any = None, noise: Any = None
+) -> Any:
+    """softmax((logits + noise) / tau) along `dim`, for noise of a Gumbel distribution that `key` draws, or for `noise`.
+
+    With `hard` it is 1 at the largest element and 0 elsewhere, with the derivative of the softmax (Jang, Gu and Poole,
+    "Categorical reparameterization with Gumbel-softmax", equation 2 and section 2.2).
+    """
+    (x,), dtype = floats("gumbel_softmax", logits)
+    axis = axis_of("gumbel_softmax", dim, x.shape)
+    if noise is None:
+        if key is None:
+            refuse_random("gumbel_softmax", "noise=", "a `key` of `mlirml.random`")
+        noise = random.gumbel(key, tuple(x.shape), x.dtype)
+    soft = softmax((x + as_array(noise).astype(x.dtype)) / tau, axis)
+    if not hard:
+        return rounded(soft, dtype)
+    classes = known(np.arange(x.shape[axis]).reshape(-1, *[1] * (len(x.shape) - axis - 1)))
+    chosen = (classes == np.argmax(soft, axis=axis, keepdims=True)).astype(x.dtype)
+    return rounded(chosen + (soft - stop_gradient(soft)), dtype)
 
 
 @composite(tolerance=8)

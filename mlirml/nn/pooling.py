@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ from mlirml.errors import DTypeError, ShapeError
 from mlirml.nn.define import as_array, composite, floats, from_record, rounded, shown
 from mlirml.ops import pooling  # noqa: F401  (makes the records)
 from mlirml.ops.registry import NUMBERS
+from mlirml.ops.windows import positive
 
 max_pool1d = from_record("max_pool1d")
 max_pool2d = from_record("max_pool2d")
@@ -77,6 +79,36 @@ def adaptive_max_pool2d(input: Any, output_size: Any) -> Any:
 def adaptive_max_pool3d(input: Any, output_size: Any) -> Any:
     """The largest element of each of `output_size` cells of [N, C, D, H, W]; None keeps a size."""
     return _adaptive("adaptive_max_pool3d", 3, _ordered("adaptive_max_pool3d", input), output_size, np.max)
+
+
+def _lp_pool(name: str, rank: int, x: Any, p: Any, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:
+    if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 < p < np.inf:
+        raise ShapeError(f"{name}: norm_type must be a positive number, got {p!r}")
+    pool = (avg_pool1d, avg_pool2d, avg_pool3d)[rank - 1]
+    total = pool(x**p, kernel_size, stride, 0, ceil_mode) * math.prod(positive(name, "kernel_size", kernel_size, rank))
+    empty = total == 0  # where the root has no derivative, 0 is taken for it
+    return np.where(empty, 0, np.where(empty, 1, total) ** (1 / p))
+
+
+@composite(tolerance=64, domain=(0.5, 2.0))
+def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+    """sum(x ** norm_type) ** (1 / norm_type) of each window of [N, C, L]; `stride` is the kernel's size by default."""
+    (x,), dtype = floats("lp_pool1d", input)
+    return rounded(_lp_pool("lp_pool1d", 1, x, norm_type, kernel_size, stride, ceil_mode), dtype)
+
+
+@composite(tolerance=64, domain=(0.5, 2.0))
+def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+    """As `lp_pool1d`, over [N, C, H, W]."""
+    (x,), dtype = floats("lp_pool2d", input)
+    return rounded(_lp_pool("lp_pool2d", 2, x, norm_type, kernel_size, stride, ceil_mode), dtype)
+
+
+@composite(tolerance=64, domain=(0.5, 2.0))
+def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+    """As `lp_pool1d`, over [N, C, D, H, W]."""
+    (x,), dtype = floats("lp_pool3d", input)
+    return rounded(_lp_pool("lp_pool3d", 3, x, norm_type, kernel_size, stride, ceil_mode), dtype)
 
 
 def _ordered(name: str, input: Any) -> Any:

@@ -35,7 +35,7 @@ def calls_of(record: OpDef, dtype: np.dtype) -> list[Call]:
 
 @sampler(
     "relu", "relu6", "leaky_relu", "elu", "selu", "sigmoid", "silu", "softplus", "log_sigmoid", "mish", "hardtanh",
-    "hardsigmoid", "hardswish", "hardshrink", "softshrink", "softsign", "celu",
+    "hardsigmoid", "hardswish", "hardshrink", "softshrink", "softsign", "celu", "rrelu", "tanh", "tanhshrink",
 )  # fmt: skip
 def _elementwise(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4),), {}
@@ -339,6 +339,95 @@ def _hinge(draw: Draw) -> Iterator[Arguments]:
 def _triplet(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, 4)), {}
     yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, 4)), {"swap": True, "p": 1}
+
+
+@sampler("triplet_margin_with_distance_loss")
+def _triplet_with_distance(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, 4)), {"margin": 0.5}
+    yield (draw.array(3, 4), draw.array(3, 4), draw.array(3, 4)), {"swap": True, "reduction": "none"}
+
+
+@sampler("pairwise_distance")
+def _pairwise(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4)), {}
+    yield (draw.array(3, 4), draw.array(4)), {"p": 1, "keepdim": True}
+    yield (draw.array(3, 4), draw.array(3, 4)), {"p": np.inf}
+
+
+@sampler("multilabel_soft_margin_loss")
+def _multilabel_soft(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 4, domain=(0.0, 1.0))), {}
+    yield (draw.array(3, 4), draw.array(3, 4, domain=(0.0, 1.0)), draw.array(4)), {"reduction": "none"}
+
+
+@sampler("softmin")
+def _softmin(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4),), {}
+    yield (draw.array(3, 4),), {"dim": 0}
+
+
+@sampler("gumbel_softmax")
+def _gumbel(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4),), {"noise": np.linspace(-1, 2, 12).reshape(3, 4), "tau": 2.0}
+    yield (draw.array(3, 4),), {"noise": np.linspace(-8, 9, 12).reshape(3, 4)[::-1], "dim": 0}
+
+
+@sampler("lp_pool1d")
+def _lp1d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 8), 2.0, 3), {}
+    yield (draw.array(3, 7), 1, 2), {"stride": 1, "ceil_mode": True}
+
+
+@sampler("lp_pool2d")
+def _lp2d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 8, 7), 2.0, (3, 2)), {"ceil_mode": True}
+
+
+@sampler("lp_pool3d")
+def _lp3d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(1, 2, 4, 5, 3), 3, 2), {"stride": 1}
+
+
+@sampler("max_pool1d_with_indices")
+def _indices1d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 8), 3), {"padding": 1}
+    yield (draw.array(3, 7), 2), {"stride": 1, "dilation": 2, "ceil_mode": True}
+
+
+@sampler("max_pool2d_with_indices")
+def _indices2d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 6, 7), (3, 2)), {"padding": 1, "stride": 2}
+
+
+@sampler("max_pool3d_with_indices")
+def _indices3d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 4, 5, 3), 2), {"stride": 1}
+
+
+@sampler("max_unpool1d")
+def _unpool1d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3), np.array([[0, 3, 4], [1, 2, 5]]), 2), {}
+    yield (draw.array(1, 2, 3), np.array([[[0, 3, 4], [1, 2, 6]]]), 2), {"output_size": (7,)}
+
+
+@sampler("max_unpool2d")
+def _unpool2d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(1, 2, 2), np.array([[[0, 3], [9, 14]]]), 2), {}
+
+
+@sampler("max_unpool3d")
+def _unpool3d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(1, 1, 1, 2), np.array([[[[0, 15]]]]), 2), {}
+
+
+@sampler("fractional_max_pool2d")
+def _fractional2d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 7, 8), 2, (4, 3)), {"samples": np.linspace(0, 0.99, 12).reshape(2, 3, 2)}
+
+
+@sampler("fractional_max_pool3d")
+def _fractional3d(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 7, 5, 6), (2, 1, 3), (3, 2, 1)), {"samples": np.linspace(0, 0.99, 6).reshape(2, 3)}
 
 
 @sampler("instance_norm")

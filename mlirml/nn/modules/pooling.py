@@ -105,3 +105,75 @@ class AdaptiveMaxPool3d(AdaptiveAvgPool1d):
     """`adaptive_max_pool3d` to `output_size`."""
 
     _pool = "adaptive_max_pool3d"
+
+
+@dataclass(repr=False)
+class LPPool1d(Module):
+    """`lp_pool1d` with its options."""
+
+    norm_type: float = static_field()
+    kernel_size: Any = static_field()
+    stride: Any = static_field(default=None)
+    ceil_mode: bool = static_field(default=False)
+    _rank: ClassVar[int] = 1
+
+    def __call__(self, input: Any) -> Any:
+        pool = getattr(F, f"lp_pool{self._rank}d")
+        return pool(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool2d(LPPool1d):
+    """`lp_pool2d` with its options."""
+
+    _rank = 2
+
+
+class LPPool3d(LPPool1d):
+    """`lp_pool3d` with its options."""
+
+    _rank = 3
+
+
+@dataclass(repr=False)
+class MaxUnpool1d(Module):
+    """`max_unpool1d` with its options; it is called with the pooled array and the positions of its elements."""
+
+    kernel_size: Any = static_field()
+    stride: Any = static_field(default=None)
+    padding: Any = static_field(default=0)
+    _rank: ClassVar[int] = 1
+
+    def __call__(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+        unpool = getattr(F, f"max_unpool{self._rank}d")
+        return unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+
+
+class MaxUnpool2d(MaxUnpool1d):
+    """`max_unpool2d` with its options."""
+
+    _rank = 2
+
+
+class MaxUnpool3d(MaxUnpool1d):
+    """`max_unpool3d` with its options."""
+
+    _rank = 3
+
+
+@dataclass(repr=False)
+class FractionalMaxPool2d(Module):
+    """`fractional_max_pool2d` with its options; it is called with an array and a key."""
+
+    kernel_size: Any = static_field()
+    output_size: Any = static_field()
+    _rank: ClassVar[int] = 2
+
+    def __call__(self, input: Any, key: Any) -> Any:
+        pool = getattr(F, f"fractional_max_pool{self._rank}d")
+        return pool(input, self.kernel_size, self.output_size, key=key)
+
+
+class FractionalMaxPool3d(FractionalMaxPool2d):
+    """`fractional_max_pool3d` with its options."""
+
+    _rank = 3
