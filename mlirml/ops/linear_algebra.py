@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import DTypeError, ShapeError
+from mlirml.errors import DTypeError, LinAlgError, ShapeError
 from mlirml.ir.text.dtypes import is_float
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, BOOL, INTEGERS, NO_COMPLEX_ORDER, NUMBERS, composed, extension
@@ -41,7 +41,7 @@ def norm(xp: Any, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = Fa
     row, column = axes if axis is None else (a % x.ndim for a in axis)
     summed, chosen = (row, column) if abs(ord) == 1 else (column, row)
     totals = xp.sum(xp.abs(x), axis=summed, keepdims=True)
-    extreme = (xp.max if ord > 0 else xp.min)(totals, axis=chosen, keepdims=True)
+    extreme = _largest(xp, totals, chosen, True) if ord > 0 else xp.min(totals, axis=chosen, keepdims=True)
     return extreme if keepdims else xp.squeeze(extreme, axis=(row, column))
 
 
@@ -51,8 +51,13 @@ def _spectral_norm(xp: Any, x: Any, ord: Any, axes: tuple[int, ...], keepdims: b
     if ord == "nuc":
         result = xp.sum(values, axis=-1)
     else:
-        result = xp.max(values, axis=-1) if ord > 0 else xp.min(values, axis=-1)
+        result = _largest(xp, values, -1, False) if ord > 0 else xp.min(values, axis=-1)
     return result.reshape(tuple(1 if i in axes else n for i, n in enumerate(x.shape))) if keepdims else result
+
+
+def _largest(xp: Any, x: Any, axis: int, keepdims: bool) -> Any:
+    """The maxima of numbers that are not negative: 0 where there is none, as the norm of no elements is."""
+    return xp.max(x, axis=axis, keepdims=keepdims, **({} if x.shape[axis] else {"initial": 0}))
 
 
 def _squares(xp: Any, x: Any) -> Any:
@@ -235,6 +240,8 @@ def cond(xp: Any, x: Any, p: Any = None) -> Any:
     x = _inexact(xp, x)
     if x.ndim < 2:
         raise ShapeError(f"cond: needs matrices, not shape {list(x.shape)}")
+    if 0 in x.shape:
+        raise LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
         values = xp.linalg.svdvals(x)
         result = values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]

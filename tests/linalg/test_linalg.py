@@ -145,3 +145,40 @@ def test_scipys_own_names_compile() -> None:
 
     for x, y in zip(ml.compile(program)(a), program(a), strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_norms_of_empty_matrices_are_zero(compiled: bool) -> None:
+    for shape in ((0, 5), (5, 0)):
+        for order in (None, "fro", "nuc", 1, 2, np.inf):
+
+            def norm(x: np.ndarray, order: object = order) -> np.ndarray:
+                return np.linalg.norm(x, order, axis=(0, 1))
+
+            found = ml.compile(norm)(np.zeros(shape)) if compiled else norm(ml.array(np.zeros(shape)))
+            assert float(np.asarray(found)) == 0, (shape, order)
+
+
+def test_the_condition_of_an_empty_matrix_is_an_error() -> None:
+    with pytest.raises(np.linalg.LinAlgError, match="cond is not defined on empty arrays"):
+        ml.compile(np.linalg.cond)(np.zeros((0, 0)))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 5), (5, 0), (0, 0)])
+def test_least_squares_of_empty_systems(rows: int, columns: int) -> None:
+    for b in (np.ones(rows), np.ones((rows, 2))):
+        found = ml.compile(np.linalg.lstsq)(np.zeros((rows, columns)), b)
+        for one, other in zip(found, np.linalg.lstsq(np.zeros((rows, columns)), b), strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_stacks_of_factors_larger_than_caches(dtype: type) -> None:
+    rng = np.random.default_rng(4)
+    for n in (7, 12, 16):
+        a = rng.standard_normal((3001, n, n)).astype(dtype)
+        a = a @ a.swapaxes(1, 2) + n * np.eye(n, dtype=dtype)
+        scale = 2e-5 if dtype == np.float32 else 1e-13
+        factors = ml.compile(np.linalg.cholesky)(a)
+        np.testing.assert_allclose(factors, np.linalg.cholesky(a), rtol=scale, atol=scale * n)
+        assert not np.triu(factors, 1).any()

@@ -419,7 +419,8 @@ def lstsq(trace: Trace, a: Any, b: Any, rcond: Any = None) -> Any:
     if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
         raise ShapeError(f"lstsq: {a._describe()} and {b._describe()} are not a matrix and right sides of as many rows")
     dtype = np.result_type(a.dtype, float_dtype("lstsq", b))
-    a, columns = a.astype(dtype), b.astype(dtype).reshape((b.shape[0], -1))
+    a, b = a.astype(dtype), b.astype(dtype)
+    columns = b[:, None] if b.ndim == 1 else b
     rows, size = a.shape
     limit = np.finfo(dtype).eps * max(rows, size) if rcond is None else rcond
     if isinstance(limit, (int, float)) and limit < 0:
