@@ -127,7 +127,10 @@ struct Matrices {
     const auto parts = [=](int64_t lo, int64_t hi) {
       for (int64_t i = lo; i < hi; i++) factor_definite(in + i * n * n, out + i * n * n, n);
     };
-    each_group([](const auto &kernels) { return kernels.cholesky; }, in, static_cast<const T *>(nullptr), out, count, n, n, 0, n * n, 0, n * n, parts);
+    constexpr int64_t kCached = 1 << 20;  // bytes of a stack that a cache of the second level may still have
+    const int64_t fetch = count * n * n * static_cast<int64_t>(sizeof(T)) > kCached ? 1 : 0;
+    each_group([](const auto &kernels) { return kernels.cholesky; }, in, static_cast<const T *>(nullptr), out, count, n,
+               n, fetch, n * n, 0, n * n, parts);
   }
 
   static void factor_definite(const T *in, T *out, int64_t n) {
