@@ -95,3 +95,25 @@ def test_complex_numbers_are_found_in_numpys_order() -> None:
     np.testing.assert_array_equal(most, np.sort(numbers)[::-1][:5])
     np.testing.assert_array_equal(numbers[places], most)
     np.testing.assert_array_equal(ml.compile(np.median)(numbers), np.median(numbers))
+
+
+def test_order_of_keys_that_agree_in_many_bits() -> None:
+    """The order is found by 32 bits of the keys first."""
+    rng = np.random.default_rng(8)
+    order = ml.compile(lambda x: np.argsort(x, stable=True))
+    some = ml.compile(lambda x: mnp.topk(x, 700, largest=False)[1])
+    for n in (33, 1000, 5000):
+        normal = rng.standard_normal(n)
+        keys = [
+            np.full(n, -3.0),  # no bits differ
+            rng.permutation(1e9 + np.arange(n) * 1e-7),  # the last bits alone
+            rng.integers(-(2**40), 2**40, n),
+            rng.integers(0, 2**64, n, dtype=np.uint64) & np.uint64(0xC0000000000000FF),  # the first and the last ones
+            rng.choice(normal[: n // 10 + 1], n),  # long runs
+            np.where(rng.random(n) < 0.02, normal, np.nextafter(1.0, rng.integers(0, 2, n) * 2.0)),  # one long run
+            np.concatenate([normal[2:], [np.nan, -np.inf]]),
+        ]
+        for x in keys:
+            np.testing.assert_array_equal(order(x), np.argsort(x, kind="stable"))
+            if n > 700:
+                np.testing.assert_array_equal(some(x), np.argsort(x, kind="stable")[:700])

@@ -1,6 +1,6 @@
 // Elements become signed integers in the same order. Short rows go through a sorting network, several rows in the lanes
-// of vectors; long rows through NumPy's vectorised quicksort, or, without wide vectors and where equal keys must keep
-// their order, a radix sort, least significant byte first, which has no branches that depend on the data.
+// of vectors; long rows through NumPy's vectorised quicksort, or, where that is slow and where equal keys must keep their
+// order, a radix sort, least significant byte first, which has no branches that depend on the data.
 #include "sort.h"
 
 #include <algorithm>
@@ -25,6 +25,7 @@ constexpr Element kLargest = static_cast<Element>((uint64_t{1} << (8 * sizeof(El
 
 constexpr int64_t kNetworkRow = 1024;   // longest row for a network: its vectors stay in the second-level cache
 constexpr int64_t kInsertionRow = 32;   // longest single row for insertion sort
+constexpr int64_t kRadixRow = 1 << 12;  // shortest row whose numbers of bytes are few beside it
 constexpr int64_t kRadixCost = 1 << 13;  // elements worth a chunk of the pool
 
 // The elements of one type. Key is signed and at least 32 bits wide.
@@ -111,6 +112,22 @@ SortKeys narrow_sort = nullptr, wide_sort = nullptr;
 template <class Key>
 SortKeys key_sort() {
   return network().bytes < 32 ? nullptr : sizeof(Key) == 4 ? narrow_sort : wide_sort;
+}
+
+// Whether the quicksort is slow: AMD's processors compress vectors into memory in microcode, element by element.
+bool compresses_slowly() {
+#ifdef MLIRML_VECTOR_CLONES
+  static const bool slow = network().bytes == 64 && __builtin_cpu_is("amd");
+  return slow;
+#else
+  return false;
+#endif
+}
+
+// NumPy's sort where it is the faster one for a row of n keys.
+template <class Key>
+SortKeys best_sort(int64_t n) {
+  return n >= kRadixRow && compresses_slowly() ? nullptr : key_sort<Key>();
 }
 
 // The loops between elements and keys, for the same instruction set.
@@ -279,7 +296,7 @@ class Sorter {
     const Key *sorted = keys;
     if (n_ <= kInsertionRow) {
       insertion_sort(keys, n_, [](Key x, Key y) { return x < y; });
-    } else if (const SortKeys sort = key_sort<Key>()) {
+    } else if (const SortKeys sort = best_sort<Key>(n_)) {
       sort(keys, n_, nullptr);
     } else {
       constexpr uint64_t top = uint64_t{1} << (8 * sizeof(Key) - 1);
@@ -326,13 +343,15 @@ class Sorter {
       int64_t *words = reinterpret_cast<int64_t *>(scratch);
       for (int64_t i = 0; i < n_; ++i) words[i] = static_cast<int64_t>(key(row, i)) * (int64_t{1} << 32) + i;
       const int64_t *sorted = words;
-      if (const SortKeys sort = n_ > kInsertionRow && count >= n_ / 8 ? key_sort<int64_t>() : nullptr)
+      if (const SortKeys sort = n_ > kInsertionRow && count >= n_ / 8 ? best_sort<int64_t>(n_) : nullptr)
         sort(words, n_, nullptr);  // no two are alike
       else
         sorted = arranged<4, 8>(words, count, [](int64_t x) { return static_cast<uint64_t>(x) ^ kTop; },
                                 [](int64_t x, int64_t y) { return x < y; });
       for (int64_t i = 0; i < count; ++i) out[i] = sorted[i] & 0xffffffff;
     } else if (sizeof(Key) == 8) {
+      if (n_ > kInsertionRow && n_ < (int64_t{1} << 32) && count >= n_ / 8)
+        if (order_by_leading_bits(out, row, count, reinterpret_cast<uint64_t *>(scratch))) return;
       Pair *pairs = reinterpret_cast<Pair *>(scratch);
       for (int64_t i = 0; i < n_; ++i) pairs[i] = {key(row, i), i};
       const Pair *sorted = arranged<0, 8>(
@@ -342,6 +361,44 @@ class Sorter {
     } else {
       order_without_scratch(out, row, count);
     }
+  }
+
+  // The order by those 32 bits that tell most keys apart, in words half as long as a key with its position; then of the
+  // keys that are alike in them. False where these are too many.
+  bool order_by_leading_bits(int64_t *out, int64_t row, int64_t count, uint64_t *words) const {
+    const auto word = [&](int64_t i) { return static_cast<uint64_t>(key(row, i)) ^ kTop; };
+    const uint64_t first = word(0);
+    uint64_t differing = 0;
+    for (int64_t i = 1; i < n_; ++i) differing |= word(i) ^ first;
+    int shift = 0;
+    while (differing >> shift >> 32 != 0) ++shift;
+    for (int64_t i = 0; i < n_; ++i) words[i] = word(i) >> shift << 32 | static_cast<uint64_t>(i);
+    uint64_t *sorted = radix_sort<4, 8>(words, words + n_, n_, [](uint64_t x) { return x; });
+    if (shift > 0) {
+      const auto end_of_run = [&](int64_t i) {
+        int64_t end = i + 1;
+        while (end < n_ && sorted[end] >> 32 == sorted[i] >> 32) ++end;
+        return end;
+      };
+      int64_t many = 0;  // elements of long runs
+      for (int64_t i = 0, end; i < n_; i = end)
+        if ((end = end_of_run(i)) - i > kInsertionRow) many += end - i;
+      if (many > n_ / 16) return false;
+      const auto less = [&](uint64_t x, uint64_t y) {
+        const int64_t i = x & 0xffffffff, j = y & 0xffffffff;
+        const Key a = key(row, i), b = key(row, j);
+        return a != b ? a < b : i < j;
+      };
+      for (int64_t i = 0, end; i < n_; i = end) {
+        end = end_of_run(i);
+        if (end - i > kInsertionRow)
+          std::sort(sorted + i, sorted + end, less);
+        else if (end - i > 1)
+          insertion_sort(sorted + i, end - i, less);
+      }
+    }
+    for (int64_t i = 0; i < count; ++i) out[i] = static_cast<int64_t>(sorted[i] & 0xffffffff);
+    return true;
   }
 
   template <int First, int Last, class W, class BitsOf, class Less>
