@@ -366,6 +366,36 @@ def _str(self: Array) -> str:
     return str(self.numpy())
 
 
+class Flat:
+    """`x.flat`: the elements of an array in C order, as an iterator with indices."""
+
+    def __init__(self, array: Array) -> None:
+        self._elements = array.ravel()
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._elements[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._elements[key] = value
+
+    def __len__(self) -> int:
+        return int(self._elements.size)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._elements)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return np.asarray(self._elements.numpy(), dtype)
+
+    def copy(self) -> Array:
+        """The elements as an array."""
+        return self._elements
+
+
+def _set_flat(self: Array, value: Any) -> None:
+    self.ravel()[...] = value
+
+
 def _itself(self: Array, memo: Any = None) -> Array:
     """The array itself: it does not change."""
     return self
@@ -406,5 +436,5 @@ _OWN: dict[str, Any] = {
     "to_device": _to_device,
     "view": _view,
     "itemsize": property(operator.attrgetter("dtype.itemsize"), doc="Bytes of one element."),
-    "flat": property(lambda self: iter(self.ravel()), doc="The elements in C order."),
+    "flat": property(Flat, _set_flat, doc="The elements in C order, which indices select."),
 }

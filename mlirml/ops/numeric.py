@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.sizes import is_size
-from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.errors import DTypeError, ShapeError
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed
 
@@ -145,10 +145,9 @@ def polyfit(
 ) -> Any:
     """The coefficients, the highest first, of the polynomial of a degree that fits points best by least squares.
 
-    With `full` also the squared residuals, the rank, the singular values and `rcond`. There is no `cov`.
+    With `full` also the squared residuals, the rank, the singular values and `rcond`; else, with `cov`, the covariance
+    of the coefficients, for weights that are the reciprocals of the values' errors with `cov="unscaled"`.
     """
-    if cov:
-        raise UnsupportedSyntaxError("polyfit: the covariance of the coefficients is not compiled", help="leave `cov`")
     x, y = xp.asarray(x) + 0.0, xp.asarray(y) + 0.0
     if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0] or not x.shape[0] or deg < 0:
         raise ShapeError(f"polyfit: points {list(x.shape)} and values {list(y.shape)} do not fit, or degree {deg} < 0")
@@ -160,9 +159,21 @@ def polyfit(
             raise ShapeError(f"polyfit: {list(weights.shape)} weights for {list(x.shape)} points")
         left, right = left * weights[:, None], right * (weights if y.ndim == 1 else weights[:, None])
     scale = xp.sqrt(xp.sum((left * xp.conj(left)).real, axis=0))
-    found, residuals, rank, values = xp.linalg.lstsq(left / scale, right, rcond)
+    left = left / scale
+    found, residuals, rank, values = xp.linalg.lstsq(left, right, rcond)
     found = (found.T / scale).T
-    return (found, residuals, rank, values, rcond) if full else found
+    if full:
+        return found, residuals, rank, values, rcond
+    if cov is False or cov is None:
+        return found
+    covariance = xp.linalg.inv(left.T @ left) / (scale[:, None] * scale)
+    covariance = covariance if y.ndim == 1 else covariance[:, :, None]
+    if not isinstance(cov, str):
+        freedom = x.shape[0] - int(deg) - 1
+        if freedom < 1:
+            raise ShapeError(f"polyfit: the covariance of {int(deg) + 1} coefficients needs more points than that")
+        covariance = covariance * (residuals / freedom)
+    return found, covariance
 
 
 _NOT_HALF = tuple(d for d in ALL if d not in ("bf16", "f16"))

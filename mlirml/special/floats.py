@@ -51,12 +51,15 @@ def of_floats(function: Function) -> Function:
     return converted
 
 
-def differentiable(*rules: Function, fixed: int = 0, slope_of: str = "") -> Callable[[Function], Function]:
+def differentiable(
+    *rules: Function, fixed: int = 0, slope_of: str = "", public: str = ""
+) -> Callable[[Function], Function]:
     """A decorator: the function of any real dtypes, with a derivative for each argument but the first `fixed` ones.
 
     `rule(tangent, result, *args)` is the part of the tangent of the result that is due to the argument. A function
     of this package enters the records, of which those of public names are kept. A function that is the derivative of
-    the functions `slope_of` by a fixed argument is named by these in errors.
+    the functions `slope_of` by a fixed argument is named by these in errors, and one that computes the function `public`
+    by that.
     """
 
     def decorated(function: Function) -> Function:
@@ -66,6 +69,11 @@ def differentiable(*rules: Function, fixed: int = 0, slope_of: str = "") -> Call
         made = custom_jvp(function, tuple(range(fixed)))
         if slope_of:
             made.refusal = _no_second_derivative(slope_of, [*inspect.signature(function).parameters][:fixed])
+        elif public:
+            made.refusal = (
+                f"`special.{public}` has no derivative in its first argument",
+                "`ml.stop_gradient` takes an argument out of a derivative",
+            )
 
         def rule(*args: Any) -> tuple[Any, Any]:
             *first, primals, tangents = args

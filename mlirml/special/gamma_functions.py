@@ -200,7 +200,7 @@ def _euler_maclaurin(s: Any, q: Any) -> Any:
     return total
 
 
-@differentiable(fixed=1)
+@differentiable(fixed=1, public="zeta")
 def _riemann(s: Any) -> Any:
     """By the Euler-Maclaurin formula, for negative s by reflection (DLMF 25.4.1)."""
     positive = np.where(s < 0, 1 - s, np.where(np.isinf(s), 100, s))
@@ -210,7 +210,7 @@ def _riemann(s: Any) -> Any:
     return np.where(s == 1, math.inf, np.where(s == -math.inf, math.nan, np.where(s < 0, reflected, value)))
 
 
-@differentiable(lambda t, y, s, q: -s * _zeta(s + 1, q) * t, fixed=1)
+@differentiable(lambda t, y, s, q: -s * _zeta(s + 1, q) * t, fixed=1, public="zeta")
 def _zeta(s: Any, q: Any) -> Any:
     """By the Euler-Maclaurin formula; terms of negative numbers are added one by one before."""
     s, q = s + np.zeros_like(q), q + np.zeros_like(s)
@@ -248,7 +248,7 @@ def _cotangent_derivative(n: int) -> list[int]:
     return p
 
 
-@differentiable(lambda t, y, n, x: polygamma(n + 1, x) * t, fixed=1)
+@differentiable(lambda t, y, n, x: polygamma(n + 1, x) * t, fixed=1, public="polygamma")
 def _polygamma_of_array(n: Any, x: Any) -> Any:
     odd = n - 2 * np.floor(n / 2)
     return np.where(n == 0, digamma(x), (2 * odd - 1) * gamma(n + 1) * _zeta(n + 1, x))

@@ -367,3 +367,15 @@ def test_the_array_api_namespace_takes_arrays() -> None:
     assert xp.asarray(x) is x and isinstance(xp.unstack(x)[0], ml.Array)
     with pytest.raises(ValueError, match="2011"):
         x.__array_namespace__(api_version="2011.1")
+
+
+def test_flat_has_the_elements_in_c_order() -> None:
+    x = np.arange(6.0).reshape(2, 3)
+    flat = ml.array(x).flat
+    assert (len(flat), float(flat[4]), float(flat[-1])) == (6, 4, 5)
+    np.testing.assert_array_equal(flat[1:5:2], x.flat[1:5:2])
+    np.testing.assert_array_equal([float(element) for element in flat], list(x.flat))
+    np.testing.assert_array_equal(np.asarray(flat), x.ravel())
+    for store in (lambda: flat.__setitem__(0, 1.0), lambda: setattr(ml.array(x), "flat", 0.0)):
+        with pytest.raises(ml.DTypeError, match="does not change"):
+            store()

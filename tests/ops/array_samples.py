@@ -225,6 +225,8 @@ def _polyfit(draw: Draw) -> Iterator[Arguments]:
     if draw.thorough:
         yield (x, draw.array(8, 2), 1), {}
         yield (x, draw.array(8), 3), {"w": np.arange(1, 9).astype(draw.dtype)}
+        yield (x, draw.array(8), 2), {"cov": True}
+        yield (x, draw.array(8, 2), 1), {"cov": "unscaled", "w": np.arange(1, 9).astype(draw.dtype)}
 
 
 @sampler("roots")

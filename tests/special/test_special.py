@@ -457,3 +457,16 @@ def test_calls_of_scipy_in_a_program() -> None:
     np.testing.assert_allclose(total(x), expected, rtol=1e-13)
     found = ml.grad(lambda x: np.sum(scipy_special.gammaln(x)))(x)
     np.testing.assert_allclose(found, scipy_special.digamma(x), rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (lambda s: special.zeta(s, np.float64(2.0)), "zeta"),
+        (special.zeta, "zeta"),
+        (lambda n: special.polygamma(n, np.float64(1.0)), "polygamma"),
+    ],
+)
+def test_an_argument_without_a_derivative_is_named(function: Any, name: str) -> None:
+    with pytest.raises(ml.NoDerivativeError, match=f"special.{name}` has no derivative in its first argument"):
+        ml.grad(function)(2.5)
