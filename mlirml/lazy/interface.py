@@ -370,7 +370,7 @@ class Flat:
     """`x.flat`: the elements of an array in C order, as an iterator with indices."""
 
     def __init__(self, array: Array) -> None:
-        self._elements = array.ravel()
+        self._elements: Any = array.ravel()
 
     def __getitem__(self, key: Any) -> Any:
         return self._elements[key]
@@ -387,7 +387,7 @@ class Flat:
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.asarray(self._elements.numpy(), dtype)
 
-    def copy(self) -> Array:
+    def copy(self) -> Any:
         """The elements as an array."""
         return self._elements
 

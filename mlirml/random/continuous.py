@@ -13,25 +13,27 @@ from mlirml.random.keys import as_array, blocks, checked_key, drawing
 from mlirml.random.quantiles import normal_quantile
 
 
-def unit(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
-    """Uniform numbers of [0, 1): multiples of 2**-23 for f32, of 2**-52 for f64."""
+def unit(key: Any, shape: tuple[int, ...], dtype: np.dtype, at: Any = None) -> Any:
+    """Uniform numbers of [0, 1): multiples of 2**-23 for f32, of 2**-52 for f64; those `at` positions of an array."""
     if dtype.itemsize < 8:
-        return (blocks(key, shape, "xor") >> np.uint32(9)).astype(np.int32).astype(np.float32) * np.float32(2.0**-23)
-    pairs = blocks(key, shape, "both")
+        return (blocks(key, shape, "xor", at) >> np.uint32(9)).astype(np.int32).astype(np.float32) * np.float32(
+            2.0**-23
+        )
+    pairs = blocks(key, shape, "both", at)
     high = (pairs >> np.uint64(38)).astype(np.int32).astype(np.float64)
     low = ((pairs >> np.uint64(12)).astype(np.int32) & np.int32((1 << 26) - 1)).astype(np.float64)
     return high * 2.0**-26 + low * 2.0**-52  # exact; two halves, as processors convert i32 only
 
 
-def open_unit(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def open_unit(key: Any, shape: tuple[int, ...], dtype: np.dtype, at: Any = None) -> Any:
     """Uniform numbers of (0, 1): the middles of the intervals that `unit` rounds down."""
-    drawn = unit(key, shape, dtype)
+    drawn = unit(key, shape, dtype, at)
     return drawn + drawn.dtype.type(2.0**-24 if dtype.itemsize < 8 else 2.0**-53)
 
 
-def standard_normal(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
+def standard_normal(key: Any, shape: tuple[int, ...], dtype: np.dtype, at: Any = None) -> Any:
     """Normal numbers with mean 0 and standard deviation 1: the quantiles of uniform numbers of (-1, 1)."""
-    return normal_quantile(open_unit(key, shape, dtype) * 2 - 1)
+    return normal_quantile(open_unit(key, shape, dtype, at) * 2 - 1)
 
 
 def standard_gumbel(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:

@@ -88,26 +88,28 @@ def sizes(name: str, shape: Any) -> tuple[int, ...]:
     return found
 
 
-def blocks(key: Any, shape: tuple[int, ...], form: str) -> Any:
+def blocks(key: Any, shape: tuple[int, ...], form: str, at: Any = None) -> Any:
     """The enciphered counters 0, 1, 2, ... in this shape: their "high" or "low" word, the "xor" of both, or "both".
 
-    "both" is u64, the others are u32.
+    "both" is u64, the others are u32. `at` has other counters, u32 of this shape.
     """
     dtype = np.dtype(np.uint64) if form == "both" else WORD
     trace = current_trace()
     if trace is None:
-        high, low = enciphered(key[:1], key[1:], np.zeros(1, WORD), counters(shape).reshape(-1))
+        numbers = counters(shape) if at is None else at
+        high, low = enciphered(key[:1], key[1:], np.zeros(1, WORD), numbers.reshape(-1))
         return _combined(form, high, low).reshape(shape)
     if math.prod(shape) == 0:
         return trace.filled(shape, 0, dtype)
 
     def body(block: Body, halves: list[str]) -> str:
-        k0, k1, zero = (Word(block, name) for name in halves)
-        high, low = enciphered(k0, k1, zero, counter(block, shape, trace.builder.sizes.number))
+        k0, k1, zero, *own = (Word(block, name) for name in halves)
+        number = own[0] if own else counter(block, shape, trace.builder.sizes.number)
+        high, low = enciphered(k0, k1, zero, number)
         return both(block, high, low) if form == "both" else _combined(form, high, low).name
 
-    operands = [trace.lift(key[0]), trace.lift(key[1]), _ZERO]
-    return trace.wrap(trace.builder.elementwise(operands, [WORD] * 3, dtype, shape, body))
+    operands = [trace.lift(key[0]), trace.lift(key[1]), _ZERO, *([] if at is None else [trace.lift(at)])]
+    return trace.wrap(trace.builder.elementwise(operands, [WORD] * len(operands), dtype, shape, body))
 
 
 def _combined(form: str, high: Any, low: Any) -> Any:

@@ -14,6 +14,7 @@ from mlirml.errors import ShapeError
 from mlirml.random.checks import computed, float_dtype, placed, refuse, refuse_negative, repeated, shape_of, spread
 from mlirml.random.continuous import open_unit, standard_normal, unit
 from mlirml.random.keys import as_array, checked_key, drawing, fold_in, split
+from mlirml.random.proposals import accepted
 
 _DOUBLE = np.dtype(np.float64)
 _FEW = 10.0
@@ -34,17 +35,16 @@ def _log_gamma_parts(key: Any, a: Any) -> tuple[Any, Any]:
     d = np.where(a < 1, a + 1, a) - dtype.type(1 / 3)
     c = 1 / np.sqrt(9 * d)
 
-    def propose(carry: Any) -> Any:
-        i, done, result = carry
+    def propose(i: Any, at: Any, d: Any, c: Any) -> tuple[Any, Any]:
         first, second = split(fold_in(own, i))
-        x = standard_normal(first, shape, dtype)
+        x = standard_normal(first, d.shape, dtype, at)
         v = (1 + c * x) ** 3
         safe = np.where(v > 0, v, dtype.type(1))
-        fits = (v > 0) & (np.log(open_unit(second, shape, dtype)) < 0.5 * x * x + d * (1 - v + np.log(safe)))
-        return i + np.uint32(1), done | fits, np.where(done | ~fits, result, d * v)
+        drawn = open_unit(second, d.shape, dtype, at)
+        return (v > 0) & (np.log(drawn) < 0.5 * x * x + d * (1 - v + np.log(safe))), d * v
 
-    start = as_array(np.uint32(0)), ~(a > 0), np.where(a > 0, dtype.type(1), dtype.type(np.nan))
-    _, _, result = repeated(lambda carry: ~np.all(carry[1]), propose, start)
+    start = np.where(a > 0, dtype.type(1), dtype.type(np.nan))
+    result = accepted(propose, (d, c), ~(a > 0), start)
     factor = np.where(a < 1, np.log(open_unit(below, shape, dtype)) / np.where(a < 1, a, dtype.type(1)), dtype.type(0))
     return result, factor
 
@@ -135,16 +135,16 @@ def _many_events(key: Any, lam: Any) -> Any:
     log_lam, inverse = np.log(lam), 1.1239 + 1.1328 / (b - 3.4)
     quick = 0.9277 - 3.6224 / (b - 2)
 
-    def propose(carry: Any) -> Any:
-        i, done, result = carry
+    def propose(i: Any, at: Any, lam: Any, b: Any, a: Any, log_lam: Any, inverse: Any, quick: Any) -> tuple[Any, Any]:
         first, second = split(fold_in(key, i))
-        u, v = open_unit(first, lam.shape, _DOUBLE) - 0.5, open_unit(second, lam.shape, _DOUBLE)
+        u, v = (open_unit(one, lam.shape, _DOUBLE, at) for one in (first, second))
+        u = u - 0.5
         us = 0.5 - np.abs(u)
         k = np.floor((2 * a / us + b) * u + lam + 0.43)
         left = np.log(v) + np.log(inverse) - np.log(a / (us * us) + b)
         exact = (k >= 0) & ((us >= 0.013) | (v <= us)) & (left <= k * log_lam - lam - _log_factorial(np.maximum(k, 0)))
-        fits = ((us >= 0.07) & (v <= quick)) | exact
-        return i + np.uint32(1), done | fits, np.where(done | ~fits, result, k)
+        return ((us >= 0.07) & (v <= quick)) | exact, k
 
-    start = as_array(np.uint32(0)), ~(lam > 0), np.where(lam > 0, 0.0, np.nan)
-    return repeated(lambda carry: ~np.all(carry[1]), propose, start)[2]
+    parameters = (lam, b, a, log_lam, inverse, quick)
+    # A seventh of the proposals for lam of 10 are not accepted.
+    return accepted(propose, parameters, ~(lam > 0), np.where(lam > 0, 0.0, np.nan), share=4)

@@ -57,9 +57,8 @@ def differentiable(
     """A decorator: the function of any real dtypes, with a derivative for each argument but the first `fixed` ones.
 
     `rule(tangent, result, *args)` is the part of the tangent of the result that is due to the argument. A function
-    of this package enters the records, of which those of public names are kept. A function that is the derivative of
-    the functions `slope_of` by a fixed argument is named by these in errors, and one that computes the function `public`
-    by that.
+    of this package enters the records, of which those of public names are kept. Errors name a function that is the
+    derivative of the functions `slope_of` by a fixed argument by these, and one that computes `public` by that.
     """
 
     def decorated(function: Function) -> Function:

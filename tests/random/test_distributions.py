@@ -11,11 +11,14 @@ from scipy import special, stats
 
 import mlirml as ml
 from mlirml import random
+from mlirml.random.continuous import unit
+from mlirml.random.proposals import accepted
 from mlirml.random.quantiles import normal_quantile
 from tests.fuzz.oracle import TARGETS
 
 COUNT = 100_000
 FLOATS = (np.float32, np.float64)
+KEY_OF_MANY = np.array([7, 11], np.uint32)
 
 
 def drawn(function: object, seed: int = 0) -> np.ndarray:
@@ -268,3 +271,31 @@ def test_errors_show_the_line(name: str, compiled: bool) -> None:
     with pytest.raises(ml.ShapeError if name != "floats" else ml.DTypeError, match=message) as caught:
         (ml.compile(function) if compiled else function)()
     assert caught.value.location is not None and caught.value.location.file == __file__
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+@pytest.mark.parametrize("draw", [
+    lambda n: random.gamma(KEY_OF_MANY, 0.4, (n,)),
+    lambda n: random.gamma(KEY_OF_MANY, 2.5, (n,), np.float32),
+    lambda n: random.poisson(KEY_OF_MANY, 11.0, (n,)),
+])  # fmt: skip
+def test_elements_drawn_by_rejection_do_not_depend_on_the_others(draw: Any, compiled: bool) -> None:
+    """Few elements are proposed together until the last is accepted; of many, those that wait are gathered."""
+    few, many = ((ml.compile(lambda n=n: draw(n)) if compiled else (lambda n=n: draw(n)))() for n in (100, 3000))
+    np.testing.assert_allclose(few, many[:100], rtol=1e-6)
+
+
+def test_more_elements_may_wait_than_there_is_room_for() -> None:
+    def propose(i: Any, at: Any, p: Any) -> tuple[Any, Any]:
+        u = unit(random.fold_in(KEY_OF_MANY, i), p.shape, np.dtype(np.float64), at)
+        return u < p, u
+
+    def rejected(n: int, share: int) -> Any:
+        p = np.full(n, 0.1)
+        return accepted(propose, (p,), p > 1, p * 0, share=share)
+
+    expected = rejected(100, 8)
+    assert expected.max() < 0.1
+    for share in (2, 8, 400):
+        for run in (rejected, ml.compile(rejected, static_argnums=(0, 1))):
+            np.testing.assert_array_equal(run(300, share)[:100], expected)
