@@ -9,9 +9,10 @@ import numpy as np
 
 from mlirml import random
 from mlirml.errors import ShapeError
+from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.transforms.derivatives import trace_stop_gradient
 from mlirml.nn.define import as_array, axis_of, composite, floats, known, refuse_random, rounded, shown
-from mlirml.transforms import stop_gradient
 
 
 @composite(tolerance=8)
@@ -52,7 +53,8 @@ def gumbel_softmax(
         return rounded(soft, dtype)
     classes = known(np.arange(x.shape[axis]).reshape(-1, *[1] * (len(x.shape) - axis - 1)))
     chosen = (classes == np.argmax(soft, axis=axis, keepdims=True)).astype(x.dtype)
-    return rounded(chosen + (soft - stop_gradient(soft)), dtype)
+    trace = current_trace()
+    return rounded(chosen if trace is None else chosen + (soft - trace_stop_gradient(trace, soft)), dtype)
 
 
 @composite(tolerance=8)
