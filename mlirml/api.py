@@ -343,7 +343,7 @@ class Compiled(Dispatcher):
                 leaves, tree = flatten((args, kwargs))
                 form = device_form(leaves, tree)
             known = self._device_forms.get(form)
-            if known is not None and known.changed(self.fn) is None:
+            if known is not None and known.program.remaining != 0 and known.changed(self.fn) is None:
                 results = self._checked(known, partial(known.program, leaves))
                 return known.captured.result(results)
         with uncollected():
@@ -611,7 +611,7 @@ class Compiled(Dispatcher):
             clock.note("store")
             program = opened(captured, artifact, target)
             clock.note("load")
-        if isinstance(program, DeviceProgram):
+        if target.device != "cpu":
             program.explain = partial(_failure, captured)
         self._compiled += 1
         self._log.append(report(self._compiled, captured, artifact, entries, reason, from_disk, clock))

@@ -22,6 +22,8 @@ def longest_line(device: Device, element: mlir.Type) -> int:
 
 def reason_not_to_transform(op: mlir.Operation, device: Device) -> str:
     """The reason why a device cannot compute a transform; empty if it can."""
+    if not all(value.type.has_static_shape for value in (*op.operands, *op.results)):
+        return "the sizes of what is transformed change"
     mode = mlir.IntegerAttr(op.attributes["mode"]).value
     real = op.results[0].type if mode & modes.TRANSFORM == modes.C2R else op.operands[0].type
     longest = longest_line(device, real.element_type) ** 2

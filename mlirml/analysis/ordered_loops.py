@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from mlirml.analysis.constants import is_constant
 from mlirml.analysis.traits import TENSOR_STORES
+from mlirml.dialects.mlirml import DIMS, KERNEL
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 SCATTER, SCAN = "mlirml.scatter", "mlirml.scan"
@@ -18,15 +20,29 @@ def is_ordered(op: mlir.Operation) -> bool:
     for inner in operations(op):
         if not inner.name.startswith(_INSIDE):
             return False
-        if inner.name == "scf.for" and not has_constant_bounds(inner):
+        if inner.name == "scf.for" and not has_known_bounds(inner):
             return False
     return is_scatter(op) if SCATTER in op.attributes else is_scan(op)
 
 
-def has_constant_bounds(op: mlir.Operation) -> bool:
-    """True if the trip count of a loop is static."""
-    owners = [defining_op(operand) for operand in list(op.operands)[:3]]
-    return all(owner is not None and owner.name == "arith.constant" for owner in owners)
+def has_known_bounds(op: mlir.Operation) -> bool:
+    """True if the trip count of a loop is static, or a size of a program of dynamic sizes."""
+    *bounds, step = list(op.operands)[:3]
+    return is_constant(step) and all(is_constant(bound) or is_size(bound) for bound in bounds)
+
+
+def is_size(value: mlir.Value) -> bool:
+    """True for a size that the host has at the start of a call: in a kernel function, an argument."""
+    op = defining_op(value)
+    if op is None:
+        return KERNEL in value.owner.owner.operation.attributes
+    if op.name == "arith.muli":
+        return all(is_constant(operand) or is_size(operand) for operand in op.operands)
+    table = defining_op(op.operands[0]) if op.name == "arith.index_cast" else None
+    if table is None or table.name != "tensor.extract" or defining_op(table.operands[0]) is not None:
+        return False
+    function = table.operands[0].owner.owner.operation
+    return DIMS in function.attributes and table.operands[0] == list(function.regions[0].blocks[0].arguments)[-1]
 
 
 def is_scatter(op: mlir.Operation) -> bool:

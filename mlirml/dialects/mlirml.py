@@ -41,6 +41,11 @@ HOST_WORK = "mlirml.host_work"
 """On @main: the array operations that run on the host, one line of `.explain()` each."""
 HOST_INPUTS = "mlirml.host_inputs"
 """On @main: the indices of the inputs that stay in host memory."""
+DIMS = "mlirml.dims"
+"""On @main of dynamic sizes: the number of the size of each dynamic dimension of the arguments, then of the results.
+
+The sizes are the last of the inputs.
+"""
 CONSTANTS = "mlirml.constants"
 """On @main: the bytes of the constants that kernels read; they are uploaded once, when the program is loaded."""
 DEFERRED_CHECKS = "mlirml.deferred_checks"

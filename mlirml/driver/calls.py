@@ -17,6 +17,7 @@ from mlirml.frontend.current import current_trace
 from mlirml.runtime import declare_fields, number_leaves
 from mlirml.runtime.array import Array
 from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
+from mlirml.runtime.sized_device_program import SizedDeviceProgram
 
 if TYPE_CHECKING:
     from mlirml.driver.compilation import Clock
@@ -334,7 +335,7 @@ def notes_on(build: Build, remarks: Sequence[Remark]) -> list[str]:
         notes = [*(build.captured.unrolled if title == "loops" else ()), *own]
         lines += [f"{title} of signature {build.number}:"] * bool(notes)
         lines += [f"   {replace(place, function='') if place else '?'}: {text}" for place, text in notes]
-    if isinstance(build.program, DeviceProgram):
+    if isinstance(build.program, (DeviceProgram, SizedDeviceProgram)):
         lines.append(f"where signature {build.number} runs:")
         lines += [f"   {line}" for line in build.program.describe()]
     return lines

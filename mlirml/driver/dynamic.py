@@ -535,10 +535,14 @@ def check_takes_sizes(
         if not dimensions.is_automatic:
             raise ArgumentError("compile: pipeline and dynamic: programs of dynamic sizes have passes of their own")
         dimensions.disable("`pipeline` chooses the passes")
+    if target.device != "cpu" and target.sized is not None and dimensions.is_automatic:
+        dimensions.disable(f"target {target.name!r} has faster programs of one size")
     if target.sized is not None or not dimensions:
         return
     if not dimensions.is_automatic:
-        raise ArgumentError(f"compile: target {target.name!r} has no dynamic dimensions", help='use target="cpu"')
+        raise ArgumentError(
+            f"compile: target {target.name!r} has no dynamic dimensions", help='use target="cpu", "vulkan" or "cuda"'
+        )
     dimensions.disable(f"target {target.name!r} has no dynamic ones")
 
 

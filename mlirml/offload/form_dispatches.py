@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.bounds import DYNAMIC, dims_of_slice, size_operand
 from mlirml.analysis.device_transforms import reason_not_to_transform
 from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.traits import RESHAPES
@@ -31,11 +32,11 @@ from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, WHY
 from mlirml.errors import TargetError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations, seen_through
 from mlirml.ir.library_calls import TRANSFORMS
 from mlirml.ir.location import source_location
 from mlirml.offload.grouping import groups_of, is_work, source_of_reshapes
-from mlirml.offload.scalars import is_number, pass_by_value
+from mlirml.offload.scalars import is_number, pass_by_value, sizes_of_call
 from mlirml.offload.unknown_sizes import keep_in_known_sizes
 from mlirml.offload.wide import split_wide
 from mlirml.passes import Pass, register
@@ -71,6 +72,7 @@ class FormDispatchesPass(Pass):
         main = main_function(module)
         with module.context:
             pass_by_value(main, self.stays_on_host, self.lacks_number)
+            copy_returned_slices(main)
             self.mark_host_scalars(main)
             for block in tensor_blocks(main):
                 store_numbers(block)
@@ -207,6 +209,49 @@ def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:
             if not op.name.startswith(("linalg.", "tensor.")) and not is_ordered(op) and WHY not in op.attributes:
                 todo += [inner for region in op.regions for inner in region.blocks]
     return found
+
+
+def copy_returned_slices(main: mlir.Operation) -> None:
+    """Make a kernel copy each returned slice whose elements may lie apart: devices copy contiguous memory alone."""
+    final = block_ops(main.regions[0].blocks[0])[-1]
+    for position, value in enumerate(final.operands):
+        op = defining_op(seen_through(value, RESHAPES))
+        if op is None or op.name != "tensor.extract_slice" or is_contiguous(op):
+            continue
+        slice_ = op.results[0]
+        with op.location, mlir.InsertionPoint.after(op):
+            identity = mlir.AffineMap.get_identity(slice_.type.rank)
+            sizes = [size_operand(op, dim, 1) for dim in dims_of_slice(op)]
+            out = emit.value("tensor.empty", [size for size in sizes if not isinstance(size, int)], slice_.type)
+            copy = emit.generic([slice_], [out], [identity] * 2, ["parallel"] * identity.n_dims, lambda b: b[:1])
+        replace_in_chain(value, slice_, copy.results[0], final, position)
+
+
+def replace_in_chain(value: mlir.Value, old: mlir.Value, new: mlir.Value, final: mlir.Operation, position: int) -> None:
+    """Return a value that is made by reshapes of `old` as the same reshapes of `new`."""
+    owner = defining_op(value)
+    if value == old:
+        final.operands[position] = new
+        return
+    assert owner is not None, "reshapes are operations"
+    chain = [owner]
+    while chain[-1].operands[0] != old:
+        before = defining_op(chain[-1].operands[0])
+        assert before is not None, "the chain ends at the slice"
+        chain.append(before)
+    with mlir.InsertionPoint(final):
+        for each in reversed(chain):
+            new = clone_with(each, {each.operands[0]: new}).results[0]
+    final.operands[position] = new
+
+
+def is_contiguous(slice_: mlir.Operation) -> bool:
+    """True if the elements of a slice are adjacent for all sizes: after one of its dimensions all others are whole."""
+    sizes, strides = (list(slice_.attributes[f"static_{name}"]) for name in ("sizes", "strides"))
+    shape = list(slice_.operands[0].type.shape)
+    first = next((d for d, size in enumerate(sizes) if size != 1), len(sizes))
+    whole = all(size == n != DYNAMIC for size, n in zip(sizes[first + 1 :], shape[first + 1 :]))
+    return whole and all(stride == 1 for stride, size in zip(strides, sizes) if size != 1)
 
 
 def store_numbers(block: mlir.Block) -> None:
@@ -348,8 +393,11 @@ def is_read_from_device(op: mlir.Operation) -> bool:
 
 
 def is_argument_number(value: mlir.Value) -> bool:
-    """True if a tensor is a rank-0 argument of @main, which the host has."""
-    return is_number(value.type) and defining_op(value) is None and value.owner.owner.operation.name == "func.func"
+    """True if a tensor is a rank-0 argument of @main, or that of the sizes, which the host has."""
+    if defining_op(value) is not None or value.owner.owner.operation.name != "func.func":
+        return False
+    table = sizes_of_call(value.owner.owner.operation)
+    return is_number(value.type) or (table is not None and value == table)
 
 
 def is_large(op: mlir.Operation) -> bool:

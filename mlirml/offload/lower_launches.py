@@ -206,10 +206,16 @@ class _Lowering:
 
     def memcpy(self, op: mlir.Operation) -> None:
         target, source = op.operands
-        size = math.prod(target.type.shape) * element_bytes(target.type.element_type)
+        static = [n for d, n in enumerate(target.type.shape) if not target.type.is_dynamic_dim(d)]
+        size = math.prod(static) * element_bytes(target.type.element_type)
         if size:
             pointers = [self.as_pointer(self.address(v)) for v in (target, source)]
-            self.call(MEMCPY, [*pointers, emit.number(self.word, size), self.stream])
+            dynamic = [d for d in range(target.type.rank) if target.type.is_dynamic_dim(d)]
+            count = emit.number(self.word, size)
+            for d in dynamic:
+                extent = emit.value("memref.dim", [target, emit.index(d)], mlir.IndexType.get())
+                count = emit.same_type("arith.muli", count, self.as_word(extent))
+            self.call(MEMCPY, [*pointers, count, self.stream])
 
     def passed(self, argument: mlir.Value | int) -> mlir.Value:
         """The pointer or scalar, of at most eight bytes, that is passed for an argument."""

@@ -18,7 +18,7 @@ that it overwrites, else of one thread. A scan has a loop-carried scalar too, an
 
 from __future__ import annotations
 
-from mlirml.analysis.ordered_loops import SCAN, SCATTER, has_constant_bounds, is_ordered
+from mlirml.analysis.ordered_loops import SCAN, SCATTER, has_known_bounds, is_ordered
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
@@ -55,7 +55,7 @@ def mark_loop(loop: mlir.Operation) -> None:
 
 def is_scatter(loop: mlir.Operation) -> bool:
     """True for a loop nest with one loop-carried tensor whose innermost loop inserts an element last."""
-    if len(loop.results) != 1 or not is_tensor(loop.results[0]) or not has_constant_bounds(loop):
+    if len(loop.results) != 1 or not is_tensor(loop.results[0]) or not has_known_bounds(loop):
         return False
     *ops, end = block_ops(loop.regions[0].blocks[0])
     carried = loop.regions[0].blocks[0].arguments[1]
@@ -86,7 +86,7 @@ def is_scan(loop: mlir.Operation) -> bool:
     carried = loop.regions[0].blocks[0].arguments[2]
     alone = store.name == "tensor.insert" and store.operands[1] == carried and store.operands[0] == number
     unread = sum(1 for _ in carried.uses) == 1 and not any(True for _ in loop.results[0].uses)
-    return alone and unread and has_constant_bounds(loop)
+    return alone and unread and has_known_bounds(loop)
 
 
 def is_scalar(op: mlir.Operation) -> bool:

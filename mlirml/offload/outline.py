@@ -27,6 +27,8 @@ from __future__ import annotations
 
 import itertools
 
+from mlirml.analysis.bounds import dims_of_slice, size_operand
+from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, KERNEL, OF_DEVICES
 from mlirml.errors import LoweringError
@@ -169,7 +171,7 @@ def destination(result: mlir.Value, body: mlir.Block) -> mlir.Value:
     value, owner, accumulates = result, defining_op(result), False
     while owner is not None and owner.block == body:
         if owner.name == "tensor.empty":
-            new = empty_like(owner, result)
+            new = empty_like(owner, result, body)
             if value.type == result.type and sum(1 for _ in value.uses) == 1:
                 value.replace_all_uses_with(new)
                 owner.erase()
@@ -180,26 +182,73 @@ def destination(result: mlir.Value, body: mlir.Block) -> mlir.Value:
             accumulates = True
             value = owner.operands[len(owner.operands) - len(owner.results) + list(owner.results).index(value)]
         else:
-            return empty_like(None, result)
+            return empty_like(None, result, body)
         owner = defining_op(value)
     reads = sum(operand == value for op in nested(body) for operand in op.operands)
     if value.type != result.type or value == result or (accumulates and reads > 1):
-        return empty_like(None, result)
+        return empty_like(None, result, body)
     return value
 
 
-def empty_like(owner: mlir.Operation | None, result: mlir.Value) -> mlir.Value:
-    """A `tensor.empty` outside of a dispatch, with the sizes of the one inside."""
+def empty_like(owner: mlir.Operation | None, result: mlir.Value, body: mlir.Block) -> mlir.Value:
+    """A `tensor.empty` outside of a dispatch, with the sizes of the one inside, or of what is computed there."""
     if result.type.has_static_shape:
         return emit.empty(result.type)
-    if owner is None or any(is_inside(operand, owner.block) for operand in owner.operands):
-        raise no_size(result)
-    return emit.value("tensor.empty", list(owner.operands), result.type)
+    if owner is None:
+        found = [size_outside(result, d, body) for d in range(result.type.rank) if result.type.is_dynamic_dim(d)]
+        sizes = [emit.index(size) if isinstance(size, int) else size for size in found]
+    else:
+        sizes = [number_outside(operand, body) for operand in owner.operands]
+    return emit.value("tensor.empty", sizes, result.type)
 
 
-def is_inside(value: mlir.Value, body: mlir.Block) -> bool:
-    owner = defining_op(value)
-    return owner is not None and owner.block == body
+def size_outside(tensor: mlir.Value, d: int, body: mlir.Block) -> mlir.Value | int:
+    """A size of a tensor of a dispatch as a value outside of it."""
+    if not tensor.type.is_dynamic_dim(d):
+        return int(tensor.type.shape[d])
+    op = defining_op(tensor)
+    if op is None or op.block != body:
+        return emit.value("tensor.dim", [tensor, emit.index(d)], mlir.IndexType.get())
+    before = sum(tensor.type.is_dynamic_dim(i) for i in range(d))
+    if op.name == "tensor.empty":
+        return number_outside(op.operands[before], body)
+    if op.name == "tensor.expand_shape":
+        return number_outside(op.operands[1 + before], body)
+    if op.name == "tensor.extract_slice":
+        size = size_operand(op, dims_of_slice(op)[d], 1)
+        return size if isinstance(size, int) else number_outside(size, body)
+    if op.name == "tensor.collapse_shape":
+        group = [int(i.value) for i in op.attributes["reassociation"][d]]
+        parts = [size_outside(op.operands[0], i, body) for i in group]
+        total, *others = [emit.index(part) if isinstance(part, int) else part for part in parts]
+        for other in others:
+            total = emit.same_type("arith.muli", total, other)
+        return total
+    source = init_of(op, list(op.results).index(tensor))
+    if source is None:
+        raise no_size(tensor)
+    return size_outside(source, d, body)
+
+
+def init_of(op: mlir.Operation, number: int) -> mlir.Value | None:
+    """The operand that has the sizes of a result; None where there is none."""
+    if op.name.startswith("linalg."):
+        return op.operands[len(op.operands) - len(op.results) + number]
+    if op.name == "scf.for":
+        return op.operands[3 + number]
+    if op.name in (*TENSOR_STORES, *OF_DEVICES, "arith.select"):
+        return op.operands[1]
+    return op.operands[0] if op.name == "tensor.cast" else None
+
+
+def number_outside(number: mlir.Value, body: mlir.Block) -> mlir.Value:
+    """An index of a dispatch outside of it: itself, or a clone of what computes it."""
+    op = defining_op(number)
+    if op is None or op.block != body:
+        return number
+    if not op.name.startswith("arith.") or op.regions:
+        raise no_size(number)
+    return clone_with(op, {operand: number_outside(operand, body) for operand in op.operands}).results[0]
 
 
 def no_size(result: mlir.Value) -> LoweringError:

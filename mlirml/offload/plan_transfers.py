@@ -281,7 +281,7 @@ def move_loop_to_host(loop: mlir.Operation, hosts: set[mlir.Value]) -> None:
     outside = outer_values(loop)
     with loop.location, mlir.InsertionPoint(loop):
         for root in roots_of(loop, hosts):
-            mirrors[root] = allocated(root.type, True)
+            mirrors[root] = allocated(root, True)
             memcpy(mirrors[root], root)
     for inner in operations(loop):
         if inner.name == "memref.alloc":
@@ -323,13 +323,16 @@ def is_host(value: mlir.Value, hosts: set[mlir.Value]) -> bool:
 
 def is_contiguous(memref_type: mlir.Type) -> bool:
     """True if the elements of a memref are contiguous; its offset is arbitrary."""
-    strides, _ = mlir.MemRefType(memref_type).get_strides_and_offset()
-    if 0 in memref_type.shape:
+    type_ = mlir.MemRefType(memref_type)
+    if 0 in type_.shape or type_ == mlir.MemRefType.get(type_.shape, type_.element_type):
         return True
+    strides, _ = type_.get_strides_and_offset()
     expected = 1
-    for size, stride in zip(reversed(memref_type.shape), reversed(strides)):
+    for d, (size, stride) in reversed(list(enumerate(zip(type_.shape, strides)))):
         if size != 1 and stride != expected:
             return False
+        if type_.is_dynamic_dim(d):
+            return all(n == 1 for n in type_.shape[:d])
         expected *= size
     return True
 
@@ -365,12 +368,23 @@ def memcpy(target: mlir.Value, source: mlir.Value) -> None:
     emit.create("gpu.memcpy", [target, source])
 
 
-def allocated(memref_type: mlir.Type, host: bool) -> mlir.Value:
-    """A new buffer in device or host memory."""
-    attributes = {"operandSegmentSizes": emit.segments(0, 0), "alignment": emit.i64(64)}
+def allocated(like: mlir.Value, host: bool) -> mlir.Value:
+    """A new contiguous buffer in device or host memory, of the shape of a memref."""
+    type_ = mlir.MemRefType.get(like.type.shape, like.type.element_type)
+    return new_buffer(type_, [size_along(like, d) for d in range(type_.rank) if type_.is_dynamic_dim(d)], host)
+
+
+def new_buffer(type_: mlir.Type, sizes: list[mlir.Value], host: bool) -> mlir.Value:
+    """A new buffer of a type, with values for its dynamic sizes."""
+    attributes = {"operandSegmentSizes": emit.segments(len(sizes), 0), "alignment": emit.i64(64)}
     if host:
         attributes[HOST] = mlir.UnitAttr.get()
-    return emit.create("memref.alloc", (), [memref_type], attributes).results[0]
+    return emit.create("memref.alloc", sizes, [type_], attributes).results[0]
+
+
+def size_along(memref: mlir.Value, d: int) -> mlir.Value:
+    """The dynamic size of a dimension of a memref."""
+    return emit.value("memref.dim", [memref, emit.index(d)], mlir.IndexType.get())
 
 
 def upload_constants(launch: mlir.Operation, hosts: set[mlir.Value]) -> None:
@@ -378,7 +392,7 @@ def upload_constants(launch: mlir.Operation, hosts: set[mlir.Value]) -> None:
     for position, operand in enumerate(launch.operands):
         if isinstance(operand.type, mlir.MemRefType) and is_host(operand, hosts):
             with launch.location, mlir.InsertionPoint(launch):
-                there = allocated(mlir.MemRefType.get(operand.type.shape, operand.type.element_type), False)
+                there = allocated(operand, False)
                 memcpy(there, operand)
             launch.operands[position] = there
 
@@ -419,14 +433,19 @@ def mirrored(value: mlir.Value, mirrors: dict[mlir.Value, mlir.Value], fresh: bo
     """The host copy of a device buffer, with the same views; `fresh` if the operation does not read it."""
     if is_contiguous(value.type):
         if value not in mirrors:
-            mirrors[value] = allocated(mlir.MemRefType.get(value.type.shape, value.type.element_type), True)
+            mirrors[value] = allocated(value, True)
             if not fresh:
                 memcpy(mirrors[value], value)
         return mirrors[value]
     owner = defining_op(value)
     assert owner is not None and owner.name in VIEWS, "only views have elements that lie apart"
-    values = {owner.operands[0]: mirrored(owner.operands[0], mirrors)}
-    return clone_with(owner, values).results[0]
+    source = owner.operands[0]
+    return clone_with(owner, {source: with_layout_of(source, mirrored(source, mirrors))}).results[0]
+
+
+def with_layout_of(view: mlir.Value, memref: mlir.Value) -> mlir.Value:
+    """A memref in the type of another one, whose layout tells less."""
+    return memref if memref.type == view.type else emit.value("memref.cast", [memref], view.type)
 
 
 def writes(op: mlir.Operation, here: mlir.Value) -> bool:
@@ -441,10 +460,9 @@ def load_element(op: mlir.Operation) -> None:
     """Replace a load from device memory by a copy of the element to the host and a load of the copy."""
     source, *indices = op.operands
     kind = source.type
-    one = mlir.MemRefType.get([], kind.element_type)
     dynamic = mlir.ShapedType.get_dynamic_stride_or_offset()
     with op.location, mlir.InsertionPoint(op):
-        here = allocated(one, True)
+        here = new_buffer(mlir.MemRefType.get([], kind.element_type), [], True)
         part = source
         if indices:
             result = mlir.MemRefType.get([], kind.element_type, mlir.StridedLayoutAttr.get(dynamic, []))

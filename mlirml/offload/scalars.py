@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlirml.analysis.constants import is_constant
-from mlirml.dialects.mlirml import HOST_INPUTS
+from mlirml.dialects.mlirml import DIMS, HOST_INPUTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
@@ -45,9 +45,19 @@ def pass_by_value(
             known = [n for n, value in enumerate(inputs_of(op)) if lacks(value.type) or is_known(value, on_host)]
             hoist_scalars(without_inputs(op, known))
     arguments = list(main.regions[0].blocks[0].arguments)
-    inputs = [n for n, a in enumerate(arguments) if is_number(a.type) and all(stays(use, on_host) for use in a.uses)]
+    table = sizes_of_call(main)
+    inputs = [
+        n
+        for n, a in enumerate(arguments)
+        if (table is not None and a == table) or (is_number(a.type) and all(stays(use, on_host) for use in a.uses))
+    ]
     if inputs:
         main.attributes[HOST_INPUTS] = mlir.DenseI64ArrayAttr.get(inputs)
+
+
+def sizes_of_call(main: mlir.Operation) -> mlir.Value | None:
+    """The argument with the sizes of a program of dynamic ones; None for another program."""
+    return list(main.regions[0].blocks[0].arguments)[-1] if DIMS in main.attributes else None
 
 
 def is_number(value_type: mlir.Type) -> bool:

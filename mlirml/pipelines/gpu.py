@@ -1,5 +1,8 @@
 """The recipes of the targets that are GPUs: kernels up to the dialect conversion, and the host code that launches them.
 
+`sized_stages` are those of programs of dynamic sizes: the host computes grids and memory from the sizes of the call,
+and kernels take the sizes as arguments.
+
 `TO_NVVM`, `TO_SPIRV` and `TO_WGSL` are the ends of kernels; all before and after them is the same for each device.
 """
 
@@ -16,6 +19,8 @@ from mlirml.pipelines.recipe import Recipe, recipe, step
 if TYPE_CHECKING:
     from mlirml.targets.machine import Device, Processor
 
+ALIGNMENT = 256
+"""The bytes at whose multiples temporaries begin: devices bind buffers at no others."""
 _TO_SHADER = (
     step("mlirml-expand-math", processor="scalar", f64=False),
     "mlirml-inline-library",
@@ -124,9 +129,62 @@ def stages(
                 step("mlirml-lower-contract", processor=machine),
                 step("mlirml-lower-conv", processor=machine),
                 step("mlirml-lower-loops", processor=machine),
-                step("mlirml-plan-buffers", alignment=256),
+                step("mlirml-plan-buffers", alignment=ALIGNMENT),
                 step("mlirml-check-kernels", device=device),
             ],
             "lower": ["mlirml-lower-launches", *lower_kernels, "mlirml-collect-checks", *cpu.LOWER],
         }
     )
+
+
+def sized_stages(
+    device: Device,
+    machine: Processor,
+    checkpoint_bytes: int,
+    lower_kernels: Sequence[str],
+    *,
+    deterministic: bool,
+    exact: bool = False,
+) -> Recipe:
+    """The stages of a GPU for programs of dynamic sizes; the options are those of `stages`."""
+    fused = min((device.buffers or 32) - _FOR_SIZES, device.kernel_buffers)
+    return recipe(
+        **{
+            "raise": [],
+            "transform": cpu.expand(checkpoint_bytes),
+            "optimize": [
+                *cpu.CLEAN,
+                *cpu.algebra(exact=exact),
+                "mlirml-hoist",
+                step("mlirml-fuse", max_operands=fused),
+                "canonicalize",
+                "cse",
+                "mlirml-free-sizes",
+            ],
+            "offload": [
+                "mlirml-mark-loops",
+                step("mlirml-form-dispatches", device=device),
+                "mlirml-outline",
+            ],
+            "schedule": [
+                step("mlirml-schedule-kernels", device=device, deterministic=deterministic),
+                "mlirml-bufferize",
+                "mlirml-pass-sizes",
+                "mlirml-link-kernels",
+                "mlirml-defer-checks",
+                "mlirml-plan-transfers",
+                step("mlirml-lower-sized", processor=machine, parallel=False),
+                step("mlirml-lower-loops", processor=machine),
+                "canonicalize",
+                "cse",
+                step("mlirml-plan-buffers", alignment=ALIGNMENT),
+                step("mlirml-plan-sizes", alignment=ALIGNMENT),
+                step("mlirml-check-kernels", device=device),
+            ],
+            "lower": ["mlirml-lower-launches", *lower_kernels, "mlirml-collect-checks", *cpu.LOWER],
+        }
+    )
+
+
+_FOR_SIZES = 5
+"""The buffers of a kernel that are left for results and for the sizes that it takes."""

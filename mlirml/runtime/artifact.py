@@ -41,8 +41,8 @@ class Artifact:
     read then.
 
     A program of dynamic sizes gets the sizes as its last input, 64-bit integers. Each of its `workspace_terms` adds to
-    the workspace, after a multiple of 64 bytes, its first number of bytes times the sizes of the numbers after it. The
-    `work_terms` are those of an estimate of its time.
+    the workspace, after a multiple of `alignment` bytes, its first number of bytes times the sizes of the numbers after
+    it. The `work_terms` are those of an estimate of its time.
 
     A program for a device has `kernels` in the form of its `format`, followed by `cubin_bytes` bytes of the same
     kernels as assembled for one processor, and by images of one kernel each, whose sizes in bytes are `image_sizes`;
@@ -79,15 +79,18 @@ class Artifact:
     deferred_checks: tuple[tuple[int, int, int, int], ...] = ()
     workspace_terms: tuple[tuple[int, ...], ...] = ()
     work_terms: tuple[tuple[int, ...], ...] = ()
+    host_workspace_terms: tuple[tuple[int, ...], ...] = ()
+    alignment: int = 64
+    most_elements: int = 0
+    most_bytes: int = 0
 
     def workspace_at(self, sizes: Sequence[int]) -> int:
         """The bytes of the workspace for these sizes."""
-        if not self.workspace_terms:
-            return self.workspace_bytes
-        total = -(-self.workspace_bytes // 64) * 64
-        for count, *numbers in self.workspace_terms:
-            total += -(-count * math.prod(sizes[number] for number in numbers) // 64) * 64
-        return total
+        return _total(self.workspace_bytes, self.workspace_terms, sizes, self.alignment)
+
+    def host_workspace_at(self, sizes: Sequence[int]) -> int:
+        """The bytes of the workspace on the host for these sizes."""
+        return _total(self.host_workspace_bytes, self.host_workspace_terms, sizes, 64)
 
     def work_at(self, sizes: Sequence[int]) -> int:
         """The estimated work of a call with these sizes, in the time of a flop of a product of matrices."""
@@ -140,7 +143,23 @@ class Artifact:
             "host_work",
         ):
             fields[name] = tuple(fields[name])
-        for name in ("deferred_checks", "workspace_terms", "work_terms", "kernel_accesses"):
+        for name in (
+            "deferred_checks",
+            "workspace_terms",
+            "work_terms",
+            "host_workspace_terms",
+            "kernel_accesses",
+        ):
             fields[name] = tuple(map(tuple, fields[name]))
         fields["kernel_table"] = tuple((name, tuple(sizes)) for name, sizes in fields["kernel_table"])
         return cls(object=rest[:end], kernels=rest[end:last], constants=rest[last:], **fields)
+
+
+def _total(fixed: int, terms: Sequence[Sequence[int]], sizes: Sequence[int], alignment: int) -> int:
+    """Bytes, and those of the terms, each of them after a multiple of the alignment."""
+    if not terms:
+        return fixed
+    total = -(-fixed // alignment) * alignment
+    for count, *numbers in terms:
+        total += -(-count * math.prod(sizes[number] for number in numbers) // alignment) * alignment
+    return total

@@ -28,51 +28,102 @@ def _times(count: int) -> str:
     return "" if count == 1 else ", in loops" if count < 0 else f", {count} times"
 
 
-class DeviceProgram:
-    """A program that is loaded on a device; it is called like the native `Program`.
-
-    Results are `Array`s on the device when one of the arguments is, and the call returns before they are computed.
-    Otherwise they are NumPy arrays. `Array`s on another device of the same backend run the program on that device,
-    where it is loaded at the first such call.
-    """
+class DeviceCode:
+    """The code of a program on a device: the host code, the kernels, and the arrays that are the same in every call."""
 
     def __init__(
-        self,
-        artifact: Artifact,
-        where: Device,
-        inputs: Sequence[Spec],
-        outputs: Sequence[Spec],
-        constants: Sequence[npt.NDArray[Any]],
-        writebacks: Sequence[tuple[int, int]],
-        demotes: bool = False,
+        self, artifact: Artifact, where: Device, captured: Sequence[npt.NDArray[Any]], demotes: bool = False
     ) -> None:
-        self.device = where
         self.artifact = artifact
-        self._made_of = (inputs, outputs, constants, writebacks, demotes)
+        self.device = where
+        self._made_of = (captured, demotes)
         self._demotes = demotes
-        self._elsewhere: dict[Device, DeviceProgram] = {}
-        self._lock = threading.Lock()
-        self._driver = cast(Any, where.driver)
-        self._code = load_object(artifact.object)
-        self._entry = self._code.address(artifact.entry)
-        self._module: Any = None
+        self._elsewhere: dict[Device, DeviceCode] = {}
+        driver = cast(Any, where.driver)
+        self._object = load_object(artifact.object)
+        self.entry = self._object.address(artifact.entry)
+        self.module: Any = None
         if artifact.kernel_table:
             accesses = artifact.kernel_accesses or [()] * len(artifact.kernel_table)
             entries = [
                 (name, list(sizes), artifact.image(number), list(accesses[number]))
                 for number, (name, sizes) in enumerate(artifact.kernel_table)
             ]
-            self._module = self._driver.load(artifact.common_kernels, entries, artifact.cubin)
+            self.module = driver.load(artifact.common_kernels, entries, artifact.cubin)
+        dtypes = [demoted_dtype(array.dtype) if demotes else array.dtype for array in captured]
+        self.captured = [_Resident(where, *constant) for constant in zip(captured, dtypes)]
+        self.constants: Block | None = None
+        if artifact.constants:
+            self.constants = where.pool.take(len(artifact.constants))
+            content = np.frombuffer(artifact.constants, np.uint8)
+            driver.copy_in(self.constants.address, content, self.constants.after)
+
+    def on(self, where: Device) -> DeviceCode:
+        """The same code on another device of the backend."""
+        if where not in self._elsewhere:
+            self._elsewhere[where] = DeviceCode(self.artifact, where, *self._made_of)
+        return self._elsewhere[where]
+
+    def describe(self) -> list[str]:
+        """The lines of `.explain()`: each kernel with its source line, and the host work."""
+        made = self.artifact
+        lines = [
+            f"kernel {name} on {self.device.id}, for {place or 'what the compiler added'}{_times(count)}"
+            for (name, _), place, count in zip(made.kernel_table, made.kernel_places, made.kernel_launches)
+        ]
+        for i in made.host_inputs:
+            is_table = made.inputs[i].shape and i == len(made.inputs) - 1
+            if not is_table:
+                lines.append(f"argument {i} stays on the host: it is one number")
+        if self._demotes:
+            lines.append('float64 is computed as float32, complex128 as complex64, by float64="float32"')
+        lines += made.host_work
+        launches = sum(made.kernel_launches)
+        if -1 in made.kernel_launches:
+            lines.append("how many launches a call makes depends on what it computes")
+        else:
+            lines.append(f"a call launches {launches} kernel{'s' if launches != 1 else ''}")
+        return lines
+
+
+class DeviceProgram:
+    """A program that is loaded on a device; it is called like the native `Program`.
+
+    Results are `Array`s on the device when one of the arguments is, and the call returns before they are computed.
+    Otherwise they are NumPy arrays. `Array`s on another device of the same backend run the program on that device,
+    where it is loaded at the first such call. `sizes` are those of a program of dynamic sizes in this call: its last
+    input. Of a program of which `remaining` is a number, so many calls remain before a better one is made.
+    """
+
+    remaining: int | None = None
+
+    def __init__(
+        self,
+        code: DeviceCode,
+        inputs: Sequence[Spec],
+        outputs: Sequence[Spec],
+        writebacks: Sequence[tuple[int, int]],
+        sizes: Sequence[int] = (),
+    ) -> None:
+        artifact = code.artifact
+        self.device = code.device
+        self.artifact = artifact
+        self._made_of = (inputs, outputs, writebacks, sizes)
+        self._code = code
+        self._elsewhere: dict[Device, DeviceProgram] = {}
+        self._lock = threading.Lock()
+        self._driver = cast(Any, code.device.driver)
         self._inputs = [np.dtype(d) for d, _ in inputs]
+        self._bytes_in = sum(
+            math.prod(shape) * np.dtype(d).itemsize
+            for number, (d, shape) in enumerate(inputs)
+            if number not in artifact.host_inputs
+        )
         self._outputs = [(np.dtype(d), tuple(s)) for d, s in outputs]
         self._bytes_out = [math.prod(s) * d.itemsize for d, s in self._outputs]
-        dtypes = [demoted_dtype(array.dtype) if demotes else array.dtype for array in constants]
-        self._captured = [_Resident(where, *constant) for constant in zip(constants, dtypes)]
-        self._constants: Block | None = None
-        if artifact.constants:
-            self._constants = where.pool.take(len(artifact.constants))
-            content = np.frombuffer(artifact.constants, np.uint8)
-            self._driver.copy_in(self._constants.address, content, self._constants.after)
+        self._sizes = np.array(sizes, np.int64)
+        self._workspace_bytes = artifact.workspace_at(sizes)
+        self._host_workspace_bytes = artifact.host_workspace_at(sizes)
         self._checks = [DeferredCheck(*check) for check in artifact.deferred_checks]
         self.host: Callable[[int, list[int]], object] | None = None  # what is called in Python
         self.explain: Callable[[CheckFailed], Exception] = lambda failed: failed
@@ -82,27 +133,14 @@ class DeviceProgram:
 
     def describe(self) -> list[str]:
         """The lines of `.explain()`: each kernel with its source line, the host work, and the transfers of a call."""
-        made = self.artifact
-        moved = [sum(b.nbytes for i, b in enumerate(made.inputs) if i not in self._on_host)]
-        moved.append(sum(b.nbytes for b in made.outputs))
-        lines = [
-            f"kernel {name} on {self.device.id}, for {place or 'what the compiler added'}{_times(count)}"
-            for (name, _), place, count in zip(made.kernel_table, made.kernel_places, made.kernel_launches)
-        ]
-        lines += [f"argument {i} stays on the host: it is one number" for i in made.host_inputs]
-        if self._demotes:
-            lines.append('float64 is computed as float32, complex128 as complex64, by float64="float32"')
-        lines += made.host_work
-        launches = sum(made.kernel_launches)
-        if -1 in made.kernel_launches:
-            lines.append("how many launches a call makes depends on what it computes")
-        else:
-            lines.append(f"a call launches {launches} kernel{'s' if launches != 1 else ''}")
-        lines.append(f"a call with NumPy arrays moves {moved[0]} bytes in and {moved[1]} out")
-        return lines
+        captured = sum(resident.nbytes for resident in self._code.captured)
+        moved = f"a call with NumPy arrays moves {self._bytes_in + captured} bytes in and {sum(self._bytes_out)} out"
+        return [*self._code.describe(), moved]
 
     def __call__(self, leaves: Iterable[Any], outputs: Iterable[Any] | None = None) -> list[Any]:
         """Run on arrays and scalars; the results, stored into `outputs` if given."""
+        if self.remaining:
+            self.remaining -= 1
         values = list(leaves)
         here = self.device
         if values and not self._on_host and all(type(v) is Array and v.device is here for v in values):
@@ -114,11 +152,13 @@ class DeviceProgram:
                     return self._on(common_device(values))(values, outputs)
             held = []
             pointers = [self._input(i, value, held) for i, value in enumerate(values)]
-        for number, resident in enumerate(self._captured, len(values)):
+        for number, resident in enumerate(self._code.captured, len(values)):
             if number in self._on_host:
                 pointers.append(self._input(number, resident.array.astype(resident.dtype, copy=False), held))
             else:
                 pointers.append(resident.address(self._driver))
+        if len(self._sizes):
+            pointers.append(self._sizes.ctypes.data)
         blocks: list[Any] = []
         for number, nbytes in enumerate(self._bytes_out):
             block = held[self._in_place[number]] if number in self._in_place else self.device.pool.take(nbytes)
@@ -128,16 +168,16 @@ class DeviceProgram:
         if self._checks:
             pending = Pending(self._checks, self.device.pool.take(SLOT_BYTES * len(self._checks)), self.explain)
             pointers.append(pending.block.address)
-        if self._constants is not None:
-            pointers.append(self._constants.address)
+        if self._code.constants is not None:
+            pointers.append(self._code.constants.address)
         workspace = None
-        if self.artifact.workspace_bytes:
-            workspace = self.device.pool.take(self.artifact.workspace_bytes)
+        if self._workspace_bytes:
+            workspace = self.device.pool.take(self._workspace_bytes)
             pointers.append(workspace.address)
-        host = _aligned(self.artifact.host_workspace_bytes)
+        host = _aligned(self._host_workspace_bytes)
         if host is not None:
             pointers.append(host.ctypes.data)
-        self._driver.run(self._entry, pointers, self._module, config.sync, self.host)
+        self._driver.run(self._code.entry, pointers, self._code.module, config.sync, self.host)
         stays = held is values or any(isinstance(value, Array) for value in values)
         if pending is not None:
             self.device.watch(pending)
@@ -149,7 +189,7 @@ class DeviceProgram:
         """The same program on another device of the backend."""
         with self._lock:
             if where not in self._elsewhere:
-                self._elsewhere[where] = DeviceProgram(self.artifact, where, *self._made_of)
+                self._elsewhere[where] = DeviceProgram(self._code.on(where), *self._made_of)
             self._elsewhere[where].explain, self._elsewhere[where].host = self.explain, self.host
             return self._elsewhere[where]
 
@@ -208,6 +248,7 @@ class _Resident:
         self.array = array
         self.dtype = dtype
         self._sent = _bytes(_host_array(array, dtype)).copy()
+        self.nbytes = self._sent.nbytes
         self._block = where.pool.take(self._sent.nbytes)
         if array.nbytes:
             cast(Any, where.driver).copy_in(self._block.address, self._sent, self._block.after)
@@ -225,6 +266,17 @@ class _Resident:
 def demoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that programs use instead of `dtype` on devices without 64-bit floats."""
     return {"f8": np.dtype(np.float32), "c16": np.dtype(np.complex64)}.get(dtype.str[1:], dtype)
+
+
+def demoted_specs(specs: Iterable[Spec]) -> list[Spec]:
+    """Inputs or outputs with the dtypes that programs use on devices without 64-bit floats."""
+    return [(demoted_dtype(np.dtype(dtype)), shape) for dtype, shape in specs]
+
+
+def device_for(artifact: Artifact) -> Device:
+    """The first device that runs a program, or `config.device` if it does."""
+    chosen = config.device if config.device and config.device.partition(":")[0] == artifact.format else artifact.format
+    return device(chosen)
 
 
 def common_device(values: Iterable[Any]) -> Device:
@@ -282,14 +334,13 @@ def load_artifact(
     """
     taken: Sequence[Spec] = [*inputs, *((c.dtype, c.shape) for c in constants)]
     if demotes:
-        taken, outputs = ([(demoted_dtype(np.dtype(d)), s) for d, s in specs] for specs in (taken, outputs))
+        taken, outputs = (demoted_specs(specs) for specs in (taken, outputs))
         inputs = taken[: len(inputs)]
     check_sizes("input", artifact.inputs, taken)
     check_sizes("output", artifact.outputs, outputs)
-    chosen = config.device if config.device and config.device.partition(":")[0] == artifact.format else artifact.format
-    where = device(chosen)
+    where = device_for(artifact)
     try:
-        program = DeviceProgram(artifact, where, inputs, outputs, constants, tuple(writebacks), demotes)
+        program = DeviceProgram(DeviceCode(artifact, where, constants, demotes), inputs, outputs, tuple(writebacks))
     except (ValueError, LookupError) as error:
         if isinstance(error, LaunchError):
             raise

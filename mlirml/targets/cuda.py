@@ -7,7 +7,7 @@ from typing import Any
 
 from mlirml.core.config import config
 from mlirml.core.dataclass import replace
-from mlirml.pipelines.gpu import TO_NVVM, stages
+from mlirml.pipelines.gpu import TO_NVVM, sized_stages, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import gpu
 from mlirml.targets.llvm import ptx, tileiras
@@ -62,6 +62,27 @@ def target_for(
         processor=machine,
         forms={"ptx": emit_ptx, "ptx-": emit_ptx, "tiles": emit_tiles},
         open=gpu.load,
+        sized=partial(sized_target, checkpoint_bytes, matmul_precision, deterministic, machine, tiles, exact=exact),
+    )
+
+
+@cache
+def sized_target(
+    checkpoint_bytes: int,
+    matmul_precision: str,
+    deterministic: bool,
+    machine: Processor,
+    tiles: str,
+    *,
+    exact: bool = False,
+) -> Target:
+    """The target for programs of dynamic sizes, which have no kernels of tiles."""
+    device = DEVICES["cuda"]
+    return replace(
+        target_for(checkpoint_bytes, matmul_precision, deterministic, machine, tiles, exact=exact),
+        stages=sized_stages(device, machine, checkpoint_bytes, TO_NVVM, deterministic=deterministic, exact=exact),
+        open=gpu.load_sized,
+        sized=None,
     )
 
 
@@ -147,4 +168,4 @@ def codegen(module: Any, *, machine: Processor, tiles: str, cubins: str) -> Arti
     images = dict(zip(own, tileiras.assemble_all(list(own.values()), tiles)))
     for binary in tileiras.binaries_of(operation):
         binary.erase()
-    return gpu.artifact(operation, "cuda", code.encode(), machine, images, cubin_of(code, cubins))
+    return gpu.artifact(operation, "cuda", code.encode(), machine, DEVICES["cuda"], images, cubin_of(code, cubins))

@@ -7,7 +7,7 @@ from typing import Any
 
 from mlirml.runtime.artifact import Artifact
 from mlirml.targets import cpu
-from mlirml.targets.machine import Processor
+from mlirml.targets.machine import Device, Processor
 
 
 def load(artifact: Artifact, *arguments: Any, **options: Any) -> Any:
@@ -17,23 +17,33 @@ def load(artifact: Artifact, *arguments: Any, **options: Any) -> Any:
     return load_artifact(artifact, *arguments, **options)
 
 
+def load_sized(artifact: Artifact, *arguments: Any, **options: Any) -> Any:
+    """Load an artifact of dynamic sizes as a program for a device."""
+    from mlirml.runtime.sized_device_program import SizedDeviceProgram
+
+    return SizedDeviceProgram.load(artifact, *arguments, **options)
+
+
 def artifact(
     operation: Any,
     form: str,
     kernels: bytes,
     machine: Processor,
+    device: Device,
     images: Mapping[str, bytes] | None = None,
     cubin: bytes = b"",
 ) -> Artifact:
     """The program of a module after stage `lower` whose kernels are taken out: host code, and kernels in their form.
 
-    `images` are those of kernels that have one each, by name; `cubin` has the others as assembled for one processor.
+    Arrays of dynamic size have the limits of `device`. `images` are those of kernels that have one each, by name;
+    `cubin` has the others as assembled for one processor.
     """
     import numpy as np
 
     from mlirml.dialects.mlirml import CONSTANTS, DEFERRED_CHECKS, HOST_INPUTS, HOST_WORK, KERNELS
     from mlirml.ir.bindings import mlir
     from mlirml.offload.lower_launches import RUNTIME
+    from mlirml.pipelines.gpu import ALIGNMENT
     from mlirml.pipelines.llvm.emit_entry import ENTRY, entry_function
     from mlirml.targets.llvm.codegen import compile_to_object
 
@@ -65,6 +75,10 @@ def artifact(
         kernel_places=tuple(mlir.StringAttr(e["place"]).value for e in entries),
         host_inputs=tuple(attributes[HOST_INPUTS]) if HOST_INPUTS in attributes else (),
         host_workspace_bytes=attributes["mlirml.host_workspace"].value if "mlirml.host_workspace" in attributes else 0,
+        host_workspace_terms=cpu.terms(attributes, "mlirml.host_workspace_terms"),
+        alignment=ALIGNMENT,
+        most_elements=device.array_elements,
+        most_bytes=device.array_bytes,
         constants=constants,
         deferred_checks=tuple((e["check"].value, e["limit"].value, e["bits"].value, e["base"].value) for e in deferred),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 from mlirml.core.config import config
 from mlirml.errors import TargetError
-from mlirml.pipelines.gpu import TO_SPIRV, stages
+from mlirml.pipelines.gpu import TO_SPIRV, sized_stages, stages
 from mlirml.runtime.artifact import Artifact
 from mlirml.runtime.device import device
 from mlirml.targets import gpu
@@ -63,20 +63,34 @@ def target_for(
     return Target(
         name="vulkan",
         stages=stages(device, machine, checkpoint_bytes, TO_SPIRV, deterministic=deterministic, exact=exact),
-        codegen=partial(codegen, machine=machine),
+        codegen=partial(codegen, machine=machine, device=device),
         depends_on=machine.key_entries(),
         device="vulkan",
         processor=machine,
         forms={"spirv": emit_spirv},
         open=gpu.load,
         float64="f64" in device.dtypes,
+        sized=partial(sized_target, device, checkpoint_bytes, deterministic, machine, exact=exact),
     )
 
 
-def codegen(module: Any, *, machine: Processor) -> Artifact:
+@cache
+def sized_target(
+    device: Device, checkpoint_bytes: int, deterministic: bool, machine: Processor, *, exact: bool = False
+) -> Target:
+    """The target for programs of dynamic sizes."""
+    return replace(
+        target_for(device, checkpoint_bytes, deterministic, machine, exact=exact),
+        stages=sized_stages(device, machine, checkpoint_bytes, TO_SPIRV, deterministic=deterministic, exact=exact),
+        open=gpu.load_sized,
+        sized=None,
+    )
+
+
+def codegen(module: Any, *, machine: Processor, device: Device) -> Artifact:
     """The object of the host code, and the kernels, of a module after stage `lower`."""
     operation = getattr(module, "operation", module)
-    return gpu.artifact(operation, "vulkan", take_binary(operation), machine)
+    return gpu.artifact(operation, "vulkan", take_binary(operation), machine, device)
 
 
 def emit_spirv(module: Any) -> bytes:

@@ -44,7 +44,7 @@ def target_for(
 
     def codegen(module: Any) -> Artifact:
         operation = getattr(module, "operation", module)
-        return gpu.artifact(operation, device, vulkan.take_binary(operation), machine)
+        return gpu.artifact(operation, device, vulkan.take_binary(operation), machine, DEVICES[name])
 
     return Target(
         name=name,

@@ -6,9 +6,21 @@ from collections.abc import Callable, Sequence
 
 from mlirml.analysis.bounds import DYNAMIC, is_dynamic, size_operand
 from mlirml.analysis.structured import indexing_maps, sizes_of
-from mlirml.codegen.gpu.index import Base, Digit, Form, UnknownDivisionError, cut_up, flat, form, split
+from mlirml.codegen.gpu.index import Base, Digit, Form, UnknownDivisionError, flat, form, split
 from mlirml.codegen.gpu.kernel import Kernel, is_tensor
-from mlirml.codegen.gpu.sizes import flat_index, length, loop_extents, no_rule, number_on_host
+from mlirml.codegen.gpu.sizes import (
+    Size,
+    cut,
+    extents,
+    flat_index,
+    joined,
+    length,
+    loop_extents,
+    no_rule,
+    number_on_host,
+    product,
+    times,
+)
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
@@ -346,7 +358,7 @@ def sliced(e: Elements, op: mlir.Operation, indices: Indices, sources: int) -> I
     kept = kept_dims(op, sizes)
     result = []
     for dim, (offset, stride) in enumerate(zip(offsets, strides, strict=True)):
-        result.append(next(full) * stride + offset if kept[dim] else offset)
+        result.append(times(e.kernel, next(full), stride) + offset if kept[dim] else offset)
     return tuple(result)
 
 
@@ -363,17 +375,18 @@ def kept_dims(op: mlir.Operation, sizes: Sequence[int]) -> list[bool]:
     return kept
 
 
-def slice_parts(e: Elements, op: mlir.Operation, sources: int) -> tuple[list[Form], list[int]]:
+def slice_parts(e: Elements, op: mlir.Operation, sources: int) -> tuple[list[Form], list[Size]]:
     """The offsets and strides of a slice."""
-    if any(stride == DYNAMIC for stride in op.attributes["static_strides"]):
-        raise no_rule(op)
     dynamic = iter(list(op.operands)[sources:])
     unknown = mlir.ShapedType.get_dynamic_stride_or_offset()
     offsets = [
         form_of(e.scalar(next(dynamic))) if offset == unknown else form(offset)
         for offset in op.attributes["static_offsets"]
     ]
-    return offsets, list(op.attributes["static_strides"])
+    given = list(op.attributes["static_strides"])
+    last = iter(list(op.operands)[len(op.operands) - sum(stride == DYNAMIC for stride in given) :])
+    strides = [number_on_host(e.kernel.host, next(last)) if stride == DYNAMIC else int(stride) for stride in given]
+    return offsets, strides
 
 
 @rule("tensor.insert")
@@ -397,11 +410,8 @@ def insert_slice(e: Elements, op: mlir.Operation, value: mlir.Value, indices: In
     inner: list[Form] = []
     for dim, (index, offset, stride) in enumerate(zip(indices, offsets, strides, strict=True)):
         size = size_operand(op, dim, 2)
-        if not isinstance(size, int):
-            if stride != 1:
-                raise no_rule(op)
-            inner.append(index - offset)
-            conditions.append(emit.compare("ult", e.kernel.at(index - offset), e.scalar(size)))
+        if not isinstance(size, int) or not isinstance(stride, int):
+            inner.append(index_in_dynamic_slice(e, op, index - offset, stride, size, conditions))
         elif size == value.type.shape[dim] and stride == 1:
             inner.append(index)
         else:
@@ -436,6 +446,29 @@ def index_in_slice(e: Elements, index: Form, stride: int, size: int, conditions:
     conditions.append(emit.compare("eq", rest, e.kernel.constant(0)))
     quotient = emit.value("arith.divui", [number, e.kernel.constant(stride)], e.kernel.index)
     return form(Digit(Base(quotient, size)))
+
+
+def index_in_dynamic_slice(
+    e: Elements,
+    op: mlir.Operation,
+    index: Form,
+    stride: Size,
+    size: int | mlir.Value,
+    conditions: list[mlir.Value],
+) -> Form:
+    """As `index_in_slice`, for a slice of dynamic size or stride."""
+    if isinstance(stride, int) and stride < 1:
+        raise no_rule(op)
+    count = size if isinstance(size, int) else number_on_host(e.kernel.host, size)
+    span = product(e.kernel.host, [count, stride])
+    # Below the start is far above the end as an unsigned index.
+    conditions.append(emit.compare("ult", e.kernel.at(index), e.kernel.at(length(e.kernel, span))))
+    if stride == 1:
+        return index
+    operands = [e.kernel.at(index), e.kernel.at(length(e.kernel, stride))]
+    rest = emit.value("arith.remui", operands, e.kernel.index)
+    conditions.append(emit.compare("eq", rest, e.kernel.constant(0)))
+    return form(Digit(Base(emit.value("arith.divui", operands, e.kernel.index))))
 
 
 def is_false(condition: mlir.Value) -> bool:
@@ -475,13 +508,11 @@ def pad_value(e: Elements, op: mlir.Operation, indices: Indices) -> mlir.Value:
 @rule("tensor.collapse_shape")
 def collapse_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
     """The indices of a group are split from one."""
-    if is_dynamic(op.operands[0]):
-        raise no_rule(op)
-    shape = op.operands[0].type.shape
+    sizes = extents(e.kernel.host, op.operands[0])
     groups = groups_of(op)
-    result: list[Form] = [form(0)] * len(shape)
+    result: list[Form] = [form(0)] * len(sizes)
     for group, index in zip(groups, indices, strict=True):
-        parts = cut_up(index, [shape[d] for d in group])
+        parts = cut(e.kernel, index, [sizes[d] for d in group])
         for d, part in zip(group, parts, strict=True):
             result[d] = part
     return e.get(op.operands[0], tuple(result))
@@ -490,10 +521,9 @@ def collapse_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: 
 @rule("tensor.expand_shape")
 def expand_shape(e: Elements, op: mlir.Operation, value: mlir.Value, indices: Indices) -> mlir.Value:
     """The indices of a group are combined into one."""
-    if is_dynamic(value):
-        raise no_rule(op)
-    shape = value.type.shape
-    result = [flat([indices[d] for d in group], [shape[d] for d in group]) for group in groups_of(op)]
+    sizes = extents(e.kernel.host, value)
+    groups = groups_of(op)
+    result = [joined(e.kernel, [indices[d] for d in group], [sizes[d] for d in group]) for group in groups]
     return e.get(op.operands[0], tuple(result))
 
 

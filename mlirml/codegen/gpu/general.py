@@ -39,7 +39,16 @@ from mlirml.codegen.gpu.outs import (  # fmt: skip
 )
 from mlirml.codegen.gpu.rows import lower_rows, match_rows
 from mlirml.codegen.gpu.sizes import each_element, extents, flat_index, has_dynamic_sizes, temporary
-from mlirml.codegen.gpu.slices import Chain, chain_of, fill_tensor, lower_chains
+from mlirml.codegen.gpu.slices import (
+    Chain,
+    chain_of,
+    fill_tensor,
+    lower_chain,
+    lower_chains,
+    reads_late,
+    versions_read,
+    whole_copy,
+)
 from mlirml.codegen.gpu.sorts import lower_sort
 from mlirml.codegen.gpu.streamed.fma import lower_streamed
 from mlirml.codegen.gpu.streamed.mma import lower_tensor_streamed
@@ -49,6 +58,7 @@ from mlirml.codegen.gpu.transpose import lower_transposition, match_transpositio
 from mlirml.codegen.tile.attention import lower_tile_attention
 from mlirml.codegen.tile.contract import lower_tile_contract
 from mlirml.dialects.mlirml import OF_DEVICES, SORTS
+from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
 
@@ -93,6 +103,9 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
             for n in stored:
                 assign(host, op.results[n], destinations)
             lower_one(host, op, stored)
+    if dynamic:
+        lower_dynamic_rest(host, function, chains)
+        return
     lower_rest(host, function, [chain.out for chain in chains])
     lower_chains(host, chains)
 
@@ -109,11 +122,17 @@ def lower_unknown(
     """Lower a reduction in a function with dynamic sizes."""
     for n in stored:
         result = op.results[n]
-        if result in destinations:
+        if result in destinations and not is_read_by_others(destinations[result], op):
             host.buffers[result] = host.buffers[destinations[result]]
         else:
             temporary(host, result)
         fill_tensor(host, result)
+
+
+def is_read_by_others(out: mlir.Value, op: mlir.Operation) -> bool:
+    """True if another operation than `op` reads the old contents of the memory of a result."""
+    users = [use.owner.operation for use in out.uses]
+    return any(user.name != "func.return" and user != op for user in users) or len(users) > 1
 
 
 def lower_ordered(host: Host, op: mlir.Operation, destinations: dict[mlir.Value, mlir.Value]) -> None:
@@ -128,7 +147,10 @@ def lower_ordered(host: Host, op: mlir.Operation, destinations: dict[mlir.Value,
         else:
             assign(host, result, destinations)
             if not starts_empty(op):
-                lower_elementwise(host, result.type.shape, [(start, result)])
+                if is_dynamic(result):
+                    lower_whole(host, [(start, result)])
+                else:
+                    lower_elementwise(host, result.type.shape, [(start, result)])
         lower_loop(host, op)
 
 
@@ -210,7 +232,7 @@ def assign(host: Host, value: mlir.Value, destinations: dict[mlir.Value, mlir.Va
     if value in destinations:
         host.buffers[value] = host.buffers[destinations[value]]
     else:
-        host.temporary(value)
+        temporary(host, value)
 
 
 def lower_reduction(host: Host, op: mlir.Operation, stored: Sequence[int]) -> None:
@@ -291,9 +313,6 @@ def lower_rest(host: Host, function: mlir.Operation, later: Sequence[mlir.Value]
         source = before_reshapes(value)
         if out in later or (source in host.buffers and host.buffers[source] == host.buffers[out]):
             continue
-        if is_dynamic(value):
-            lower_whole(host, value, out)
-            continue
         shapes.setdefault(tuple(value.type.shape), []).append((value, out))
     for shape, stores in shapes.items():
         if 0 not in shape:
@@ -302,16 +321,74 @@ def lower_rest(host: Host, function: mlir.Operation, later: Sequence[mlir.Value]
                 host.buffers.setdefault(value, host.buffers[out])
 
 
-def lower_whole(host: Host, value: mlir.Value, out: mlir.Value) -> None:
-    """A tensor of dynamic size: a thread for each element."""
+def lower_dynamic_rest(host: Host, function: mlir.Operation, chains: Sequence[Chain]) -> None:
+    """The returned tensors of a function with dynamic sizes that are not in memory yet.
+
+    Each launch overwrites the memory of some results, whose old contents others may be computed from: these go first.
+    Where two wait for each other, one of them is computed in separate memory, and copied at the end.
+    """
+    pending: list[list[Store] | Chain] = [*chains]
+    later = [chain.out for chain in chains]
+    for value, out in returned(function):
+        source = before_reshapes(value)
+        if out in later or (source in host.buffers and host.buffers[source] == host.buffers[out]):
+            continue
+        fellow = next((p for p in pending if isinstance(p, list) and computes_both(p[0][0], value)), None)
+        if fellow is None:
+            pending.append([(value, out)])
+        else:
+            fellow.append((value, out))
+    copies: list[tuple[mlir.Value, mlir.Value]] = []
+    while pending:
+        outs = [{*outs_of(item)} for item in pending]
+        read = [{*old_outs_read(host, item, function)} for item in pending]
+        free = [n for n in range(len(pending)) if not any(outs[n] & r for i, r in enumerate(read) if i != n)]
+        number = free[0] if free else 0
+        item = pending.pop(number)
+        if free and not (isinstance(item, Chain) and reads_late(host, item)):
+            lower_chain(host, item) if isinstance(item, Chain) else lower_whole(host, item)
+        else:
+            stores = [(item.value, item.out)] if isinstance(item, Chain) else item
+            copies += [(whole_copy(host, value), out) for value, out in stores]
+    with function.location, mlir.InsertionPoint(host.end):
+        for memory, out in copies:
+            emit.create("memref.copy", [memory, host.flat(out)])
+
+
+def computes_both(value: mlir.Value, other: mlir.Value) -> bool:
+    """True if one operation computes the elements of two results at the same point."""
+    op = defining_op(value)
+    if op is None or op != defining_op(other) or not is_structured(op) or carried_outs(op):
+        return False
+    first, second = (out_map(op, list(op.results).index(v)) for v in (value, other))
+    return bool(first == second)
+
+
+def outs_of(item: list[Store] | Chain) -> list[mlir.Value]:
+    """The arguments whose memory a launch overwrites."""
+    return [item.out] if isinstance(item, Chain) else [out for _, out in item]
+
+
+def old_outs_read(host: Host, item: list[Store] | Chain, function: mlir.Operation) -> list[mlir.Value]:
+    """The arguments for results whose old contents tensors are computed from."""
+    values = [op.operands[0] for op in item.inserts] if isinstance(item, Chain) else [value for value, _ in item]
+    outs = [out for _, out in returned(function)]
+    return [out for value in values for out in versions_read(value, outs, host)]
+
+
+def lower_whole(host: Host, stores: Sequence[Store]) -> None:
+    """Tensors of one dynamic size: a thread for each element of them."""
 
     def body(kernel: Kernel, indices: list[Form]) -> None:
-        found = Elements(kernel).get(value, tuple(indices))
-        kernel.store(out, [(flat_index(kernel, out, indices), found)])
+        elements = Elements(kernel)
+        found = [elements.get(value, tuple(indices)) for value, _ in stores]
+        for (_, out), element in zip(stores, found, strict=True):
+            kernel.store(out, [(flat_index(kernel, out, indices), element)])
 
-    with (defining_op(value) or host.function).location:
-        each_element(host, "elementwise", extents(host, out), body)
-    host.buffers.setdefault(value, host.buffers[out])
+    with (defining_op(stores[0][0]) or host.function).location:
+        each_element(host, "elementwise", extents(host, stores[0][1]), body)
+    for value, out in stores:
+        host.buffers.setdefault(value, host.buffers[out])
 
 
 def lower_elementwise(host: Host, shape: Sequence[int], stores: Sequence[Store]) -> None:

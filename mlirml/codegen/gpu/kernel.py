@@ -52,6 +52,7 @@ class Host:
         self._flat: dict[mlir.Value, mlir.Value] = {}
         self._views: dict[Hashable, mlir.Value] = {}
         self._count = 0
+        self.built: list[mlir.Operation] = []
         arguments = list(function.regions[0].blocks[0].arguments)
         types = [memref_of(a.type) for a in arguments]
         attributes = {
@@ -120,6 +121,7 @@ class Host:
             kernel.op.erase()
             raise
         kernel.finish()
+        self.built.append(kernel.op)
         self.launch(kernel)
 
     def launch(self, kernel: Kernel) -> None:

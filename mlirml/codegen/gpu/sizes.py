@@ -16,6 +16,7 @@ from mlirml.errors import LoweringError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.ir.location import source_location
+from mlirml.passes import NoMatch
 
 Size: TypeAlias = "int | mlir.Value"
 """A size as a number, or as a value of the function that launches kernels."""
@@ -40,7 +41,12 @@ def extent(host: Host, tensor: mlir.Value, dim: int) -> Size:
         return int(tensor.type.shape[dim])
     op = defining_op(tensor)
     if op is None:
+        loop = tensor.owner.owner.operation
+        if loop.name == "scf.for":
+            return extent(host, loop.operands[2 + list(tensor.owner.arguments).index(tensor)], dim)
         return on_host(host, ("dim", tensor, dim), lambda: dim_of(host.buffers[tensor], dim))
+    if op.name == "scf.for":
+        return extent(host, op.operands[3 + list(op.results).index(tensor)], dim)
     if op.name in TENSOR_STORES:
         return extent(host, op.operands[1], dim)
     if op.name == "tensor.extract_slice":
@@ -53,6 +59,13 @@ def extent(host: Host, tensor: mlir.Value, dim: int) -> Size:
         return extent(host, op.operands[out], dim)
     if op.name == "tensor.cast":
         return extent(host, op.operands[0], dim)
+    if op.name == "tensor.collapse_shape":
+        group = [int(d.value) for d in op.attributes["reassociation"][dim]]
+        return product(host, [extent(host, op.operands[0], d) for d in group])
+    if op.name == "tensor.expand_shape":
+        return number_on_host(host, op.operands[1 + sum(size == DYNAMIC for size in tensor.type.shape[:dim])])
+    if op.name == "arith.select":
+        return extent(host, op.operands[1], dim)
     raise no_rule(op)
 
 
@@ -129,6 +142,20 @@ def length(kernel: Kernel, size: Size) -> Form:
     return form(size) if isinstance(size, int) else form(Digit(Base(kernel.argument(size))))
 
 
+def bounds_of(host: Host, op: mlir.Operation) -> tuple[Size, Size, int]:
+    """The bounds and the step of a loop: numbers, or sizes."""
+    low, high, step = (constant_of(operand) for operand in list(op.operands)[:3])
+    if step is None:
+        raise NoMatch("the step of a loop is not known")
+    given = [number_on_host(host, v) if n is None else n for n, v in zip((low, high), list(op.operands)[:2])]
+    return given[0], given[1], step
+
+
+def in_kernel(kernel: Kernel, size: Size) -> Form | int:
+    """A bound of a loop in a kernel."""
+    return size if isinstance(size, int) else length(kernel, size)
+
+
 def cut(kernel: Kernel, number: Form, sizes: Sequence[Size]) -> list[Form]:
     """The coordinates of the point with a row-major index in a box."""
     known = [size for size in sizes if isinstance(size, int)]
@@ -147,18 +174,29 @@ def cut(kernel: Kernel, number: Form, sizes: Sequence[Size]) -> list[Form]:
 
 def flat_index(kernel: Kernel, tensor: mlir.Value, indices: Sequence[Form]) -> Form:
     """The row-major index of an element."""
-    if not is_dynamic(tensor):
-        return flat(indices, tensor.type.shape)
-    sizes = extents(kernel.host, tensor)
+    return (
+        flat(indices, tensor.type.shape)
+        if not is_dynamic(tensor)
+        else joined(kernel, indices, extents(kernel.host, tensor))
+    )
+
+
+def joined(kernel: Kernel, indices: Sequence[Form], sizes: Sequence[Size]) -> Form:
+    """The row-major index of a point in a box."""
     number = form(0)
     for index, size in zip(indices, sizes, strict=True):
-        if isinstance(size, int):
-            number = number * size
-        elif number.terms or number.constant:
-            scaled = [kernel.at(number), kernel.at(length(kernel, size))]
-            number = form(Digit(Base(emit.value("arith.muli", scaled, kernel.index))))
-        number = number + index
+        number = times(kernel, number, size) + index
     return number
+
+
+def times(kernel: Kernel, number: Form, size: Size) -> Form:
+    """The product of a number and a size."""
+    if isinstance(size, int):
+        return number * size
+    if not number.terms and number.constant in (0, 1):
+        return length(kernel, size) if number.constant else number
+    factors = [kernel.at(number), kernel.at(length(kernel, size))]
+    return form(Digit(Base(emit.value("arith.muli", factors, kernel.index))))
 
 
 def temporary(host: Host, tensor: mlir.Value) -> None:

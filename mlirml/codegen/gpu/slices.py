@@ -23,7 +23,7 @@ from mlirml.codegen.gpu.index import Base, Digit, Form, form
 from mlirml.codegen.gpu.kernel import Host, Kernel, is_tensor
 from mlirml.codegen.gpu.outs import carried_outs
 from mlirml.codegen.gpu.reduce import reduce_each
-from mlirml.codegen.gpu.sizes import Size, each_element, extents, flat_index, number_on_host, temporary
+from mlirml.codegen.gpu.sizes import Size, each_element, extents, flat_index, number_on_host, temporary, times
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir, operations
@@ -78,10 +78,9 @@ def lower_chains(host: Host, chains: Sequence[Chain]) -> None:
     copies = []
     for chain in chains:
         others = [v for other in chains if other is not chain for v in other.versions]
-        sources = [versions_read(op.operands[0], chain.versions, host) for op in chain.inserts]
-        late = any(set(found) - {chain.versions[n]} for n, found in enumerate(sources))
-        if late or any(versions_read(op.operands[0], others, host) for op in chain.inserts):
-            copies.append((chain, whole_copy(host, chain)))
+        if reads_late(host, chain) or any(versions_read(op.operands[0], others, host) for op in chain.inserts):
+            with chain.inserts[-1].location:
+                copies.append((chain, whole_copy(host, chain.value)))
     for chain in chains:
         if all(chain is not copied for copied, _ in copies):
             lower_chain(host, chain)
@@ -89,6 +88,12 @@ def lower_chains(host: Host, chains: Sequence[Chain]) -> None:
         with chain.inserts[-1].location, mlir.InsertionPoint(host.end):
             emit.create("memref.copy", [memory, host.flat(chain.out)])
         host.buffers[chain.value] = host.buffers[chain.out]
+
+
+def reads_late(host: Host, chain: Chain) -> bool:
+    """True if a slice is computed from another version of the tensor than the one before its store."""
+    sources = [versions_read(op.operands[0], chain.versions, host) for op in chain.inserts]
+    return any(set(found) - {chain.versions[n]} for n, found in enumerate(sources))
 
 
 def lower_chain(host: Host, chain: Chain) -> None:
@@ -105,20 +110,19 @@ def lower_chain(host: Host, chain: Chain) -> None:
             host.buffers[op.results[0]] = memory
 
 
-def whole_copy(host: Host, chain: Chain) -> mlir.Value:
+def whole_copy(host: Host, value: mlir.Value) -> mlir.Value:
     """Compute a whole tensor into separate memory; returns the memory."""
-    if is_dynamic(chain.value):
-        temporary(host, chain.value)
-        memory = host.buffers.pop(chain.value)
+    if is_dynamic(value):
+        temporary(host, value)
+        memory = host.buffers.pop(value)
     else:
-        memory = host.array(chain.value.type.shape, chain.value.type.element_type)
+        memory = host.array(value.type.shape, value.type.element_type)
 
     def store(kernel: Kernel, indices: list[Form]) -> None:
-        found = Elements(kernel).get(chain.value, tuple(indices))
-        kernel.store(memory, [(flat_index(kernel, chain.value, indices), found)])
+        found = Elements(kernel).get(value, tuple(indices))
+        kernel.store(memory, [(flat_index(kernel, value, indices), found)])
 
-    with chain.inserts[-1].location:
-        each_element(host, "elementwise", extents(host, chain.value), store)
+    each_element(host, "elementwise", extents(host, value), store)
     return memory
 
 
@@ -152,10 +156,12 @@ def symbolic_indices(op: mlir.Operation, indices: Sequence[Form]) -> tuple[Form,
     unknown = mlir.ShapedType.get_dynamic_stride_or_offset()
     inner = dict(zip(dims_of_slice(op), indices, strict=True))
     parts = []
-    strides = op.attributes["static_strides"]
+    strides = list(op.attributes["static_strides"])
+    last = iter(list(op.operands)[len(op.operands) - sum(stride == unknown for stride in strides) :])
     for dim, (offset, stride) in enumerate(zip(op.attributes["static_offsets"], strides, strict=True)):
         start = form(Digit(Base(next(dynamic)))) if offset == unknown else form(offset)
-        parts.append(start + inner.get(dim, form(0)) * stride)
+        index = inner.get(dim, form(0))
+        parts.append(start + (form(Digit(Base((index, next(last))))) if stride == unknown else index * stride))
     return tuple(parts)
 
 
@@ -192,7 +198,9 @@ def store_slice(host: Host, op: mlir.Operation) -> None:
     def store(kernel: Kernel, elements: Elements, indices: Sequence[Form], value: mlir.Value) -> None:
         offsets, strides = slice_parts(elements, op, 2)
         inner = dict(zip(dims_of_slice(op), indices, strict=True))
-        parts = [o + inner.get(d, form(0)) * s for d, (o, s) in enumerate(zip(offsets, strides, strict=True))]
+        parts = [
+            o + times(kernel, inner.get(d, form(0)), s) for d, (o, s) in enumerate(zip(offsets, strides, strict=True))
+        ]
         kernel.store(big, [(flat_index(kernel, big, parts), value)])
 
     made = defining_op(small)

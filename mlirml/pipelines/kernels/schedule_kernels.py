@@ -29,8 +29,10 @@ from mlirml.codegen.gpu.sizes import has_dynamic_sizes
 from mlirml.codegen.gpu.slices import chain_of
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import KERNEL
+from mlirml.errors import LoweringError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir
+from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 from mlirml.targets.machine import Device
 
@@ -67,6 +69,8 @@ class ScheduleKernelsPass(Pass):
             with function.location, mlir.InsertionPoint(body):
                 host = Host(function, block, self.device, choices)
                 schedule(host, function)
+            if has_dynamic_sizes(function):
+                check_sizes(host)
 
 
 def schedule(host: Host, function: mlir.Operation) -> None:
@@ -79,3 +83,15 @@ def schedule(host: Host, function: mlir.Operation) -> None:
             if try_fused(host, reductions, stores):
                 return
     lower_general(host, function)
+
+
+def check_sizes(host: Host) -> None:
+    """Refuse kernels with a number that was computed from the one that types have in the place of a dynamic size."""
+    for op in [op for root in (host.op, *host.built) for op in operations(root) if op.name == "arith.constant"]:
+        value = op.attributes["value"]
+        if isinstance(op.results[0].type, mlir.IndexType) and abs(mlir.IntegerAttr(value).value) >= _SENTINEL:
+            raise LoweringError("no kernel takes this dynamic size", location=source_location(op.location))
+
+
+_SENTINEL = 1 << 48
+"""A greater index is no address: MLIR has the least integer in the place of dynamic sizes."""

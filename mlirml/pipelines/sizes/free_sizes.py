@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.core.dataclass import dataclass
-from mlirml.dialects.mlirml import SORTS
+from mlirml.dialects.mlirml import DIMS, SORTS
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations, set_function_type
@@ -35,7 +35,6 @@ from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.ir.location import source_location
 from mlirml.ir.marked_sizes import MARKS, Marks, UnknownSizeError
 from mlirml.passes import Pass, register
-from mlirml.pipelines.sizes.pass_sizes import DIMS
 from mlirml.pipelines.sizes.work_terms import WORK, work_terms
 
 _NEAR = 16

@@ -43,10 +43,11 @@ from mlirml.targets.machine import Processor
 @register
 @dataclass(frozen=True)
 class LowerSizedPass(Pass):
-    """Lower every structured operation and copy to loops."""
+    """Lower every structured operation and copy to loops, which run on one thread unless they are `parallel`."""
 
     name = "mlirml-lower-sized"
     processor: Processor = Processor()
+    parallel: bool = True
 
     def run(self, module: mlir.Operation) -> None:
         for copy in named_operations(module, ("memref.copy",)):
@@ -56,7 +57,7 @@ class LowerSizedPass(Pass):
             if is_of_image(block.owner):
                 continue
             for group in groups_of(block, self.processor.vector_bits):
-                lower_group(group)
+                lower_group(group, self.parallel)
         fold_dims(module)
 
 
@@ -65,12 +66,12 @@ def is_of_image(op: mlir.Operation) -> bool:
     return IMAGES in op.attributes
 
 
-def lower_group(group: Group) -> None:
+def lower_group(group: Group, parallel: bool) -> None:
     """Replace a group by loops over its rows, or an operation alone by its own loops."""
     last = group.members[-1].op
     depth = group.depth if len(group.members) > 1 else 0
     with last.location, mlir.InsertionPoint(last):
-        if not may_run_in_chunks(group.members):
+        if not parallel or not may_run_in_chunks(group.members):
             rows_of(group, depth, [])
         elif depth:
             rows_in_chunks(group, depth)

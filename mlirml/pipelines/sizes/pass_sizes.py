@@ -22,11 +22,10 @@ After:
 from __future__ import annotations
 
 from mlirml.core.dataclass import dataclass
+from mlirml.dialects.mlirml import DIMS
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, main_function, mlir, set_function_type
 from mlirml.passes import Pass, register, run_upstream
-
-DIMS = "mlirml.dims"
 
 
 @register

@@ -13,8 +13,9 @@ After:
       ...
     }
 
-A slice has the size of its term: the first number of bytes times the sizes of the numbers after it, rounded up to 64.
-The runtime adds them up with the same formula. Temporaries of one term that do not live at the same time share a slice.
+A slice has the size of its term: the first number of bytes times the sizes of the numbers after it, rounded up to the
+alignment. The runtime adds them up with the same formula. Temporaries of one term that do not live at the same time
+share a slice. Those with the attribute `mlirml.host` are slices of a second argument, `mlirml.host_workspace`.
 """  # fmt: skip
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from collections.abc import Sequence
 
 from mlirml.analysis.memref_sizes import factors_of
 from mlirml.core.dataclass import dataclass
+from mlirml.dialects.mlirml import HOST
 from mlirml.errors import InternalError, LoweringError
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, main_function, mlir, named_operations, set_function_type
@@ -32,24 +34,33 @@ from mlirml.passes import Pass, register
 from mlirml.pipelines.memref.plan_buffers import ALIGNMENT, erase_unused, is_in_parallel, spans_of
 from mlirml.pipelines.sizes.pass_sizes import load_size, sizes_argument
 
-WORKSPACE, TERMS = "mlirml.workspace", "mlirml.workspace_terms"
+WORKSPACE, HOST_WORKSPACE = "mlirml.workspace", "mlirml.host_workspace"
+TERMS = "_terms"
+"""Suffix of the attribute with the terms of a workspace."""
 Term = tuple[int, ...]
 
 
 @register
 @dataclass(frozen=True)
 class PlanSizesPass(Pass):
-    """Replace allocations of dynamic size in @main by slices of the workspace."""
+    """Replace allocations of dynamic size in @main by slices of the workspace, each at a multiple of `alignment` bytes.
+
+    Runs after `mlirml-plan-buffers`, whose workspace arguments are the last ones.
+    """
 
     name = "mlirml-plan-sizes"
+    alignment: int = ALIGNMENT
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         found = [op for op in named_operations(main, ("memref.alloc",)) if op.operands and not erase_unused(op)]
-        if not found:
-            return
-        slots = assigned(found, spans_of(main, found))
-        use_slots(main, slots)
+        spans = spans_of(main, found)
+        on_host = [HOST in op.attributes for op in found]
+        for attribute, alignment in ((WORKSPACE, self.alignment), (HOST_WORKSPACE, ALIGNMENT)):
+            own = [n for n, host in enumerate(on_host) if host == (attribute == HOST_WORKSPACE)]
+            if own:
+                slots = assigned([found[n] for n in own], [spans[n] for n in own])
+                use_slots(main, slots, attribute, alignment)
 
 
 @dataclass
@@ -101,17 +112,34 @@ def number_of(size: mlir.Value, user: mlir.Operation) -> int:
     return int(mlir.IntegerAttr(index.attributes["value"]).value)
 
 
-def use_slots(main: mlir.Operation, slots: Sequence[Slot]) -> None:
-    """Replace the allocations by views of the workspace, which is added as an argument if there is none."""
+def workspace_of(main: mlir.Operation, attribute: str) -> mlir.Value:
+    """The argument of a workspace, which is added if there is none; that of the host is after that of the device."""
+    body = main.regions[0].blocks[0]
+    arguments = list(body.arguments)
+    on_host = bytes_of(main, HOST_WORKSPACE) > 0
+    if bytes_of(main, attribute):
+        return arguments[-2 if on_host and attribute == WORKSPACE else -1]
+    kind = mlir.MemRefType.get([1], mlir.IntegerType.get_signless(8))
+    if attribute != WORKSPACE or not on_host:
+        return body.add_argument(kind, main.location)
+    arguments[-1].replace_all_uses_with(body.add_argument(arguments[-1].type, main.location))
+    arguments[-1].set_type(kind)
+    return arguments[-1]
+
+
+def bytes_of(main: mlir.Operation, attribute: str) -> int:
+    """The bytes of static size of a workspace."""
+    return int(main.attributes[attribute].value) if attribute in main.attributes else 0
+
+
+def use_slots(main: mlir.Operation, slots: Sequence[Slot], attribute: str, alignment: int) -> None:
+    """Replace the allocations by views of a workspace."""
     body, table = main.regions[0].blocks[0], sizes_argument(main)
-    static = int(main.attributes[WORKSPACE].value) if WORKSPACE in main.attributes else 0
+    static = bytes_of(main, attribute)
+    workspace = workspace_of(main, attribute)
     with main.location, mlir.InsertionPoint.at_block_begin(body):
-        if static:
-            workspace = list(body.arguments)[-1]
-        else:
-            workspace = body.add_argument(mlir.MemRefType.get([1], mlir.IntegerType.get_signless(8)), main.location)
         sizes: dict[int, mlir.Value] = {}
-        offset = emit.index(-(-static // ALIGNMENT) * ALIGNMENT)
+        offset = emit.index(-(-static // alignment) * alignment)
         for position, slot in enumerate(slots):
             for allocation in slot.allocations:
                 # The operands may be defined after the start of the function: the sizes are loaded anew.
@@ -120,9 +148,10 @@ def use_slots(main: mlir.Operation, slots: Sequence[Slot]) -> None:
                 allocation.results[0].replace_all_uses_with(view)
                 allocation.erase()
             if position + 1 < len(slots):
-                offset = emit.same_type("arith.addi", offset, rounded_up(slot.term, table, sizes))
-        main.attributes[WORKSPACE] = emit.i64(static)
-        main.attributes[TERMS] = mlir.ArrayAttr.get([mlir.DenseI64ArrayAttr.get(list(slot.term)) for slot in slots])
+                offset = emit.same_type("arith.addi", offset, rounded_up(slot.term, table, sizes, alignment))
+        terms = [mlir.DenseI64ArrayAttr.get(list(slot.term)) for slot in slots]
+        main.attributes[attribute] = emit.i64(static)
+        main.attributes[f"{attribute}{TERMS}"] = mlir.ArrayAttr.get(terms)
     set_function_type(main)
 
 
@@ -138,10 +167,10 @@ def loaded(size: mlir.Value, allocation: mlir.Operation, table: mlir.Value, size
     return total
 
 
-def rounded_up(term: Term, table: mlir.Value, sizes: dict[int, mlir.Value]) -> mlir.Value:
+def rounded_up(term: Term, table: mlir.Value, sizes: dict[int, mlir.Value], alignment: int) -> mlir.Value:
     """The bytes of a term, rounded up to the alignment."""
     total = emit.index(term[0])
     for number in term[1:]:
         total = emit.same_type("arith.muli", total, load_size(table, number, sizes))
-    raised = emit.same_type("arith.addi", total, emit.index(ALIGNMENT - 1))
-    return emit.same_type("arith.andi", raised, emit.index(-ALIGNMENT))
+    raised = emit.same_type("arith.addi", total, emit.index(alignment - 1))
+    return emit.same_type("arith.andi", raised, emit.index(-alignment))
