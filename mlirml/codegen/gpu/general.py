@@ -22,6 +22,7 @@ from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.codegen.gpu.contract.double_cores import check_double_cores, lower_double_contract
 from mlirml.codegen.gpu.contract.multiply_add import check_multiply_add, lower_multiply_add
 from mlirml.codegen.gpu.contract.product import Product
+from mlirml.codegen.gpu.contract.sized_tiles import is_pointwise, lower_sized_product, match_sized_product
 from mlirml.codegen.gpu.contract.tensor_cores import check_tensor_cores, lower_tensor_contract
 from mlirml.codegen.gpu.contract.tiles import lower_contract, match_contract
 from mlirml.codegen.gpu.elements import Elements, apply, is_structured, out_map
@@ -98,7 +99,8 @@ def lower_general(host: Host, function: mlir.Operation) -> None:
             continue
         with op.location:
             if dynamic:
-                lower_unknown(host, op, stored, destinations)
+                if not lower_tiles(host, op, returned(function)):
+                    lower_unknown(host, op, stored, destinations)
                 continue
             for n in stored:
                 assign(host, op.results[n], destinations)
@@ -114,6 +116,33 @@ def is_only_stored(op: mlir.Operation, chains: Sequence[Chain]) -> bool:
     """True if the only use of a reduction is a store into a slice, whose kernel then computes it."""
     users = [use.owner.operation for result in op.results for use in result.uses]
     return len(users) == 1 and any(users[0] == insert for chain in chains for insert in chain.inserts)
+
+
+def lower_tiles(host: Host, op: mlir.Operation, stores: Sequence[Store]) -> bool:
+    """Lower a contraction in a function with dynamic sizes, and what is computed from its elements; True if it is one.
+
+    Other results are computed later, from its memory.
+    """
+    if host.choices.naive:
+        return False
+    try:
+        product = match_sized_product(host, op)
+    except NoMatch:
+        return False
+    outs = [out for _, out in stores]
+    alone = all(is_pointwise(value, product) for value, _ in stores) and all(
+        set(versions_read(value, outs, host)) <= {out} for value, out in stores
+    )
+    if not alone:
+        temporary(host, op.results[0])
+        memory = host.buffers.pop(op.results[0])
+        lower_sized_product(host, product, [(op.results[0], memory)])
+        host.buffers[op.results[0]] = memory
+        return True
+    lower_sized_product(host, product, stores)
+    for value, out in stores:
+        host.buffers[value] = host.buffers[out]
+    return True
 
 
 def lower_unknown(
