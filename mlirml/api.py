@@ -152,7 +152,7 @@ def compile(
             CPU.
         dynamic: dimensions whose sizes may change without compiling anew (`docs/sizes.md`): `{"x": ("n", None)}` names
             the first of an array argument `x` with two, "auto" takes those that have had three sizes, "off" none;
-            `config.dynamic` when not given. On the CPU.
+            `config.dynamic` when not given. On `cpu`, `vulkan`, `cuda`.
 
     Returns a `Compiled`.
 

@@ -62,6 +62,7 @@ class Dimensions:
 
     def __init__(self, given: Any, name: str) -> None:
         self._name, self._enabled = name, True
+        self.on_device = False  # whether programs run on a device
         self._own = 0  # the sizes that have programs of their own because they come often
         self.notes: dict[str, str] = {}  # the dimensions that stay static in spite of the option, and why
         self._families: dict[Any, _Family] = {}
@@ -130,6 +131,8 @@ class Dimensions:
                 return build(fit.call), fit.values
             except Exception as error:  # of NumPy too, which was given a dynamic size
                 if not self.refused(call, fit, error):
+                    if isinstance(error, LoweringError) and fit.values:
+                        error.notes = (*error.notes, f"dynamic here: {_shown(fit.values)}")
                     raise
         return None
 
@@ -160,7 +163,8 @@ class Dimensions:
         Raises `LoweringError` for another one.
         """
         if self.is_automatic and captured.is_dynamic:
-            slow = next((what for what, is_found in _SLOW.items() if is_found(captured.text)), None)
+            known = _SLOW | (_SLOW_ON_DEVICES if self.on_device else {})
+            slow = next((what for what, is_found in known.items() if is_found(captured.text)), None)
             if slow is not None:
                 raise LoweringError(f"{slow} have faster programs of one size")
         return captured
@@ -223,8 +227,9 @@ class Dimensions:
             if not self.is_automatic or len(known) < _MOST:
                 if len(known) < INSTANCES:
                     known.add((*fit.values.items(),))
-                shown = ", ".join(f"`{name}` = {value}" for name, value in fit.values.items())
-                self.notes.setdefault(f"pinned {names}", f"{shown} has a static program: {_message(error)}")
+                self.notes.setdefault(
+                    f"pinned {names}", f"{_shown(fit.values)} has a static program: {_message(error)}"
+                )
                 return True
         if not self.is_automatic:
             return False
@@ -257,6 +262,19 @@ _SLOW: dict[str, Callable[[str], Any]] = {
     "loops over elements": _ELEMENTS.search,
 }
 """The operations of which programs of one size are several times as fast."""
+_SLOW_ON_DEVICES: dict[str, Callable[[str], Any]] = {
+    "sorts": re.compile(r"mlirml\.(arg)?sort").search,
+    "Fourier transforms": re.compile(r"mlirml\.r?fft").search,
+    "running sums": re.compile(r"mlirml\.scan").search,
+    "stores at computed indices": re.compile(r"mlirml\.scatter").search,
+    "products of half floats": re.compile(r"linalg\.\w*(?:matmul|matvec|contract).*x[b]?f16>").search,
+}
+"""On devices also those that the host computes with dynamic sizes, one thread does, or no tensor cores."""
+
+
+def _shown(values: Mapping[str, int]) -> str:
+    """The dimensions with their values, for a message."""
+    return ", ".join(f"`{name}` = {value}" for name, value in values.items())
 
 
 def _hold(conditions: Sequence[Condition], values: Mapping[str, int]) -> bool:
@@ -535,8 +553,7 @@ def check_takes_sizes(
         if not dimensions.is_automatic:
             raise ArgumentError("compile: pipeline and dynamic: programs of dynamic sizes have passes of their own")
         dimensions.disable("`pipeline` chooses the passes")
-    if target.device != "cpu" and target.sized is not None and dimensions.is_automatic:
-        dimensions.disable(f"target {target.name!r} has faster programs of one size")
+    dimensions.on_device = target.device != "cpu"
     if target.sized is not None or not dimensions:
         return
     if not dimensions.is_automatic:

@@ -9,7 +9,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.core.tree import flatten
-from mlirml.errors import ArgumentError
+from mlirml.errors import ArgumentError, LoweringError
 
 RNG = np.random.default_rng(7)
 WEIGHTS = RNG.standard_normal((16, 24)).astype(np.float32)
@@ -598,3 +598,13 @@ def test_a_profile_is_that_of_the_program_for_its_sizes() -> None:
         assert "this is the program for these sizes: calls run one of dynamic sizes" in profile.notes
         assert compiled._prepared((x,), {})[1].values is not None
         assert "because it is profiled" in compiled.explain()
+
+
+def test_errors_of_passes_name_the_dimensions_and_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any) -> Any:
+        raise LoweringError("there is no kernel for it")
+
+    f = ml.compile(lambda x: x * 2, dynamic={"x": ("n", None)})
+    monkeypatch.setattr("mlirml.api.compiled", fails)
+    with pytest.raises(LoweringError, match="note: dynamic here: `n` = 5"):
+        f(array(5, 977))

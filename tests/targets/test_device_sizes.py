@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.driver import dynamic
 from mlirml.errors import ArgumentError, TargetError
 from tests.driver import test_dynamic_sizes as on_cpu
 from tests.driver.test_dynamic_sizes import array, compare, described, lengths, named, softmax
@@ -127,6 +128,52 @@ def test_arrays_that_exceed_the_device_are_refused_with_the_dimension(target: st
     compare(f(x), f.fn(x))
     with pytest.raises(TargetError, match=r"takes arrays of at most .* with `n` = 100,000"):
         f(array(100_000))
+
+
+def test_the_third_size_is_dynamic_by_default(target: str) -> None:
+    weights = array(8, 6)
+    f = ml.compile(lambda x: np.maximum(x @ weights, 0) + x.sum(1, keepdims=True), target=target)
+    for n in (3, 5, 9, 1, 3, 12, 7):
+        x = array(n, 8)
+        compare(f(x), f.fn(x))
+    assert f._compiled == 4  # of 3, of 5, of all others, of 1
+    assert "f32[x.shape[0],8]" in f.explain()
+
+
+def test_integers_become_dynamic_sizes_by_default(target: str) -> None:
+    f = ml.compile(lambda x, n: np.zeros((n, 2), np.float32) + x, target=target)
+    x = array(2)
+    for n in (3, 4, 5, 6):
+        compare(f(x, n), f.fn(x, n))
+    assert f._compiled == 3
+
+
+def test_a_size_that_comes_often_gets_a_program_of_its_own(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dynamic, "_WORTH", 4 * dynamic._CALL)
+    f = ml.compile(lambda x: x * 2 + 1, target=target)
+    for n in (3, 4, 5):
+        f(array(n))
+    before = f._compiled
+    there = ml.put(array(6), ml.device(target))
+    for _ in range(12):
+        compare(f(there).numpy(), there.numpy() * 2 + 1)
+    assert (before, f._compiled) == (3, 4)
+
+
+SLOW: dict[str, Any] = {
+    "sorts": lambda x: np.sort(x),
+    "running sums": lambda x: np.cumsum(x[:, None] * np.ones(3, np.float32), 0),
+    "products of half floats": lambda x: x.astype(np.float16).reshape(-1, 1) @ np.ones((1, 4), np.float16),
+}
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_auto_leaves_static_what_is_much_faster_so(what: str, target: str) -> None:
+    f = ml.compile(SLOW[what], target=target)
+    for n in (4, 5, 6, 7):
+        x = array(n)
+        compare(f(x), f.fn(x))
+    assert f"every dimension stays static: {what} have faster programs of one size" in f.explain()
 
 
 def test_the_report_names_kernels_and_sizes(target: str) -> None:
