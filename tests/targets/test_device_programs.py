@@ -42,6 +42,41 @@ def test_remainders_of_any_quotient_are_exact(target: str) -> None:
     np.testing.assert_array_equal(ml.compile(np.fmod, target=target)(x, y), expected)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_large_unsigned_indices_are_not_negative(dtype: type, target: str) -> None:
+    most = np.iinfo(dtype).max
+    table, indices = samples(most + 1), np.array([0, 1, most // 2, most // 2 + 1, most - 1, most], dtype)
+    np.testing.assert_array_equal(ml.compile(lambda t, i: t[i], target=target)(table, indices), table[indices])
+
+
+NARROW: dict[str, Any] = {
+    "f32": lambda x: x.astype(np.float32),
+    "u64": lambda x: x.astype(np.uint64) * np.uint64(3),
+    "i64": lambda x: x.astype(np.int64) - 7,
+    "u32": lambda x: x.astype(np.uint32) + 1,
+    "u16": lambda x: x.astype(np.uint16) * np.uint16(3),
+    "wrapped": lambda x: (
+        (x * x.dtype.type(3)).astype(np.int64),
+        (x + x) // 7,
+        (x + x) > 9,
+        (x * x).astype(np.float32),
+    ),
+    "order": lambda x: (x > 100, np.maximum(x, 99), np.argmax(x), x.max(), x.min()),
+    "quotients": lambda x: (x // 7, x % 7, x >> 1),
+    "sums": lambda x: (x.sum(), x.mean(), x.cumsum()),
+}
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int8, np.int16])
+@pytest.mark.parametrize("name", NARROW)
+def test_narrow_integers_have_their_own_signs(name: str, dtype: Any, target: str) -> None:
+    most, least = np.iinfo(dtype).max, np.iinfo(dtype).min
+    x = np.array([0, 1, 100, 127, 60, most, most // 2 + 1, most - 1, least, least + 3], dtype)
+    found, expected = ml.compile(NARROW[name], target=target)(x), NARROW[name](x)
+    for mine, theirs in zip(flatten(found)[0], flatten(expected)[0], strict=True):
+        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
+
+
 def softmax(x: Any) -> Any:
     e = np.exp(x - np.max(x, -1, keepdims=True))
     return e / np.sum(e, -1, keepdims=True)

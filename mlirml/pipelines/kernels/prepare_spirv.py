@@ -228,6 +228,56 @@ def keep_roundings(function: mlir.Operation) -> None:
             user.operands[number] = kept
 
 
+_UNSIGNED = (
+    "arith.divui", "arith.remui", "arith.shrui", "arith.maxui", "arith.minui", "arith.uitofp", "arith.index_castui",
+)  # fmt: skip
+_SIGNED = (
+    "arith.divsi", "arith.remsi", "arith.shrsi", "arith.maxsi", "arith.minsi", "arith.sitofp", "arith.index_cast",
+)  # fmt: skip
+_OF_SIGNS = (2, 3, 4, 5)
+"""The comparisons of signed integers."""
+
+
+def widen_narrow_integers(op: mlir.Operation) -> None:
+    """Compute with 32 bits what depends on more than the low bits of narrow integers.
+
+    Shaders have these as 32-bit integers, whose high bits are those of a sign, or of an overflow.
+    """
+    kind = op.operands[0].type
+    if not isinstance(kind, mlir.IntegerType) or not 1 < kind.width < 32:
+        return
+    signed = op.name in _SIGNED or (op.name == "arith.cmpi" and op.attributes["predicate"].value in _OF_SIGNS)
+    word = mlir.IntegerType.get_signless(32)
+    with mlir.InsertionPoint(op):
+        wide = [emit.value("arith.extsi" if signed else "arith.extui", [operand], word) for operand in op.operands]
+        if op.results[0].type == kind:
+            result = emit.value("arith.trunci", [emit.same_type(op.name, *wide)], kind)
+            op.results[0].replace_all_uses_with(result)
+            op.erase()
+            return
+        if op.name in ("arith.index_castui", "arith.index_cast"):
+            op.results[0].replace_all_uses_with(emit.value("arith.index_cast", wide, op.results[0].type))
+            op.erase()
+            return
+        for position, operand in enumerate(wide):
+            op.operands[position] = operand
+
+
+def extend_twice(op: mlir.Operation) -> None:
+    """Extend a narrow integer to 64 bits by way of 32."""
+    narrow, wide = op.operands[0].type, op.results[0].type
+    if not isinstance(narrow, mlir.IntegerType) or not 1 < narrow.width < 32 < wide.width:
+        return
+    word = mlir.IntegerType.get_signless(32)
+    with mlir.InsertionPoint(op):
+        middle = emit.value(op.name, [op.operands[0]], word)
+        if op.name == "arith.extsi":
+            op.operands[0] = middle
+            return
+        # Two extensions would become one, but for the operation between them.
+        op.operands[0] = emit.same_type("arith.andi", middle, emit.number(word, (1 << narrow.width) - 1))
+
+
 def lower_sign_operation(op: mlir.Operation) -> None:
     """Lower `absf` and `copysign` of f64, which do not convert, to operations on the sign bit."""
     if not isinstance(op.results[0].type, mlir.F64Type):
@@ -278,6 +328,8 @@ _REWRITES = (
     (("arith.constant",), hide_non_finite),
     (("math.absf", "math.copysign"), lower_sign_operation),
     (("arith.cmpf",), lower_unordered_comparison),
+    ((*_UNSIGNED, *_SIGNED, "arith.cmpi"), widen_narrow_integers),
+    (("arith.extui", "arith.extsi"), extend_twice),
     (("arith.extsi",), lower_extsi),
     (("math.absi",), lower_absi),
     (("math.ctpop",), lower_ctpop),
