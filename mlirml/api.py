@@ -397,7 +397,7 @@ class Compiled(Dispatcher):
             return self._build(call)
         found = self._dimensions.general(call, definition_of(self.fn), self._build)
         if found is None:
-            return self._build(call)
+            return self._dimensions.static(call, self._build)
         general, values = found
         key = (general.number, *values.items())
         build = self._instances.get(key)

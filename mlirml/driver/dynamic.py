@@ -62,6 +62,7 @@ class Dimensions:
 
     def __init__(self, given: Any, name: str) -> None:
         self._name, self._enabled = name, True
+        self._undo: Callable[[], None] | None = None  # takes back what this call has made static
         self.on_device = False  # whether programs run on a device
         self._own = 0  # the sizes that have programs of their own because they come often
         self.notes: dict[str, str] = {}  # the dimensions that stay static in spite of the option, and why
@@ -124,6 +125,7 @@ class Dimensions:
 
         `build` compiles a call. Raises its error where the dimensions are named, and those of `fit`.
         """
+        self._undo = None
         while (fit := self.fit(call, location)) is not None:
             if self.is_exhausted(fit):
                 continue
@@ -135,6 +137,19 @@ class Dimensions:
                         error.notes = (*error.notes, f"dynamic here: {_shown(fit.values)}")
                     raise
         return None
+
+    def static(self, call: Call, build: Callable[[Call], Build]) -> Build:
+        """The build of static sizes for a call that has no other one.
+
+        Where it fails as well as that of dynamic sizes did, the error is one of the call: no dimension becomes static.
+        """
+        undo, self._undo = self._undo, None
+        try:
+            return build(call)
+        except Exception:
+            if undo is not None:
+                undo()
+            raise
 
     def instance(self, build: Build, values: dict[str, int]) -> Build:
         """The build for these values of the dimensions of a dynamic one.
@@ -233,7 +248,9 @@ class Dimensions:
                 return True
         if not self.is_automatic:
             return False
-        self._family(call).make_static(names, error)
+        family = self._family(call)
+        self._undo = self._undo or family.restoring()
+        family.make_static(names, error)
         return True
 
     def is_exhausted(self, fit: Fit) -> bool:
@@ -456,6 +473,18 @@ class _Family:
         """True if a dimension that is static in a pattern has had several sizes by now."""
         entries = ((leaf, axis) for leaf, p in enumerate(pattern) for axis, entry in enumerate(p) if entry is None)
         return any(len(self.sizes[position]) >= _SIZES for position in entries if position not in self.static)
+
+    def restoring(self) -> Callable[[], None]:
+        """A function that makes the same dimensions dynamic again as now."""
+        static, is_static, patterns = {*self.static}, self.is_static, [*self.patterns]
+        notes = dict(self.owner.notes)
+
+        def restore() -> None:
+            self.static, self.is_static, self.patterns = static, is_static, patterns
+            self.owner.notes.clear()
+            self.owner.notes.update(notes)
+
+        return restore
 
     def make_static(self, names: Sequence[str], error: Exception) -> None:
         """Make these dimensions static, or all, because of an error; note it for `explain`."""

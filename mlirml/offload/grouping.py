@@ -118,7 +118,7 @@ def joins(op: mlir.Operation, group: Sequence[mlir.Operation], most: int, number
     if is_contraction(group[0]):
         whole = sizes_of(op) == [max(size, -1) for size in group[0].results[0].type.shape]
         # Of dynamic sizes only an operand of the group tells that they are equal.
-        known = group[0].results[0].type.has_static_shape or any(value in computed for value in op.operands)
+        known = group[0].results[0].type.has_static_shape or not computed.isdisjoint(op.operands)
         return is_parallel(op) and whole and known and reads_as_is(op, group)
     sizes = next((sizes_of(member) for member in (*group, op) if is_reduction(member)), [])
     return bool(sizes) and -1 not in sizes and all(fits_rows(member, sizes, group) for member in (*group, op))

@@ -158,3 +158,22 @@ def test_donated_arguments_have_static_sizes() -> None:
 def test_another_word_is_refused() -> None:
     with pytest.raises(ArgumentError, match="dynamic='on' is not known"):
         ml.compile(layer, dynamic="on")
+
+
+def test_errors_of_the_function_leave_its_dimensions_dynamic() -> None:
+    def checked(x: Any) -> Any:
+        if x.shape[1] != 16:
+            raise ValueError("sixteen columns are needed")
+        return layer(x)
+
+    f = ml.compile(checked)
+    for n in (5, 9, 30):
+        check(f, checked, array(n, 16))
+    for n in (31, 32, 33, 34):
+        with pytest.raises(ValueError, match="sixteen columns are needed"):
+            f(array(n, 17))
+    before = f._compiled
+    for n in (40, 50, 60):
+        check(f, checked, array(n, 16))
+    assert f._compiled == before
+    assert "stays static" not in f.explain()

@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 import struct
 
+from mlirml.analysis.traits import INDEX_CASTS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations
@@ -255,7 +256,7 @@ def widen_narrow_integers(op: mlir.Operation) -> None:
             op.results[0].replace_all_uses_with(result)
             op.erase()
             return
-        if op.name in ("arith.index_castui", "arith.index_cast"):
+        if op.name in INDEX_CASTS:
             op.results[0].replace_all_uses_with(emit.value("arith.index_cast", wide, op.results[0].type))
             op.erase()
             return
