@@ -142,7 +142,7 @@ def read_form(op: mlir.Operation) -> Form:
 
 
 def fold(op: mlir.Operation, is_allowed: Callable[[Copy], bool]) -> bool:
-    """Fold the allowed copies into one contraction, and rebuild it if there were any; returns True if it was rebuilt."""
+    """Fold the allowed copies into a contraction, and rebuild it if there were any; returns True if it was rebuilt."""
     try:
         form = read_form(op)
     except NoMatch:
