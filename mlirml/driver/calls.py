@@ -16,7 +16,8 @@ from mlirml.errors import ArgumentError, SourceLocation
 from mlirml.frontend.current import current_trace
 from mlirml.runtime import declare_fields, number_leaves
 from mlirml.runtime.array import Array
-from mlirml.runtime.device_program import DeviceProgram, demoted_dtype
+from mlirml.runtime.binding import demoted_dtype
+from mlirml.runtime.device_program import DeviceProgram
 from mlirml.runtime.sized_device_program import SizedDeviceProgram
 
 if TYPE_CHECKING:

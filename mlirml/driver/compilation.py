@@ -15,6 +15,7 @@ from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
 from mlirml.core.processes import native_code
 from mlirml.errors import InternalError, TargetError
+from mlirml.runtime.binding import Binding
 from mlirml.runtime.host import Host
 from mlirml.targets.registry import targets_with
 
@@ -107,11 +108,7 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
     """The loaded program; raises `TargetError` where its code is for a processor that this machine is not."""
     if target.processor is not None:
         target.processor.check_runs_here()
-    options: dict[str, Any] = {"demotes": True} if target.demotes else {}
-    if captured.is_dynamic:
-        options["sizes"] = captured.sizes
-    return target.open(
-        artifact,
+    binding = Binding(
         [(s.dtype, s.shape) for s in captured.inputs],
         [(s.dtype, s.shape) for s in captured.outputs],
         constants=captured.constants,
@@ -119,8 +116,10 @@ def opened(captured: Captured, artifact: Artifact, target: Target) -> Any:
         int_ranges=captured.int_ranges,
         weak=[s.weak for s in captured.inputs],
         host=Host(captured.host_functions) if captured.host_functions else None,
-        **options,
+        demotes=target.demotes,
+        sizes=captured.sizes if captured.is_dynamic else (),
     )
+    return target.open(artifact, binding)
 
 
 def target_for(target: Target, captured: Captured) -> Target:

@@ -14,6 +14,7 @@ from mlirml.core.processes import COMPILER
 from mlirml.errors import MlirmlError
 from mlirml.runtime import _native
 from mlirml.runtime.array import Array
+from mlirml.runtime.binding import Binding
 from mlirml.runtime.device import Device, device
 from mlirml.targets.measured import DeviceCosts, MeasuredMachine, keep, measured_machine
 from mlirml.targets.registry import get_target, target_names
@@ -83,7 +84,7 @@ def _device_costs(target: Target, where: Device) -> DeviceCosts:
         run_pipeline(target, module)
         artifact = target.codegen(module)
     specs = [(np.dtype(np.float32), (1024,))]
-    program: Any = target.open(artifact, specs, specs)
+    program: Any = target.open(artifact, Binding(specs, specs))
     driver: Any = where.driver
     block = where.pool.take(_LARGE)
     host = np.zeros(_LARGE, np.uint8)

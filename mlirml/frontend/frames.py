@@ -41,6 +41,17 @@ def _is_internal(frame: FrameType) -> bool:
     return root in ("mlirml", "numpy") or is_library
 
 
+def is_in_library() -> bool:
+    """True if what is traced now is arithmetic of mlirml's own functions, such as those of `mlirml.special`."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not name.startswith("mlirml.frontend"):
+            return name.startswith("mlirml.")
+        frame = frame.f_back
+    return False
+
+
 def user_frame(depth: int = 1) -> FrameType | None:
     """The user's frame that is executing now, or None outside of any."""
     frame: FrameType | None = sys._getframe(depth)

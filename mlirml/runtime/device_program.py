@@ -15,9 +15,9 @@ from mlirml.errors import ArgumentError, CheckFailed, LaunchError
 from mlirml.runtime._native import load_object
 from mlirml.runtime.array import Array
 from mlirml.runtime.artifact import Artifact
+from mlirml.runtime.binding import Binding, Spec, demoted_dtype
 from mlirml.runtime.deferred import SLOT_BYTES, DeferredCheck, Pending
 from mlirml.runtime.device import Device, device
-from mlirml.runtime.executable import Spec, check_sizes
 from mlirml.runtime.memory import Block
 
 Bytes = npt.NDArray[np.uint8]
@@ -263,16 +263,6 @@ class _Resident:
         return self._block.address
 
 
-def demoted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that programs use instead of `dtype` on devices without 64-bit floats."""
-    return {"f8": np.dtype(np.float32), "c16": np.dtype(np.complex64)}.get(dtype.str[1:], dtype)
-
-
-def demoted_specs(specs: Iterable[Spec]) -> list[Spec]:
-    """Inputs or outputs with the dtypes that programs use on devices without 64-bit floats."""
-    return [(demoted_dtype(np.dtype(dtype)), shape) for dtype, shape in specs]
-
-
 def device_for(artifact: Artifact) -> Device:
     """The first device that runs a program, or `config.device` if it does."""
     chosen = config.device if config.device and config.device.partition(":")[0] == artifact.format else artifact.format
@@ -311,39 +301,25 @@ def _aligned(nbytes: int) -> Bytes | None:
     return raw[start : start + nbytes]
 
 
-def load_artifact(
-    artifact: Artifact,
-    inputs: Sequence[Spec],
-    outputs: Sequence[Spec],
-    *,
-    constants: Sequence[npt.NDArray[Any]] = (),
-    writebacks: Iterable[tuple[int, int]] = (),
-    int_ranges: Iterable[tuple[int, int, int, str]] = (),
-    weak: Iterable[bool] = (),
-    host: Callable[[int, list[int]], object] | None = None,
-    demotes: bool = False,
-) -> DeviceProgram:
+def load(artifact: Artifact, binding: Binding) -> DeviceProgram:
     """Load an artifact on the first device of its target, or on `config.device` if it has that target.
 
-    The arguments are those of `mlirml.runtime.load_artifact`. With `demotes` the program was compiled with 32-bit
-    floats where `inputs`, `outputs` and `constants` have 64-bit ones: arguments are converted, and results are float32
-    arrays.
-
-    The caller checks the values of integers and what is stored into: `mlirml.driver.argument_errors`. Raises
-    `TargetError` if there is no such device, `LaunchError` if the device rejects the program.
+    With `demotes` arguments are converted to 32-bit floats, and results are float32 arrays. The caller checks the
+    values of integers and what is stored into: `mlirml.driver.argument_errors`. Raises `TargetError` if there is no
+    such device, `LaunchError` if the device rejects the program, or if it was made for other arrays.
     """
-    taken: Sequence[Spec] = [*inputs, *((c.dtype, c.shape) for c in constants)]
-    if demotes:
-        taken, outputs = (demoted_specs(specs) for specs in (taken, outputs))
-        inputs = taken[: len(inputs)]
-    check_sizes("input", artifact.inputs, taken)
-    check_sizes("output", artifact.outputs, outputs)
-    where = device_for(artifact)
-    try:
-        program = DeviceProgram(DeviceCode(artifact, where, constants, demotes), inputs, outputs, tuple(writebacks))
-    except (ValueError, LookupError) as error:
-        if isinstance(error, LaunchError):
-            raise
-        raise LaunchError(f"the compiled program cannot be loaded: {error}") from error
-    program.host = host
+    binding.check(artifact)
+    code, mine = code_on_device(artifact, binding), binding.demoted()
+    program = DeviceProgram(code, mine.inputs, mine.outputs, binding.writebacks)
+    program.host = binding.host
     return program
+
+
+def code_on_device(artifact: Artifact, binding: Binding) -> DeviceCode:
+    """The code of an artifact on its device; raises `LaunchError` where the device rejects it."""
+    try:
+        return DeviceCode(artifact, device_for(artifact), binding.constants, binding.demotes)
+    except LaunchError:
+        raise
+    except (ValueError, LookupError) as error:
+        raise LaunchError(f"the compiled program cannot be loaded: {error}") from error

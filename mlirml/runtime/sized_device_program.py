@@ -3,72 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from mlirml.core.sizes import Size, value_of_size
-from mlirml.errors import CheckFailed, LaunchError, TargetError
+from mlirml.errors import CheckFailed, TargetError
 from mlirml.runtime.artifact import Artifact
-from mlirml.runtime.device_program import DeviceCode, DeviceProgram, demoted_specs, device_for
-from mlirml.runtime.sized_program import Spec, check_shapes
+from mlirml.runtime.binding import Binding, Spec
+from mlirml.runtime.device_program import DeviceProgram, code_on_device
 
 
 class SizedDeviceProgram:
-    """The code of a program on a device, and its inputs and outputs with their dynamic sizes."""
+    """The code of a program on a device, and its arguments and results with their dynamic sizes."""
 
-    def __init__(
-        self,
-        code: DeviceCode,
-        inputs: Sequence[Spec],
-        outputs: Sequence[Spec],
-        writebacks: Sequence[tuple[int, int]],
-        sizes: Sequence[Size],
-    ) -> None:
-        self._code, self._inputs, self._outputs = code, inputs, outputs
-        self._writebacks, self._sizes = writebacks, sizes
-        self.host: Callable[[int, list[int]], object] | None = None
+    def __init__(self, artifact: Artifact, binding: Binding) -> None:
+        binding.check(artifact)
+        self._code, self._binding = code_on_device(artifact, binding), binding.demoted()
+        self.host = binding.host
         self.explain: Callable[[CheckFailed], Exception] = lambda failed: failed
-
-    @classmethod
-    def load(
-        cls,
-        artifact: Artifact,
-        inputs: Sequence[Spec],
-        outputs: Sequence[Spec],
-        *,
-        constants: Sequence[npt.NDArray[Any]] = (),
-        writebacks: Iterable[tuple[int, int]] = (),
-        int_ranges: Iterable[tuple[int, int, int, str]] = (),
-        weak: Iterable[bool] = (),
-        host: Callable[[int, list[int]], object] | None = None,
-        demotes: bool = False,
-        sizes: Sequence[Size] = (),
-    ) -> SizedDeviceProgram:
-        """As `mlirml.runtime.device_program.load_artifact`; `sizes` are the elements of the array of sizes, which is
-        passed after the constants.
-        """
-        table: Spec = (np.int64, (len(sizes),))
-        taken: list[Spec] = [*inputs, *((c.dtype, c.shape) for c in constants)]
-        if demotes:
-            taken, outputs = demoted_specs(taken), demoted_specs(outputs)
-        check_shapes("input", artifact.inputs, [*taken, *([table] if sizes else [])])
-        check_shapes("output", artifact.outputs, outputs)
-        try:
-            code = DeviceCode(artifact, device_for(artifact), constants, demotes)
-        except (ValueError, LookupError) as error:
-            if isinstance(error, LaunchError):
-                raise
-            raise LaunchError(f"the compiled program cannot be loaded: {error}") from error
-        program = cls(code, taken[: len(inputs)], outputs, tuple(writebacks), sizes)
-        program.host = host
-        return program
 
     def work(self, values: Mapping[str, int]) -> int:
         """The estimated work of a call with these values of the dimensions."""
-        return self._code.artifact.work_at([size.value(values) for size in self._sizes])
+        return self._code.artifact.work_at(self._binding.sizes_at(values))
 
     def describe(self) -> list[str]:
         """The lines of `.explain()`."""
@@ -79,13 +35,9 @@ class SizedDeviceProgram:
 
         Raises `TargetError` where an array is larger than the device takes.
         """
-        inputs, outputs = (
-            [(dtype, tuple(value_of_size(n, values) for n in shape)) for dtype, shape in specs]
-            for specs in (self._inputs, self._outputs)
-        )
-        sizes = [size.value(values) for size in self._sizes]
+        inputs, outputs, sizes = self._binding.at(values)
         self._check_sizes([*inputs, *outputs], sizes, values)
-        program = DeviceProgram(self._code, inputs, outputs, self._writebacks, sizes)
+        program = DeviceProgram(self._code, inputs, outputs, self._binding.writebacks, sizes)
         program.host, program.explain = self.host, self.explain
         return program
 

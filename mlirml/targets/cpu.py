@@ -96,7 +96,7 @@ def sized_target(math: str, checkpoint_bytes: int, machine: Processor, *, exact:
         stages=sized_stages(machine, math, checkpoint_bytes, exact=exact),
         codegen=partial(codegen, machine=machine),
         depends_on=machine.key_entries(),
-        open=SizedProgram.load,
+        open=SizedProgram,
         processor=machine,
         forms={"llvm": to_llvm_ir, "asm": partial(to_assembly, machine=machine)},
     )

@@ -6,22 +6,23 @@ from collections.abc import Mapping
 from typing import Any
 
 from mlirml.runtime.artifact import Artifact
+from mlirml.runtime.binding import Binding
 from mlirml.targets import cpu
 from mlirml.targets.machine import Device, Processor
 
 
-def load(artifact: Artifact, *arguments: Any, **options: Any) -> Any:
-    """Load an artifact as a program for a device; the arguments are those of `mlirml.runtime.load_artifact`."""
-    from mlirml.runtime.device_program import load_artifact
+def load(artifact: Artifact, binding: Binding) -> Any:
+    """Load an artifact as a program for a device."""
+    from mlirml.runtime import device_program
 
-    return load_artifact(artifact, *arguments, **options)
+    return device_program.load(artifact, binding)
 
 
-def load_sized(artifact: Artifact, *arguments: Any, **options: Any) -> Any:
+def load_sized(artifact: Artifact, binding: Binding) -> Any:
     """Load an artifact of dynamic sizes as a program for a device."""
     from mlirml.runtime.sized_device_program import SizedDeviceProgram
 
-    return SizedDeviceProgram.load(artifact, *arguments, **options)
+    return SizedDeviceProgram(artifact, binding)
 
 
 def artifact(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -13,11 +13,10 @@ import numpy.typing as npt
 
 from mlirml.errors import LaunchError
 from mlirml.runtime.artifact import Artifact
-from mlirml.runtime.host import Host
+from mlirml.runtime.binding import Binding
 from mlirml.targets.cpu import buffer
 from mlirml.targets.target import Target, target
 
-Spec = tuple[npt.DTypeLike, Sequence[int]]
 # The interpreter has one MLIR context for each program, and contexts are not safe to use from several threads.
 _LOCK = threading.RLock()
 
@@ -39,7 +38,7 @@ def reference_target() -> Target:
         name="reference",
         stages=(("raise", "mlirml-choose-library"), ("transform", "mlirml-checkpoint,mlirml-expand"), ("optimize", "")),
         codegen=codegen,
-        open=load_artifact,
+        open=load,
         about="interprets the captured IR in NumPy: slow, for checking the other targets",
     )
 
@@ -62,37 +61,28 @@ def codegen(module: Any) -> Artifact:
 class InterpretedProgram:
     """A program that the interpreter runs; it is called like the native `Program`."""
 
-    def __init__(
-        self,
-        artifact: Artifact,
-        inputs: Sequence[Spec],
-        outputs: Sequence[Spec],
-        constants: Sequence[npt.NDArray[Any]],
-        writebacks: Sequence[tuple[int, int]],
-        host: Host | None = None,
-    ) -> None:
+    def __init__(self, artifact: Artifact, binding: Binding) -> None:
         from mlirml.interpreter.program import Program
         from mlirml.ir.bindings import parse
 
         with _LOCK:
             self._module = parse(artifact.object.decode())
             self._program = Program(self._module.operation)  # prepared at the first call
-        self._inputs, self._outputs, self._constants = inputs, outputs, constants
-        self._writebacks, self._host = writebacks, host
+        self._binding = binding
 
     def __call__(self, leaves: Iterable[Any], outputs: Iterable[Any] | None = None) -> list[npt.NDArray[Any]]:
         """Run on arrays and scalars; the results, stored into `outputs` if given."""
         from mlirml.interpreter.host_calls import calling
         from mlirml.interpreter.interpreter import interpret
 
-        values = list(leaves)
-        arguments = [_as_input(v, np.dtype(d)).reshape(s) for v, (d, s) in zip(values, self._inputs)]
-        constants = [np.array(c, order="C") for c in self._constants]
-        with _LOCK, calling(self._host):
+        values, binding = list(leaves), self._binding
+        arguments = [_as_input(v, np.dtype(d)).reshape(s) for v, (d, s) in zip(values, binding.inputs)]
+        constants = [np.array(c, order="C") for c in binding.constants]
+        with _LOCK, calling(binding.host):
             raw = interpret(self._program, [_parts(a) for a in (*arguments, *constants)])
         # The interpreter returns signed integers.
-        results = [np.array(r).view(d).reshape(s) for r, (d, s) in zip(raw, self._outputs)]
-        for output, position in self._writebacks:
+        results = [np.array(r).view(d).reshape(s) for r, (d, s) in zip(raw, binding.outputs)]
+        for output, position in binding.writebacks:
             values[position][...] = results[output]
         return [_given(out, result) for out, result in zip(outputs, results)] if outputs is not None else results
 
@@ -118,21 +108,11 @@ def _given(out: Any, result: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return out  # type: ignore[no-any-return]
 
 
-def load_artifact(
-    artifact: Artifact,
-    inputs: Sequence[Spec],
-    outputs: Sequence[Spec],
-    *,
-    constants: Sequence[npt.NDArray[Any]] = (),
-    writebacks: Iterable[tuple[int, int]] = (),
-    int_ranges: Iterable[tuple[int, int, int, str]] = (),
-    weak: Iterable[bool] = (),
-    host: Host | None = None,
-) -> InterpretedProgram:
-    """A program from an artifact of this target; the arguments are those of `mlirml.runtime.load_artifact`.
+def load(artifact: Artifact, binding: Binding) -> InterpretedProgram:
+    """A program from an artifact of this target.
 
     The caller checks the values of integers and what is stored into: `mlirml.driver.argument_errors`.
     """
     if artifact.format != "mlir":
         raise LaunchError(f"the reference target runs MLIR modules, not {artifact.format!r}")
-    return InterpretedProgram(artifact, inputs, outputs, constants, tuple(writebacks), host)
+    return InterpretedProgram(artifact, binding)

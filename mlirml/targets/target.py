@@ -11,7 +11,7 @@ from mlirml.analysis.costs import Costs
 from mlirml.core.dataclass import dataclass
 from mlirml.pipelines.recipe import Recipe
 from mlirml.runtime.artifact import Artifact
-from mlirml.runtime.executable import load_artifact
+from mlirml.runtime.executable import load
 from mlirml.targets.llvm.early_kernels import Ahead
 from mlirml.targets.machine import Processor
 
@@ -47,7 +47,7 @@ class Target:
     devices have no 64-bit floats; with `demotes` programs compute with 32-bit floats instead. `forms` write a module
     after the last stage in other forms, "asm" or "ptx"; one of a name that ends with a dash also takes the rest of the
     name that is asked for. `legal` are the dialects after the last stage, where they are not LLVM's. `open` loads an
-    artifact, with the arguments of `mlirml.runtime.load_artifact`. `about` tells `mlirml devices` what runs them.
+    artifact for a `Binding`. `about` tells `mlirml devices` what runs them.
     `sized` returns the target for programs of dynamic sizes, None where there are none. Passes decide by `costs`, or by
     those that do not depend on the machine.
     """
@@ -63,7 +63,7 @@ class Target:
     processor: Processor | None = None
     forms: Mapping[str, Writer] = field(default_factory=dict, repr=False, compare=False)
     legal: tuple[str, ...] = ()
-    open: Callable[..., Any] = field(default=load_artifact, repr=False, compare=False)
+    open: Callable[..., Any] = field(default=load, repr=False, compare=False)
     about: str = ""
     sized: Callable[[], Target] | None = field(default=None, repr=False, compare=False)
     costs: Costs | None = None

@@ -193,7 +193,8 @@ def test_storing_removes_files_of_killed_writers(folder: Path) -> None:
     (folder / ".new-old").write_bytes(b"half")
     os.utime(folder / ".new-old", (5, 5))
     (folder / ".new-young").write_bytes(b"half")
-    cache.store([("ir", "another")], ARTIFACT)
+    for number in range(200):  # one store in sixteen looks for them
+        cache.store([("ir", f"another {number}")], ARTIFACT)
     assert [path.name for path, _ in cache.unfinished()] == [".new-young"]
 
 

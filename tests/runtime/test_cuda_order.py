@@ -13,7 +13,8 @@ import pytest
 import mlirml as ml
 from mlirml.core.config import config
 from mlirml.runtime.artifact import Artifact, Buffer
-from mlirml.runtime.device_program import DeviceProgram, load_artifact
+from mlirml.runtime.binding import Binding
+from mlirml.runtime.device_program import DeviceProgram, load
 from tests.runtime.conftest import emit_object
 from tests.runtime.test_cuda_device import fake, path  # noqa: F401  (fixtures)
 
@@ -85,7 +86,7 @@ def made(commands: list[Command], accesses: tuple[int, ...] = SCALE_ACCESSES) ->
         kernels=b"an image", kernel_table=(("scale", (0, 0, 4)),), kernel_accesses=(accesses,),
     )  # fmt: skip
     spec = [(np.dtype(np.float32), (COUNT,))]
-    return load_artifact(artifact, spec, spec)
+    return load(artifact, Binding(spec, spec))
 
 
 def expected(commands: list[Command], x: np.ndarray) -> np.ndarray:

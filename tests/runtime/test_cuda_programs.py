@@ -10,7 +10,8 @@ import pytest
 
 import mlirml as ml
 from mlirml.runtime.artifact import Artifact, Buffer
-from mlirml.runtime.device_program import DeviceProgram, common_device, load_artifact
+from mlirml.runtime.binding import Binding
+from mlirml.runtime.device_program import DeviceProgram, common_device, load
 from tests.runtime.conftest import emit_object
 from tests.runtime.test_cuda_device import HOST, ILLEGAL_ADDRESS, fake, path  # noqa: F401  (fixtures)
 
@@ -26,7 +27,7 @@ def program(fake: Fake) -> DeviceProgram:  # noqa: F811
     made = Artifact(
         emit_object(HOST), "main", buffers, buffers, format="cuda", kernels=b"an image", kernel_table=kernels
     )  # fmt: skip
-    return load_artifact(made, SPEC, SPEC)
+    return load(made, Binding(SPEC, SPEC))
 
 
 def test_numpy_goes_in_and_comes_out(program: DeviceProgram) -> None:
@@ -56,7 +57,7 @@ def test_arrays_on_two_devices_are_refused(fake: Fake) -> None:  # noqa: F811
 
 def test_the_configured_device_runs_what_has_no_device(fake: Fake, program: DeviceProgram) -> None:  # noqa: F811
     with ml.config.override(device="cuda:1"):
-        other = load_artifact(program.artifact, SPEC, SPEC)
+        other = load(program.artifact, Binding(SPEC, SPEC))
     assert (program.device.id, other.device.id) == ("cuda:0", "cuda:1")
     np.testing.assert_array_equal(other([X])[0], 2.5 * X)
 

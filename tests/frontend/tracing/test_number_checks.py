@@ -114,3 +114,8 @@ def test_negative_powers_of_integers_fail(fn: Callable[..., Any], target: str) -
     check(fn, x, abs(y), targets=(target,))
     check(power, x.astype(float), y, targets=(target,))
     check(power, x, y.astype(float), targets=(target,))
+
+
+def test_functions_of_the_library_have_limits_where_their_arithmetic_divides_by_zero() -> None:
+    assert float(ml.grad(ml.special.xlogy, 1)(0.0, 0.0)) == 0
+    assert float(ml.compile(lambda x: ml.special.entr(x) + ml.special.xlogy(x, x))(0.0)) == 0
