@@ -240,7 +240,7 @@ def cond(xp: Any, x: Any, p: Any = None) -> Any:
     x = _inexact(xp, x)
     if x.ndim < 2:
         raise ShapeError(f"cond: needs matrices, not shape {list(x.shape)}")
-    if 0 in x.shape:
+    if 0 in x.shape[-2:]:
         raise LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
         values = xp.linalg.svdvals(x)
