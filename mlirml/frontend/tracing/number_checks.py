@@ -29,8 +29,8 @@ _SHIFTS = (np.left_shift, np.right_shift)
 def check_numbers(trace: Trace, ufunc: np.ufunc, operands: tuple[Any, ...]) -> None:
     """Let the call fail if an operator on Python's numbers has an operand for which Python has no result.
 
-    Functions of the library have results where NumPy's and SciPy's have. Raises ZeroDivisionError or ValueError when the
-    program runs.
+    Functions of the library have results where NumPy's and SciPy's have. Raises ZeroDivisionError or ValueError when
+    the program runs.
     """
     if not config.checks or is_in_library():
         return
