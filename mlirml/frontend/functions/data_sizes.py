@@ -13,7 +13,7 @@ from mlirml.ops import BY_FUNCTION
 
 NAMES = (
     "nonzero", "flatnonzero", "argwhere", "unique", "setdiff1d", "intersect1d", "union1d", "compress", "extract",
-    "trim_zeros",
+    "trim_zeros", "setxor1d", "repeat",
 )  # fmt: skip
 
 
@@ -23,14 +23,21 @@ def _of_data(name: str) -> Callable[..., Any]:
     def call(trace: Trace, *args: Any, **kwargs: Any) -> Any:
         if trace._foldable(args, kwargs):
             return trace._fold(function, args, kwargs)
-        if name == "compress" and _is_known(trace, args[0] if args else kwargs["condition"]):
+        if name in _STATIC and _is_known(trace, *_STATIC[name], args, kwargs):
             return trace._apply(BY_FUNCTION[function], args, dict(kwargs))
         return trace.handlers.of_data(name)(trace, *args, **kwargs)
 
     return call
 
 
-def _is_known(trace: Trace, condition: Any) -> bool:
+_STATIC = {"compress": (0, "condition"), "repeat": (1, "repeats")}
+"""The functions of static size where an argument, by its position and name, is a number or known when tracing."""
+
+
+def _is_known(trace: Trace, position: int, name: str, args: Any, kwargs: Any) -> bool:
+    condition = args[position] if len(args) > position else kwargs.get(name)
+    if np.ndim(condition) == 0:
+        return True
     known = getattr(condition, "_known", None)
     return known() is not None if known is not None else not hasattr(type(condition), DYNAMIC)
 

@@ -262,16 +262,13 @@ def ix_(trace: Trace, *args: Any) -> tuple[Any, ...]:
 
 
 def bincount(trace: Trace, x: Any, /, weights: Any = None, minlength: Any = 0) -> Any:
-    """`np.bincount` of numbers below `minlength`, so that the length of the result is static."""
+    """`np.bincount`. With `minlength` all numbers are below it, so that the length of the result is static."""
     numbers: Any = trace.array(x, copy=False)
     if numbers.ndim != 1 or numbers.dtype.kind not in "iub" or not np.can_cast(numbers.dtype, np.int64, "safe"):
         raise ShapeError(f"bincount: needs integers in one dimension, not {numbers._describe()}")
     size = int(minlength)
     if size <= 0:
-        raise ShapeError(
-            "`np.bincount`: the shape of the result would depend on the data",
-            help="say how many numbers there are at most: `np.bincount(x, minlength=n)`",
-        )
+        return trace.handlers.of_data("bincount")(trace, numbers, weights)
     kind = np.dtype(np.int64 if weights is None else np.float64)
     counts = trace.known(np.zeros(size, kind))._copy()
     if not numbers.size:

@@ -369,6 +369,8 @@ class Trace:
         with at_user_line():
             if name in ("conj", "conjugate") and array.dtype.kind != "c" and not args and not kwargs:
                 return array  # no copy, as in NumPy
+            if name == "repeat":
+                return self.call_function(np.repeat, (array, *args), kwargs)
             return self._apply(BY_METHOD[name], (array, *args), dict(kwargs))
 
     def _record(self, function: Any, name: str) -> OpDef:

@@ -14,7 +14,6 @@ _OUTSIDE = "call it outside, and pass its result as an argument"
 
 # Functions whose result has a size that depends on the data.
 _DATA_DEPENDENT: dict[Callable[..., Any], str] = {
-    np.setxor1d: "join `np.setdiff1d(a, b)` and `np.setdiff1d(b, a)`",
     **dict.fromkeys((np.unique_all, np.unique_counts, np.unique_inverse, np.unique_values), "use `np.unique`"),
 }
 _INSTEAD: dict[Callable[..., Any], str] = {

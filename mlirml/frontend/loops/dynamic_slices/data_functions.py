@@ -22,6 +22,7 @@ from mlirml.frontend.loops.dynamic_slices.compaction import (
     truth,
     whole_buffer,
 )
+from mlirml.frontend.loops.dynamic_slices.counted_functions import bincount, repeat
 from mlirml.frontend.loops.dynamic_slices.functions import padded, sorted_whole
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, combined, part, store
 from mlirml.frontend.tracing.trace import Trace
@@ -201,6 +202,25 @@ def union1d(trace: Trace, ar1: Any, ar2: Any) -> Any:
     return unique(trace, np.concatenate((one, other)))
 
 
+def setxor1d(trace: Trace, ar1: Any, ar2: Any, assume_unique: Any = False) -> DynamicSlice:
+    """`np.setxor1d`: the elements of each array that are not among those of the other one, in order."""
+    arrays = _same_kind(trace, ar1, ar2)
+    elements, keep = [], []
+    for x, other in (arrays, arrays[::-1]):
+        ordered, count = _flat(trace, x, "setxor1d") if assume_unique else _in_order(trace, x, "setxor1d")
+        if not ordered.size:
+            continue
+        first = _counted(trace, ordered, count) if assume_unique else _first_of_equals(trace, ordered, count, True)
+        apart = trace.call_operator(np.invert, (_is_member(trace, ordered, other, "setxor1d"),))
+        elements.append(ordered)
+        keep.append(trace.call_operator(np.bitwise_and, (first, apart)))
+    if not elements:
+        return _empty(trace, arrays[0].dtype)
+    both, mask = (trace.call_function(np.concatenate, (parts,), {}) for parts in (elements, keep))
+    order = trace.call_function(np.argsort, (both,), {})
+    return compaction_of(trace, mask[order]).compressed(both[order], 1)
+
+
 def compress(trace: Trace, condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """`np.compress`."""
     if out is not None:
@@ -257,6 +277,9 @@ NAMED: dict[str, Callable[..., Any]] = {
     "setdiff1d": setdiff1d,
     "intersect1d": intersect1d,
     "union1d": union1d,
+    "setxor1d": setxor1d,
+    "repeat": repeat,
+    "bincount": bincount,
     "compress": compress,
     "extract": extract,
     "trim_zeros": trim_zeros,

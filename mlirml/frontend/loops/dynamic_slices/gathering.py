@@ -119,8 +119,9 @@ def _first_dynamic(index: Any) -> DynamicSlice:
 
 
 def elements_at(x: DynamicSlice, index: Any) -> DynamicSlice:
-    """`x[index]` for a mask or positions along the first dimension, both of dynamic length."""
-    trace, found = x._trace, as_slice(index)
+    """`x[index]` for a mask or positions along the first dimension, where `x` or both are of dynamic length."""
+    trace = x._trace
+    found = as_slice(index) if is_dynamic(index) else as_part(trace, index)
     if found.ndim != 1:
         raise refused(trace, x, f"an index by {found._describe()}")
     if found.dtype == np.bool_:

@@ -30,7 +30,7 @@ class Walk:
 def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
     """`x[index]`."""
     trace = x._trace
-    if is_dynamic(index):
+    if is_dynamic(index) or _is_positions(index):
         from mlirml.frontend.loops.dynamic_slices.gathering import elements_at
 
         return elements_at(x, index)
@@ -69,6 +69,11 @@ def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
 
     sample = np.ones((1,) * len(shape), x.dtype)
     return DynamicSlice(trace, shape, most, sample, element, moved(x))
+
+
+def _is_positions(index: Any) -> bool:
+    """True for an array of positions of static length."""
+    return isinstance(index, (Traced, np.ndarray)) and len(index.shape) == 1 and index.dtype.kind in "iu"
 
 
 def _under(axis: Axis, walks: list[Walk], dims: list[int | None]) -> Axis:
