@@ -727,7 +727,7 @@ class Compiled(Dispatcher):
             result: Any = build.captured.out_tree.nested(iter(build.captured.result_positions()))
         except ValueError:
             result = build.captured.result
-        explain = partial(_failure, build.captured)
+        explain = partial(_failure, build.captured, repeats=True)
         if self.add(call.args, call.given(), build.program, result, order, static, build.captured.guards, explain):
             build.remembered.add(form)
 
@@ -790,10 +790,10 @@ class Compiled(Dispatcher):
         return "\n".join(lines)
 
 
-def _failure(captured: Captured, failed: CheckFailed) -> Exception:
-    from mlirml.driver.argument_errors import failure
+def _failure(captured: Captured, failed: CheckFailed, repeats: bool = False) -> Any:
+    from mlirml.driver.argument_errors import failure, failure_or_repeat
 
-    return failure(captured, failed)
+    return (failure_or_repeat if repeats else failure)(captured, failed)
 
 
 __all__ = ["CaptureError", "Compiled", "Lowered", "compile", "lower", "trace"]

@@ -66,6 +66,12 @@ def failure(captured: Captured, failed: CheckFailed) -> Exception:
     return error_class(message, location=check.location or captured.entry, help=check.help)
 
 
+def failure_or_repeat(captured: Captured, failed: CheckFailed) -> Exception | None:
+    """As `failure`; None where a list outgrew its room, so that the call is repeated with more."""
+    error = failure(captured, failed)
+    return None if isinstance(error, OutgrownListError) and error.repeatable else error
+
+
 def _integer_out_of_range(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
     for (i, _, _, name), location in zip(captured.int_ranges, captured.narrowed_at):
         error = _outside(leaves[i], paths[i], np.dtype(name), location)

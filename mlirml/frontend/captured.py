@@ -80,9 +80,9 @@ class Captured:
 
     @property
     def is_plain(self) -> bool:
-        """True if all that a call has to do is to run the program: a list may not outgrow its room in it."""
+        """True if all that a call has to do is to run the program, once more with more room if a list outgrew it."""
         grows = any(type(check.raised) is OutgrownListError for check in self.checks)
-        return not self.effects and not self.replaced and not grows
+        return not self.effects and not self.replaced and not (grows and self.host_functions)
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """The function's result, from the outputs of the program."""

@@ -218,9 +218,10 @@ PyObject *call_builder(PyObject *builder, PyObject *const *outputs, size_t count
   return PyObject_CallOneArg(builder, list.ptr());
 }
 
-// Replaces the exception of a failed check by the one that users see.
-void explain_failure(PyObject *explain) {
-  if (!explain || explain == Py_None || !is_failed_check()) return;
+// Replaces the exception of a failed check by the one that users see. True if `explain` returned None instead: the call
+// is to be repeated by `miss`.
+bool explain_failure(PyObject *explain) {
+  if (!explain || explain == Py_None || !is_failed_check()) return false;
   PyObject *type, *value, *traceback;
   PyErr_Fetch(&type, &value, &traceback);
   PyErr_NormalizeException(&type, &value, &traceback);
@@ -228,10 +229,12 @@ void explain_failure(PyObject *explain) {
   Py_XDECREF(type);
   Py_XDECREF(value);
   Py_XDECREF(traceback);
-  if (error.is_valid()) PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())), error.ptr());
+  if (error.is_valid() && error.ptr() != Py_None)
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(error.ptr())), error.ptr());
+  return error.ptr() == Py_None;
 }
 
-// `refused` says that the program does not take these arguments, and has not run.
+// `refused` says that the program does not take these arguments: it has not run, or has changed nothing.
 PyObject *run_entry(Entry *entry, const Flat &flat, bool &refused) {
   EntryUse use(entry);
   Program *program = entry->native();
@@ -244,7 +247,7 @@ PyObject *run_entry(Entry *entry, const Flat &flat, bool &refused) {
   bool entered = false;
   if (!run_program(program, leaves.data(), nullptr, outputs, entered)) {
     refused = !entered && (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError));
-    explain_failure(entry->explain.ptr());
+    refused = explain_failure(entry->explain.ptr()) || refused;
     return nullptr;
   }
   if (!entry->builder.is_valid() && entry->tree.kind == OutTree::kOutput && count == 1) return outputs[0];

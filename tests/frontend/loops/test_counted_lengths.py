@@ -127,3 +127,17 @@ def test_random_counts(seed: int) -> None:
 def test_errors(function: Callable[..., Any], counts: list[Any], message: str) -> None:
     with pytest.raises(ml.MlirmlError, match=message):
         ml.compile(function)(np.arange(3.0), np.array(counts))
+
+
+def stored(x: Array, counts: Array) -> Array:
+    x += 1
+    found = np.repeat(x, counts)
+    x[0] = found[-1]
+    return found
+
+
+def test_calls_that_are_repeated_with_more_room_store_once() -> None:
+    compiled, x, expected = ml.compile(stored), np.ones(3), np.ones(3)
+    for counts in ([1, 2, 3], [2, 2, 2], [900, 2, 30_000], [1, 1, 1]):
+        np.testing.assert_array_equal(compiled(x, np.array(counts)), stored(expected, np.array(counts)))
+        np.testing.assert_array_equal(x, expected)
