@@ -1,7 +1,7 @@
 """NumPy's functions whose results are as long as numbers among the data say: nothing bounds these when tracing.
 
-Their buffers have the room that the place in the user's file has by now (`core/rooms.py`): where it is not enough, the
-call is repeated with more.
+Their buffers have the room that the expression in the user's file has by now (`core/rooms.py`): where it is not enough,
+the call is repeated with more.
 """
 
 from __future__ import annotations
