@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,15 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+import tests.autodiff.random_arrays
+import tests.autodiff.random_control
+import tests.autodiff.random_kept
+import tests.autodiff.random_linear_algebra  # noqa: F401  (all register their steps)
+from mlirml.core.sizes import StaticSizeError
+from mlirml.errors import LoweringError
+from tests.autodiff.random_checks import CHECKS, wrong
+from tests.autodiff.random_programs import program as steps_of
+from tests.autodiff.random_programs import run
 
 PROGRAMS = int(os.environ.get("MLIRML_FUZZ_DYNAMIC", "15"))
 SIZES = ((2, 2), (3, 5), (7, 2), (33, 64), (130, 17))
@@ -216,8 +226,9 @@ class Generator:
         self.add(self.shapes[i], masked)
 
     def step_transform(self) -> None:
-        i = self.pick(lambda s: len(s) > 0)
-        assert i is not None
+        i = self.pick(lambda s: len(s) > 0 and not any("//2" in str(d) for d in s))  # which may be empty
+        if i is None:
+            return
         axis = int(self.rng.integers(len(self.shapes[i])))
 
         def transformed(v: list[Array]) -> Array:
@@ -315,3 +326,35 @@ def test_random_programs_have_the_numbers_of_numpy_by_default(seed: int) -> None
     for n, m in ((4, 6), (5, 7), (6, 6), (33, 9), (4, 6), (9, 1), (70, 3), (1, 5), (6, 8), (12, 12)):
         given = arguments(n, m)
         compare(compiled(*given), function(*given))
+
+
+def named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, compiled with every dimension dynamic: equal sizes have one name."""
+    names = list(inspect.signature(function).parameters)
+    compiled: dict[Any, Any] = {}
+
+    def call(*args: Array) -> Any:
+        shapes = tuple(map(np.shape, args))
+        if shapes not in compiled:
+            dims = {
+                n: tuple(f"d{k}" if k > 1 else None for k in s) for n, s in zip(names, shapes) if max(s, default=0) > 1
+            }
+            compiled[shapes] = ml.compile(function, dynamic=dims) if dims else ml.compile(function)
+        return compiled[shapes](*args)
+
+    return call
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS))
+def test_derivatives_and_batches_of_random_steps(seed: int) -> None:
+    """The random programs of derivatives, with every dimension dynamic: steps that need a size say so."""
+    checks = [name for name in CHECKS if name != "arguments"]  # whose tangents are constants
+    name = checks[seed % len(checks)]
+    steps, shape = steps_of(seed, 3, name in ("forward", "forward_batches"))
+    xs, ds = np.random.default_rng(seed).standard_normal((2, 2, *shape))
+    try:
+        found = CHECKS[name](lambda x: run(steps, x), named, xs, ds)
+    except (StaticSizeError, LoweringError) as error:
+        assert "dynamic" in str(error)
+        pytest.skip("a step needs the value of a size")
+    assert not wrong(found)

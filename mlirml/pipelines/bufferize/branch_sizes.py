@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from mlirml.analysis.constants import constant_of
 from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
@@ -39,7 +40,7 @@ def _sizes(value: mlir.Value, branch: mlir.Operation) -> list[mlir.Value | int]:
     if op is None:  # an argument of a loop in the branch
         return _of_argument(value, branch)
     if op.name in _SIZED:
-        given = iter(list(op.operands)[_SIZED[op.name] :])
+        given = (_outside(size, branch) for size in list(op.operands)[_SIZED[op.name] :])
         return [next(given) if value.type.is_dynamic_dim(d) else n for d, n in enumerate(value.type.shape)]
     if op.name in _INTO:
         return _sizes(op.operands[_INTO[op.name]], branch)
@@ -49,13 +50,24 @@ def _sizes(value: mlir.Value, branch: mlir.Operation) -> list[mlir.Value | int]:
     if op.name == "tensor.collapse_shape":
         return _collapsed(op, branch)
     if op.name == "tensor.extract_slice":
-        return _sliced(op, value)
+        return _sliced(op, value, branch)
     if op.name in SEQUENTIAL_LOOPS:
         first = 3 if op.name == "scf.for" else 0
         return _sizes(op.operands[first + list(op.results).index(value)], branch)
     if op.name in BRANCHES:
         return _sizes(block_ops(op.regions[0].blocks[0])[-1].operands[list(op.results).index(value)], branch)
     raise _unknown(op)
+
+
+def _outside(size: mlir.Value, branch: mlir.Operation) -> mlir.Value | int:
+    """A size as a value from before the branch, where it is that of another tensor in the branch."""
+    op = defining_op(size)
+    if op is None or not _is_in(op.block, branch):
+        return size
+    number = constant_of(op.operands[1]) if op.name == "tensor.dim" else None
+    if number is None:
+        raise _unknown(op)
+    return _sizes(op.operands[0], branch)[number]
 
 
 def _is_in(block: mlir.Block, op: mlir.Operation) -> bool:
@@ -91,11 +103,11 @@ def _collapsed(op: mlir.Operation, branch: mlir.Operation) -> list[mlir.Value | 
     return found
 
 
-def _sliced(op: mlir.Operation, value: mlir.Value) -> list[mlir.Value | int]:
+def _sliced(op: mlir.Operation, value: mlir.Value, branch: mlir.Operation) -> list[mlir.Value | int]:
     """The sizes of a slice that drops no dimension of dynamic size."""
     unknown = mlir.ShapedType.get_dynamic_size()
     segments = list(mlir.DenseI32ArrayAttr(op.attributes["operandSegmentSizes"]))
-    given = iter(list(op.operands)[segments[0] + segments[1] :])
+    given = (_outside(size, branch) for size in list(op.operands)[segments[0] + segments[1] :])
     dynamic = [next(given) for n in mlir.DenseI64ArrayAttr(op.attributes["static_sizes"]) if n == unknown]
     if len(dynamic) != sum(value.type.is_dynamic_dim(d) for d in range(value.type.rank)):
         raise _unknown(op)
