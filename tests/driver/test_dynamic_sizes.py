@@ -608,3 +608,24 @@ def test_errors_of_passes_name_the_dimensions_and_their_values(monkeypatch: pyte
     monkeypatch.setattr("mlirml.api.compiled", fails)
     with pytest.raises(LoweringError, match="note: dynamic here: `n` = 5"):
         f(array(5, 977))
+
+
+def looped_or_sine(a: Any) -> Any:
+    def loop(x: Any) -> Any:
+        return ml.fori_loop(0, 3, lambda i, c: np.sin(c) * 0.5 + i, x)
+
+    return ml.cond(np.sum(a) > 0, loop, np.sin, a)
+
+
+def test_a_branch_whose_loop_computes_an_array_of_dynamic_size() -> None:
+    compiled = ml.compile(looped_or_sine, dynamic={"a": ("n", "m")})
+    changed = ml.compile(lambda a: ml.jvp(looped_or_sine, (a,), (a,))[1], dynamic={"a": ("n", "m")})
+    for shape in ((2, 3), (5, 4)):
+        for a in (np.ones(shape), -np.ones(shape)):
+            expected = a
+            for i in range(3):
+                expected = np.sin(expected) * 0.5 + i
+            np.testing.assert_allclose(compiled(a), expected if a[0, 0] > 0 else np.sin(a))
+            h = 1e-6
+            slope = (compiled(a * (1 + h)) - compiled(a * (1 - h))) / (2 * h)
+            np.testing.assert_allclose(changed(a), slope, rtol=1e-6)
