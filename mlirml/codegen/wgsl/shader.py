@@ -102,9 +102,8 @@ class _Kernel(CLikePrinter):
             self.values[op.results[0]] = self.lanes[op.operands[0]][lane]
             return
         (size,) = mlir.VectorType(op.results[0].type).shape
-        splat = op.name == "arith.constant" and mlir.DenseElementsAttr(op.attributes["value"]).is_splat
-        if splat:
-            texts = [literal(mlir.DenseElementsAttr(op.attributes["value"]).get_splat_value())] * size
+        if op.name == "arith.constant":
+            texts = [literal(x) for x in lanes_of(op)]
         elif op.name == "vector.broadcast":
             texts = [self.values[op.operands[0]]] * size
         elif op.name == "vector.from_elements":
@@ -158,3 +157,14 @@ _Kernel.statements = {
     "memref.alloca": _Kernel.private,
     "gpu.barrier": _Kernel.barrier,
 }
+
+
+def lanes_of(constant: mlir.Operation) -> list[mlir.Attribute]:
+    """The elements of a constant vector."""
+    vector = mlir.VectorType(constant.results[0].type)
+    value, element = mlir.DenseElementsAttr(constant.attributes["value"]), vector.element_type
+    if value.is_splat:
+        return [value.get_splat_value()] * vector.shape[0]
+    if isinstance(element, mlir.FloatType):
+        return [mlir.FloatAttr.get(element, float(x)) for x in mlir.DenseFPElementsAttr(value)]
+    return [mlir.IntegerAttr.get(element, int(x)) for x in mlir.DenseIntElementsAttr(value)]
