@@ -13,11 +13,11 @@ V = np.arange(5.0) - 2
 
 
 def picked(x: Any) -> Any:
-    found = []
+    found = {"high": []}
     for i in range(1):
         if x[i] > 0:
-            found.append(x[i])
-    return found
+            found["high"].append(x[i])
+    return found["high"]
 
 
 def named(x: Any) -> Any:
@@ -31,19 +31,19 @@ def named(x: Any) -> Any:
 
 
 def grown(x: Any) -> Any:
-    found = []
+    found = {"all": []}
     i = 0
     while i < len(x):
-        found.append(x[i])
+        found["all"].append(x[i])
         i += 1
-    return found
+    return found["all"]
 
 
-def test_a_list_grows_in_one_branch() -> None:
+def test_a_list_in_a_dict_grows_in_one_branch() -> None:
     check_error(
         lambda: ml.compile(picked)(V),
         """
-        mlirml.UnsupportedSyntaxError: `found` holds 1 element in one branch and 0 elements in the other
+        mlirml.UnsupportedSyntaxError: `found['high']` holds 1 element in one branch and 0 elements in the other
           --> test_loops_containers.py:18:12 (picked)
             |
          18 |         if x[i] > 0:
@@ -67,11 +67,11 @@ def test_a_dict_gets_another_key_in_each_branch() -> None:
     )
 
 
-def test_a_list_grows_in_a_while_loop() -> None:
+def test_a_list_in_a_dict_grows_in_a_while_loop() -> None:
     check_error(
         lambda: ml.compile(grown, frontend="loops")(V),
         """
-        mlirml.UnsupportedSyntaxError: `found` has 0 elements before an iteration of the loop and 1 element after it
+        mlirml.UnsupportedSyntaxError: `found['all']` has 0 elements before an iteration of the loop and 1 element after it
           --> test_loops_containers.py:36:11 (grown)
             |
          36 |     while i < len(x):
