@@ -135,7 +135,7 @@ class Writer:
         left = self.let(f"arith.subi %n, {j} : index")
         is_narrow = self.let(f"arith.cmpi slt, {left}, {self.index(kernel.columns)} : index")
         if kernel.packs:
-            self.pack(j, k0, k1, left, is_narrow)
+            self.pack(j, k0, k1, left)
         self.lines.append(f"scf.if {is_narrow} {{")
         masks = []
         for v in range(VECTORS):
@@ -155,15 +155,11 @@ class Writer:
                 self.tile(i, j, k0, k1, height, masks)
             first = last
 
-    def pack(self, j: str, k0: str, k1: str, left: str, is_narrow: str) -> None:
-        """Copy a block of a panel of b, with `left` columns up to the end, to the buffer; those past it are zero."""
+    def pack(self, j: str, k0: str, k1: str, left: str) -> None:
+        """Copy a block of a panel of b, with `left` columns up to the end, to the buffer: others give no results."""
         kernel = self.kernel
         depth = self.let(f"arith.subi {k1}, {k0} : index")
         columns = self.let(f"arith.minsi {left}, {self.index(kernel.columns)} : index")
-        self.lines.append(f"scf.if {is_narrow} {{")
-        zero = self.let(f"arith.constant {kernel.zero} : {kernel.element}")
-        self.lines.append(f"linalg.fill ins({zero} : {kernel.element}) outs({self.buffer} : {self.panel})")
-        self.lines.append("}")
         if kernel.adjacent == NEITHER:
             self.pack_elements(j, k0, (self.zero, columns), (self.zero, depth))
             return
