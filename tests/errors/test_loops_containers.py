@@ -31,12 +31,12 @@ def named(x: Any) -> Any:
 
 
 def grown(x: Any) -> Any:
-    found = {"all": []}
+    got = {"a": []}
     i = 0
     while i < len(x):
-        found["all"].append(x[i])
+        got["a"].append(x[i])
         i += 1
-    return found["all"]
+    return got["a"]
 
 
 def test_a_list_in_a_dict_grows_in_one_branch() -> None:
@@ -71,7 +71,7 @@ def test_a_list_in_a_dict_grows_in_a_while_loop() -> None:
     check_error(
         lambda: ml.compile(grown, frontend="loops")(V),
         """
-        mlirml.UnsupportedSyntaxError: `found['all']` has 0 elements before an iteration of the loop and 1 element after it
+        mlirml.UnsupportedSyntaxError: `got['a']` has 0 elements before an iteration of the loop and 1 element after it
           --> test_loops_containers.py:36:11 (grown)
             |
          36 |     while i < len(x):
