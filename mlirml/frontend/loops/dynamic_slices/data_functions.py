@@ -205,6 +205,12 @@ def union1d(trace: Trace, ar1: Any, ar2: Any) -> Any:
 def setxor1d(trace: Trace, ar1: Any, ar2: Any, assume_unique: Any = False) -> DynamicSlice:
     """`np.setxor1d`: the elements of each array that are not among those of the other one, in order."""
     arrays = _same_kind(trace, ar1, ar2)
+    if assume_unique and not any(map(is_dynamic, arrays)):  # what one of them has twice is no result
+        both: Any = np.sort(np.concatenate([x.reshape(-1) for x in arrays]))
+        edge = np.ones(min(1, both.size), np.bool_)
+        differ = trace.call_operator(np.not_equal, (both[1:], both[:-1]))
+        first, last = (trace.call_function(np.concatenate, (x,), {}) for x in ((edge, differ), (differ, edge)))
+        return compaction_of(trace, trace.call_operator(np.bitwise_and, (first, last))).compressed(both, 1)
     elements, keep = [], []
     for x, other in (arrays, arrays[::-1]):
         ordered, count = _flat(trace, x, "setxor1d") if assume_unique else _in_order(trace, x, "setxor1d")
@@ -216,9 +222,9 @@ def setxor1d(trace: Trace, ar1: Any, ar2: Any, assume_unique: Any = False) -> Dy
         keep.append(trace.call_operator(np.bitwise_and, (first, apart)))
     if not elements:
         return _empty(trace, arrays[0].dtype)
-    both, mask = (trace.call_function(np.concatenate, (parts,), {}) for parts in (elements, keep))
-    order = trace.call_function(np.argsort, (both,), {})
-    return compaction_of(trace, mask[order]).compressed(both[order], 1)
+    found, mask = (trace.call_function(np.concatenate, (parts,), {}) for parts in (elements, keep))
+    order = trace.call_function(np.argsort, (found,), {})
+    return compaction_of(trace, mask[order]).compressed(found[order], 1)
 
 
 def compress(trace: Trace, condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
