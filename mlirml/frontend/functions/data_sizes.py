@@ -13,7 +13,7 @@ from mlirml.ops import BY_FUNCTION
 
 NAMES = (
     "nonzero", "flatnonzero", "argwhere", "unique", "setdiff1d", "intersect1d", "union1d", "compress", "extract",
-    "trim_zeros", "setxor1d", "repeat",
+    "trim_zeros", "setxor1d", "repeat", "histogram_bin_edges",
 )  # fmt: skip
 
 
@@ -30,12 +30,14 @@ def _of_data(name: str) -> Callable[..., Any]:
     return call
 
 
-_STATIC = {"compress": (0, "condition"), "repeat": (1, "repeats")}
+_STATIC = {"compress": (0, "condition"), "repeat": (1, "repeats"), "histogram_bin_edges": (1, "bins")}
 """The functions of static size where an argument, by its position and name, is a number or known when tracing."""
 
 
 def _is_known(trace: Trace, position: int, name: str, args: Any, kwargs: Any) -> bool:
     condition = args[position] if len(args) > position else kwargs.get(name)
+    if isinstance(condition, str):  # an estimator of a number
+        return False
     if np.ndim(condition) == 0:
         return True
     known = getattr(condition, "_known", None)

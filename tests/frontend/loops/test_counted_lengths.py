@@ -115,6 +115,20 @@ def test_random_counts(seed: int) -> None:
         compare(ml.compile(function)(x, counts), function(x, counts))
 
 
+@pytest.mark.parametrize("bins", ["auto", "fd", "doane", "scott", "rice", "sturges", "sqrt"])
+@pytest.mark.parametrize("size", [1, 2, 7, 300, 20_000])
+def test_edges_of_estimated_bins(bins: str, size: int) -> None:
+    def edges(x: Array) -> Array:
+        return np.histogram_bin_edges(x, bins)
+
+    compiled = ml.compile(edges)
+    given = RNG.standard_normal(size)
+    for x in (given, np.exp(3 * given), (given * 50).astype(np.int64), np.ones(size)):
+        np.testing.assert_allclose(compiled(x), edges(x), rtol=1e-12, atol=1e-12)
+    with pytest.raises(ml.MlirmlError, match="the range is not finite"):
+        compiled(np.full(size, np.nan))
+
+
 @pytest.mark.parametrize(
     ("function", "counts", "message"),
     [

@@ -6,12 +6,14 @@ the call is repeated with more.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from mlirml.core.rooms import CAPACITIES, capacity_of
-from mlirml.errors import DTypeError, OutgrownListError, ShapeError
+from mlirml.errors import DTypeError, OutgrownListError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import user_location
 from mlirml.frontend.loops.dynamic_indices import python_integer
@@ -64,6 +66,60 @@ def bincount(trace: Trace, numbers: Traced, weights: Any) -> DynamicSlice:
     safe = np.clip(x, 0, capacity - 1)
     counts: Any = np.bincount(safe, weights, minlength=capacity)
     return beginning(counts, length)
+
+
+def _doane(x: Any) -> Any:
+    if x.size <= 2:
+        return 0.0
+    spread, from_mean = np.std(x), x - np.mean(x)
+    skew = np.abs(np.mean((from_mean / np.where(spread > 0, spread, 1)) ** 3))
+    error = math.sqrt(6 * (x.size - 2) / ((x.size + 1) * (x.size + 3)))
+    width = np.ptp(x) / (1 + math.log2(x.size) + np.log2(1 + skew / error))
+    return np.where(spread > 0, width, 0)
+
+
+def _freedman_diaconis(x: Any) -> Any:
+    high, low = np.percentile(x, [75, 25])
+    return 2 * (high - low) * x.size ** (-1 / 3)
+
+
+_WIDTHS: dict[str, Callable[[Any], Any]] = {
+    "sqrt": lambda x: np.ptp(x) / math.sqrt(x.size),
+    "sturges": lambda x: np.ptp(x) / (math.log2(x.size) + 1),
+    "rice": lambda x: np.ptp(x) / (2 * x.size ** (1 / 3)),
+    "scott": lambda x: (24 * math.sqrt(math.pi) / x.size) ** (1 / 3) * np.std(x),
+    "doane": _doane,
+    "fd": _freedman_diaconis,
+}
+_WIDTHS["auto"] = lambda x: np.minimum(np.maximum(_WIDTHS["fd"](x), _WIDTHS["sqrt"](x) / 2), _WIDTHS["sturges"](x))
+"""The widths of bins that NumPy's estimators give."""
+
+
+def histogram_bin_edges(trace: Trace, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> DynamicSlice:
+    """`np.histogram_bin_edges` where an estimator gives the number of bins."""
+    x: Any = trace.array(a, copy=False).reshape(-1)
+    if bins not in _WIDTHS:
+        raise UnsupportedSyntaxError(f"histogram_bin_edges: the estimator {bins!r} is not compiled")
+    if range is not None or weights is not None:
+        raise UnsupportedSyntaxError("histogram_bin_edges: an estimator beside `range` or `weights` is not compiled")
+    if x.dtype.kind not in "iuf" or not x.size:
+        raise ShapeError(f"histogram_bin_edges: an estimator needs real numbers, not {x._describe()}")
+    is_float = x.dtype.kind == "f"
+    x = x if is_float else x.astype(np.float64)
+    low, high, width = x.min(), x.max(), _WIDTHS[bins](x)
+    _require(trace, np.isfinite(high - low), Check("ShapeError", "histogram_bin_edges: the range is not finite"))
+    alike = low == high
+    low, high = np.where(alike, low - 0.5, low), np.where(alike, high + 0.5, high)
+    width = width if is_float else np.where(width > 0, np.maximum(width, 1), 0)
+    number: Any = np.where(width > 0, np.ceil((high - low) / np.where(width > 0, width, 1)), 1)
+    number = np.clip(np.where(np.isfinite(number), number, 1), 1, _MOST_BINS).astype(_INDEX)
+    length = python_integer(trace, (number + 1)._read())
+    index = trace.known(np.arange(_room(trace, length, 0)))
+    edges = index.astype(x.dtype) * ((high - low) / number.astype(x.dtype)) + low  # as `np.linspace`
+    return beginning(np.where(index == number, high, edges), length)
+
+
+_MOST_BINS = 1 << 30
 
 
 def _room(trace: Trace, length: Any, least: int) -> int:

@@ -22,7 +22,7 @@ from mlirml.frontend.loops.dynamic_slices.compaction import (
     truth,
     whole_buffer,
 )
-from mlirml.frontend.loops.dynamic_slices.counted_functions import bincount, repeat
+from mlirml.frontend.loops.dynamic_slices.counted_functions import bincount, histogram_bin_edges, repeat
 from mlirml.frontend.loops.dynamic_slices.functions import padded, sorted_whole
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, combined, part, store
 from mlirml.frontend.tracing.trace import Trace
@@ -286,6 +286,7 @@ NAMED: dict[str, Callable[..., Any]] = {
     "setxor1d": setxor1d,
     "repeat": repeat,
     "bincount": bincount,
+    "histogram_bin_edges": histogram_bin_edges,
     "compress": compress,
     "extract": extract,
     "trim_zeros": trim_zeros,
