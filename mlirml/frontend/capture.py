@@ -150,7 +150,7 @@ def capture(
     while True:
         try:
             return _captured(rooms, given)
-        except Restart:  # with what is known of the rooms now
+        except Restart:  # with the rooms as they are now
             continue
         except (CaptureError, IndexError, ValueError) as error:
             refused = error if refused is None or getattr(error, "final", False) else refused

@@ -305,8 +305,8 @@ def load(artifact: Artifact, binding: Binding) -> DeviceProgram:
     """Load an artifact on the first device of its target, or on `config.device` if it has that target.
 
     With `demotes` arguments are converted to 32-bit floats, and results are float32 arrays. The caller checks the
-    values of integers and what is stored into: `mlirml.driver.argument_errors`. Raises `TargetError` if there is no
-    such device, `LaunchError` if the device rejects the program, or if it was made for other arrays.
+    values of integers and the arrays that are stored into: `mlirml.driver.argument_errors`. Raises `TargetError` if
+    there is no such device, `LaunchError` if the device rejects the program, or if it was made for other arrays.
     """
     binding.check(artifact)
     code, mine = code_on_device(artifact, binding), binding.demoted()

@@ -74,7 +74,7 @@ void CudaQueue::accept() {
 
 void CudaQueue::give_all() {
   if (commands_.each.empty()) return;
-  struct Clear {  // after an error too: what is left is not done
+  struct Clear {  // after an error too: the rest is not done
     Commands &commands;
     ~Clear() { commands.each.clear(), commands.words.clear(); }
   } clear{commands_};
@@ -172,7 +172,7 @@ uint32_t CudaQueue::choose(const std::vector<uint32_t> &waits, uint64_t bytes, u
     if (lanes_[0].last >= 0 && !last_is_waited_for(lanes_[0]) && is_worth(bytes, blocks)) habits_.side_by_side = true;
     return 0;
   }
-  for (uint32_t piece : waits)  // the latest first: work goes on where that was
+  for (uint32_t piece : waits)  // the latest first: work continues where that was
     if (lanes_[lane_of_[piece]].last == piece) return lane_of_[piece];
   if (!is_worth(bytes, blocks)) return waits.empty() ? 0 : lane_of_[waits[0]];
   const auto end = lanes_.begin() + streams_;
