@@ -252,6 +252,9 @@ class Generator:
         i = self.pick(lambda s: len(s) == 2)
 
         def stored(v: list[Array]) -> Array:
+            if isinstance(v[i], ml.Array):  # which does not change
+                x = v[i].at[0].set(v[i][-1] * 2)
+                return x.at[1:].add(0.5)
             x = v[i].copy()
             x[0] = x[-1] * 2
             x[1:] += 0.5
@@ -358,3 +361,14 @@ def test_derivatives_and_batches_of_random_steps(seed: int) -> None:
         assert "dynamic" in str(error)
         pytest.skip("a step needs the value of a size")
     assert not wrong(found)
+
+
+@pytest.mark.parametrize("seed", range(PROGRAMS // 3))
+def test_one_program_static_dynamic_and_uncompiled(seed: int) -> None:
+    function = program(3000 + seed)
+    static, dynamic = ml.compile(function, dynamic="off"), ml.compile(function, dynamic=DYNAMIC)
+    for n, m in ((3, 5), (33, 64)):
+        given = arguments(n, m)
+        expected = function(*given)
+        for found in (static(*given), dynamic(*given), function(*map(ml.array, given))):
+            compare(found, expected)
