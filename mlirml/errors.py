@@ -107,6 +107,7 @@ class CaptureError(MlirmlError):
     lists: frozenset[str] = (
         frozenset()
     )  # the sites of lists that would have to be open, see `frontend.arrays.open_lists`
+    unassigned: frozenset[Any] = frozenset()  # variables that a zero-trip loop leaves without a value, with its code
     subject: str = ""  # the operation that needs a static value, "`float()`" say, or a real array
 
 

@@ -142,31 +142,34 @@ def capture(
     named `STATE`.
 
     Where a list cannot be compiled otherwise, the function is traced once more, with room in the list for any number of
-    items.
+    items; and so is one that reads a variable after a loop that alone assigns it, with a check that the loop iterates.
     """
     given = function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values
     rooms: dict[str, Room] = {}
+    assigned: set[Any] = set()
     refused: Exception | None = None
     while True:
         try:
-            return _captured(rooms, given)
+            return _captured(rooms, assigned, given)
         except Restart:  # with the rooms as they are now
             continue
         except (CaptureError, IndexError, ValueError) as error:
             refused = error if refused is None or getattr(error, "final", False) else refused
             sites: frozenset[str] = getattr(error, "lists", frozenset()) - rooms.keys()
-            if not loops or not sites:
+            names: frozenset[Any] = getattr(error, "unassigned", frozenset()) - assigned
+            if not loops or not (sites or names):
                 if refused is error:
                     raise
                 raise refused from None
             rooms |= {site: Room(site) for site in sorted(sites)}
+            assigned |= names
 
 
-def _captured(rooms: dict[str, Room], given: tuple[Any, ...]) -> Captured:
-    """`capture` once, with room in these lists."""
+def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]) -> Captured:
+    """`capture` once, with room in these lists, and checks that loops assign these variables."""
     function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values = given
     state = Trace(name, HANDLERS)
-    state.rooms = rooms
+    state.rooms, state.assigned = rooms, assigned
     state.conditions = None if values is None else Conditions(values)
     aliasing = overlaps or NONE
     input_specs = aliasing.input_specs(specs)

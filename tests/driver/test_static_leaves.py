@@ -37,6 +37,24 @@ def branch_on_a_size(x: Any, n: int) -> Any:
     return x[:n] if n > 3 else x * 2
 
 
+def nearest(x: Any, n: int) -> Any:
+    centres = x[:n].copy()
+    for _ in range(3):
+        labels = np.argmin((x[:, None] - centres) ** 2, axis=1)
+        for j in range(n):
+            mask = labels == j
+            if mask.any():
+                centres[j] = x[mask].mean()
+    return centres
+
+
+def every_other(x: Any, n: int) -> Any:
+    total = np.zeros(3)
+    for i in range(3):
+        total[i] = np.sum(np.outer(x[i : i + 8 : n], x[i : i + 8 : n]))
+    return total
+
+
 def steps(x: Any, n: int) -> Any:
     for _ in range(n):
         x = x * 0.5 + 1
@@ -55,6 +73,8 @@ SIZES: dict[str, Callable[..., Any]] = {
     "item": lambda x, n: [x, -x, x * 2, x - 1][n - 1],
     "axis": lambda x, n: np.sum(x.reshape(2, 2, 3), axis=n - 2),
     "roll": lambda x, n: np.roll(x, n) + np.ones(n).sum(),
+    "slice beside loops": nearest,
+    "step beside loops": every_other,
 }
 
 

@@ -60,13 +60,13 @@ def mixed(x: Any) -> Any:
 
 def test_after_a_loop_that_may_have_no_rounds() -> None:
     check_error(
-        lambda: ml.compile(last, frontend="loops")(V, 3),
+        lambda: ml.compile(last, frontend="loops")(V, 0),
         """
-        mlirml.UnassignedNameError: `t` may have no value here: the `for` loop assigns it, but not in every case
-          --> test_loops_variables.py:18:12 (last)
+        mlirml.UnassignedNameError: `t` may have no value: the `for` loop has no iterations
+          --> test_loops_variables.py:16:5 (last)
             |
-         18 |     return t
-            |            ^
+         16 |     for i in range(n):
+            |     ^^^^^^^^^^^^^^^^^
            = help: give `t` a value before the `for` loop
         """,
     )

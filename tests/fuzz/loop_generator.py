@@ -367,16 +367,24 @@ class _Writer:
             ]  # fmt: skip
         text, low, high = self.pick(*ranges)
         name = self.fresh()
+        certain = {"range(n)", "range(k, n)", "range(n - 1, -1, -1)", *(["range(k)"] if k else [])}
+        for other, _, _ in outer:
+            certain |= {f"range({other}, n)", f"range({other} + 1)", f"range({other}, -1, -1)"}
+        later = f"last_{name}" if text in certain and self.chance(15) else ""
         self.line(f"for {name} in {text}:")
         self.loops[name] = low, max(low, high)
         factor = max(high - low + 1, 1)
         self.rounds *= factor
         self.in_loop += 1
         with self.indented():
+            if later:
+                self.line(f"{later} = {self.element()}")
             self.statements(3)
         self.in_loop -= 1
         self.rounds //= factor
         del self.loops[name]
+        if later:  # a variable that gets its first value in the loop
+            self.line(f"s = {later} + {self.pick(name, 'k')}")
 
     def nested_loop(self) -> None:
         """One `for` over the positions of two dimensions."""

@@ -365,7 +365,7 @@ class Branch(RetracedConstruct):
         for name in self.own:
             self.variables.set(name, UNBOUND)
             if name in self.after and name not in plan:
-                self.trace.unbound[name] = self.owner
+                self.trace.unbound[name] = self
         for name, merged in plan.items():
             leaves = []
             given = [Tree.of(f[name]).leaves for f in found if f[name] is not UNBOUND]

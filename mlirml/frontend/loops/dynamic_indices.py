@@ -108,6 +108,7 @@ def clamped(trace: Trace, number: Number, low: Number, high: Number) -> Number:
             name = b.named(f"arith.{op} {name}, {index_name(trace, bound)} : index")
     value = control.from_index(b, name)
     integers.forms[value.name] = integers.symbol(lowest, highest, integers.roots(number))
+    trace.note_sizes((number, low, high), value)
     return python_integer(trace, value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,12 +21,25 @@ from mlirml.ir.text.builder import Value
 
 
 class ForLoop(Loop):
-    """A `for` over a range with a known step."""
+    """A `for` over a range with a known step.
+
+    If iterations after its end are predicated, the list `predicated` gets the variables that have no value before them.
+    """
 
     owner = "the `for` loop"
 
-    def __init__(self, *arguments: Any, iterable: Any, body: Any, target: str, stop: str, **names: Any) -> None:
+    def __init__(
+        self,
+        *arguments: Any,
+        iterable: Any,
+        body: Any,
+        target: str,
+        stop: str,
+        predicated: list[str] | None,
+        **names: Any,
+    ) -> None:
         super().__init__(*arguments, keep=target, **names)
+        self.is_predicated, self.predicated = predicated is not None, predicated
         self.body, self.target, self.flag = body, target, stop
         self.parallel = isinstance(iterable, Parallel) or (isinstance(iterable, TracedRange) and iterable.parallel)
         real = iterable.range if isinstance(iterable, Parallel) else iterable
@@ -151,6 +165,14 @@ class ForLoop(Loop):
         stored.end(arrays)
         self.end(before, values)
 
+    def begin(self, before: dict[str, Any], values: Sequence[Value]) -> None:
+        super().begin(before, values)
+        if self.predicated is not None:
+            self.predicated[:] = self.unassigned(before)
+
+    def iterates(self) -> Any:
+        return self._max_trip_count() > 0
+
     def _max_trip_count(self) -> Any:
         """An upper bound of the trip count."""
         if self.count is not None:
@@ -211,6 +233,13 @@ class ForLoop(Loop):
             self.variables.set(self.target, self.start + (self.count - 1) * self.step)
         elif self.count == 0:
             self.variables.set(self.target, before[self.target])
-        else:
+        elif (self.target, self.key) not in self.trace.assigned:
             self.variables.set(self.target, UNBOUND)
-            self.trace.unbound[self.target] = self.owner
+            self.trace.unbound[self.target] = self
+        else:
+            last, old = self.start + (self._max_trip_count() - 1) * self.step, before[self.target]
+            if old is UNBOUND:
+                self.check_assigned([self.target], self.iterates())
+                self.variables.set(self.target, last)
+            else:
+                self.variables.set(self.target, self.trace.hooks.select(self.iterates(), lambda: last, lambda: old))

@@ -33,7 +33,7 @@ from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
-from mlirml.frontend.loops.variables import Variables, is_array, is_number, value_of_type
+from mlirml.frontend.loops.variables import UNBOUND, Variables, is_array, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
 from mlirml.frontend.tracing.trace import Trace
@@ -120,15 +120,16 @@ class Hooks:
                 body(iterable[0] if item is None else item(iterable[0]))
                 return False
             with at_user_line():
+                unassigned: list[str] = []
+                later = sorted({*head, *after, stop})
                 loop = ForLoop(
                     self._trace,
                     [body],
                     own,
                     changed,
                     iterable=iterable,
-                    body=self._guarded(
-                        body, item, (own, sorted({*head, *after, stop}), changed), stop if nests else ""
-                    ),
+                    body=self._guarded(body, item, (own, later, changed), stop if nests else "", unassigned),
+                    predicated=unassigned if stop and nests else None,
                     target="" if stop or item is not None else target,
                     stop="" if nests else stop,
                     head=sorted({*head, *after}) if stop and nests else head,  # carried after the end
@@ -176,9 +177,17 @@ class Hooks:
         return error
 
     def _guarded(
-        self, body: Part, item: Callable[[Any], Any] | None, names: tuple[Names, Names, Names], stop: str
+        self,
+        body: Part,
+        item: Callable[[Any], Any] | None,
+        names: tuple[Names, Names, Names],
+        stop: str,
+        unassigned: Sequence[str],
     ) -> Callable[[Any], None]:
-        """A function that traces an iteration for its index; with a flag, predicated on that."""
+        """A function that traces an iteration for its index; with a flag, predicated on that.
+
+        The variables `unassigned` have values after the loop only, and none at the start of an iteration.
+        """
         variables, (own, later, changed) = Variables(body), names
 
         def guarded(number: Any) -> None:
@@ -186,7 +195,16 @@ class Hooks:
             if not stop:
                 body(given)
                 return
-            self.if_(self.not_(variables.get(stop)), _Iteration(body, given), _nothing, own, (), later, changed, own)
+            self.if_(
+                self.not_(variables.get(stop)),
+                _Iteration(body, given, unassigned),
+                _nothing,
+                own,
+                (),
+                later,
+                changed,
+                own,
+            )
 
         return guarded
 
@@ -450,23 +468,25 @@ class Hooks:
             (),
             lambda block, xs: block.op(f"arith.select {xs[0]}, {xs[1]}, {xs[2]}", name),
         )
+        self._trace.note_sizes((self._wrapped(truth), one, two), value)
         return self._wrapped(value, leaf_type.weak)
 
     def _branches(
         self, truth: Value, body: Callable[[], Any], other: Callable[[], Any], logical: np.ufunc | None
     ) -> Any:
         value: Any = None
+        one = two = None
         integers = self._trace.integers
         assumptions, more = integers.condition(truth), Condition()
 
         def then() -> None:
-            nonlocal value, more
-            value = body()
+            nonlocal value, one, more
+            value = one = body()
             more = integers.condition(value)
 
         def otherwise() -> None:
-            nonlocal value
-            value = other()
+            nonlocal value, two
+            value = two = other()
 
         with at_user_line():
             Branch(
@@ -481,6 +501,8 @@ class Hooks:
                 after=["value"],
             ).run()
         found = value_in(value)
+        if found is not None:
+            self._trace.note_sizes((self._wrapped(truth), one, two), found)
         if logical is np.logical_and and found is not None:
             integers.conditions[found.name] = Condition((*assumptions.true, *more.true))
         return value
@@ -642,13 +664,19 @@ class _Items:
 
 
 class _Iteration:
-    """An iteration of a loop as a function without parameters, with the variables of the loop's body."""
+    """An iteration of a loop as a function without parameters, with the variables of the loop's body.
 
-    def __init__(self, body: Part, item: Any) -> None:
+    The variables `unassigned` have no value at its start.
+    """
+
+    def __init__(self, body: Part, item: Any, unassigned: Sequence[str] = ()) -> None:
         self.__code__, self.__closure__ = body.__code__, body.__closure__
-        self._body, self._item = body, item
+        self._body, self._item, self._unassigned = body, item, unassigned
 
     def __call__(self) -> None:
+        variables = Variables(self._body)
+        for name in self._unassigned:
+            variables.set(name, UNBOUND)
         self._body(self._item)
 
 

@@ -42,9 +42,9 @@ from mlirml.frontend.loops.resized import (
 from mlirml.frontend.loops.shrinking import Steps, lengthened, remaining, shortened, steps_between
 from mlirml.frontend.loops.variables import UNBOUND, Slot, Stored, Tree, is_array, is_number, same, value_of_type
 from mlirml.ir.text import control
-from mlirml.ir.text.builder import Value
+from mlirml.ir.text.builder import Check, Value
 
-_I64 = np.dtype(np.int64)
+_BOOL, _I64 = np.dtype(np.bool_), np.dtype(np.int64)
 
 
 @dataclass
@@ -62,7 +62,7 @@ class LoopInfo:
     leaf_types: dict[str, LeafType] = field(default_factory=dict)
     scalars: dict[str, bool] = field(default_factory=dict)
     by_value: set[str] = field(default_factory=set)  # arrays of variables that are assigned other arrays
-    first: dict[str, First] = field(default_factory=dict)
+    first: dict[str, First] = field(default_factory=dict)  # variables, and elements, that have no value before the loop
     turns: dict[str, str] = field(default_factory=dict)
     dropped: set[str] = field(default_factory=set)  # variables that an iteration leaves unassigned
     rebound: set[str] = field(default_factory=set)  # variables that get another list in an iteration
@@ -100,6 +100,7 @@ class Loop(RetracedConstruct):
         self.number: Any = None  # the index of the iteration that is being traced
         self.guessed: list[tuple[GrowingList, Any]] = []  # lists, and indices, as if the loop appended to them
         self.runs = False  # whether it has certainly a first iteration
+        self.is_predicated = False  # whether iterations after the end are predicated
         self.either: set[str] = set()  # variables of lists with a second name if the trip count is 0
 
     def add_elements(self, elements: Iterable[Element]) -> bool:
@@ -237,7 +238,8 @@ class Loop(RetracedConstruct):
         first = self.info.first.get(name)
         if before is UNBOUND:
             assert first is not None
-            return first.treedef.unflatten(list(values)) if name in self.head else UNBOUND
+            carries = name in self.head and (name.startswith(".") or self.is_predicated)
+            return first.treedef.unflatten(list(values)) if carries else UNBOUND
         if self._is_list(name, before):
             return before
         tree, rest = Tree.of(before), iter(values)
@@ -521,7 +523,8 @@ class Loop(RetracedConstruct):
 
     def _first(self, name: str, value: Any, slots: list[Slot]) -> list[tuple[Slot, Any]]:
         """The slots of a variable that had no value before the loop."""
-        if name not in self.after or not (self.runs or name.startswith(".")):
+        checks = self.count is None and (name, self.key) in self.trace.assigned
+        if name not in self.after or not (self.runs or checks or name.startswith(".")):
             return []
         tree = Tree.of(value)
         if name not in self.info.first:
@@ -565,7 +568,10 @@ class Loop(RetracedConstruct):
             if name not in self.passed or (before[name] is UNBOUND and name not in self.slots):
                 self.variables.set(name, UNBOUND)
                 if name in self.after:
-                    self.trace.unbound[name] = self.owner
+                    self.trace.unbound[name] = self
+        unassigned = self.unassigned(before)
+        if unassigned and not self.runs:
+            self.check_assigned(unassigned, self.iterates())
         for name, group in self.slots.items():
             values = self._joined([(slot, self._result(slot, next(rest), before[name])) for slot in group], lengths)
             first = self.info.first.get(name)
@@ -577,6 +583,26 @@ class Loop(RetracedConstruct):
                     filled = GrowingList(self.trace, filled, grows=False)
                     filled.only_read([before[name]])
                 self.variables.set(name, filled)
+
+    def unassigned(self, before: dict[str, Any]) -> list[str]:
+        """The variables that get their first value in the loop and are read after it."""
+        return [name for name in self.info.first if before[name] is UNBOUND and not name.startswith(".")]
+
+    def iterates(self) -> Any:
+        """True if there is a first iteration, which may be known at run time only."""
+        raise NotImplementedError
+
+    def check_assigned(self, names: Sequence[str], condition: Any) -> None:
+        """Check a condition at run time, without which variables that are read after the loop have no values."""
+        b, truth = self.trace.builder, self.trace.hooks.truth(condition)
+        shown = " and ".join(f"`{name}`" for name in names)
+        check = Check(
+            "UnassignedNameError",
+            f"{shown} may have no value: {self.owner} has no iterations",
+            f"give {shown} {'a value' if len(names) == 1 else 'values'} before {self.owner}",
+        )
+        if b.checked:
+            b.check(control.to_scalar(b, truth) if isinstance(truth, Value) else b.scalar(truth, _BOOL), check)
 
     def _result(self, slot: Slot, value: Value, before: Any) -> Traced:
         most = self._limits().get(slot.path)

@@ -28,6 +28,7 @@ class WhileLoop(Loop):
     def __init__(self, *arguments: Any, test: Callable[[], Any], body: Callable[[], Any], **names: Any) -> None:
         super().__init__(*arguments, **names)
         self.test, self.body = test, body
+        self.entered: Any = False  # the condition before the first iteration, if variables get values in the loop only
 
     def write(self, before: dict[str, Any], stored: Stored) -> None:
         b, trace = self.trace.builder, self.trace
@@ -35,6 +36,7 @@ class WhileLoop(Loop):
         parity = [b.filled((), _BOOL, False)] if self.turns else []
         starts = [*parity, *self.outside(), *stored.starts]
         known: list[Linear] = []
+        self.entered = bool(self.unassigned(before)) and self.test()
         self.symbols.clear()
 
         def proceeds(arguments: list[Value]) -> Value:
@@ -69,6 +71,9 @@ class WhileLoop(Loop):
         self.end_of_unknown_turns(before, stored, arrays, self._flag(results[0]))
         self.end(before, values)
         self.set_either(before, stored, arrays)
+
+    def iterates(self) -> Any:
+        return self.entered
 
     def _flag(self, value: Value) -> Traced:
         return Traced(self.trace, Cell(value), scalar=True)

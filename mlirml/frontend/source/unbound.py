@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from mlirml.errors import UnassignedNameError
 from mlirml.frontend.frames import code_location, is_internal
@@ -12,7 +13,7 @@ from mlirml.frontend.source.jumps import RESULT
 _NAME = re.compile(r"variable '([^']+)'")
 
 
-def in_user_words(error: NameError, reasons: Mapping[str, str]) -> UnassignedNameError | None:
+def in_user_words(error: NameError, reasons: Mapping[str, Any]) -> UnassignedNameError | None:
     """The error for a local variable without a value; None for any other name."""
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_next is not None:
@@ -25,7 +26,8 @@ def in_user_words(error: NameError, reasons: Mapping[str, str]) -> UnassignedNam
     if name not in (*code.co_varnames, *code.co_cellvars, *code.co_freevars):
         return None
     location = code_location(code, traceback.tb_lasti)
-    reason = reasons.get(name)
+    construct = reasons.get(name)
+    reason = None if construct is None else construct.owner
     if name == RESULT:
         message = f"whether the function comes to a `return` is known only at run time: {reason} may not"
         return UnassignedNameError(message, location=location, help="end the function with a `return` of its own")
@@ -34,4 +36,6 @@ def in_user_words(error: NameError, reasons: Mapping[str, str]) -> UnassignedNam
     else:
         message = f"`{name}` may have no value here: {reason} assigns it, but not in every case"
         help_ = f"give `{name}` a value before {reason}"
-    return UnassignedNameError(message, location=location, help=help_)
+    found = UnassignedNameError(message, location=location, help=help_)
+    found.unassigned = frozenset([(name, construct.key)] if hasattr(construct, "iterates") else [])
+    return found

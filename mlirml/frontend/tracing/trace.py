@@ -5,7 +5,7 @@ from __future__ import annotations
 import reprlib
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
@@ -120,7 +120,8 @@ class Trace:
         self._loops_memo: dict[Any, Any] = {}
         self.learned: dict[Any, Any] = {}  # facts about loops and branches, by the types of the variables before them
         self.signed: list[Any] = []  # objects in its keys, kept alive so that their addresses are not reused
-        self.unbound: dict[str, str] = {}  # the loop or branch because of which a variable may be unassigned
+        self.assigned: set[Any] = set()  # variables that a check says to have a value, with the code of loops
+        self.unbound: dict[str, Any] = {}  # the loop or branch because of which a variable may be unassigned
         self.drawn: dict[Any, Any] = {}  # the first use of each key of `mlirml.random`
         self.compactions: dict[str, Any] = {}  # of masks, by the names of their values
         self.has_source = False  # whether the function can be captured with its loops instead
@@ -259,7 +260,7 @@ class Trace:
                 self.shared.note(key, result._cell.value)
             if python and isinstance(result._cell.value, Value):
                 result._cell.value = replace(result._cell.value, weak=True)
-                self._note_sizes(operands, result._cell.value)
+                self.note_sizes(operands, result._cell.value)
                 note_range(self, ufunc, operands, result._cell.value)
             if self.builder.direct and isinstance(result._cell.value, Value):
                 self.integers.note(ufunc, operands, result._cell.value)
@@ -274,7 +275,8 @@ class Trace:
         check_numbers(self, ufunc, operands)
         return operands
 
-    def _note_sizes(self, operands: tuple[Any, ...], result: Value) -> None:
+    def note_sizes(self, operands: Iterable[Any], result: Value) -> None:
+        """Record that a value is computed from the Python integer arguments that its operands are computed from."""
         found = [x._sizes() for x in operands if isinstance(x, Traced)]
         if all(found):
             self.sizes[result.name] = frozenset().union(*found)
@@ -285,7 +287,7 @@ class Trace:
         if not isinstance(x, Traced) or x.dtype != np.bool_:
             return x
         value = replace(self.builder.cast(x._read(), np.dtype(np.int64)), weak=True)
-        self._note_sizes((x,), value)
+        self.note_sizes((x,), value)
         return Traced(self, Cell(value), scalar=True)
 
     def call_ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -228,7 +228,9 @@ def refused(trace: Trace, part: DynamicSlice, what: str, help_: str = _HELP) -> 
     )
     starts = [axis.start for read in part._reads for axis in read.axes]
     lengths = [n for read in part._reads for n in read.shape]
-    error.roots = frozenset().union(*map(trace.integers.roots, [*starts, *lengths, *part._shape]))
+    bounds = [*starts, *lengths, *part._shape]
+    error.roots = frozenset().union(*map(trace.integers.roots, bounds))
+    error.sizes = frozenset().union(*(bound._sizes() for bound in bounds if isinstance(bound, Traced)))
     return error
 
 

@@ -128,7 +128,7 @@ def unknown_step(trace: Trace, step: Traced) -> UnsupportedSyntaxError:
         "the step of a slice is known only at run time",
         help="write a loop over the elements, `for j in range(start, stop, step)`",
     )
-    error.roots = trace.integers.roots(step)
+    error.roots, error.sizes = trace.integers.roots(step), step._sizes()
     return error
 
 

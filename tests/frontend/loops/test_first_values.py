@@ -1,0 +1,140 @@
+"""Variables that get their first value in a loop and are read after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+
+X = np.linspace(0.1, 1.1, 9)
+
+
+def item_and_index(x: Any, n: int) -> Any:
+    for i in range(n):
+        y = x[i] * 2
+    return y, i
+
+
+def kept_index(x: Any, n: int) -> Any:
+    i = -1
+    for i in range(0, n, 2):
+        x[i] = 0.0
+    return x, i
+
+
+def arrays_in_a_list(x: Any, n: int) -> Any:
+    for i in range(n):
+        pair = [x * i, x + i]
+    return pair[0] - pair[1]
+
+
+def until_small(x: Any, n: int) -> Any:
+    for i in range(n):
+        step = x[i] ** 2
+        if step < 0.05:
+            break
+    return step
+
+
+def newton(x: Any, n: int) -> Any:
+    root = 1.0
+    for k in range(n):  # noqa: B007
+        residual = root**3 - x[3]
+        if abs(residual) < 1e-9:
+            break
+        root = root - residual / (3 * root**2)
+    else:
+        k = -1
+    return root, k, residual
+
+
+def conditional_loop(x: Any, n: int) -> Any:
+    total = 0.0
+    while total < n:
+        step = total * x[0] + 1
+        total += step
+    return step, total
+
+
+def triangle(x: Any, n: int) -> Any:
+    for i in range(n):
+        for j in range(n - i):
+            v = x[i] * x[j]
+        w = v + 1
+    return v, w
+
+
+def triangle_until(x: Any, n: int) -> Any:
+    for i in range(n):
+        for j in range(i, n):
+            v = x[i] * x[j]
+        w = v + 1
+        if w > 1.2:
+            break
+    return v, w
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    item_and_index, kept_index, arrays_in_a_list, until_small, newton, conditional_loop, triangle, triangle_until,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+def test_as_python(function: Callable[..., Any]) -> None:
+    compiled = ml.compile(function)
+    for n in (1, 2, 3, 6):
+        got, wanted = compiled(X.copy(), n), function(X.copy(), n)
+        for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in (got, wanted))):
+            np.testing.assert_allclose(one, other, atol=1e-12)
+    assert compiled.entries == 1
+
+
+@pytest.mark.parametrize("function", [f for f in FUNCTIONS if f is not kept_index], ids=lambda f: f.__name__)
+def test_without_iterations(function: Callable[..., Any]) -> None:
+    with pytest.raises(UnboundLocalError):
+        function(X.copy(), 0)
+    compiled = ml.compile(function)
+    compiled(X.copy(), 2)
+    with pytest.raises(UnboundLocalError, match=r"may have no value: the `(for|while)` loop has no iterations"):
+        compiled(X.copy(), 0)
+
+
+def test_an_index_keeps_its_value() -> None:
+    assert kept_index(X.copy(), 0)[1] == ml.compile(kept_index)(X.copy(), 0)[1] == -1
+
+
+def inner_loop(x: Any, n: int, m: int) -> Any:
+    for i in range(n):
+        for j in range(m):
+            v = x[i] * x[j]
+        w = v + 1
+    return v, w
+
+
+def inner_loop_until(x: Any, n: int, m: int) -> Any:
+    for i in range(n):
+        for j in range(m):
+            v = x[i] * x[j]
+        w = v + 1
+        if w > 5:
+            break
+    return v, w
+
+
+@pytest.mark.parametrize("function", [inner_loop, inner_loop_until])
+def test_an_inner_loop_without_iterations(function: Callable[..., Any]) -> None:
+    compiled = ml.compile(function)
+    np.testing.assert_allclose(compiled(X, 4, 3), function(X, 4, 3))
+    with pytest.raises(UnboundLocalError, match="`v` may have no value"):
+        compiled(X, 3, 0)
+
+
+def test_derivative() -> None:
+    gradient = ml.grad(lambda x, n: triangle(x, n)[1])(X, 3)
+    wanted = np.zeros_like(X)
+    wanted[2], wanted[0] = X[0], X[2]
+    np.testing.assert_allclose(gradient, wanted)
