@@ -107,16 +107,19 @@ class Reached:
         self._queue: deque[tuple[Any, bool]] = deque()
         self._seen: dict[tuple[int, bool], Any] = {}  # holds all seen objects, so that their addresses are not reused
         self._classes: dict[type, tuple[type, ...]] = {}
-        self._checked = 0  # the number of names already looked up in the objects
+        self._checked = 0  # the number of names that were looked up in the first `_examined` objects
+        self._examined = 0
 
     def add(self, value: Any, live: bool = True) -> None:
         """Continue the walk at a value; `live` if reads of globals are recorded as they happen."""
         self._queue.append((value, live))
-        while self._queue or self._checked < len(self.names):
+        while self._queue or self._checked < len(self.names) or self._examined < len(self.objects):
             while self._queue:
                 self._visit(*self._queue.popleft())
-            self._checked = len(self.names)
-            for one in list(self.objects):
+            # New names are looked up in all objects, names that are not new in new objects only.
+            start = self._examined if self._checked == len(self.names) else 0
+            self._checked, self._examined = len(self.names), len(self.objects)
+            for one in self.objects[start:]:
                 self._attributes(one)
 
     def has_seen(self, value: Any) -> bool:
@@ -185,7 +188,6 @@ class Reached:
     def _module(self, module: types.ModuleType, live: bool) -> None:
         if not is_package(module.__name__):
             self.objects.append(_Attributes(module, vars(module), live))
-            self._checked = -1
 
     def _container(self, value: Any) -> bool:
         if isinstance(value, dict):
@@ -218,7 +220,6 @@ class Reached:
         if type(held) is dict:
             self.guard(held, None, len(held))
         self.objects.append(_Attributes(value, held if type(held) is dict else None, False))
-        self._checked = -1
 
     def _class(self, class_: type) -> None:
         if class_ in self._classes or is_package(class_.__module__):
@@ -228,7 +229,6 @@ class Reached:
             special = [f for n, f in vars(one).items() if n[:2] == "__" and n not in _UNCALLED]
             self._more(f for f in special if isinstance(f, types.FunctionType))
         self.objects.append(_Attributes(class_, None, False))
-        self._checked = -1
 
     def _attributes(self, one: _Attributes) -> None:
         """Record guards for the attributes that code names."""
