@@ -17,8 +17,10 @@ config.test_source_root = str(HERE)
 config.test_exec_root = str(HERE.parent / "build" / "lit" / lit_config.params.get("group", "all"))
 
 python = shlex.quote(sys.executable)
-config.substitutions.append((r"\bmlirml-opt\b(?!:)", f"{python} -m mlirml.cli.opt"))
-config.substitutions.append((r"\bfilecheck\b", f"{python} -m filecheck"))
+server = lit_config.params.get("server")  # of tests/lit_server.py, which spares each command the start of Python
+run = f"{python} -IS {shlex.quote(str(HERE.parent / 'tests' / 'lit_server.py'))} {server}" if server else f"{python} -m"
+config.substitutions.append((r"\bmlirml-opt\b(?!:)", f"{run} mlirml.cli.opt"))
+config.substitutions.append((r"\bfilecheck\b", f"{run} filecheck"))
 config.substitutions.append((r"%python", python))
 
 try:
