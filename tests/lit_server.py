@@ -53,7 +53,7 @@ def _run(connection: socket.socket, files: list[int], folder: str, module: str, 
         os.dup2(file, number)
         os.close(file)
     # New ones, as whether a stream can be searched is found out when it is made.
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", 1)
+    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", 1)  # noqa: SIM115
     os.chdir(folder)
     sys.argv = [module, *arguments]
     status = 0
