@@ -77,7 +77,7 @@ fuzz: $(VENV)/installed
 # The public suite of the array API standard, a checkout of github.com/data-apis/array-api-tests with its submodule.
 array-api: $(VENV)/installed
 	@test -d "$(ARRAY_API_TESTS)" || { echo "ARRAY_API_TESTS=FOLDER names a checkout of array-api-tests"; exit 1; }
-	$(PIP) install --quiet ndindex
+	$(PIP) install --quiet ndindex pytest-json-report
 	cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=mlirml.numpy ARRAY_API_TESTS_VERSION=2024.12 \
 	  $(abspath $(BIN))/python -m pytest array_api_tests -q --max-examples 20 --derandomize -p no:cacheprovider
 
