@@ -8,7 +8,7 @@ import numpy as np
 
 import mlirml as ml
 from tests.autodiff.random_arrays import matrix, places, resized
-from tests.autodiff.random_programs import FORWARD, bounded, softsign, step, unary
+from tests.autodiff.random_programs import UNTIL, bounded, softsign, step, unary
 
 Array = Any
 
@@ -381,4 +381,4 @@ def _branch_with_an_end(a: Array, b: Array, draw: int) -> Array:
     return ml.cond(np.sum(b) > 0, loop, np.sin, a)
 
 
-FORWARD.update(("until", "until settled", "until counted", "batched until", "branch with an end"))
+UNTIL.update(("until", "until settled", "until counted", "batched until", "branch with an end"))

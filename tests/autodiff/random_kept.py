@@ -10,7 +10,7 @@ import numpy as np
 import mlirml as ml
 import mlirml.nn.functional as F
 from tests.autodiff.random_arrays import resized
-from tests.autodiff.random_programs import FORWARD, step
+from tests.autodiff.random_programs import UNTIL, step
 
 Array = Any
 _CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
@@ -87,4 +87,4 @@ def _shared_scalars(a: Array, b: Array, draw: int) -> Array:
     return np.tanh(_minors([[m[i, j] for j in range(size)] for i in range(size)])) * b
 
 
-FORWARD.add("kept until")
+UNTIL.add("kept until")

@@ -16,8 +16,8 @@ import mlirml as ml
 Array = Any
 Step = Callable[[Array, Array, int], Array]
 STEPS: dict[str, Step] = {}
-FORWARD: set[str] = set()
-"""The names of steps that forward mode alone goes through."""
+UNTIL: set[str] = set()
+"""The names of steps that loop until the data say so."""
 
 
 def step(name: str) -> Callable[[Step], Step]:
@@ -242,13 +242,11 @@ def _largest(a: Array, b: Array, draw: int) -> Array:
     return np.ravel(a)[np.argmax(a)] * b
 
 
-def program(seed: int, most: int = 9, forward: bool = False) -> tuple[list[tuple[str, int, int, int]], tuple[int, ...]]:
-    """Steps (name, places of the two values, seed), and the shape of the argument; with `forward` of all kinds."""
+def program(seed: int, most: int = 9, until: bool = False) -> tuple[list[tuple[str, int, int, int]], tuple[int, ...]]:
+    """Steps (name, places of the two values, seed), and the shape of the argument; with `until` most are of `UNTIL`."""
     rng = np.random.default_rng(seed)
     shape = tuple(int(n) for n in rng.integers(1, 4, size=int(rng.integers(1, 3))))
-    names = [name for name in STEPS if forward or name not in FORWARD]
-    if forward:
-        names += 20 * sorted(FORWARD)
+    names = [*STEPS, *(20 * sorted(UNTIL) if until else ())]
     steps = []
     for number in range(int(rng.integers(min(3, most - 1), most))):
         picked = [max(0, number - int(rng.integers(0, 3))) for _ in range(2)]

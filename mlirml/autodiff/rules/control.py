@@ -309,9 +309,56 @@ def select(sweep: Sweep, op: mlir.Operation) -> None:
 
 @transpose("scf.while")
 def while_loop(sweep: Sweep, op: mlir.Operation) -> None:
-    """Refuse: the trip count is not known, so there is no reverse loop."""
-    raise refuse(
-        op,
-        "the trip count is only known when the loop has ended",
-        "use `ml.fori_loop` or `ml.scan` with a bound, and `ml.cond` or `np.where` to stop changing earlier",
-    )
+    """Count the iterations in a loop of its own; the reverse loop is that of an `scf.for` with this trip count.
+
+    Before:
+        %r = scf.while (%a = %x) { scf.condition(%p) %b } do { scf.yield %c }
+    After:
+        %n = scf.while (%a = %x, %i = 0) { scf.condition(%p) %b, %i } do { scf.yield %c, %i + 1 }
+        %l = scf.for 0 to %n iter_args(%a = %x) { ...; scf.yield %c }
+        %r = the `%b` of `%l`
+    """
+    before, after = (region.blocks[0] for region in op.regions)
+    with mlir.InsertionPoint(op):
+        count = _iterations(op)
+
+        def body(i: mlir.Value, values: list[mlir.Value]) -> list[mlir.Value]:
+            environment = dict(zip(before.arguments, values))
+            copied(before, environment)
+            _, *passed = block_ops(before)[-1].operands
+            environment.update(zip(after.arguments, [environment.get(x, x) for x in passed]))
+            copied(after, environment)
+            return [environment.get(x, x) for x in block_ops(after)[-1].operands]
+
+        last = emit.for_loop(emit.index(0), count, emit.index(1), body, list(op.operands))
+        environment = dict(zip(before.arguments, last))
+        ops = [*(x.owner.operation for x in last[:1]), *copied(before, environment)]
+    sweep.active |= active_values(ops, sweep.active)
+    _, *passed = block_ops(before)[-1].operands
+    for old, inner in zip(op.results, passed):
+        new = environment.get(inner, inner)
+        if old in sweep.cotangents and sweep.is_active(new):
+            sweep.add(new, sweep.cotangents[old], old in sweep.masked)
+        old.replace_all_uses_with(new)
+    sweep.dead.append(op)
+    sweep.run(ops)
+
+
+def _iterations(op: mlir.Operation) -> mlir.Value:
+    """The number of iterations of an `scf.while`, from a clone of it that counts them."""
+    before, after = (region.blocks[0] for region in op.regions)
+    index = emit.index(0).type
+    types = [*(r.type for r in op.results), index]
+    new = emit.create("scf.while", [*op.operands, emit.index(0)], types, regions=2)
+    inits = [*(x.type for x in op.operands), index]
+    for number, (block, arguments) in enumerate(((before, inits), (after, types))):
+        with mlir.InsertionPoint(emit.block(new, arguments, number)):
+            *given, count = new.regions[number].blocks[0].arguments
+            environment = dict(zip(block.arguments, given))
+            copied(block, environment)
+            end = block_ops(block)[-1]
+            if number:
+                count = emit.same_type("arith.addi", count, emit.index(1))
+            emit.create(end.name, [*(environment.get(x, x) for x in end.operands), count])
+    result: mlir.Value = new.results[len(types) - 1]
+    return result
