@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from mlirml.nn import functional, initializers
 from mlirml.nn.files import load, save
+from mlirml.nn.modules.adaptive_softmax import AdaptiveLogSoftmaxWithLoss
 from mlirml.nn.modules.attention import (
     KVCache,
     MultiHeadAttention,
@@ -51,14 +52,14 @@ from mlirml.nn.modules.pooling import (
     MaxUnpool2d,
     MaxUnpool3d,
 )
-from mlirml.nn.modules.recurrent import GRU, LSTM, RNN
+from mlirml.nn.modules.recurrent import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNCell
 
 __all__ = [
-    "GRU", "LSTM", "RNN", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm", "BatchStatistics",
-    "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Dropout", "Embedding",
-    "FractionalMaxPool2d", "FractionalMaxPool3d", "GroupNorm", "InstanceNorm", "KVCache", "LPPool1d", "LPPool2d",
-    "LPPool3d", "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d",
-    "MaxUnpool3d", "Module", "MultiHeadAttention", "RMSNorm", "Sequential", "TransformerDecoderBlock",
-    "TransformerEncoderBlock", "functional", "initializers", "load", "save",
+    "GRU", "LSTM", "RNN", "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveLogSoftmaxWithLoss",
+    "AdaptiveMaxPool1d", "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AvgPool1d", "AvgPool2d", "AvgPool3d", "BatchNorm",
+    "BatchStatistics", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Dropout",
+    "Embedding", "FractionalMaxPool2d", "FractionalMaxPool3d", "GRUCell", "GroupNorm", "InstanceNorm", "KVCache",
+    "LPPool1d", "LPPool2d", "LPPool3d", "LSTMCell", "LayerNorm", "Linear", "MaxPool1d", "MaxPool2d", "MaxPool3d",
+    "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Module", "MultiHeadAttention", "RMSNorm", "RNNCell", "Sequential",
+    "TransformerDecoderBlock", "TransformerEncoderBlock", "functional", "initializers", "load", "save",
 ]  # fmt: skip

@@ -167,3 +167,46 @@ def test_errors() -> None:
         layer(array(2, 5, 3), layer.init_state(3))
     with pytest.raises(ml.ArgumentError, match=r"LSTM: the state must be 2 arrays of shape \[1, 2, 4\]"):
         layer(array(2, 5, 3), array(1, 2, 4))
+
+
+CELLS: list[Any] = [nn.RNNCell, nn.LSTMCell, nn.GRUCell]
+
+
+@pytest.mark.parametrize("type_", CELLS)
+@pytest.mark.parametrize("bias", [True, False])
+def test_cells_are_those_of_torch(type_: Any, bias: bool) -> None:
+    torch = pytest.importorskip("torch")
+    cell, x, h, c = type_.init(KEY, 4, 6, bias), array(3, 4), array(3, 6), array(3, 6)
+    theirs = getattr(torch.nn, type_.__name__)(4, 6, bias)
+    for name, value in theirs.named_parameters():
+        value.data = torch.tensor(getattr(cell, name))
+    pair = type_ is nn.LSTMCell
+    for given in ((h, c) if pair else h, None):
+        other = None if given is None else tuple(map(torch.tensor, given)) if pair else torch.tensor(given)
+        expected = theirs(torch.tensor(x), other)
+        for call in (lambda cell, x, s: cell(x, s), ml.compile(lambda cell, x, s: cell(x, s))):
+            found = call(cell, x, given)
+            for one, wanted in zip(found, expected) if pair else [(found, expected)]:
+                close(one, wanted.detach())
+    row = cell(x[0])
+    assert (row[0] if pair else row).shape == (6,)
+
+
+def test_errors_of_cells() -> None:
+    with pytest.raises(ml.ShapeError, match=r"GRUCell: the state must have shape \[3, 6\], got f32\[2,6\]"):
+        nn.GRUCell.init(KEY, 4, 6)(array(3, 4), array(2, 6))
+    with pytest.raises(ml.ArgumentError, match=r"LSTMCell: the state must be 2 arrays of shape \[3, 6\]"):
+        nn.LSTMCell.init(KEY, 4, 6)(array(3, 4), array(3, 6))
+    with pytest.raises(ml.ShapeError, match=r"RNNCell: the input must be \[N, 4\], N may be missing, got f32\[3,5\]"):
+        nn.RNNCell.init(KEY, 4, 6)(array(3, 5))
+
+
+def test_dropout_between_layers() -> None:
+    layer, x = nn.GRU.init(KEY, 4, 6, 2, dropout=0.5), array(3, 5, 4)
+    first, second = (nn.GRU(*([getattr(layer, n)[i]] for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")))
+                     for i in (0, 1))  # fmt: skip
+    between = nn.functional.dropout(np.swapaxes(first(x)[0], 0, 1), 0.5, key=random.fold_in(KEY, 0))
+    expected = second(np.swapaxes(between, 0, 1))[0]
+    close(layer(x, key=KEY)[0], expected)
+    close(ml.compile(lambda layer, x, key: layer(x, key=key)[0])(layer, x, KEY), expected)
+    close(layer(x)[0], second(first(x)[0])[0])

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from mlirml import random
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import static_field
 from mlirml.errors import ArgumentError, ShapeError
@@ -16,6 +17,7 @@ from mlirml.nn.define import as_array, known, shown
 from mlirml.nn.modules.module import Module, keys_of, within
 
 Self = TypeVar("Self", bound="Recurrent")
+Cell = TypeVar("Cell", bound="RNNCell")
 
 
 @dataclass(eq=False, repr=False)
@@ -24,7 +26,8 @@ class Recurrent(Module):
 
     `layer(x, state)` takes x [N, L, I], N may be missing, and returns the pair of the outputs [N, L, H], those of both
     directions beside each other, and the state after the last position, which begins with zeros by default. A state is
-    [layers * directions, N, H], of `LSTM` a pair of such arrays; the directions of a layer follow each other.
+    [layers * directions, N, H], of `LSTM` a pair of such arrays; the directions of a layer follow each other. With a
+    `key`, elements of the outputs of all layers but the last are dropped with probability `dropout`.
     """
 
     weight_ih: list[Any]
@@ -32,13 +35,14 @@ class Recurrent(Module):
     bias_ih: list[Any]
     bias_hh: list[Any]
     bidirectional: bool = static_field(default=False)
+    dropout: float = static_field(default=0.0)
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
 
     @classmethod
     def init(
         cls: type[Self], key: Any, inputs: int, hidden: int, layers: int = 1, bidirectional: bool = False,
-        bias: bool = True, dtype: Any = np.float32, **options: Any,
+        bias: bool = True, dropout: float = 0.0, dtype: Any = np.float32, **options: Any,
     ) -> Self:  # fmt: skip
         """Layers of `hidden` elements with weights and biases up to 1 / sqrt(hidden), as torch draws them."""
         directions, rows = 1 + bidirectional, cls.gates * hidden
@@ -49,7 +53,7 @@ class Recurrent(Module):
             for kept, one, shape in zip(parameters, keys_of(each, 4), shapes):
                 kept.append(within(one, shape, hidden, dtype) if bias or len(shape) > 1 else None)
         ih, hh, bias_ih, bias_hh = parameters
-        return cls(ih, hh, bias_ih, bias_hh, bidirectional, **options)
+        return cls(ih, hh, bias_ih, bias_hh, bidirectional, dropout, **options)
 
     def init_state(self, batch: int | None = None, dtype: Any = None) -> Any:
         """Zeros: the state before the first position."""
@@ -58,7 +62,7 @@ class Recurrent(Module):
         zeros = known(np.zeros(shape, weight.dtype if dtype is None else dtype))
         return zeros if self.states == 1 else (zeros,) * self.states
 
-    def __call__(self, input: Any, state: Any = None) -> tuple[Any, Any]:
+    def __call__(self, input: Any, state: Any = None, key: Any = None) -> tuple[Any, Any]:
         x, first = as_array(input), self.weight_ih[0]
         with at_user_line():
             if len(x.shape) not in (2, 3) or x.shape[-1] != first.shape[1]:
@@ -78,6 +82,8 @@ class Recurrent(Module):
                 outputs.append(found)
                 last.append(after)
             x = outputs[0] if directions == 1 else np.concatenate(outputs, axis=-1)
+            if key is not None and number + directions < len(self.weight_ih):
+                x = F.dropout(x, self.dropout, key=random.fold_in(key, number))
         output = np.swapaxes(x, 0, 1) if batch is not None else x
         stacked = tuple(np.stack(each) for each in zip(*last))
         return output, stacked[0] if self.states == 1 else stacked
@@ -155,3 +161,58 @@ class GRU(Recurrent):
         update = F.sigmoid(row_z + z)
         new = np.tanh(row_n + F.sigmoid(row_r + r) * n)
         return ((1 - update) * new + update * state[0],)
+
+
+@dataclass(eq=False, repr=False)
+class RNNCell(Module):
+    """One step of `RNN`: `cell(x, state)` is the next state [N, H] for x [N, I]; N may be missing in both.
+
+    The state begins with zeros by default. `LSTMCell` has a pair of arrays as state.
+    """
+
+    weight_ih: Any
+    weight_hh: Any
+    bias_ih: Any = None
+    bias_hh: Any = None
+    nonlinearity: str = static_field(default="tanh")
+    layer: ClassVar[type[Recurrent]] = RNN
+
+    @classmethod
+    def init(
+        cls: type[Cell], key: Any, inputs: int, hidden: int, bias: bool = True, dtype: Any = np.float32, **options: Any
+    ) -> Cell:
+        """A cell of `hidden` elements with weights and biases up to 1 / sqrt(hidden), as torch draws them."""
+        whole = cls.layer.init(key, inputs, hidden, bias=bias, dtype=dtype)
+        return cls(whole.weight_ih[0], whole.weight_hh[0], whole.bias_ih[0], whole.bias_hh[0], **options)
+
+    def __call__(self, input: Any, state: Any = None) -> Any:
+        x, (_, inputs), (_, hidden) = as_array(input), self.weight_ih.shape, self.weight_hh.shape
+        name, count = type(self).__name__, self.layer.states
+        with at_user_line():
+            if len(x.shape) not in (1, 2) or x.shape[-1] != inputs:
+                raise ShapeError(f"{name}: the input must be [N, {inputs}], N may be missing, got {shown(x)}")
+            shape = (*x.shape[:-1], hidden)
+            given = (known(np.zeros(shape, x.dtype)),) * count if state is None else state if count > 1 else (state,)
+            if not isinstance(given, (tuple, list)) or len(given) != count:
+                raise ArgumentError(f"{name}: the state must be {count} arrays of shape {list(shape)}")
+            states = [as_array(one) for one in given]
+            for one in states:
+                if tuple(one.shape) != tuple(shape):
+                    raise ShapeError(f"{name}: the state must have shape {list(shape)}, got {shown(one)}")
+            row = F.linear(x, self.weight_ih, self.bias_ih)
+            product = F.linear(states[0], self.weight_hh, self.bias_hh)
+            # The rule of a layer reads no field but `nonlinearity`, which a cell has, too.
+            after = self.layer._step(self, row, product, *states)  # type: ignore[arg-type]
+        return after[0] if count == 1 else after
+
+
+class LSTMCell(RNNCell):
+    """One step of `LSTM`: `cell(x, (h, c))` is the next pair."""
+
+    layer = LSTM
+
+
+class GRUCell(RNNCell):
+    """One step of `GRU`."""
+
+    layer = GRU
