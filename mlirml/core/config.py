@@ -229,10 +229,11 @@ class Config:
       accuracy of up to 4 ulp; read when `compile` is called (`MLIRML_MATH`).
     * `algebra`: "reassociate" for products of matrices in the order that costs least, sums of products without the
       products, common factors taken out, scales of channels folded into the weights of convolutions, quotients by what
-      is the same in a loop as products with its reciprocal, and constant factors of sums that a loop waits for applied
-      to the terms, whose rounding errors stay within the bounds of sums; "exact" where each
-      number, infinities and NaN too, must be that of the program as it is written, up to the order in which one sum is
-      added up; integers are rewritten in both, as they wrap around; read when `compile` is called (`MLIRML_ALGEBRA`).
+      is the same in a loop as products with its reciprocal, constant factors of sums that a loop waits for applied to
+      the terms, whose rounding errors stay within the bounds of sums, and chains of operations on f16 and bf16 that are
+      rounded once, not after each operation; "exact" where each number, infinities and NaN too, must be that of the
+      program as it is written, up to the order in which one sum is added up; integers are rewritten in both, as they
+      wrap around; read when `compile` is called (`MLIRML_ALGEBRA`).
     * `matmul_precision`: "highest" for products of f32 in f32, "tf32" where their factors may be rounded to 10 bits,
       for NVIDIA's tensor cores; read when `compile` is called (`MLIRML_MATMUL_PRECISION`).
     * `costs`: "static" where passes decide by the same description of a machine everywhere, "measured" where they do so

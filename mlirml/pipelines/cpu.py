@@ -194,7 +194,7 @@ def schedule(
         # Loops.
         "mlirml-parallelize-loops",
         *([step("mlirml-stream-stores", processor=machine)] if nontemporal else []),
-        *([] if exact else [step("mlirml-multiply-reciprocals", processor=machine)]),
+        *([] if exact else ["mlirml-widen-chains", step("mlirml-multiply-reciprocals", processor=machine)]),
         "mlirml-split-masked",
         "mlirml-share-buffers",
         step("mlirml-plan-buffers", slices=True),
