@@ -87,7 +87,8 @@ def layer(x, w):
 ```
 
 with `x` of f32[64,128] and `w` of f32[128,96], for a processor with AVX2. Passes that have nothing to do in a program
-are left out (`@register(when=...)` says which operations a pass needs); this shows what the others leave.
+are left out: `@register(when=...)` says which operations a pass needs, and they are counted before it. This shows what
+the others leave.
 """
 
 EXAMPLES = """\
@@ -191,7 +192,7 @@ from mlirml.ir.bindings import defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
 
-@register(when=("arith.negf", "mlirml."))
+@register(when=("arith.negf",))
 @dataclass(frozen=True)
 class FoldNegationsPass(Pass):
     \"\"\"Replace `-(-x)` by `x`.\"\"\"

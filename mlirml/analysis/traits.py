@@ -15,7 +15,6 @@ ELEMENTS = ("tensor.extract", "tensor.insert")
 """Operations on one element of a tensor."""
 TENSOR_STARTS = ("tensor.empty", "linalg.fill")
 """Tensors that hold nothing yet, or one value."""
-ALLOCATIONS = ("memref.alloc", "memref.alloca")
 
 SEQUENTIAL_LOOPS = ("scf.for", "scf.while")
 PARALLEL_LOOPS = ("scf.parallel", "scf.forall")

@@ -188,32 +188,9 @@ def run_pipeline(
 ) -> Instrumentation:
     """Run the target's passes, up to stage `stop_after`; returns their instrumentation."""
     watch = watch or _watch()
-    if stop_after is not None and stop_after not in dict(target.stages):
-        target.pipeline.until(stop_after)  # refuses
-    names = present(module)
-    first = target.pipeline_for(names, slice(1))
     with used(target.costs):
-        first.run(module, instrumentation=watch)
-        if stop_after != first.stages[0].name:
-            # Raising can turn a loop into any structured operation: the operations present decide which passes run, so
-            # they are collected after it.
-            names = present(module) if first.stages[0].steps else names
-            target.pipeline_for(names, slice(1, None)).run(module, stop_after=stop_after, instrumentation=watch)
+        target.deferred_pipeline().run(module, stop_after=stop_after, instrumentation=watch)
     return watch
-
-
-def present(module: mlir.Module) -> set[str]:
-    """The names of the operations in a module, and `linalg.window` where an operation slides a window over an input."""
-    from mlirml.ir.bindings import linalg, mlir, operations
-
-    names = set()
-    for op in operations(module):
-        names.add(name := op.name)
-        if name == "linalg.generic" and "linalg.window" not in names:
-            maps = linalg.get_indexing_maps(op) or ()
-            if any(isinstance(result, mlir.AffineAddExpr) for map_ in maps for result in map_.value.results):
-                names.add("linalg.window")
-    return names
 
 
 def seconds(watch: Instrumentation) -> dict[str, float]:

@@ -12,7 +12,7 @@ from mlirml.core.sizes import Dim, Size, same_shape
 from mlirml.errors import ArgumentError, DTypeError, SourceLocation
 from mlirml.frontend.advice import STATIC
 from mlirml.frontend.user_objects import attributes_of, is_random
-from mlirml.ir.text.dtypes import check_rank, describe, is_supported, tensor_type
+from mlirml.ir.text.dtypes import check_rank, describe, is_supported
 from mlirml.runtime.array import Array
 
 
@@ -52,11 +52,6 @@ class TensorSpec:
     def restored(self, result: np.ndarray) -> Any:
         """An output of a program as the Python object that this spec describes."""
         return result.item() if self.weak else result[()] if self.scalar else result
-
-    @property
-    def mlir_type(self) -> str:
-        """The MLIR tensor type."""
-        return tensor_type(self.shape, self.dtype)
 
     def __str__(self) -> str:
         if self.scalar:

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, TypeVar, cast, overload
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import PipelineError
 from mlirml.ir.bindings import mlir
+from mlirml.passes.presence import Condition
 from mlirml.passes.syntax import parse_elements, quote, split_list, unquote
 from mlirml.targets.machine import Device, Processor
 
@@ -24,7 +25,7 @@ class Pass:
     """
 
     name: ClassVar[str]
-    when: ClassVar[tuple[str, ...] | None] = None
+    when: ClassVar[Condition | None] = None
     optional: ClassVar[bool] = False
 
     def run(self, module: mlir.Operation) -> None:
@@ -65,7 +66,20 @@ class Upstream:
         return self.text
 
 
-Step = Pass | Upstream
+@dataclass(frozen=True)
+class Deferred:
+    """A step that runs if a condition holds for the module, and that is made, and its pass imported, only then."""
+
+    name: str
+    text: str
+    when: Condition | None
+    make: Callable[[], Pass | Upstream]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Step = Pass | Upstream | Deferred
 
 REGISTRY: dict[str, type[Pass]] = {}
 
@@ -78,15 +92,16 @@ def register(cls: _PassClass) -> _PassClass: ...
 
 
 @overload
-def register(*, when: tuple[str, ...] | None = None, optional: bool = False) -> Callable[[_PassClass], _PassClass]: ...
+def register(*, when: Condition | None = None, optional: bool = False) -> Callable[[_PassClass], _PassClass]: ...
 
 
-def register(cls: Any = None, *, when: tuple[str, ...] | None = None, optional: bool = False) -> Any:
+def register(cls: Any = None, *, when: Condition | None = None, optional: bool = False) -> Any:
     """Class decorator: make the pass known to `mlirml-opt` and the pipeline parser.
 
-    `when` are the beginnings of names of operations: in a module that has none of these the pass changes nothing, and
-    pipelines leave it out. `mlirml.passes.files.condition_of` reads it from the source, so that a pass that is left out
-    is not imported: it is an expression of literals and the names of `mlirml.passes.presence`, on one line.
+    `when` is a condition on the operations of the module, at its simplest beginnings of their names. Where it does not
+    hold the pass changes nothing, and the pipelines of targets do not run it. `mlirml.passes.files.condition_of` reads
+    it from the source, so that such a pass is not imported: it is an expression of literals and the names of
+    `mlirml.passes.presence`, on one line.
 
     An `optional` pass makes programs faster and no more: recipes verify and compute the same numbers without it, and
     with it in any order among the optional passes that it runs with (`mlirml.pipelines.selection`).

@@ -26,9 +26,9 @@ def find_pass(name: str) -> type[Pass] | None:
     return REGISTRY.get(name)
 
 
-def condition_of(name: str) -> tuple[str, ...] | None:
-    """The `when` of a pass, without importing it; None where the pass has none, or is no pass of ours."""
-    condition: tuple[str, ...] | None = _declaration(name).get("when")
+def condition_of(name: str) -> presence.Condition | None:
+    """The `when` of a pass, without importing it; None where the pass has none."""
+    condition: presence.Condition | None = _declaration(name).get("when", presence.UPSTREAM.get(name))
     return condition
 
 

@@ -14,8 +14,8 @@ from typing import Any
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import PipelineError
 from mlirml.ir.bindings import make_context, mlir
-from mlirml.passes.base import REGISTRY, Pass, PassOption, Step, Upstream, pass_options
-from mlirml.passes.files import find_pass, load_passes
+from mlirml.passes.base import REGISTRY, Deferred, Pass, PassOption, Step, Upstream, pass_options
+from mlirml.passes.files import condition_of, find_pass, load_passes
 from mlirml.passes.report import Instrumentation
 from mlirml.passes.run import run_stages, upstream_manager
 from mlirml.passes.syntax import Element, Option, parse_elements
@@ -95,6 +95,22 @@ def stage(name: str, *steps: Step | str, legal: tuple[str, ...] = ()) -> Stage:
     return Stage(name, tuple(flat), legal)
 
 
+def deferred_stage(name: str, text: str, *, legal: tuple[str, ...] = ()) -> Stage:
+    """A stage whose passes are imported when they run, which each does if its condition holds for the module then."""
+    return Stage(name, tuple(map(_deferred, parse_elements(text))), legal)
+
+
+def _deferred(element: Element) -> Deferred:
+    text = str(element)
+    return Deferred(element.name, text, condition_of(element.name), lambda: _made(text))
+
+
+@lru_cache(maxsize=1024)
+def _made(text: str) -> Pass | Upstream:
+    (element,) = parse_elements(text)
+    return _parse_step(element, text, check_upstream=False)
+
+
 def parse_pipeline(text: str) -> Pipeline:
     """Parse `str(pipeline)`, or any MLIR pipeline text with or without the `builtin.module(...)` around it.
 
@@ -136,7 +152,7 @@ def _parse_steps(text: str, *, check_upstream: bool = True) -> list[Step]:
     return [_parse_step(element, text, check_upstream) for element in elements]
 
 
-def _parse_step(element: Element, text: str, check_upstream: bool) -> Step:
+def _parse_step(element: Element, text: str, check_upstream: bool) -> Pass | Upstream:
     for inner in _leaves(element):
         cls = find_pass(inner.name)
         if cls is not None and inner is element:

@@ -1,8 +1,102 @@
-"""Operations by the beginnings of their names, for `@register(when=...)`: a pass is skipped where a module has none."""
+"""Conditions on the operations of a module, for `@register(when=...)`: a pass runs where its condition holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from mlirml.core.dataclass import dataclass
+from mlirml.ir.c_api import census
+
+if TYPE_CHECKING:
+    from mlirml.ir.bindings import mlir
+
+
+@dataclass(frozen=True)
+class Every:
+    """Several conditions that must all hold."""
+
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True)
+class Several:
+    """At least `count` operations whose names begin with one of these."""
+
+    count: int
+    names: tuple[str, ...]
+
+
+Condition = tuple[str, ...] | Every | Several
+"""Beginnings of names, one of which an operation must have, or conditions on such.
+
+The names are those of `mlirml.ir.c_api.census`, and those of `program_names` for operations that the captured program
+had when its derivatives and batches were expanded: all programs are loops in the end.
+"""
+
+_PROGRAM = "program."
+
+
+def every(*conditions: Condition) -> Every:
+    """The condition that all of these hold."""
+    return Every(conditions)
+
+
+def program_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of operations of the program, as they were before it was optimized."""
+    return tuple(_PROGRAM + name for name in names)
+
+
+class Presence:
+    """The operations of a module, counted when they are asked for first and after changes only."""
+
+    def __init__(self, module: mlir.Operation) -> None:
+        self._module = module
+        self._counts: dict[str, int] = {}
+        self._held: dict[Condition, bool] = {}
+        self._program: dict[str, int] = {}
+
+    def changed(self) -> None:
+        """Forget the counts, as the module may have changed."""
+        self._counts, self._held = {}, {}
+
+    def begin_program(self) -> None:
+        """Let the names of the program be those of the module as it is now."""
+        self.changed()
+        self._program = {_PROGRAM + name: count for name, count in census(self._module).items()}
+
+    def fulfils(self, condition: Condition) -> bool:
+        """True if a condition holds now."""
+        if not self._counts:
+            self._counts = census(self._module) | self._program
+        if condition not in self._held:
+            self._held[condition] = holds(condition, self._counts)
+        return self._held[condition]
+
+
+def holds(condition: Condition, counts: Mapping[str, int]) -> bool:
+    """True if operations with these counts by name fulfil a condition."""
+    if isinstance(condition, Every):
+        return all(holds(each, counts) for each in condition.conditions)
+    if isinstance(condition, Several):
+        return sum([count for name, count in counts.items() if name.startswith(condition.names)]) >= condition.count
+    return bool([name for name in counts if name.startswith(condition)])
+
 
 ANY_LOOP = ("affine.", "scf.for", "scf.parallel", "scf.while")
+PROGRAM_LOOP = program_names(ANY_LOOP)
+"""Loops of the program, for passes on code in which every operation on arrays is a loop."""
 ANY_REQUEST = ("mlirml.",)
-"""Requests for derivatives and batches become any operations: while a module has some, only raising is skipped."""
+"""Requests for derivatives and batches, and other operations of ours."""
 ANY_CONTRACTION = ("linalg.batch_", "linalg.contract", "linalg.dot", "linalg.mat", "linalg.vecmat")
+TWO_CONTRACTIONS = Several(2, ANY_CONTRACTION)
 ANY_WINDOW = ("linalg.conv", "linalg.depthwise", "linalg.pooling", "linalg.window")
-"""Named operations on windows, and `linalg.window`, which means any generic one (`driver.compilation.present`)."""
+"""Named operations on windows, and `linalg.window`, which means any generic one (`mlirml.ir.c_api.census`)."""
+
+UPSTREAM = {
+    "lower-affine": ("affine.",),
+    "convert-math-to-funcs": ("math.",),
+    "convert-math-to-llvm": ("math.",),
+    "convert-math-to-libm": ("math.",),
+}
+"""The conditions of passes of MLIR."""

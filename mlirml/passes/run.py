@@ -14,12 +14,17 @@ from mlirml.dialects.legality import verify_stage
 from mlirml.errors import InternalError, LoweringError, MlirmlError, PipelineError, PreconditionError, TargetError
 from mlirml.ir.bindings import mlir, passmanager, ready_managers, to_text
 from mlirml.ir.location import location_in_text, source_location
-from mlirml.passes.base import Pass, Step, Upstream
+from mlirml.passes.base import Deferred, Pass, Step, Upstream
+from mlirml.passes.presence import Presence
 from mlirml.passes.report import Instrumentation, Remark, Severity, active
 from mlirml.passes.reproducer import write_reproducer
 from mlirml.passes.verify_stage import VerifyStagePass
 
 _OP_IN_MESSAGE = r"""'(?P<named>[a-z_]\w*\.[\w.]+)' op\b|^see current operation: .*?"(?P<shown>[\w.]+)"\("""
+
+
+_OF_PROGRAM = ("raise", "transform")
+"""The stages after which the operations are still those that the program is written in."""
 
 
 class StageLike(Protocol):
@@ -39,9 +44,12 @@ def run_stages(stages: Sequence[StageLike], module: mlir.Operation, instrumentat
     unless `config.verify` is off. Verifying it after every step would take as long as the steps themselves.
     """
     instrumentation.start(module)
+    presence = Presence(module)
     with active(instrumentation), _diagnostics(module.context, instrumentation):
-        for stage in stages:
-            _run_stage(stage, module, instrumentation)
+        for position, stage in enumerate(stages):
+            if position == 0 or stages[position - 1].name in _OF_PROGRAM:
+                presence.begin_program()
+            _run_stage(stage, module, instrumentation, presence)
 
 
 def upstream_manager(step: Upstream, context: mlir.Context, *, verify: bool = True) -> Any:
@@ -80,7 +88,7 @@ def run_upstream(module: mlir.Operation, passes: str, *, verify: bool = True) ->
     manager.run(module)
 
 
-def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instrumentation) -> None:
+def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instrumentation, presence: Presence) -> None:
     steps = stage.all_steps
     if _is_verified(steps, module, instrumentation):
         instrumentation.after_pass(stage.name, steps[0].name, module, 0.0)
@@ -89,9 +97,15 @@ def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instru
     # One clone a stage, not one a pass: when a pass fails, the stage is run again on the clone, with care.
     before = module.clone().operation
     changed = changed_by_us = False  # since the module was verified
-    for position, step in enumerate(steps):
-        if step.name in instrumentation.before:
-            instrumentation.before[step.name](module)
+    ran: list[Pass | Upstream] = []
+    for given in steps:
+        if given.name in instrumentation.before:
+            instrumentation.before[given.name](module)
+            presence.changed()
+        step = _step_of(given, presence)
+        if step is None:
+            continue
+        ran.append(step)
         instrumentation.current_pass = step.name
         started = time.perf_counter()
         ends = isinstance(step, VerifyStagePass)
@@ -104,22 +118,30 @@ def _run_stage(stage: StageLike, module: mlir.Operation, instrumentation: Instru
                     instrumentation.verified = module, verify_stage(module, step.stage, step.legal)
             else:
                 _run_step(step, module)
+                presence.changed()
             changed = not ends
             changed_by_us |= changed and isinstance(step, Pass)
-            if changed and position == len(steps) - 1:
-                _verify(module)
         except PipelineError:
             raise
         except Exception as cause:
             if isinstance(cause, MlirmlError) and not isinstance(cause, (LoweringError, InternalError)):
                 # The program is wrong, and no pass: there is nothing to look for.
                 raise _failure(cause, stage.name, step, "", (), instrumentation) from None
-            found = _culprit(before, steps[: position + 1], cause)
-            step = steps[found.position]
-            remaining = steps[found.first : found.position + 1]
-            raise _failure(found.cause, stage.name, step, found.text, remaining, instrumentation) from found.cause
+            raise _blamed(before, ran, cause, stage.name, instrumentation)  # noqa: B904  it has a cause
         instrumentation.after_pass(stage.name, step.name, module, time.perf_counter() - started)
+    if changed:
+        try:
+            _verify(module)
+        except Exception as cause:
+            raise _blamed(before, ran, cause, stage.name, instrumentation)  # noqa: B904  it has a cause
     instrumentation.current_pass = ""
+
+
+def _step_of(given: Step, presence: Presence) -> Pass | Upstream | None:
+    """The step to run; None if it has nothing to do."""
+    if not isinstance(given, Deferred):
+        return given
+    return given.make() if given.when is None or presence.fulfils(given.when) else None
 
 
 def _is_verified(steps: Sequence[Step], module: mlir.Operation, instrumentation: Instrumentation) -> bool:
@@ -130,7 +152,7 @@ def _is_verified(steps: Sequence[Step], module: mlir.Operation, instrumentation:
     return checked == module and steps[0].allows(names)
 
 
-def _run_step(step: Step, module: mlir.Operation, *, verify: bool = False) -> None:
+def _run_step(step: Pass | Upstream, module: mlir.Operation, *, verify: bool = False) -> None:
     # A pass manager a step costs 50 us and tells which upstream pass failed; one for all steps would not.
     if isinstance(step, Upstream):
         upstream_manager(step, module.context, verify=verify).run(module)
@@ -156,7 +178,7 @@ class _Culprit:
     first: int
 
 
-def _culprit(clone: mlir.Operation, steps: Sequence[Step], cause: Exception) -> _Culprit:
+def _culprit(clone: mlir.Operation, steps: Sequence[Pass | Upstream], cause: Exception) -> _Culprit:
     """Run the steps again, the last of which failed, and verify the module after each: an earlier one may be to blame.
 
     Where the failure does not come back, the module is shown as it was before all of the steps.
@@ -170,6 +192,21 @@ def _culprit(clone: mlir.Operation, steps: Sequence[Step], cause: Exception) -> 
                 return _Culprit(position, found, text, position)
             text = to_text(clone, locations=True)
     return _Culprit(len(steps) - 1, cause, at_start, 0)
+
+
+def _blamed(
+    before: mlir.Operation,
+    ran: Sequence[Pass | Upstream],
+    cause: Exception,
+    stage: str,
+    instrumentation: Instrumentation,
+) -> MlirmlError:
+    """The error of the step that is to blame for a failure of the last one or of the verifier after it."""
+    found = _culprit(before, ran, cause)
+    remaining = ran[found.first : found.position + 1]
+    error = _failure(found.cause, stage, ran[found.position], found.text, remaining, instrumentation)
+    error.__cause__ = found.cause
+    return error
 
 
 def _failure(

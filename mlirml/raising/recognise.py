@@ -24,7 +24,6 @@ from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
 from mlirml.raising.nests.find_loops import ORDER, RAISED
 from mlirml.raising.nests.remarks import remark
 from mlirml.raising.recognition.contract import build_contraction, is_plain, match_contraction
@@ -43,7 +42,7 @@ Family = Callable[[Nest], Callable[[], Built]]
 """Matches a generic and returns the builder of its replacement; raises `NoMatch`."""
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=("scf.for", "#mlirml.raised"), optional=True)
 @dataclass(frozen=True)
 class RecognisePass(Pass):
     """Name the operations that generics compute; with `only_raised`, only of those that mlirml-raise has made."""

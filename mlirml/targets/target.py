@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -70,25 +70,12 @@ class Target:
 
     @property
     def pipeline(self) -> Pipeline:
-        """The pipeline as a value; imports MLIR."""
-        return _pipeline(frozenset(), self.stages, (self.stages[-1][0], self.legal))
+        """The pipeline as a value; imports MLIR and all passes."""
+        return _pipeline(self.stages, (self.stages[-1][0], self.legal), deferred=False)
 
-    def pipeline_for(self, present: Collection[str], stages: slice = _ALL) -> Pipeline:
-        """The pipeline, or some stages, without the passes that do nothing on a module with only these ops.
-
-        The omitted passes are not imported.
-        """
-        from mlirml.passes.presence import ANY_REQUEST
-
-        requested = any(op.startswith(ANY_REQUEST) for op in present)
-        idle = set()
-        for stage, steps in self.stages[stages]:
-            if requested and stage != "raise":  # requests become any operations
-                continue
-            for name, condition in _conditions(steps):
-                if not any(op.startswith(condition) for op in present):
-                    idle.add(name)
-        return _pipeline(frozenset(idle), self.stages[stages], (self.stages[-1][0], self.legal))
+    def deferred_pipeline(self, stages: slice = _ALL) -> Pipeline:
+        """The pipeline, or some stages, that runs the passes which have something to do, and imports no others."""
+        return _pipeline(self.stages[stages], (self.stages[-1][0], self.legal), deferred=True)
 
     def fingerprint(self) -> list[tuple[str, str]]:
         """Named entries for a cache key: equal fingerprints mean equal code for an equal module."""
@@ -107,22 +94,12 @@ def demoting(target: Target) -> Target:
 
 
 @lru_cache(maxsize=128)
-def _conditions(steps: str) -> list[tuple[str, tuple[str, ...]]]:
-    """The passes of a stage that need some operations, and the beginnings of the names of these."""
-    from mlirml.passes.files import condition_of
-    from mlirml.passes.syntax import parse_elements
-
-    conditions = {element.name: condition_of(element.name) for element in parse_elements(steps)}
-    return [(name, condition) for name, condition in conditions.items() if condition is not None]
-
-
-@lru_cache(maxsize=128)
-def _pipeline(without: frozenset[str], stages: Recipe, legal: tuple[str, tuple[str, ...]]) -> Pipeline:
+def _pipeline(stages: Recipe, legal: tuple[str, tuple[str, ...]], *, deferred: bool) -> Pipeline:
     from mlirml.passes import Pipeline, stage
-    from mlirml.passes.syntax import parse_elements
+    from mlirml.passes.pipeline import deferred_stage
 
-    kept = ((name, [str(e) for e in parse_elements(steps) if e.name not in without]) for name, steps in stages)
-    return Pipeline(tuple(stage(name, *steps, legal=legal[1] if name == legal[0] else ()) for name, steps in kept))
+    make = deferred_stage if deferred else stage
+    return Pipeline(tuple(make(name, steps, legal=legal[1] if name == legal[0] else ()) for name, steps in stages))
 
 
 def checking_nan(target: Target) -> Target:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from mlirml.driver import cache as disk_cache
-from mlirml.driver.compilation import begin_loading, parsed, present, run_pipeline
+from mlirml.driver.compilation import begin_loading, parsed, run_pipeline
 from mlirml.errors import TuningWarning
 from mlirml.targets.machine import host_facts
 from mlirml.targets.target import Target, with_schedules
@@ -138,7 +138,7 @@ def clusters_of(target: Target, captured: Captured) -> list[Cluster]:
     names = [name for name, _ in target.stages]
     at = names.index("schedule")
     run_pipeline(target, module, names[at - 1])
-    (stage,) = target.pipeline_for(present(module), slice(at, at + 1)).stages
+    (stage,) = target.deferred_pipeline(slice(at, at + 1)).stages
     steps = [step.name for step in stage.steps]
     first = next((number for number, step in enumerate(steps) if step in _PASSES), None)
     if first is None:

@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.config import config
-from mlirml.driver.compilation import present
 from mlirml.errors import MlirmlError
 from mlirml.ir.bindings import parse
 from mlirml.ir.text.dtypes import bfloat16
@@ -59,7 +58,7 @@ class Bench:
             return "its text is no schedule"
         self.terms = terms_of(module.operation)
         first = [stage for stage, _ in self.target.stages].index(_LAST[0])
-        self.target.pipeline_for(present(module), slice(first, None)).run(module)
+        self.target.deferred_pipeline(slice(first, None)).run(module)
         artifact = self.target.codegen(module)
         dtypes = [(_dtype(buffer), buffer.shape) for buffer in (*artifact.inputs, *artifact.outputs)]
         inputs, outputs = dtypes[: len(artifact.inputs)], dtypes[len(artifact.inputs) :]

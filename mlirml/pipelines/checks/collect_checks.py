@@ -57,7 +57,7 @@ from mlirml.passes import Pass, register
 from mlirml.pipelines.checks.lower_asserts import function_name, function_of, returns_at_once
 
 
-@register(optional=True)
+@register(when=("cf.assert",), optional=True)
 @dataclass(frozen=True)
 class CollectChecksPass(Pass):
     """Record the failures of checks in functions that cannot return early, and assert them after loops and branches."""

@@ -34,10 +34,11 @@ from mlirml.analysis.ranges import Ranges
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import every
 from mlirml.pipelines.checks.lower_asserts import returns_at_once
 
 
-@register(optional=True)
+@register(when=every(("cf.assert",), ("arith.minui",)), optional=True)
 @dataclass(frozen=True)
 class FoldClampsPass(Pass):
     """Drop the `arith.minui` of indices that an earlier check bounds."""

@@ -46,7 +46,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP, every
 from mlirml.pipelines.checks.version_checks import (
     INSPECTED,
     Check,
@@ -68,7 +68,7 @@ _MOST_FOR_BOUND = 12
 """The maximum number of operations between a loaded row start and the loop bound."""
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=every(PROGRAM_LOOP, ("cf.assert",)), optional=True)
 @dataclass(frozen=True)
 class InspectIndicesPass(Pass):
     """Inspect the indices of `chunk` iterations, or of `rows` rows of a sparse matrix, and run these without checks.

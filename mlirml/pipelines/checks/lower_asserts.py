@@ -43,7 +43,7 @@ from mlirml.passes import Pass, register
 RUNTIME = "mlirml_check_failed"
 
 
-@register
+@register(when=("cf.assert",))
 @dataclass(frozen=True)
 class LowerAssertsPass(Pass):
     """Lower asserts to guarded calls of the native runtime."""

@@ -48,7 +48,7 @@ from mlirml.dialects.mlirml import TILE
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, callee_of, has_op, mlir
 from mlirml.passes import Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 
 RUNTIME = "mlirml_poll"
 _LONG = 1 << 26
@@ -64,7 +64,7 @@ LoopCost: TypeAlias = tuple[mlir.Operation, tuple[float, float]]
 """A loop, and the number of operations of an iteration: an upper bound, and an estimate."""
 
 
-@register(when=ANY_LOOP)
+@register(when=PROGRAM_LOOP)
 @dataclass(frozen=True)
 class PollSignalsPass(Pass):
     """Insert polls for signals into long loops."""

@@ -47,7 +47,7 @@ from mlirml.dialects.checks import checked_number
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP, every
 from mlirml.pipelines.checks.lower_asserts import function_of, returns_at_once
 
 INSPECTED = "mlirml.inspected"
@@ -55,7 +55,7 @@ INSPECTED = "mlirml.inspected"
 _LINEAR = ("arith.addi", "arith.subi", "arith.index_cast", "arith.constant")
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=every(PROGRAM_LOOP, ("cf.assert",)), optional=True)
 @dataclass(frozen=True)
 class VersionChecksPass(Pass):
     """Give innermost loops of at most `longest` operations a version that runs while indices are in bounds.

@@ -32,7 +32,6 @@ from mlirml.dialects.mlirml import FLUSH_DENORMALS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, has_function, mlir
 from mlirml.passes import Pass, register
-from mlirml.passes.presence import ANY_REQUEST
 from mlirml.pipelines.llvm.emit_entry import ENTRY, entry_function
 from mlirml.targets.machine import Processor
 
@@ -42,7 +41,7 @@ _FLUSH_ARM = 1 << 24
 _GET_FPCR, _SET_FPCR = "llvm.aarch64.get.fpcr", "llvm.aarch64.set.fpcr"
 
 
-@register(when=ANY_REQUEST)
+@register(when=("#mlirml.flush_denormals",))
 @dataclass(frozen=True)
 class FlushDenormalsPass(Pass):
     """Set the processor's floating-point mode in the entry of a marked program, and in the functions of its threads."""

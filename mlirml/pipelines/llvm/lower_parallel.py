@@ -33,7 +33,7 @@ RUNTIME = "mlirml_parallel_for"
 LONG = "mlirml_parallel_for_long"
 
 
-@register
+@register(when=("#mlirml.parallel_for",))
 @dataclass(frozen=True)
 class LowerParallelPass(Pass):
     """Lower calls over a range to calls of the native pool."""

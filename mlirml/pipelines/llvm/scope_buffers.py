@@ -38,7 +38,7 @@ Named = Sequence[tuple[str, mlir.Operation]]
 """Operations with their names, which would be slow to get repeatedly."""
 
 
-@register
+@register(when=("#mlirml.slices",))
 @dataclass(frozen=True)
 class ScopeBuffersPass(Pass):
     """Add alias scopes to loads and stores of the workspace."""

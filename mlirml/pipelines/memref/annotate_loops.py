@@ -39,7 +39,7 @@ _PLAIN = ("arith.", "math.", "memref.load", "memref.store", "cf.assert")
 _REORDERED, _NUMBERS = ("reassoc", "fast>"), ("nnan", "fast>")
 
 
-@register(optional=True)
+@register(when=("scf.for", "llvm.br"), optional=True)
 @dataclass(frozen=True)
 class AnnotateLoopsPass(Pass):
     """Make LLVM unroll small loops that it cannot vectorise, or that gather elements of less than 32 bits."""

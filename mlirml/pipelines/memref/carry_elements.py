@@ -40,7 +40,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 
 _INDEX_OPS = (
     "arith.addi", "arith.subi", "arith.muli", "arith.minui", "arith.minsi", "arith.maxsi", "arith.constant",
@@ -48,7 +48,7 @@ _INDEX_OPS = (
 )  # fmt: skip
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=PROGRAM_LOOP, optional=True)
 @dataclass(frozen=True)
 class CarryElementsPass(Pass):
     """Carry the elements that innermost loops with checks store and read in the next iteration."""

@@ -34,7 +34,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 
 _SUMS = ("arith.addf", "arith.subf")
 _FACTORS = ("arith.divf", "arith.mulf")
@@ -42,7 +42,7 @@ _EXPONENTS = {"f32": 60, "f64": 500}
 """The largest exponent of a factor: it times a number of ordinary size is neither infinite nor subnormal."""
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=PROGRAM_LOOP, optional=True)
 @dataclass(frozen=True)
 class DistributeFactorsPass(Pass):
     """Distribute constant factors and divisors of sums that the next iteration of an innermost loop waits for."""

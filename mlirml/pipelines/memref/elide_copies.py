@@ -58,7 +58,7 @@ class DisjointViews:
         return self._boxes[view]
 
 
-@register(optional=True)
+@register(when=("memref.copy",), optional=True)
 @dataclass(frozen=True)
 class ElideCopiesPass(Pass):
     """Compute into slices of buffers instead of copying to them."""

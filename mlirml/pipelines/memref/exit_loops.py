@@ -31,10 +31,10 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP, every
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=every(PROGRAM_LOOP, ("scf.if",)), optional=True)
 @dataclass(frozen=True)
 class ExitLoopsPass(Pass):
     """End loops when a flag is set that makes the remaining iterations do nothing."""

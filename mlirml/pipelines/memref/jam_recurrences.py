@@ -44,7 +44,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 from mlirml.pipelines.memref.lanes import Values, on_lanes, shifted, value_of
 from mlirml.targets.machine import Processor
 
@@ -57,7 +57,7 @@ _MOST_INNER, _MOST_OUTER = 16, 48
 _WIDTHS = (32, 64)
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=PROGRAM_LOOP, optional=True)
 @dataclass(frozen=True)
 class JamRecurrencesPass(Pass):
     """Jam eight iterations of loops with sums over what earlier iterations stored."""

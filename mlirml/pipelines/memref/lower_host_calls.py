@@ -30,14 +30,14 @@ from mlirml.ir.bindings import mlir, named_operations
 from mlirml.ir.location import source_location
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import ANY_REQUEST
 from mlirml.pipelines.memref.runtime_calls import address, declare
 from mlirml.runtime.host import DTYPES
 
 WORD, BYTES, CALL = "mlirml_host_word", "mlirml_host_bytes", "mlirml_host_call"
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class LowerHostCallsPass(Pass):
     """Lower calls of Python functions to calls of the native runtime."""

@@ -18,11 +18,11 @@ from mlirml.dialects.mlirml import SORTS
 from mlirml.ir.bindings import mlir
 from mlirml.ir.text.dtypes import from_short_name
 from mlirml.passes import Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import ANY_REQUEST
 from mlirml.pipelines.memref.runtime_calls import Number, lower_to_calls
 
 
-@register(when=ANY_LOOP)
+@register(when=ANY_REQUEST)
 @dataclass(frozen=True)
 class LowerSortPass(Pass):
     """Lower sorts of rows to calls of the native runtime."""

@@ -38,7 +38,7 @@ class Factor:
     shift: int
 
 
-@register(when=("arith.div", "arith.rem", "arith.floordiv"))
+@register(when=("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi"))
 @dataclass(frozen=True)
 class MultiplyQuotientsPass(Pass):
     """Replace quotients and remainders of small integers by constants."""

@@ -36,6 +36,7 @@ from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import Several
 from mlirml.pipelines.memref.split_function import Outlined, erase_unused, segments_of
 
 _DIALECTS = ("arith.", "math.", "scf.", "vector.", "memref.")
@@ -43,7 +44,7 @@ _STAY = ("memref.alloc", "memref.alloca", "memref.dealloc")
 _SCALARS = (mlir.FloatType, mlir.IntegerType)
 
 
-@register(optional=True)
+@register(when=Several(2, ("scf.for", "scf.while")), optional=True)
 @dataclass(frozen=True)
 class OutlineLoopsPass(Pass):
     """Outline the loop nests of @main that have `min_ops` operations or more, if there are several."""

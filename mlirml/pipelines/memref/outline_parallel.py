@@ -39,7 +39,7 @@ from mlirml.pipelines.memref.nontemporal.build import STREAMS, fence
 _ROOTS = ("memref.view", "memref.alloc", "memref.alloca")
 
 
-@register
+@register(when=("scf.parallel",))
 @dataclass(frozen=True)
 class OutlineParallelPass(Pass):
     """Outline parallel loops into functions that the native pool calls for chunks of the range."""

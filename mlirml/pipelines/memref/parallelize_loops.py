@@ -37,7 +37,7 @@ _UNKNOWN_ROUNDS = 16
 _EXPENSIVE_NS, _CHEAP_NS = 6.0, 0.4
 
 
-@register(optional=True)
+@register(when=("#mlirml.parallel",), optional=True)
 @dataclass(frozen=True)
 class ParallelizeLoopsPass(Pass):
     """Replace sequential loops over elements by parallel ones."""

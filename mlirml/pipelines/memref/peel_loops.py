@@ -39,7 +39,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 
 _PREDICATES = {0: (0, 1), 1: (0, 1), 2: (0,), 3: (1,), 4: (1,), 5: (0,)}
 """The offsets from the constant at which a comparison changes, by predicate: eq, ne, slt, sle, sgt, sge."""
@@ -51,7 +51,7 @@ _CLAMPS: dict[str, Callable[[Range, Range], int | None]] = {
 """For each operation the operand that it returns, given the ranges of both; None if the ranges do not decide it."""
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=PROGRAM_LOOP, optional=True)
 @dataclass(frozen=True)
 class PeelLoopsPass(Pass):
     """Peel at most `most` iterations from either end of innermost serial loops of at most `longest` operations."""

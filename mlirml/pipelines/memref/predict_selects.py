@@ -30,6 +30,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations, operations
 from mlirml.passes import Pass, register
+from mlirml.passes.presence import program_names
 
 _FLOAT = 4
 """The cycles after which the result of an operation on floats is there; a division takes some more."""
@@ -38,7 +39,7 @@ _FUNCTION = 40
 _QUICK = ("arith.select", "arith.constant", "arith.bitcast", "arith.negf")
 
 
-@register(when=("arith.select",))
+@register(when=program_names(("arith.select",)))
 @dataclass(frozen=True)
 class PredictSelectsPass(Pass):
     """Make branches of selects whose condition is known `least` cycles after the loop-carried values or later."""

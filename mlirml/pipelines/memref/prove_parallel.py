@@ -28,7 +28,7 @@ INDEPENDENT = "mlirml.parallel"
 """Marks loops whose iterations may run concurrently."""
 
 
-@register(optional=True)
+@register(when=("scf.for",), optional=True)
 @dataclass(frozen=True)
 class ProveParallelPass(Pass):
     """Mark loops without loop-carried dependences."""

@@ -35,13 +35,14 @@ from mlirml.analysis.values import ancestor_in, is_within
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import Several
 from mlirml.pipelines.bufferize.inits import tensor_blocks
 from mlirml.pipelines.memref.plan_buffers import users
 
 _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
-@register(optional=True)
+@register(when=Several(2, ("memref.alloc",)), optional=True)
 @dataclass(frozen=True)
 class ShareBuffersPass(Pass):
     """Reuse buffers of at least `least` bytes after their last reads."""

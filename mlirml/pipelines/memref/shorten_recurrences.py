@@ -40,7 +40,7 @@ _ADDITIONS = ("arith.addf", "arith.subf")
 _NEVER = 1 << 62
 
 
-@register(optional=True)
+@register(when=("scf.for",), optional=True)
 @dataclass(frozen=True)
 class ShortenRecurrencesPass(Pass):
     """Reassociate float sums in innermost loops, and fuse the products on the critical path."""

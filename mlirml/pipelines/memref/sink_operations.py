@@ -38,7 +38,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 
 _CHOICES = ("arith.select", "arith.andi", "arith.ori")
 _LIKELY = ((False, ("oeq", "uno")), (True, ("one", "une", "ord")))
@@ -48,7 +48,7 @@ _STORE = "memref.store"
 _STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf.", "llvm.", "mlirml.")
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=PROGRAM_LOOP, optional=True)
 @dataclass(frozen=True)
 class SinkOperationsPass(Pass):
     """Sink operations that take at least `least` cycles into branches."""

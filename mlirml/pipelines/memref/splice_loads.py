@@ -41,6 +41,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, seen_through
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import every
 from mlirml.pipelines.memref.lanes import Values, broadcast, on_lanes, value_of
 from mlirml.targets.machine import Processor
 
@@ -48,7 +49,7 @@ _ACCESSES = ("memref.load", "memref.store")
 _WIDTHS = (32, 64)
 
 
-@register(optional=True)
+@register(when=every(("scf.for",), ("memref.load",)), optional=True)
 @dataclass(frozen=True)
 class SpliceLoadsPass(Pass):
     """Vectorise innermost loops with loads of neighbours, each vector of which is loaded once; for AVX-512."""

@@ -30,9 +30,10 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import every
 
 
-@register(optional=True)
+@register(when=every(("scf.for",), ("memref.store",)), optional=True)
 @dataclass(frozen=True)
 class SplitLoopsPass(Pass):
     """Split innermost loops where the stored element is one that all iterations load."""

@@ -35,7 +35,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 from mlirml.pipelines.memref.prove_parallel import INDEPENDENT
 from mlirml.targets.machine import Processor
 
@@ -73,7 +73,7 @@ class ColumnLoop:
     columns: tuple[Rows, ...]
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=PROGRAM_LOOP, optional=True)
 @dataclass(frozen=True)
 class TileRowsPass(Pass):
     """Tile loops over columns for the second-level cache, if the lines of one column exceed `least_bytes`."""

@@ -31,7 +31,7 @@ from __future__ import annotations
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import main_function, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 from mlirml.pipelines.memref.lower_loops import as_generic
 from mlirml.pipelines.memref.time_tiles.build import build_tiles
 from mlirml.pipelines.memref.time_tiles.match import match_time_loop
@@ -39,7 +39,7 @@ from mlirml.pipelines.memref.time_tiles.plan import plan_tiles
 from mlirml.targets.machine import Processor
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=PROGRAM_LOOP, optional=True)
 @dataclass(frozen=True)
 class TileSweepsPass(Pass):
     """Tile time loops for the second-level cache, if they access more than it holds, or `least_bytes` if given."""

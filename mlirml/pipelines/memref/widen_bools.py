@@ -29,7 +29,7 @@ from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, set_fun
 from mlirml.passes import Pass, register
 
 
-@register(optional=True)
+@register(when=("!memref<i1>",), optional=True)
 @dataclass(frozen=True)
 class WidenBoolsPass(Pass):
     """Store bools in memory as bytes."""

@@ -31,11 +31,10 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import Pass, register
-from mlirml.passes.presence import ANY_LOOP
 from mlirml.pipelines.bufferize.destinations import is_grown_from
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=("scf.while",), optional=True)
 @dataclass(frozen=True)
 class AlignWhilePass(Pass):
     """Move the arrays of each scf.while before its scalars, in one order for both regions."""

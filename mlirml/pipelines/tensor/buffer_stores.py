@@ -46,7 +46,7 @@ _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
 """The operand that is the destination of a store."""
 
 
-@register(optional=True)
+@register(when=("tensor.insert",), optional=True)
 @dataclass(frozen=True)
 class BufferStoresPass(Pass):
     """Lower chains of at least `shortest` stores to stores into a buffer; in loops of `shortest_in_loop`."""

@@ -35,12 +35,12 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 
 _PLACE = ("static_offsets", "static_sizes", "static_strides")
 
 
-@register(when=ANY_LOOP)
+@register(when=PROGRAM_LOOP)
 @dataclass(frozen=True)
 class DoubleBufferPass(Pass):
     """Allocate second buffers for arrays in loops of at least `fewest` iterations."""

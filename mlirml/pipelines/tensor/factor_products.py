@@ -25,14 +25,14 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_CONTRACTION
+from mlirml.passes.presence import TWO_CONTRACTIONS
 from mlirml.pipelines.tensor.products import networks, orders
 from mlirml.pipelines.tensor.products.networks import Dims, Factor, Product
 
 _SUMS = ("arith.addf", "arith.addi", "arith.subf", "arith.subi")
 
 
-@register(when=ANY_CONTRACTION, optional=True)
+@register(when=TWO_CONTRACTIONS, optional=True)
 @dataclass(frozen=True)
 class FactorProductsPass(Pass):
     """Take common factors out of sums of two products. With `exact` only of integers."""

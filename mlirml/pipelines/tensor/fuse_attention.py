@@ -30,11 +30,11 @@ from mlirml.codegen.cpu.contract.problem import CONTRACTIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
+from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW, Several
 from mlirml.targets.machine import Processor
 
 
-@register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
+@register(when=Several(2, (*ANY_CONTRACTION, *ANY_WINDOW)), optional=True)
 @dataclass(frozen=True)
 class FuseAttentionPass(Pass):
     """Tile chains between products by blocks of rows, if the first needs more than half of the L2 cache."""

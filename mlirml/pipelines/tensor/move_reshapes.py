@@ -43,7 +43,7 @@ _SLICE_FIELDS = ("static_offsets", "static_sizes", "static_strides")
 Groups = list[list[int]]
 
 
-@register(optional=True)
+@register(when=("tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"), optional=True)
 @dataclass(frozen=True)
 class MoveReshapesPass(Pass):
     """Move reshapes out from between elementwise operations."""

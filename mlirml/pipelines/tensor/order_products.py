@@ -22,11 +22,11 @@ from mlirml.analysis.costs import is_worth
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_CONTRACTION
+from mlirml.passes.presence import TWO_CONTRACTIONS
 from mlirml.pipelines.tensor.products import networks, orders
 
 
-@register(when=ANY_CONTRACTION, optional=True)
+@register(when=TWO_CONTRACTIONS, optional=True)
 @dataclass(frozen=True)
 class OrderProductsPass(Pass):
     """Compute chains of products in the cheapest order. With `exact` only those of integers."""

@@ -37,7 +37,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_CONTRACTION
+from mlirml.passes.presence import TWO_CONTRACTIONS
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 from mlirml.targets.machine import Processor
 
@@ -49,7 +49,7 @@ _LARGE = 4
 _PURE = ("arith.", "linalg.", "math.", "tensor.")
 
 
-@register(when=ANY_CONTRACTION, optional=True)
+@register(when=TWO_CONTRACTIONS, optional=True)
 @dataclass(frozen=True)
 class ReadOncePass(Pass):
     """Compute products of a matrix with vectors together, by blocks of rows that half fill the L2 cache."""

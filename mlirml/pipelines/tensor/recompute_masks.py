@@ -149,11 +149,6 @@ def has_sizes(rank: int, maps: Sequence[mlir.AffineMap]) -> bool:
     return len(frozenset[int]().union(*map(dims_of, maps))) == rank
 
 
-def index_expression(part: Part | None) -> mlir.AffineExpr:
-    """The loop of a part, or the index 0."""
-    return mlir.AffineConstantExpr.get(0) if part is None else mlir.AffineDimExpr.get(part.axis)
-
-
 def index_of(part: Part) -> mlir.Value:
     """The index of a loop."""
     return emit.value("linalg.index", [], mlir.IndexType.get(), dim=emit.i64(part.axis))

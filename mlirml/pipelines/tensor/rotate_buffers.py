@@ -25,12 +25,12 @@ from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import PROGRAM_LOOP
 from mlirml.pipelines.bufferize.destinations import grows_from
 from mlirml.pipelines.unroll import unroll
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=PROGRAM_LOOP, optional=True)
 @dataclass(frozen=True)
 class RotateBuffersPass(Pass):
     """Unroll loops that permute arrays, up to `max_factor` times if the result has at most `max_ops` operations."""

@@ -25,7 +25,7 @@ from mlirml.ir.rank_zero import Scalars, is_scalar
 from mlirml.passes import Pass, register
 
 
-@register(optional=True)
+@register(when=("!tensor<0d>",), optional=True)
 @dataclass(frozen=True)
 class ScalarizePass(Pass):
     """Replace operations on tensors of rank 0 by scalar ones, in functions with at least `fewest` of them."""

@@ -37,11 +37,11 @@ from mlirml.codegen.cpu.contract.problem import CONTRACTIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_CONTRACTION
+from mlirml.passes.presence import ANY_CONTRACTION, every
 from mlirml.targets.machine import Processor
 
 
-@register(when=ANY_CONTRACTION)
+@register(when=every(ANY_CONTRACTION, ("arith.select",), ("linalg.index",)))
 @dataclass(frozen=True)
 class SkipMaskedPass(Pass):
     """Tile products with masks of comparisons of indices by rows and columns, and leave out tiles that are masked."""

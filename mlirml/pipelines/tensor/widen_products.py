@@ -23,13 +23,13 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_CONTRACTION
+from mlirml.passes.presence import ANY_CONTRACTION, every
 
 _LEAST, _MOST = 96, 0.75
 """Columns that are worth mirroring, and the part of the multiplications that may be left."""
 
 
-@register(when=ANY_CONTRACTION, optional=True)
+@register(when=every(ANY_CONTRACTION, ("tensor.extract_slice",)), optional=True)
 @dataclass(frozen=True)
 class WidenProductsPass(Pass):
     """Compute the product of slices of a matrix as a part of a symmetric product."""

@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 
 #include "bind_devices.h"
+#include "census.h"
 #include "clock.h"
 #include "dispatch.h"
 #include "blas.h"
@@ -87,6 +88,28 @@ void bind_clock(nb::module_ &m) {
         "End the record: (calls, nanoseconds) of each kernel, and the first events (kernel, begin, end).");
 }
 
+nb::dict census(uintptr_t operation, nb::tuple addresses) {
+  if (addresses.size() != mlirml::kCensusFunctions.size()) throw nb::value_error("one address a function of the C API");
+  std::vector<uintptr_t> functions;
+  for (nb::handle each : addresses) functions.push_back(nb::cast<uintptr_t>(each));
+  std::vector<std::string_view> attributes;
+  nb::dict found;
+  for (const auto &[name, count] :
+       mlirml::take_census(reinterpret_cast<const void *>(operation), functions, attributes)) {
+    found[nb::str(name.data(), name.size())] = count;
+  }
+  for (std::string_view name : attributes) found[nb::str(("#" + std::string(name)).c_str())] = 1;
+  return found;
+}
+
+void bind_census(nb::module_ &m) {
+  nb::list names;
+  for (const char *name : mlirml::kCensusFunctions) names.append(name);
+  m.attr("CENSUS_FUNCTIONS") = nb::tuple(names);
+  m.def("census", &census, "operation"_a, "functions"_a,
+        "The operations in the one at an address by name, and 1 for each name of an attribute after a '#'.");
+}
+
 }  // namespace
 
 NB_MODULE(_native, m) {
@@ -101,6 +124,7 @@ NB_MODULE(_native, m) {
   require(mlirml::init_dispatch(m.ptr()));
   bind_loader(m);
   bind_clock(m);
+  bind_census(m);
   mlirml::bind_devices(m);
   m.def("set_threads", &set_threads, "threads"_a, "Cap the threads of parallel loops; 0 for every CPU of this process.");
   m.def("get_threads", &mlirml::pool_threads, "The number of threads that a parallel loop may use.");

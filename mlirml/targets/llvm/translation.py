@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.util
-import os
 from functools import cache
 from typing import Any
 
 from mlirml.errors import LoweringError
+from mlirml.ir.c_api import address_of, library
 
-_LIBRARY = ("_mlir_libs", "libTorchMLIRAggregateCAPI.so")
 _FUNCTIONS = {
     "LLVMContextCreate": (ctypes.c_void_p, []),
     "LLVMContextDispose": (None, [ctypes.c_void_p]),
@@ -23,37 +21,27 @@ _FUNCTIONS = {
 
 @cache
 def _library() -> Any:
-    """The library that the bindings have loaded, called while holding the GIL: diagnostic handlers are Python code."""
-    spec = importlib.util.find_spec("torch_mlir")
-    (folder, *_) = (spec.submodule_search_locations or [""]) if spec is not None else [""]
-    library = ctypes.PyDLL(os.path.join(folder, *_LIBRARY))
+    """The library that the bindings have loaded."""
+    found = library()
     for name, (result, arguments) in _FUNCTIONS.items():
-        function = getattr(library, name)
+        function = getattr(found, name)
         function.restype, function.argtypes = result, arguments
-    return library
-
-
-def _pointer(operation: Any) -> int:
-    """The address of an operation."""
-    get = ctypes.pythonapi.PyCapsule_GetPointer
-    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    address: int = get(operation._CAPIPtr, b"torch_mlir.ir.Operation._CAPIPtr")
-    return address
+    return found
 
 
 def translate(operation: Any) -> str:
     """The text of LLVM IR; raises `LoweringError` where an operation has no LLVM form."""
-    library, address = _library(), _pointer(operation)
-    context = library.LLVMContextCreate()
+    functions, address = _library(), address_of(operation)
+    context = functions.LLVMContextCreate()
     try:
-        module = library.mlirTranslateModuleToLLVMIR(address, context)
+        module = functions.mlirTranslateModuleToLLVMIR(address, context)
         if not module:
             raise LoweringError("MLIR cannot translate the module to LLVM IR", stage="codegen")
-        text = library.LLVMPrintModuleToString(module)
+        text = functions.LLVMPrintModuleToString(module)
         try:
             return ctypes.string_at(text).decode()
         finally:
-            library.LLVMDisposeMessage(text)
-            library.LLVMDisposeModule(module)
+            functions.LLVMDisposeMessage(text)
+            functions.LLVMDisposeModule(module)
     finally:
-        library.LLVMContextDispose(context)
+        functions.LLVMContextDispose(context)

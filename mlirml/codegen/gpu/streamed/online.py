@@ -106,11 +106,6 @@ def form_of(value: mlir.Value, attention: Attention) -> str:
     raise NoMatch("a sum of other terms")
 
 
-def is_equality(op: mlir.Operation | None) -> bool:
-    """True for the comparison of floats for equality."""
-    return op is not None and op.name == "arith.cmpf" and bool(op.attributes["predicate"].value == _EQUAL)
-
-
 def pair(tracer: Tracer, op: mlir.Operation | None, attention: Attention) -> bool:
     """True if the operands of an operation are the score and the maximum of its row."""
     if op is None:
