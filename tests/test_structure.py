@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -264,3 +265,11 @@ def test_a_pass_says_what_it_does(cls: type[Pass]) -> None:
 @pytest.mark.parametrize("cls", PASSES, ids=lambda cls: cls.name)
 def test_the_condition_of_a_pass_is_read_from_its_source(cls: type[Pass]) -> None:
     assert condition_of(cls.name) == cls.when
+
+
+def test_marks_of_gpus_come_from_one_file() -> None:
+    """By whose name, or the word cuda, `tests/targets/rehearsal.py` finds the tests for a GPU."""
+    tests = ROOT / "tests"
+    helpers = [path for path in tests.rglob("*.py") if not path.name.startswith("test_")]
+    marking = [path for path in helpers if re.search(r"mark\.cuda|needs_cuda|on_devices", path.read_text("utf-8"))]
+    assert marking == [tests / "targets" / "drivers.py"]

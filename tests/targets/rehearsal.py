@@ -196,6 +196,15 @@ def pytest_configure(config: pytest.Config) -> None:
 _DRIVER = pytest.StashKey[Driver]()
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out files without tests on a GPU: their import takes longer than the tests of many that have some."""
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    if not is_test:
+        return None
+    text = collection_path.read_bytes().lower()
+    return None if b"cuda" in text or b"tests.targets.drivers" in text else True  # the marks come from there
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what takes minutes in NumPy."""
     large = [item for item in items if item.get_closest_marker("large")]
