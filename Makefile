@@ -13,8 +13,11 @@ NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h mlirm
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
 
+# The runs of pytest, and processes that they start, share the bytecode of the tests.
+test other-machine rehearse-cuda: export PYTHONDONTWRITEBYTECODE :=
+
 test: lint driver
-	$(BIN)/python -m pytest -n auto --dist loadfile --durations=25
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=25
 	$(MAKE) --no-print-directory other-machine rehearse-cuda
 
 # The part of the tests that looks at the structure of code, and at numbers that depend on it, for another processor

@@ -6,6 +6,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -24,9 +25,20 @@ settings.register_profile(
 )
 settings.load_profile("mlirml")
 
+LONG = ("tests/ops/test_records.py", "tests/library/", "tests/fuzz/", "tests/special/", "tests/test_lit.py")
+"""Files of minutes, some of them with few tests: at the end of the list one would leave the other workers idle."""
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests on GPUs of NVIDIA where there is none; with `-m cuda` they are skipped, with the reason."""
+    """Leave out the tests on GPUs of NVIDIA where there is none; with `-m cuda` they are skipped, with the reason.
+
+    Workers begin with the long files, then those of most tests (`--no-loadscope-reorder`: in this order).
+    """
+    if hasattr(config, "workerinput"):
+        files = [item.nodeid.partition("::")[0] for item in items]
+        tests = Counter(files)
+        order = sorted(zip(files, items), key=lambda x: (not x[0].startswith(LONG), -tests[x[0]], x[0]))
+        items[:] = [item for _, item in order]
     on_cuda = [item for item in items if item.get_closest_marker("cuda")]
     if not on_cuda or "cuda" in config.option.markexpr:
         return
