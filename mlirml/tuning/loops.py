@@ -9,7 +9,8 @@ from mlirml.codegen.cpu import loop_clusters as clusters
 from mlirml.codegen.cpu.contract.cluster import cluster_key
 from mlirml.codegen.cpu.conv.plan import plans
 from mlirml.codegen.cpu.conv.schedule import to_words
-from mlirml.codegen.cpu.loop_schedule import space
+from mlirml.codegen.cpu.loop_model import estimate
+from mlirml.codegen.cpu.loop_schedule import from_words, space
 from mlirml.ir.bindings import main_function, mlir, operations, parse
 from mlirml.passes import NoMatch, Pipeline, Stage
 from mlirml.pipelines.memref.lower_conv import match_call
@@ -40,8 +41,15 @@ def loop_clusters(target: Target, module: mlir.Module, known: Collection[str]) -
                 streams=clusters.has_large_results(cluster),
                 lanes=2 * machine.lanes(32),
             )
-            found[key] = _described(key, cluster, "loops", texts)
+            found[key] = _described(key, cluster, "loops", by_time(texts, cluster, machine))
     return list(found.values())
+
+
+def by_time(texts: list[str], cluster: clusters.Cluster, machine: Processor) -> list[str]:
+    """The schedules of a chain by estimated time; equal ones keep their order."""
+    time = estimate(cluster.members, machine)
+    times = {text: time(schedule) for text in texts if (schedule := from_words(text)) is not None}
+    return sorted(times, key=lambda text: times[text])
 
 
 def window_schedules(target: Target, text: str, machine: Processor) -> list[str]:

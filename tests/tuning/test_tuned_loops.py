@@ -156,6 +156,29 @@ def test_short_loops_are_not_tuned() -> None:
     assert clusters(chain, random(100)) == []
 
 
+def test_schedules_come_in_the_order_of_their_estimated_time() -> None:
+    def order(fn: Callable[..., Any], *args: np.ndarray) -> list[LoopSchedule]:
+        (cluster,) = clusters(fn, *args)
+        found = [schedule for text in cluster.schedules if (schedule := from_words(text)) is not None]
+        assert len(found) == len(cluster.schedules) == len({*cluster.schedules})
+        return found
+
+    # Vectors of half a register take twice as long, and one of several registers no time less.
+    found = order(softmax, ROWS)
+    assert {each.width for each in found[: len(found) // 2]} == {0, 8, 16}
+    assert {each.width for each in found[-len(found) // 5 :]} <= {4, 16}
+    # The sum is loaded and stored for all rows that are added together.
+    first = {together: number for number, each in reversed([*enumerate(order(sum_columns, random(2000, 256)))])
+             for together in [each.together]}  # fmt: skip
+    assert first[8] < first[4] < first[2] < first[1]
+    # A result that no cache has is better stored past them; one that a cache has is not.
+    large, small = order(lambda x: x * 2, random(1 << 23)), order(lambda x: x * 2, random(1 << 19))
+    assert large[-1].stream == NEVER and small[-1].stream == ALWAYS
+    # Rows that do not fit a cache together are read once where operations share the loop over them.
+    apart = [number for number, each in enumerate(order(softmax, random(4096, 2048))) if not each.join]
+    assert min(apart) > 8
+
+
 def test_a_schedule_as_words_is_read_back() -> None:
     schedule = LoopSchedule(join=1, rows=4, width=16, interleave=2, together=8, stream=ALWAYS)
     assert from_words(to_words(schedule)) == schedule
