@@ -37,5 +37,6 @@ def in_user_words(error: NameError, reasons: Mapping[str, Any]) -> UnassignedNam
         message = f"`{name}` may have no value here: {reason} assigns it, but not in every case"
         help_ = f"give `{name}` a value before {reason}"
     found = UnassignedNameError(message, location=location, help=help_)
-    found.unassigned = frozenset([(name, construct.key)] if construct is not None and hasattr(construct, "iterates") else [])
+    if construct is not None and hasattr(construct, "iterates"):
+        found.unassigned = frozenset([(name, construct.key)])
     return found
