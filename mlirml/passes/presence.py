@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from mlirml.core.dataclass import dataclass
@@ -53,6 +52,7 @@ class Presence:
     def __init__(self, module: mlir.Operation) -> None:
         self._module = module
         self._counts: dict[str, int] = {}
+        self._names = ""
         self._held: dict[Condition, bool] = {}
         self._program: dict[str, int] = {}
 
@@ -69,18 +69,18 @@ class Presence:
         """True if a condition holds now."""
         if not self._counts:
             self._counts = census(self._module) | self._program
+            self._names = "\n".join(["", *self._counts])  # to search one text is quicker than to compare each name
         if condition not in self._held:
-            self._held[condition] = holds(condition, self._counts)
+            self._held[condition] = self._holds(condition)
         return self._held[condition]
 
-
-def holds(condition: Condition, counts: Mapping[str, int]) -> bool:
-    """True if operations with these counts by name fulfil a condition."""
-    if isinstance(condition, Every):
-        return all(holds(each, counts) for each in condition.conditions)
-    if isinstance(condition, Several):
-        return sum([count for name, count in counts.items() if name.startswith(condition.names)]) >= condition.count
-    return bool([name for name in counts if name.startswith(condition)])
+    def _holds(self, condition: Condition) -> bool:
+        if isinstance(condition, Every):
+            return all(map(self.fulfils, condition.conditions))
+        if isinstance(condition, Several):
+            found = [count for name, count in self._counts.items() if name.startswith(condition.names)]
+            return sum(found) >= condition.count
+        return any(["\n" + name in self._names for name in condition])  # noqa: C419  a generator takes longer
 
 
 ANY_LOOP = ("affine.", "scf.for", "scf.parallel", "scf.while")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import field
 from typing import TypeVar
@@ -315,6 +315,24 @@ def evaluate(e: Emitter, body: Epilogue, product: str, inputs: Sequence[str], la
             text = text.replace(f"{name},", f"{values[name]},").replace(f"{name})", f"{values[name]})")
         values[result] = e.let(text.replace("LANES", str(lanes)))
     return [values[name] for name in body.yields]
+
+
+def outer_product(
+    e: Emitter, scalars: Iterable[str], columns: Sequence[tuple[int, str]], compute: str, totals: Sequence[str]
+) -> list[str]:
+    """`totals` plus the products of scalars, the rows, and vectors, each with its number of lanes.
+
+    A scalar is computed, and broadcast, just before its products.
+    """
+    after: list[str] = []
+    for scalar in scalars:
+        spread: dict[int, str] = {}
+        for lanes, column in columns:
+            type_ = vector(lanes, compute)
+            if lanes not in spread:
+                spread[lanes] = e.let(f"vector.broadcast {scalar} : {compute} to {type_}")
+            after.append(fused_multiply_add(e, spread[lanes], column, totals[len(after)], type_))
+    return after
 
 
 def fused_multiply_add(e: Emitter, a: str, b: str, total: str, type_: str) -> str:

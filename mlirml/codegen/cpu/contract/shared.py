@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import lru_cache
 from hashlib import blake2s
 
-from mlirml.codegen.cpu.contract.kernel import Epilogue, add, convert, evaluate, fused_multiply_add
+from mlirml.codegen.cpu.contract.kernel import Epilogue, add, convert, evaluate, outer_product
 from mlirml.codegen.cpu.contract.pack import exchanged, transpose
 from mlirml.codegen.cpu.contract.plan import Piece, pieces
 from mlirml.codegen.cpu.contract.problem import Cast
@@ -154,18 +154,8 @@ def _outer_product(
     e: Emitter, a: tuple[View, Index], b: tuple[View, Index], mr: int, parts: tuple[Piece, ...], totals: list[str]
 ) -> list[str]:
     """`totals` plus the product of one column of a and one row of b."""
-    compute = a[0].element
-    columns = [e.load(b[0], b[1] + part.offset, part.lanes) for part in parts]
-    after: list[str] = []
-    for i in range(mr):
-        scalar = e.load_scalar(a[0], a[1] + i)
-        spread: dict[int, str] = {}
-        for part, column in zip(parts, columns, strict=True):
-            type_ = vector(part.lanes, compute)
-            if part.lanes not in spread:
-                spread[part.lanes] = e.let(f"vector.broadcast {scalar} : {compute} to {type_}")
-            after.append(fused_multiply_add(e, spread[part.lanes], column, totals[len(after)], type_))
-    return after
+    columns = [(part.lanes, e.load(b[0], b[1] + part.offset, part.lanes)) for part in parts]
+    return outer_product(e, (e.load_scalar(a[0], a[1] + i) for i in range(mr)), columns, a[0].element, totals)
 
 
 def _pair_product(

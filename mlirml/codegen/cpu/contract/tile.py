@@ -21,8 +21,8 @@ from mlirml.codegen.cpu.contract.kernel import (
     Offsets,
     add,
     convert,
-    fused_multiply_add,
     narrow,
+    outer_product,
     widen,
 )
 from mlirml.codegen.cpu.contract.pack import KAxis, Panel, Room, pack_panel
@@ -315,23 +315,15 @@ class TileKernel:
         self, a: Source, b: Source, k: Index, rows: int, parts: tuple[Piece, ...], totals: list[str]
     ) -> list[str]:
         """`totals` plus the product of one column of a and one row of b."""
-        e, compute = self.e, self.problem.compute
-        columns = []
+        e, columns = self.e, []
         for part in parts:
             if self.schedule.prefetch and not self.room_b:
                 e.prefetch(b.view, b.base + (k + self.schedule.prefetch) * b.k_stride + part.offset)
             value = e.load(b.view, b.base + k * b.k_stride + part.offset, part.lanes, part.valid)
-            columns.append(convert(e, value, b.casts, part.lanes))
-        after: list[str] = []
-        for i in range(rows):
-            scalar = convert(e, e.load_scalar(a.view, a.base + k * a.k_stride + i * a.stride), a.casts, None)
-            spread: dict[int, str] = {}
-            for part, column in zip(parts, columns, strict=True):
-                type_ = vector(part.lanes, compute)
-                if part.lanes not in spread:
-                    spread[part.lanes] = e.let(f"vector.broadcast {scalar} : {compute} to {type_}")
-                after.append(fused_multiply_add(e, spread[part.lanes], column, totals[len(after)], type_))
-        return after
+            columns.append((part.lanes, convert(e, value, b.casts, part.lanes)))
+        indices = (a.base + k * a.k_stride + i * a.stride for i in range(rows))
+        scalars = (convert(e, e.load_scalar(a.view, index), a.casts, None) for index in indices)
+        return outer_product(e, scalars, columns, self.problem.compute, totals)
 
     def _write_tile(self, totals: list[str], targets: list[tuple[Index, Piece]], number: Index) -> None:
         """Add to the output; the first block of k overwrites it unless the kernel accumulates."""
