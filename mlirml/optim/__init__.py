@@ -15,14 +15,28 @@ arrays, one for each parameter, and of numbers; nothing is kept elsewhere. f16 a
 
 from __future__ import annotations
 
+from mlirml.optim.adaptive import adadelta, adamax, nadam, radam, rprop
 from mlirml.optim.lbfgs import lbfgs
 from mlirml.optim.optimiser import Optimiser
 from mlirml.optim.rules import adafactor, adagrad, adam, adamw, lion, rmsprop, sgd
-from mlirml.optim.schedules import constant, cosine, exponential, linear_warmup, step
+from mlirml.optim.schedules import (
+    constant,
+    cosine,
+    cosine_restarts,
+    exponential,
+    joined,
+    linear,
+    linear_warmup,
+    multistep,
+    one_cycle,
+    polynomial,
+    step,
+)
 from mlirml.optim.wrappers import accumulate, clip_by_global_norm, clip_by_value, ema, global_norm, mixed_precision
 
 __all__ = [
-    "Optimiser", "accumulate", "adafactor", "adagrad", "adam", "adamw", "clip_by_global_norm", "clip_by_value",
-    "constant", "cosine", "ema", "exponential", "global_norm", "lbfgs", "linear_warmup", "lion", "mixed_precision",
-    "rmsprop", "sgd", "step",
+    "Optimiser", "accumulate", "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "clip_by_global_norm",
+    "clip_by_value", "constant", "cosine", "cosine_restarts", "ema", "exponential", "global_norm", "joined", "lbfgs",
+    "linear", "linear_warmup", "lion", "mixed_precision", "multistep", "nadam", "one_cycle", "polynomial", "radam",
+    "rmsprop", "rprop", "sgd", "step",
 ]  # fmt: skip

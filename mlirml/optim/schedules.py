@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,3 +51,77 @@ def exponential(rate: float, decay: float) -> Schedule:
 def step(rate: float, decay: float, every: int) -> Schedule:
     """`rate`, multiplied by `decay` each time that `every` updates are done (`StepLR`)."""
     return lambda count: rate * np.exp(np.floor(_float(count) / every) * math.log(decay))
+
+
+def linear(rate: float, updates: int, start: float = 1.0 / 3, end: float = 1.0) -> Schedule:
+    """A line from `start` times the rate to `end` times it, where it stays (`LinearLR`)."""
+    return lambda count: rate * (start + (end - start) * np.minimum(_float(count) / updates, 1))
+
+
+def multistep(rate: float, decay: float, milestones: Sequence[int]) -> Schedule:
+    """`rate`, multiplied by `decay` at each of the milestones (`MultiStepLR`)."""
+
+    def schedule(count: Any) -> Any:
+        value = constant(rate)(count)
+        for milestone in milestones:
+            value = np.where(_float(count) >= milestone, value * decay, value)
+        return value
+
+    return schedule
+
+
+def polynomial(rate: float, updates: int, power: float = 1.0) -> Schedule:
+    """rate * (1 - count / updates) ** power, and 0 from there on (`PolynomialLR`)."""
+    return lambda count: rate * (1 - np.minimum(_float(count) / updates, 1)) ** power
+
+
+def cosine_restarts(rate: float, updates: int, multiple: int = 1, end: float = 0.0) -> Schedule:
+    """Half periods of a cosine from `rate` to `end`, each `multiple` times as long as the last one.
+
+    As `CosineAnnealingWarmRestarts`; the first takes `updates` (Loshchilov and Hutter, "SGDR", equation 5).
+    """
+
+    def schedule(count: Any) -> Any:
+        done = _float(count)
+        if multiple == 1:
+            since, length = done - np.floor(done / updates) * updates, done * 0 + updates
+        else:
+            since, length, begin, period = done, done * 0 + updates, updates, updates * multiple
+            while begin < 1 << 24:  # up to which f32 counts exactly
+                since = np.where(done >= begin, done - begin, since)
+                length = np.where(done >= begin, np.float32(period), length)
+                begin, period = begin + period, period * multiple
+        return end + (rate - end) * (1 + np.cos(math.pi * since / length)) / 2
+
+    return schedule
+
+
+def one_cycle(
+    rate: float, updates: int, warmup: float = 0.3, div_factor: float = 25.0, final_div_factor: float = 1e4
+) -> Schedule:
+    """From rate / div_factor up to `rate` by a cosine, for a part `warmup` of all updates, and down (`OneCycleLR`).
+
+    The last rate is the first one divided by `final_div_factor` (Smith and Topin, "Super-convergence", section 3).
+    """
+    first, top = rate / div_factor, warmup * updates - 1
+
+    def schedule(count: Any) -> Any:
+        done = _float(count)
+        up, down = done / top, np.minimum((done - top) / (updates - 1 - top), 1)
+        rising = rate + (first - rate) * (1 + np.cos(math.pi * up)) / 2
+        last = first / final_div_factor
+        return np.where(done <= top, rising, last + (rate - last) * (1 + np.cos(math.pi * down)) / 2)
+
+    return schedule
+
+
+def joined(schedules: Sequence[Schedule], milestones: Sequence[int]) -> Schedule:
+    """Schedules in sequence, each of which counts from its milestone on (`SequentialLR`)."""
+
+    def schedule(count: Any) -> Any:
+        value = schedules[0](count)
+        for each, milestone in zip(schedules[1:], milestones, strict=True):
+            value = np.where(_float(count) >= milestone, each(np.maximum(count - milestone, 0 * count)), value)
+        return value
+
+    return schedule
