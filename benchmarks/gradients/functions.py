@@ -132,6 +132,17 @@ def kmeans(centres: Array, points: Array) -> Array:
     return np.sum(np.min(np.sum((points[:, None, :] - centres) ** 2, axis=-1), axis=1))
 
 
+def determinant(matrix: Array) -> Array:
+    """The determinant of a matrix by minors of its first row, recursively."""
+    if len(matrix) == 1:
+        return matrix[0, 0]
+    total = 0.0
+    for column in range(len(matrix)):
+        minor = np.concatenate([matrix[1:, :column], matrix[1:, column + 1 :]], axis=1)
+        total = total + (-1) ** column * matrix[0, column] * determinant(minor)
+    return total
+
+
 def ode(x: Array, steps: int) -> Array:
     """The sum of y(1) where y_0' = x_0 and y_i' = x_i y_(i-1), by the classical Runge-Kutta method."""
     h = 1 / steps

@@ -76,6 +76,16 @@ def _kmeans(centres: Any, points: Any) -> Any:
     return jnp.sum(jnp.min(jnp.sum((points[:, None, :] - centres) ** 2, axis=-1), axis=1))
 
 
+def _determinant(matrix: Any) -> Any:
+    if len(matrix) == 1:
+        return matrix[0, 0]
+    total = 0.0
+    for column in range(len(matrix)):
+        minor = jnp.concatenate([matrix[1:, :column], matrix[1:, column + 1 :]], axis=1)
+        total = total + (-1) ** column * matrix[0, column] * _determinant(minor)
+    return total
+
+
 def _ode(x: Any) -> Any:
     h = 1 / 10
 
@@ -110,6 +120,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gradients_lse": logsumexp,
     "gradients_llsq": _llsq,
     "gradients_kmeans": _kmeans,
+    "gradients_det": _determinant,
     "gradients_ode": _ode,
     "gradients_mlp": _mlp_step,
 }

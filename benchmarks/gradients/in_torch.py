@@ -87,6 +87,16 @@ def _kmeans(centres: Any, points: Any) -> Any:
     return ((points[:, None, :] - centres) ** 2).sum(-1).min(1).values.sum()
 
 
+def _determinant(matrix: Any) -> Any:
+    if len(matrix) == 1:
+        return matrix[0, 0]
+    total = 0.0
+    for column in range(len(matrix)):
+        minor = torch.cat([matrix[1:, :column], matrix[1:, column + 1 :]], dim=1)
+        total = total + (-1) ** column * matrix[0, column] * _determinant(minor)
+    return total
+
+
 def _ode(x: Any) -> Any:
     h = 1 / 10
 
@@ -116,6 +126,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gradients_lse": lambda x: torch.logsumexp(x, 0),
     "gradients_llsq": _llsq,
     "gradients_kmeans": _kmeans,
+    "gradients_det": _determinant,
     "gradients_ode": _ode,
     "gradients_mlp": _mlp,
 }

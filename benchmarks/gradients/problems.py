@@ -101,6 +101,7 @@ PROBLEMS = (
         "gradients_kmeans_hvp", functions.kmeans, _kmeans, (10_000, 100, 16), (30, 4, 3), double=True,
         transform="hvp", derivative=derivatives.kmeans_hvp,
     ),
+    *_both("det", functions.determinant, lambda n: (np.random.default_rng(13).random((n, n)),), (5,), (3,)),
     *_both("ode", lambda x: functions.ode(x, 10), lambda n: (np.random.default_rng(0).random(n),), (10_000,), (6,)),
     *(
         Workload(
