@@ -54,6 +54,8 @@ ON_HOST = "mlirml.on_host"
 """Marks, during the pass, an operation that the device cannot compute."""
 _VIEWS = frozenset(["tensor.extract_slice", "tensor.pad"])
 _SCALARS = ("arith.", "math.", "index.")
+TILE_TYPES = ("f16", "bf16", "i8")
+"""The types of factors of kernels of tiles; with `tf32` those of f32 are, too."""
 
 
 @register
@@ -62,11 +64,13 @@ class FormDispatchesPass(Pass):
     """Group operations on tensors into dispatch regions, one for each kernel.
 
     Scalars of element types that the device lacks are computed on the host; arrays of them, and arrays that are too
-    large for the device, are rejected. Operations without an instruction on the device stay on the host.
+    large for the device, are rejected. Operations without an instruction on the device stay on the host. With `tf32`
+    products of f32 use tensor cores.
     """
 
     name = "mlirml-form-dispatches"
     device: Device = Device()
+    tf32: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
@@ -90,7 +94,8 @@ class FormDispatchesPass(Pass):
                 groups = groups_of(
                     work,
                     self.device.kernel_buffers,
-                    tiles=bool(self.device.tile),
+                    tiles=[*TILE_TYPES, *["f32"] * self.tf32] if self.device.tile else [],
+                    processors=self.device.processors,
                     numbers=bool(self.device.buffers),
                 )
                 for group in groups:

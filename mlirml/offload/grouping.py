@@ -6,16 +6,19 @@ An operation joins the group of a producer if the whole group can be moved to th
 - it stores a slice into the result of a store of the group: a concatenation; or
 - it stores a result of the group whose size is dynamic.
 
-On devices with kernels of tiles the groups of attention, two products and what is between them, become one.
+On devices with kernels of tiles the groups of attention, two products and what is between them, become one, and so do a
+product on tensor cores and reductions of its rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from mlirml.analysis.attention import match_attention
 from mlirml.analysis.bounds import is_dynamic
 from mlirml.analysis.ordered_loops import is_ordered
+from mlirml.analysis.row_tiles import LEAST, WIDEST, row_tile
 from mlirml.analysis.structured import indexing_maps, is_contraction, is_parallel, reductions_of, sizes_of
 from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import captured_values, has_one_use, outer_values
@@ -41,11 +44,18 @@ def is_work(op: mlir.Operation) -> bool:
 
 
 def groups_of(
-    work: Sequence[mlir.Operation], most: int, *, tiles: bool = False, numbers: bool = False
+    work: Sequence[mlir.Operation],
+    most: int,
+    *,
+    tiles: Sequence[str] = (),
+    processors: int = 0,
+    numbers: bool = False,
 ) -> list[list[mlir.Operation]]:
     """Partition operations of one block, in program order, into groups that access at most `most` buffers each.
 
-    With `tiles` attention is one group; with `numbers` a number from outside takes a buffer, too.
+    With `tiles`, the types of factors of kernels of tiles, attention is one group, and so are products of these types and
+    reductions of their rows, if there are enough for the `processors`; with `numbers` a number from outside takes a
+    buffer, too.
     """
     groups: list[list[mlir.Operation]] = []
     home: dict[mlir.Operation, list[mlir.Operation]] = {}
@@ -68,6 +78,7 @@ def groups_of(
         home[op] = group
     if tiles:
         groups = with_attention(groups)
+        groups = with_row_reductions(groups, most, tiles, processors, numbers)
     return sorted(groups, key=lambda group: work.index(group[-1]))
 
 
@@ -85,6 +96,57 @@ def with_attention(groups: list[list[mlir.Operation]]) -> list[list[mlir.Operati
             ordered = sorted(before, key=attention.ops.index)
             found = [*(each for each in found if each not in parts), [*ordered, *group]]
     return found
+
+
+def with_row_reductions(
+    groups: list[list[mlir.Operation]], most: int, types: Sequence[str], processors: int, numbers: bool
+) -> list[list[mlir.Operation]]:
+    """The groups, where one of a product of some types and the next one, of reductions of its rows, are one."""
+    found = list(groups)
+    home = {op: group for group in groups for op in group}
+    for rows in groups:
+        reduces = [op for op in rows if is_reduction(op)]
+        makers = [home[op] for member in rows for op in producers_of(member) if op in home and home[op] is not rows]
+        product = next((group for group in makers if is_contraction(group[0]) and group in found), None)
+        if not reduces or product is None or rows not in found or any(map(is_contraction, rows)):
+            continue
+        if not is_row_product(product, types) or not fits_rows_of(product[0], rows, sizes_of(reduces[0]), processors):
+            continue
+        values = {value for op in (*product, *rows) for value in (*outer_values(op), *op.results)}
+        bound = sum(is_bound(value, numbers) for value in values)
+        if bound <= most and is_free_until([*product, *rows[:-1]], rows[-1]):
+            found = [*(each for each in found if each is not product and each is not rows), [*product, *rows]]
+    return found
+
+
+def is_row_product(group: Sequence[mlir.Operation], types: Sequence[str]) -> bool:
+    """True for a product of factors of some types, and elementwise operations on it."""
+    first = group[0]
+    factors = {str(value.type.element_type) for value in list(first.operands)[:2]}
+    static = first.results[0].type.has_static_shape
+    return STREAMED not in first.attributes and static and len(factors) == 1 and factors.issubset(types)
+
+
+def fits_rows_of(
+    product: mlir.Operation, rows: Sequence[mlir.Operation], sizes: Sequence[int], processors: int
+) -> bool:  # fmt: skip
+    """True if reductions over some sizes are of the rows of a product, and a kernel of tiles has enough of them.
+
+    Rows that are longer than a tile are reduced in two steps, if that is all that is computed of them.
+    """
+    shape = product.results[0].type.shape
+    count = math.prod(shape[:-1])
+    if not shape or list(sizes)[-1:] != [shape[-1]] or math.prod(sizes) != math.prod(shape) or count < LEAST:
+        return False
+    if row_tile(count, shape[-1], 1, processors) is not None:
+        return True
+    used = [value for op in rows for value in op.results if is_used_outside(value, rows)]
+    return shape[-1] > WIDEST and len(rows) == 1 and all(math.prod(value.type.shape) == count for value in used)
+
+
+def is_used_outside(value: mlir.Value, group: Sequence[mlir.Operation]) -> bool:
+    """True if an operation that is in no region of a group uses a value."""
+    return any(use.owner.operation not in group for use in value.uses)
 
 
 def producers_of(op: mlir.Operation) -> list[mlir.Operation]:

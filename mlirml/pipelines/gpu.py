@@ -92,7 +92,8 @@ def stages(
     """
     # Where operands alone are counted, some buffers are left for results.
     fused = min((device.buffers or 32) - 4, device.kernel_buffers)
-    choices = {"deterministic": deterministic} | ({} if tf32 is None else {"tf32": tf32})
+    rounded = {} if tf32 is None else {"tf32": tf32}
+    choices = {"deterministic": deterministic} | rounded
     return recipe(
         **{
             "raise": ["mlirml-choose-library", *cpu.raising(exact=exact)],
@@ -115,7 +116,7 @@ def stages(
                 step("mlirml-fold-contract", narrowing=False),
                 "mlirml-narrow-factors",
                 step("mlirml-recompute-scores", device=device),
-                step("mlirml-form-dispatches", device=device),
+                step("mlirml-form-dispatches", device=device, **rounded),
                 "mlirml-outline",
             ],
             "schedule": [

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.analysis import row_tiles
 from tests.codegen.tile import test_attention as attentions
 from tests.codegen.tile import test_contract as products
+from tests.codegen.tile import test_rows as rows
 from tests.targets.drivers import needs_cuda
 
 NEEDS_CUDA = pytest.param("cuda", marks=needs_cuda)
@@ -26,7 +28,7 @@ def check(function: Any, arrays: list[np.ndarray], target: str, tolerance: float
     wide = [array if array.dtype == bool else array.astype(np.float64) for array in arrays]
     with np.errstate(all="ignore"):
         expected = function(*wide)
-    found = ml.compile(function, target=target)(*arrays).astype(np.float64)
+    found = np.asarray(ml.compile(function, target=target)(*arrays)).astype(np.float64)
     scale = max(1, np.nanmax(np.abs(expected)))
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * scale)
 
@@ -88,3 +90,58 @@ def test_masks(target: str) -> None:
     mask = np.random.default_rng(1).random((200, 280)) < 0.3
     mask[7] = False
     check(attentions.masked, [*arrays, mask], target, 4e-3)
+
+
+@on_cuda
+@pytest.mark.parametrize("width", [None, 600], ids=["a tile", "two steps"])
+@pytest.mark.parametrize("case", rows.CASES)
+def test_reductions_of_rows(case: str, width: int | None, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows of a product that fit into a tile, and longer ones."""
+    monkeypatch.setattr(row_tiles, "_SHARE", 1000)
+    function, shapes = rows.CASES[case]
+    columns = shapes[1][0 if "b.T" in case or "transposed factors" in case else -1]
+    if width is not None:
+        shapes = [tuple(width if size == columns else size for size in shape) for shape in shapes]
+    if case.startswith("arg"):
+        arrays = rows.integral(shapes, np.float16)
+        np.testing.assert_array_equal(ml.compile(function, target=target)(*arrays), function(*arrays))
+    else:
+        check(function, products.draw(shapes, np.float16), target, 4e-3)
+
+
+@on_cuda
+def test_a_reduced_product_is_returned_too(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(row_tiles, "_SHARE", 1000)
+    a, b = products.draw([(160, 64), (64, 120)], np.float16)
+
+    def function(a: Any, b: Any) -> Any:
+        x = np.maximum((a @ b).astype(np.float32), 0)
+        return x, x / (1 + np.sum(x, axis=1, keepdims=True)), np.argmax(x, axis=1)
+
+    found, expected = ml.compile(function, target=target)(a, b), function(*(x.astype(np.float64) for x in (a, b)))
+    for one, other in zip(found[:2], expected[:2], strict=True):
+        np.testing.assert_allclose(one, other, atol=4e-3 * np.abs(other).max())
+    np.testing.assert_allclose(
+        np.take_along_axis(expected[0], found[2][:, None], 1)[:, 0], expected[0].max(1), atol=4e-3
+    )
+
+
+@on_cuda
+@pytest.mark.parametrize("width", [40, 600])
+def test_nan_in_rows(width: int, target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maxima of rows with NaN are NaN, and their argmax is the first; infinities are ordered."""
+    monkeypatch.setattr(row_tiles, "_SHARE", 1000)
+    rng = np.random.default_rng(2)
+    a, b = (rng.integers(-2, 3, shape).astype(np.float16) for shape in ((48, 32), (32, width)))
+    b[0, [7, 31]], b[1, 11], a[:, 0], a[:, 1] = np.nan, np.inf, 0, 1
+    a[5, 0] = 1
+    with np.errstate(all="ignore"):
+        c = np.where(np.arange(width) % 2 == 0, 0, np.nan).astype(np.float32)
+        for function in (
+            lambda a, b: np.max(a @ b, axis=1),
+            lambda a, b: np.argmax(a @ b, axis=1),
+            lambda a, b: np.argmin(a @ b, axis=1),
+            lambda a, b: np.nanmax((a @ b).astype(np.float32) + c, axis=1),
+        ):
+            expected = function(a.astype(np.float32), b.astype(np.float32))
+            np.testing.assert_array_equal(ml.compile(function, target=target)(a, b), expected)

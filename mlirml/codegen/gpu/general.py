@@ -58,6 +58,7 @@ from mlirml.codegen.gpu.transforms import lower_transform
 from mlirml.codegen.gpu.transpose import lower_transposition, match_transposition
 from mlirml.codegen.tile.attention import lower_tile_attention
 from mlirml.codegen.tile.contract import lower_tile_contract
+from mlirml.codegen.tile.rows import lower_tile_rows
 from mlirml.dialects.mlirml import OF_DEVICES, SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
@@ -219,9 +220,16 @@ def try_fused(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence
         with contextlib.suppress(NoMatch):
             lower_tile_attention(host, reductions[-1], stores)
             return True
+    if [is_contraction(op) for op in reductions[:2]] == [True, False]:
+        with contextlib.suppress(NoMatch):
+            lower_tile_rows(host, reductions, stores)
+            return True
     if len(reductions) > 1 and any(map(is_contraction, reductions)):
         with contextlib.suppress(NoMatch):
             lower_scores(host, match_streamed(reductions, stores))
+            return True
+        with contextlib.suppress(NoMatch):
+            lower_apart(host, reductions, stores)
             return True
     with contextlib.suppress(NoMatch):
         lower_rows(host, match_rows(reductions, stores))
@@ -235,6 +243,16 @@ def lower_scores(host: Host, plan: Plan) -> None:
         lower_tensor_streamed(host, plan)
         return
     lower_streamed(host, plan)
+
+
+def lower_apart(host: Host, reductions: Sequence[mlir.Operation], stores: Sequence[Store]) -> None:
+    """The kernels of a product, and of reductions of rows that read it from memory; raises NoMatch."""
+    first, *rest = reductions
+    problem = match_rows(rest, stores)
+    product = match_contract(first, [(first.results[0], first.results[0])])
+    temporary(host, product.result)
+    lower_product(host, product, [(product.result, product.result)])
+    lower_rows(host, problem)
 
 
 def lower_product(host: Host, product: Product, stores: Sequence[Store]) -> None:

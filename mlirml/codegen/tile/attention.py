@@ -267,16 +267,16 @@ class TileAttention:
         kernel = self.kernel
         self.score(key)
         key_axis = self.axis_of(key)
-        valid = None if key_axis.is_whole else self.valid(key, key_axis)
+        valid = kernel.valid(key_axis)
         self.tiles.low = None
         (value,) = self.values(self.maxima, key)
         base, self.tiles.scale = base_of(value)
         self.scales.add(self.tiles.scale)
         if len(self.scales) > 1:  # maxima are carried on without it
             raise NoMatch("the scores have several factors")
-        now = kernel.reduce("maximumf", self.masked(valid, base, -math.inf), key_axis, most)
+        now = kernel.reduce("maximumf", kernel.masked(valid, base, -math.inf), key_axis, most)
         low = kernel.filled((self.rows_axis,), self.f32, -math.inf)
-        none = self.compare("oeq", now, low)
+        none = kernel.compare("oeq", now, low)
         known = kernel.same_type("arith.select", none, kernel.filled((self.rows_axis,), self.f32, 0), now)
         self.tiles.low = known
         self.give(self.maxima, self.tiles.times(known, self.tiles.scale), key)
@@ -284,10 +284,10 @@ class TileAttention:
         (value,) = self.values(self.totals, key)
         again = self.tiles.power(most, known)
         before = kernel.same_type("arith.mulf", total, again)
-        total = kernel.reduce("add", self.masked(valid, value, 0), key_axis, before)
+        total = kernel.reduce("add", kernel.masked(valid, value, 0), key_axis, before)
         point = self.second.point(self.batch, self.row, self.width, key)
         weights = self.second.raw(self.tiles, 0, point)
-        weights = kernel.as_type(self.masked(valid, weights, 0), self.types[1])
+        weights = kernel.as_type(kernel.masked(valid, weights, 0), self.types[1])
         values = factor(self.tiles, self.second, 1, point, self.types[1])
         scaled = kernel.same_type("arith.mulf", sums, again)
         return [now, total, contract(kernel, [weights, values], ("row", "width", "key"), scaled)]
@@ -323,27 +323,3 @@ class TileAttention:
         assert op is not None
         indices = apply(out_map(op, list(op.results).index(reduced)), self.point_of(op, key))
         self.tiles.give(reduced, indices, value)
-
-    def valid(self, key: Form, axis: Axis) -> mlir.Value:
-        """The mask of the keys in the tile that exist."""
-        kernel = self.kernel
-        return self.compare("ult", kernel.indices(key), kernel.constant(axis.size))
-
-    def compare(self, predicate: str, left: mlir.Value, right: mlir.Value) -> mlir.Value:
-        """The comparison of two tiles."""
-        kernel = self.kernel
-        values, axes = kernel.together([left, right])
-        floats = predicate in emit.FLOAT_PREDICATES
-        number = (emit.FLOAT_PREDICATES if floats else emit.INTEGER_PREDICATES)[predicate]
-        type_ = mlir.VectorType.get([axis.tile for axis in axes], mlir.IntegerType.get_signless(1))
-        name = "arith.cmpf" if floats else "arith.cmpi"
-        found = emit.value(name, values, type_, predicate=emit.i64(number))
-        kernel.order[found] = axes
-        return found
-
-    def masked(self, valid: mlir.Value | None, tile: mlir.Value, otherwise: float) -> mlir.Value:
-        """A tile with a number instead of what is beyond the last key."""
-        if valid is None:
-            return tile
-        kernel = self.kernel
-        return kernel.same_type("arith.select", valid, tile, kernel.filled(kernel.order[tile], self.f32, otherwise))

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.cost import element_bytes
+from mlirml.analysis.row_tiles import LEAST
 from mlirml.analysis.traits import RESHAPES
 from mlirml.codegen.gpu.contract.product import Product, has_zero_init
 from mlirml.codegen.gpu.index import Base, Digit, Form, flat, form
@@ -27,8 +28,6 @@ from mlirml.ir.bindings import defining_op, mlir, seen_through
 from mlirml.passes import NoMatch
 
 Store = tuple[mlir.Value, mlir.Value]
-_LEAST = 16
-"""The fewest rows, columns and depth that tensor cores are worth it for."""
 _ALIGNMENT = 16
 """What divides the address of each row of a factor."""
 _GROUP = 16
@@ -87,18 +86,24 @@ def choose_tile(host: Host, product: Product) -> Tile:
 def lower_tile_contract(host: Host, product: Product, stores: Sequence[Store]) -> None:
     """Build the kernel of a contraction; raises NoMatch if it cannot be one of tiles."""
     type_ = factor_type(host, product)
-    sizes = [product.size(loops) for loops in (product.rows, product.columns, product.depth)]
-    if min(sizes) < _LEAST:
-        raise NoMatch("too small for tensor cores")
     tile = choose_tile(host, product)
-    depth = tile.depth_bytes // (4 if isinstance(type_, mlir.FloatTF32Type) else element_bytes(type_))
-    plain = all(is_read(host, product.op.operands[side.operand]) for side in product.sides)
-    if sizes[2] % depth and not plain:
-        raise NoMatch("the factors beyond the end are not zero")
+    depth = depth_of(host, product, type_, tile.depth_bytes)
     with host.kernel("contract", (1,), TileKernel) as kernel:
         assert isinstance(kernel, TileKernel)
         kernel.op.attributes[TILE] = mlir.DictAttr.get({"warps": emit.i64(tile.warps)})
         TileContract(kernel, product, (tile.rows, tile.columns, depth), type_).build(stores)
+
+
+def depth_of(host: Host, product: Product, type_: mlir.Type, nbytes: int) -> int:
+    """The depth of a tile, of which rows have some bytes; raises NoMatch if the product is none for tensor cores."""
+    sizes = [product.size(loops) for loops in (product.rows, product.columns, product.depth)]
+    if min(sizes) < LEAST:
+        raise NoMatch("too small for tensor cores")
+    depth = nbytes // (4 if isinstance(type_, mlir.FloatTF32Type) else element_bytes(type_))
+    plain = all(is_read(host, product.op.operands[side.operand]) for side in product.sides)
+    if sizes[2] % depth and not plain:
+        raise NoMatch("the factors beyond the end are not zero")
+    return depth
 
 
 def is_read(host: Host, tensor: mlir.Value) -> bool:
@@ -114,7 +119,7 @@ def is_aligned(type_: mlir.MemRefType) -> bool:
 
 
 class TileContract:
-    """The kernel: the axes of its block, and the tiles of the factors."""
+    """The kernel: the axes of its block, and the tiles of the factors; `number` is that of its tile in a row of them."""
 
     def __init__(self, kernel: TileKernel, product: Product, tile: tuple[int, int, int], type_: mlir.Type) -> None:
         self.kernel = kernel
@@ -132,6 +137,7 @@ class TileContract:
             number = self.arith("remui", block, down * across)
             self.batch = form(Digit(Base(self.arith("divui", block, down * across), batch)))
         row, column = self.raster(number, down, across)
+        self.number = form(Digit(Base(column, across)))
         self.row = kernel.axis("row", self.sizes[0], tile[0], row)
         self.column = kernel.axis("column", self.sizes[1], tile[1], column)
 
@@ -142,6 +148,8 @@ class TileContract:
 
     def raster(self, number: mlir.Value, down: int, across: int) -> tuple[mlir.Value, mlir.Value]:
         """The tile of a block: groups of rows of tiles, and in a group one column of tiles after the other."""
+        if across == 1:
+            return number, self.kernel.constant(0)
         if down <= _GROUP:
             return self.arith("remui", number, down), self.arith("divui", number, down)
         first = self.arith("muli", self.arith("divui", number, _GROUP * across), _GROUP)
@@ -151,6 +159,10 @@ class TileContract:
 
     def build(self, stores: Sequence[Store]) -> None:
         """Build the kernel."""
+        store_results(self.tiles, self.product, self.compute(), stores)
+
+    def compute(self) -> tuple[Form, ...]:
+        """Compute the tile of the result, and register it at the point that is returned."""
         kernel, product = self.kernel, self.product
         total = product.combiner.types[0]
         axes = tuple(kernel.axes[index.terms[0][0].base] for index in (self.row, self.column))
@@ -164,7 +176,9 @@ class TileContract:
 
         (sums,) = kernel.loop((0, self.steps, 1), step, [zero])
         kernel.order[sums] = axes
-        finish(self.tiles, product, product.result_indices(self.batch, self.row, self.column), sums, stores)
+        point = product.result_indices(self.batch, self.row, self.column)
+        give_result(self.tiles, product, point, sums)
+        return point
 
 
 def contract(kernel: TileKernel, factors: Sequence[mlir.Value], names: Sequence[str], sums: mlir.Value) -> mlir.Value:
@@ -194,14 +208,23 @@ def factor(tiles: Tiles, product: Product, side: int, point: Sequence[Form], typ
 
 def finish(tiles: Tiles, product: Product, point: Sequence[Form], sums: mlir.Value, stores: Sequence[Store]) -> None:
     """Store the results, computed from the sums at a point of the product's result."""
-    kernel = tiles.kernel
+    give_result(tiles, product, point, sums)
+    store_results(tiles, product, tuple(point), stores)
+
+
+def give_result(tiles: Tiles, product: Product, point: Sequence[Form], sums: mlir.Value) -> None:
+    """Register the tile of a product's result: its sums, and the init."""
     if not has_zero_init(product):
         before = tiles.get(product.op.operands[2], tuple(point))
         name = "arith.addi" if isinstance(product.combiner.types[0], mlir.IntegerType) else "arith.addf"
-        sums = kernel.same_type(name, sums, before)
+        sums = tiles.kernel.same_type(name, sums, before)
     tiles.give(product.result, tuple(point), sums)
+
+
+def store_results(tiles: Tiles, product: Product, point: tuple[Form, ...], stores: Sequence[Store]) -> None:
+    """Store the results, computed from the product's at a point."""
     for tensor, out in stores:
-        indices = read_indices(tensor, product.result, tuple(point))
+        indices = read_indices(tensor, product.result, point)
         if indices is None:
             raise NoMatch("a result reads other elements of the product")
-        kernel.store(out, [(flat(indices, tensor.type.shape), tiles.get(tensor, indices))])
+        tiles.kernel.store(out, [(flat(indices, tensor.type.shape), tiles.get(tensor, indices))])

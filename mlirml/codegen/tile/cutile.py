@@ -63,7 +63,11 @@ _FARTHEST = 4.0
 """Beyond it erf is 1 in f32."""
 _POWERS = 4
 """The largest constant exponent that is a product."""
-_REDUCTIONS = {"add": "sum", "maximumf": "max", "maxnumf": "max", "maxsi": "max", "minimumf": "min", "minnumf": "min"}
+REDUCTIONS = {
+    "add": "sum", "maximumf": "max", "maxnumf": "max", "maxsi": "max", "minimumf": "min", "minnumf": "min",
+    "minsi": "min",
+}  # fmt: skip
+"""The functions that combine a tile along an axis."""
 
 
 def is_elementwise(op: mlir.Operation) -> bool:
@@ -387,7 +391,7 @@ def multi_reduction(writer: _Writer, op: mlir.Operation) -> None:
     kind = str(op.attributes["kind"]).partition("<")[2].partition(">")[0]
     (axis,) = op.attributes["reduction_dims"]
     value, before = (writer.name(operand) for operand in op.operands)
-    name = _REDUCTIONS[kind]
+    name = REDUCTIONS[kind]
     nan = ", propagate_nan=True" if kind in ("maximumf", "minimumf") else ""
     reduced = f"ct.{name}({value}, axis={axis}{nan})"
     combined = f"{reduced} + {before}" if name == "sum" else f"ct.{name}imum({reduced}, {before}{nan})"

@@ -198,6 +198,33 @@ class TileKernel(Kernel):
         kept = [each for each in axes if each != axis]
         return self._made(emit.value("vector.multi_reduction", [tile, before], before.type, **attributes), kept)
 
+    def compare(self, predicate: str, left: mlir.Value, right: mlir.Value) -> mlir.Value:
+        """The comparison of two tiles."""
+        values, axes = self.together([left, right])
+        floats = predicate in emit.FLOAT_PREDICATES
+        number = (emit.FLOAT_PREDICATES if floats else emit.INTEGER_PREDICATES)[predicate]
+        name = "arith.cmpf" if floats else "arith.cmpi"
+        type_ = vector_of(axes, mlir.IntegerType.get_signless(1))
+        return self._made(emit.value(name, values, type_, predicate=emit.i64(number)), axes)
+
+    def valid(self, axis: Axis) -> mlir.Value | None:
+        """The mask of the tile's indices along an axis that exist; None if all do."""
+        if axis.is_whole:
+            return None
+        base = next(base for base, each in self.axes.items() if each == axis)
+
+        def build() -> mlir.Value:
+            return self.compare("ult", self.indices(form(Digit(base))), self.constant(axis.size))
+
+        found: mlir.Value = self.once(("valid", axis), build)
+        return found
+
+    def masked(self, valid: mlir.Value | None, tile: mlir.Value, otherwise: float) -> mlir.Value:
+        """A tile with a number instead of what is not valid."""
+        if valid is None:
+            return tile
+        return self.same_type("arith.select", valid, tile, self.filled(self.order[tile], element_type(tile), otherwise))
+
     def filled(self, axes: Sequence[Axis], element: mlir.Type, number: float) -> mlir.Value:
         """A tile whose elements are a number."""
         value = mlir.DenseElementsAttr.get_splat(vector_of(axes, element), emit.number_attribute(element, number))
@@ -262,6 +289,11 @@ class WideTiles(Tiles):
         """A tile, or a scalar, of small floats as f32; others unchanged."""
         element = value.type.element_type if isinstance(value.type, mlir.VectorType) else value.type
         return self.kernel.as_type(value, mlir.F32Type.get()) if isinstance(element, SMALL_FLOATS) else value
+
+
+def element_type(tile: mlir.Value) -> mlir.Type:
+    """The type of the elements of a tile, or that of a scalar."""
+    return tile.type.element_type if isinstance(tile.type, mlir.VectorType) else tile.type
 
 
 def type_of(axes: Sequence[Axis], element: mlir.Type) -> mlir.Type:
