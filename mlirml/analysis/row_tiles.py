@@ -13,7 +13,7 @@ LEAST = 16
 _MOST_ELEMENTS = 128 * 256
 """The largest tile whose sums are in registers."""
 _SHARE = 4
-"""Blocks for this part of the processors suffice: rows that are not stored and read again are worth the rest."""
+"""Blocks for this part of the processors suffice: the rest is worth less than rows that stay out of memory."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class RowTile:
 
 
 def row_tile(rows: int, columns: int, batch: int, processors: int) -> RowTile | None:
-    """The tile for `batch` matrices: the one of the most rows of which there is one for each processor, or the smallest.
+    """The tile for `batch` matrices: the tallest of which there is one for each processor, or the smallest.
 
     None if rows are too long, or too few for the device.
     """

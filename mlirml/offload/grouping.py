@@ -53,7 +53,7 @@ def groups_of(
 ) -> list[list[mlir.Operation]]:
     """Partition operations of one block, in program order, into groups that access at most `most` buffers each.
 
-    With `tiles`, the types of factors of kernels of tiles, attention is one group, and so are products of these types and
+    With `tiles`, the types of factors of kernels of tiles, attention is one group, and so are products of them and
     reductions of their rows, if there are enough for the `processors`; with `numbers` a number from outside takes a
     buffer, too.
     """

@@ -119,7 +119,7 @@ def is_aligned(type_: mlir.MemRefType) -> bool:
 
 
 class TileContract:
-    """The kernel: the axes of its block, and the tiles of the factors; `number` is that of its tile in a row of them."""
+    """The kernel: the axes of its block, and the tiles of the factors; `number` is that of its column of tiles."""
 
     def __init__(self, kernel: TileKernel, product: Product, tile: tuple[int, int, int], type_: mlir.Type) -> None:
         self.kernel = kernel

@@ -22,7 +22,7 @@ from mlirml.codegen.gpu.contract.product import Product, flipped, match_product
 from mlirml.codegen.gpu.elements import Elements, apply, out_map
 from mlirml.codegen.gpu.index import Base, Digit, Form, UnknownDivisionError, cut_up, flat, form
 from mlirml.codegen.gpu.kernel import THREADS, Host
-from mlirml.codegen.gpu.reads import Untraceable, reads, reads_of_operands, symbols
+from mlirml.codegen.gpu.reads import Untraceable, reads, reads_of_operands
 from mlirml.codegen.gpu.rows import Problem, element_indices, match_rows
 from mlirml.codegen.tile.contract import TileContract, choose_tile, depth_of, factor_type
 from mlirml.codegen.tile.cutile import REDUCTIONS

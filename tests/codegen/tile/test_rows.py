@@ -64,7 +64,10 @@ CASES: dict[str, tuple[Function, list[tuple[int, ...]]]] = {
     "maxima": (lambda a, b: np.max(a @ b, axis=1), [(72, 64), (64, 40)]),
     "minima": (lambda a, b: np.min(a @ b, axis=-1), [(2, 48, 64), (2, 64, 40)]),
     "sums of squares": (lambda a, b: np.sum((a @ b).astype(np.float32) ** 2, axis=1), [(72, 64), (64, 40)]),
-    "sums with an epilogue": (lambda a, b, c: np.tanh(np.mean(np.maximum(a @ b, 0).astype(np.float32), axis=1) + c), [(72, 64), (64, 40), (72,)]),
+    "sums with an epilogue": (
+        lambda a, b, c: np.tanh(np.mean(np.maximum(a @ b, 0).astype(np.float32), axis=1) + c),
+        [(72, 64), (64, 40), (72,)],
+    ),
     "rows of a transposed factor": (lambda a, b: np.max(a.T @ b, axis=1), [(64, 72), (64, 40)]),
     "argmax": (lambda a, b: np.argmax(a @ b, axis=1), [(72, 64), (64, 40)]),
     "argmin of distances": (
