@@ -44,7 +44,7 @@ _STAY = ("memref.alloc", "memref.alloca", "memref.dealloc")
 _SCALARS = (mlir.FloatType, mlir.IntegerType)
 
 
-@register(when=Several(2, SEQUENTIAL_LOOPS), optional=True)
+@register(when=Several(2, ("scf.for", "scf.while")), optional=True)
 @dataclass(frozen=True)
 class OutlineLoopsPass(Pass):
     """Outline the loop nests of @main that have `min_ops` operations or more, if there are several."""

@@ -33,7 +33,7 @@ _SUMS = ("arith.addf", "arith.mulf", "arith.subf")
 _WIDTHS = ("f32", "f64")
 
 
-@register(when=SEQUENTIAL_LOOPS, optional=True)
+@register(when=("scf.for", "scf.while"), optional=True)
 @dataclass(frozen=True)
 class RelaxFloatsPass(Pass):
     """Set fast-math flags on float arithmetic in loop bodies; operations on whole arrays have their own rules."""
