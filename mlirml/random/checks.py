@@ -86,11 +86,11 @@ def placed(x: Any, loc: Any, scale: Any, dtype: np.dtype) -> Any:
     return x
 
 
-def repeated(condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Any) -> Any:
-    """`ml.while_loop`."""
+def repeated(condition: Callable[[Any], Any], body: Callable[[Any], Any], carry: Any, attributes: str = "") -> Any:
+    """`ml.while_loop`, with attributes of its operation."""
     trace = current_trace()
     if trace is not None:
-        return trace_while_loop(trace, condition, body, carry)
+        return trace_while_loop(trace, condition, body, carry, attributes)
     while condition(carry):
         carry = body(carry)
     return carry

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.sizes import is_size
+from mlirml.dialects.mlirml import REJECTION
 from mlirml.frontend.current import current_trace
 from mlirml.random.checks import repeated
 from mlirml.random.keys import as_array
@@ -54,7 +55,8 @@ def _until_all(
         i, done, result = carry
         return i + np.uint32(1), *_proposed(propose, i, at, parameters, done, result)
 
-    _, done, result = repeated(lambda carry: ~np.all(carry[1]), step, (iteration, done, result))
+    waits = lambda carry: ~np.all(carry[1])  # noqa: E731
+    _, done, result = repeated(waits, step, (iteration, done, result), f"{{{REJECTION}}}")
     return done, result
 
 

@@ -228,8 +228,15 @@ def test_gamma_has_a_derivative_by_its_scale_alone() -> None:
     key = random.key(0)
     total = random.gamma(key, 2.5, (5,)).sum()
     assert np.isclose(ml.grad(lambda scale: np.sum(random.gamma(key, 2.5, (5,), scale=scale)))(2.0), total)
-    with pytest.raises(ml.NoDerivativeError):
-        ml.grad(lambda a: np.sum(random.gamma(key, a, (5,))))(2.5)
+    keys = random.split(key, 3)
+    for function in (
+        lambda a: np.sum(random.gamma(key, a, (5,))),
+        lambda a: np.sum(random.beta(key, a, 2.0, (5,))),
+        lambda a: np.sum(ml.vmap(lambda key: random.gamma(key, a, ()))(keys)),
+        lambda a: ml.jvp(lambda a: random.gamma(key, a, ()), (a,), (1.0,))[1],
+    ):
+        with pytest.raises(ml.NoDerivativeError, match="which of the proposed random numbers is accepted"):
+            ml.grad(function)(2.5)
 
 
 def test_empty_shapes() -> None:

@@ -231,7 +231,7 @@ def while_loop(batch: Batch, op: mlir.Operation) -> None:
     types = [x.type for x in starts]
     # All values that the condition reads are forwarded, even if a lane's own loop forwards fewer: finished lanes keep
     # them.
-    new = emit.create("scf.while", starts, types, regions=2)
+    new = emit.create("scf.while", starts, types, {n: op.attributes[n] for n in op.attributes}, regions=2)
 
     def asked(arguments: list[mlir.Value]) -> tuple[mlir.Value, list[mlir.Value]]:
         environment, batched = _entered(before, arguments)

@@ -31,6 +31,7 @@ from mlirml.autodiff.reverse import Sweep, active_values, transpose, used_by
 from mlirml.autodiff.rows import rows_read
 from mlirml.autodiff.rule_table import one_of_two_tensors
 from mlirml.autodiff.saved import row_bytes, saved_values
+from mlirml.dialects.mlirml import REJECTION
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, operations
 
@@ -318,6 +319,12 @@ def while_loop(sweep: Sweep, op: mlir.Operation) -> None:
         %l = scf.for 0 to %n iter_args(%a = %x) { ...; scf.yield %c }
         %r = the `%b` of `%l`
     """
+    if REJECTION in op.attributes:
+        raise refuse(
+            op,
+            "which of the proposed random numbers is accepted depends on what is differentiated",
+            "`ml.stop_gradient` takes the shape parameter out of the derivative",
+        )
     before, after = (region.blocks[0] for region in op.regions)
     with mlir.InsertionPoint(op):
         count = _iterations(op)

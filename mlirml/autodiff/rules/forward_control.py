@@ -93,7 +93,7 @@ def while_loop(push: Push, op: mlir.Operation) -> None:
     out = [i for i, r in enumerate(op.results) if is_float(r.type)]
     inits = [*op.operands, *(push.of(op.operands[i]) for i in floats)]
     types = [*(r.type for r in op.results), *(op.results[i].type for i in out)]
-    new = emit.create("scf.while", inits, types, regions=2)
+    new = emit.create("scf.while", inits, types, {n: op.attributes[n] for n in op.attributes}, regions=2)
     with mlir.InsertionPoint(emit.block(new, [x.type for x in inits], 0)):
         arguments = list(new.regions[0].blocks[0].arguments)
         environment = dict(zip(before.arguments, arguments))

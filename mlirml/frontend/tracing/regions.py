@@ -198,8 +198,10 @@ def _carried_on(
         return after, [_agreed((one, _is_scalar(leaf))) for one, leaf in zip(carry.scalars, leaves)], values
 
 
-def trace_while_loop(trace: Trace, condition: Callable[..., Any], body: Callable[..., Any], init: Any) -> Any:
-    """`ml.while_loop` in a trace."""
+def trace_while_loop(
+    trace: Trace, condition: Callable[..., Any], body: Callable[..., Any], init: Any, attributes: str = ""
+) -> Any:
+    """`ml.while_loop` in a trace, with attributes of the operation."""
     with at_user_line():
         b = trace.builder
         test, step = trace.handlers.retarget(condition, trace), trace.handlers.retarget(body, trace)
@@ -224,7 +226,7 @@ def trace_while_loop(trace: Trace, condition: Callable[..., Any], body: Callable
                 return values if after == leaf_types else arguments
 
             owners = "the condition of `ml.while_loop`", "the body of `ml.while_loop`"
-            values = control.while_loop(b, starts, proceeds, again, owners)
+            values = control.while_loop(b, starts, proceeds, again, owners, attributes)
             return wrapped(trace, values, leaf_types, scalars), after
 
         return carry.treedef.unflatten(_until_settled(trace, carry.leaf_types, write))

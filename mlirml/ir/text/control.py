@@ -181,6 +181,7 @@ def while_loop(
     condition: Callable[[list[Value]], Value],
     body: Callable[[list[Value]], Sequence[Value]],
     owners: tuple[str, str],
+    attributes: str = "",
 ) -> list[Value]:
     """`scf.while`; `condition` returns a rank-0 bool. `owners` are the user's names for the two regions.
 
@@ -200,7 +201,8 @@ def while_loop(
             return [found[i] for i in order]
 
         moved = [inits[i] for i in order]
-        return as_given(while_loop(b, moved, lambda values: condition(as_given(values)), reordered_body, owners))
+        proceeds = lambda values: condition(as_given(values))  # noqa: E731
+        return as_given(while_loop(b, moved, proceeds, reordered_body, owners, attributes))
     like, inits = inits, _flat(inits)
     starts = [_passed(b, value) for value in inits]
     line = b.begin(owners[0])
@@ -217,7 +219,7 @@ def while_loop(
     head = f"({pairs}) : ({types}) -> ({types})" if inits else ": () -> ()"
     b.set_line(line, f"{left}scf.while {head} {{")
     _ended(b, "scf.yield", values)
-    b.end()
+    b.end(f"attributes {attributes}" if attributes else "")
     return _grouped([_received(b, name, value) for name, value in zip(names, inits)], like)
 
 
