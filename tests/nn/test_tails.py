@@ -12,6 +12,7 @@ from mpmath import mp, mpf
 import mlirml as ml
 import mlirml.nn.functional as F
 import mlirml.numpy
+from mlirml.targets.machine import processor as machine_processor
 
 
 def normal(x: Any) -> Any:
@@ -99,7 +100,11 @@ def test_gelu_is_one_function_of_its_argument(processor: str) -> None:
     xs = xs.astype(np.float32)
     with ml.config.override(processor=processor):
         function = ml.compile(lambda x: F.gelu(x))
-        given, text = function(xs), function.ir("lower", xs)
+        text = function.ir("lower", xs)
     assert ("mlirml.normal_tail.f32" in text) == ("mlirml.erfc.f32" not in text) == (processor != "sse4.1")
+    if processor == "avx512" and not machine_processor().has_avx512:
+        pytest.skip("this processor has no AVX-512")
+    with ml.config.override(processor=processor):
+        given = ml.compile(lambda x: F.gelu(x))(xs)
     exact = F.gelu(xs.astype(np.float64))
     assert np.all(np.abs(given - exact) <= 3 * np.finfo(np.float32).eps * np.abs(exact))
