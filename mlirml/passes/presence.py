@@ -34,6 +34,7 @@ had when its derivatives and batches were expanded: all programs are loops in th
 """
 
 _PROGRAM = "program."
+_REQUESTS = f"{_PROGRAM}mlirml."
 
 
 def every(*conditions: Condition) -> Every:
@@ -61,9 +62,10 @@ class Presence:
         self._counts, self._held = {}, {}
 
     def begin_program(self) -> None:
-        """Let the names of the program be those of the module as it is now."""
+        """Let the names of the program be those of the module as it is now, and requests that it had before."""
         self.changed()
-        self._program = {_PROGRAM + name: count for name, count in census(self._module).items()}
+        requests = {name: count for name, count in self._program.items() if name.startswith(_REQUESTS)}
+        self._program = requests | {_PROGRAM + name: count for name, count in census(self._module).items()}
 
     def fulfils(self, condition: Condition) -> bool:
         """True if a condition holds now."""
@@ -88,6 +90,8 @@ PROGRAM_LOOP = program_names(ANY_LOOP)
 """Loops of the program, for passes on code in which every operation on arrays is a loop."""
 ANY_REQUEST = ("mlirml.",)
 """Requests for derivatives and batches, and other operations of ours."""
+LOOP_OR_REQUEST = (*ANY_LOOP, *program_names(ANY_REQUEST))
+"""Loops, or a program with derivatives or batches, which have values that are saved."""
 ANY_CONTRACTION = ("linalg.batch_", "linalg.contract", "linalg.dot", "linalg.mat", "linalg.vecmat")
 TWO_CONTRACTIONS = Several(2, ANY_CONTRACTION)
 ANY_WINDOW = ("linalg.conv", "linalg.depthwise", "linalg.pooling", "linalg.window")

@@ -27,7 +27,7 @@ from mlirml.analysis.cost import bytes_of, element_bytes
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_CONTRACTION, ANY_LOOP
+from mlirml.passes.presence import ANY_CONTRACTION, LOOP_OR_REQUEST
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 from mlirml.pipelines.tensor.tiling import cluster as clusters
 from mlirml.pipelines.tensor.tiling.cluster import Cluster
@@ -43,7 +43,7 @@ _FEWEST = 4
 """Fewer tensors than this are not worth a loop."""
 
 
-@register(when=(*ANY_LOOP, *ANY_CONTRACTION), optional=True)
+@register(when=(*LOOP_OR_REQUEST, *ANY_CONTRACTION), optional=True)
 @dataclass(frozen=True)
 class BlockExamplesPass(Pass):
     """Tile batch dimensions along which intermediate tensors exceed the second-level cache of `processor` twice.

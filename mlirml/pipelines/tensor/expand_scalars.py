@@ -39,7 +39,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 
 _LANES = 8
 _LEAST_IN_TABLE = 3
@@ -48,7 +48,7 @@ _LEAST_IN_STRIP = 8
 close together, and tables of indices do not pay, as their addresses would conflict with those of other stores."""
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=LOOP_OR_REQUEST, optional=True)
 @dataclass(frozen=True)
 class ExpandScalarsPass(Pass):
     """Compute values that depend on no earlier iteration in strips of `strip` iterations.

@@ -30,12 +30,12 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
-@register(when=(*ANY_LOOP, "tensor.insert_slice"), optional=True)
+@register(when=(*LOOP_OR_REQUEST, "tensor.insert_slice"), optional=True)
 @dataclass(frozen=True)
 class ForwardStoresPass(Pass):
     """Remove insert_slice operations whose reads can all be forwarded to the source or the destination."""

@@ -23,7 +23,7 @@ from __future__ import annotations
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 from mlirml.pipelines.tensor.fuse import tensor_blocks
 from mlirml.pipelines.tensor.stencils.build import build_groups
 from mlirml.pipelines.tensor.stencils.chains import cut_chains
@@ -33,7 +33,7 @@ from mlirml.pipelines.tensor.stencils.plan import Plan
 _PUTS = ("tensor.insert_slice", "tensor.pad")
 
 
-@register(when=(*ANY_LOOP, "tensor.insert_slice", "tensor.pad"), optional=True)
+@register(when=(*LOOP_OR_REQUEST, "tensor.insert_slice", "tensor.pad"), optional=True)
 @dataclass(frozen=True)
 class FuseShiftsPass(Pass):
     """Fuse elementwise operations with slices between them, for tensors of at least `least` elements."""

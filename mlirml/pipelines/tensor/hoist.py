@@ -25,14 +25,14 @@ from mlirml.analysis.values import outer_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 
 _LOOPS = ("scf.for", "scf.while")
 _STARTS = ("tensor.empty", "linalg.fill")
 _FREE = ("tensor.extract_slice", "tensor.collapse_shape", "tensor.expand_shape", "arith.constant", *_STARTS)
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=LOOP_OR_REQUEST, optional=True)
 @dataclass(frozen=True)
 class HoistPass(Pass):
     """Hoist loop-invariant structured operations out of loops."""

@@ -32,7 +32,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 
 _MOST = 64
 """The maximum number of bytes that an iteration stores at once."""
@@ -42,7 +42,7 @@ _PURE = (
 )  # fmt: skip
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=LOOP_OR_REQUEST, optional=True)
 @dataclass(frozen=True)
 class JamLoopsPass(Pass):
     """Unroll loops `factor` times whose iterations reduce the same array of at least `least` bytes.

@@ -40,7 +40,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 from mlirml.pipelines.tensor.jam_loops import bytes_of
 
 _SLICES = ("tensor.collapse_shape", "tensor.empty", "tensor.extract_slice")
@@ -48,7 +48,7 @@ _FEWEST = 32
 """Rows and columns of a matrix, of which few are then computed apart."""
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=LOOP_OR_REQUEST, optional=True)
 @dataclass(frozen=True)
 class JamUpdatesPass(Pass):
     """Join `factor` updates of matrices of at least `least` bytes, of at most `longest` operations an element."""

@@ -36,12 +36,12 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 
 _LEAST, _GREATEST = -(1 << 31), (1 << 31) - 1
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=LOOP_OR_REQUEST, optional=True)
 @dataclass(frozen=True)
 class NarrowElementsPass(Pass):
     """Store integers that fit into 32 bits as such, in tensors of at least `least` bytes that loops read one by one."""

@@ -32,7 +32,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register, run_upstream
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 from mlirml.pipelines.tensor.products import networks
 from mlirml.pipelines.tensor.products.networks import Dims, Factor
 
@@ -44,7 +44,7 @@ _ADDS, _SUBTRACTS = ("arith.addf", "arith.addi"), ("arith.subf", "arith.subi")
 _MULTIPLIES = ("arith.mulf", "arith.muli")
 
 
-@register(when=ANY_LOOP)
+@register(when=LOOP_OR_REQUEST)
 @dataclass(frozen=True)
 class SumProductsPass(Pass):
     """Make loops that add up products of slices products of arrays. With `exact` those of integers only."""

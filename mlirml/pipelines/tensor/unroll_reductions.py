@@ -41,13 +41,13 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 from mlirml.pipelines.tensor.unroll_windows import dimensions_of
 
 _LOOPS = ("scf.for", "scf.while", "scf.if")
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=LOOP_OR_REQUEST, optional=True)
 @dataclass(frozen=True)
 class UnrollReductionsPass(Pass):
     """Unroll reductions to a scalar of at most `most` elements, with bodies of at most `longest` operations."""

@@ -27,10 +27,10 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 
 
-@register(when=(*ANY_LOOP, "linalg.window"), optional=True)
+@register(when=(*LOOP_OR_REQUEST, "linalg.window"), optional=True)
 @dataclass(frozen=True)
 class UnrollWindowsPass(Pass):
     """Unroll windows of at most `most` elements."""

@@ -40,7 +40,7 @@ from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.passes.presence import ANY_LOOP
+from mlirml.passes.presence import LOOP_OR_REQUEST
 
 _FEWER = 4
 """The number of columns of the second loop."""
@@ -50,7 +50,7 @@ _Now = Callable[[mlir.Value], mlir.Value]
 _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
-@register(when=ANY_LOOP, optional=True)
+@register(when=LOOP_OR_REQUEST, optional=True)
 @dataclass(frozen=True)
 class WidenColumnsPass(Pass):
     """Make loops over columns, of at most `longest` operations, work on `columns` of them at a time."""
