@@ -26,10 +26,13 @@ def test_sums_are_rounded_once(dtype: Any) -> None:
     y = (x.astype(np.float32) @ w.astype(np.float32)).astype(dtype if dtype == np.float16 else np.float32)
     ct = (2 * y.astype(np.float64)).astype(y.dtype).astype(np.float64)
     wanted = ct @ w.astype(np.float64).T, x.astype(np.float64).T @ ct
-    for a, b in zip(found, wanted, strict=True):
+    eps = float(ml_dtypes.finfo(dtype).eps)
+    for a, b, factor in zip(found, wanted, (w, x), strict=True):
         assert a.dtype == dtype
         error = np.abs(a.astype(np.float64) - b)
-        assert (error <= np.abs(b) * float(ml_dtypes.finfo(dtype).eps) * 0.51 + 1e-6 * np.abs(b).max()).all()
+        # The order of sums depends on the processor: elements of the product may be the next number of f16.
+        next_to = eps * np.abs(ct).max() * np.abs(factor.astype(np.float64)).max() if dtype == np.float16 else 0.0
+        assert (error <= np.abs(b) * eps * 0.51 + 1e-6 * np.abs(b).max() + next_to).all()
 
 
 def test_gradients_are_contractions() -> None:
