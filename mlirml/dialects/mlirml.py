@@ -15,8 +15,6 @@ HOST_CALLS = ("mlirml.host_value", "mlirml.host_call", "mlirml.host_result")
 PARALLEL_FOR = "mlirml.parallel_for"
 LONG_CHUNKS = "mlirml.long_chunks"
 """On a parallel loop or call: the prologue of a chunk is expensive, so each thread should get few chunks."""
-REJECTION = "mlirml.rejection"
-"""On an `scf.while` that proposes random numbers until they are accepted: parameters have no derivative through it."""
 CHECK = "mlirml.check"
 """The index of a `cf.assert` in the table of checks that capture made; the runtime reports it when the check fails."""
 

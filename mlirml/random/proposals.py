@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.sizes import is_size
-from mlirml.dialects.mlirml import REJECTION
 from mlirml.frontend.current import current_trace
+from mlirml.ir.text.control import REJECTION
 from mlirml.random.checks import repeated
 from mlirml.random.keys import as_array
 from mlirml.random.threefry import WORD

@@ -31,9 +31,9 @@ from mlirml.autodiff.reverse import Sweep, active_values, transpose, used_by
 from mlirml.autodiff.rows import rows_read
 from mlirml.autodiff.rule_table import one_of_two_tensors
 from mlirml.autodiff.saved import row_bytes, saved_values
-from mlirml.dialects.mlirml import REJECTION
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, operations
+from mlirml.ir.text.control import REJECTION
 
 
 @transpose("scf.for")

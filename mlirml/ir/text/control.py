@@ -16,6 +16,9 @@ from mlirml.ir.text.complex import ComplexValue, parts_of
 from mlirml.ir.text.dtypes import is_complex, marked, mlir_name, part_dtype, tensor_type
 from mlirml.ir.text.elements import ElementBuilder as Builder
 
+REJECTION = "mlirml.rejection"
+"""On an `scf.while` that proposes random numbers until they are accepted: parameters have no derivative through it."""
+
 Branch = Callable[[], Sequence[Value]]
 """Writes the contents of a region and returns the values that its terminator takes."""
 
