@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mlirml.ir.bindings import defining_op, mlir, operations
+from mlirml.ir.c_api import has_captures
 
 
 def used_values(op: mlir.Operation) -> list[mlir.Value]:
@@ -25,6 +26,14 @@ def outer_values(op: mlir.Operation) -> dict[mlir.Value, None]:
     """The values from outside that an operation uses, in its regions too, each once, in order."""
     found = dict.fromkeys(op.operands)
     found.update(captured_values(op))
+    return found
+
+
+def outer_variables(op: mlir.Operation) -> dict[mlir.Value, None]:
+    """The values from outside that an operation uses, in its regions too; of constants only its operands."""
+    found = dict.fromkeys(op.operands)
+    if len(op.regions) and has_captures(op):  # most regions of structured operations have none, which is soon known
+        found.update(captured_values(op))
     return found
 
 

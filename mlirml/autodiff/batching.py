@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import element_type
 from mlirml.autodiff.no_rule import why_no_rule
-from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.rule_table import RuleTable
 from mlirml.errors import NoBatchingError
 from mlirml.ir import emit
@@ -73,7 +73,7 @@ class Batch:
     def run(self, ops: Sequence[mlir.Operation], after: Sequence[mlir.Operation]) -> None:
         """Apply the rules to operations; the code for `ops[i]` is built before `after[i]`."""
         for op, next_op in zip(ops, after):
-            if not any(x in self.values for x in used_by(op)):
+            if not any(x in self.values for x in outer_variables(op)):
                 continue
             with op.location, mlir.InsertionPoint(next_op):
                 rule = batching.of(op)

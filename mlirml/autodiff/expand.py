@@ -11,6 +11,7 @@ After:
 
 from __future__ import annotations
 
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff.plain_reductions import plain_reductions
 from mlirml.autodiff.requests import (
     OPENS,
@@ -22,7 +23,6 @@ from mlirml.autodiff.requests import (
     ops_of,
     requests,
 )
-from mlirml.autodiff.reverse import used_by
 from mlirml.autodiff.scalar_operands import scalars_to_operands
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
@@ -105,10 +105,10 @@ def _depending(op: mlir.Operation) -> list[mlir.Operation]:
     ops, found = block_ops(op.block), set(op.results)
     depending = []
     for other in ops[ops.index(op) + 1 : -1]:
-        if any(x in found for x in used_by(other)):
+        if any(x in found for x in outer_variables(other)):
             depending.append(other)
             found.update(other.results)
-    return [] if any(x in found for x in used_by(ops[-1])) else depending
+    return [] if any(x in found for x in outer_variables(ops[-1])) else depending
 
 
 def _has_requests(function: mlir.Operation) -> bool:

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import push, refuse
-from mlirml.autodiff.reverse import NO_DERIVATIVE, used_by
+from mlirml.autodiff.reverse import NO_DERIVATIVE
 from mlirml.autodiff.rule_table import RuleTable, find
 from mlirml.autodiff.rules.scalars import INACTIVE, derivative
 from mlirml.ir.bindings import mlir
@@ -45,7 +46,7 @@ class Push:
         for op, next_op in zip(ops, after):
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
-            if op.name != "mlirml.custom_result" and not any(x in self.tangents for x in used_by(op)):
+            if op.name != "mlirml.custom_result" and not any(x in self.tangents for x in outer_variables(op)):
                 continue
             with op.location, mlir.InsertionPoint(next_op):
                 table, rule = find(op, derivative, pushforward) or (None, None)

@@ -15,13 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from mlirml.analysis.traits import CONTROL
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import Pullback, refuse
 from mlirml.autodiff.rule_table import RuleTable, find
 from mlirml.autodiff.rules.scalars import INACTIVE, derivative
 from mlirml.dialects.mlirml import HOST_CALLS
-from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, mlir
 
 Transpose = Callable[["Sweep", mlir.Operation], None]
 
@@ -89,7 +90,7 @@ class Sweep:
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
             if not any(r in self.cotangents for r in op.results) and op.name not in _GROUPED:
-                if not op.results and any(self.is_active(x) for x in used_by(op)):
+                if not op.results and any(self.is_active(x) for x in outer_variables(op)):
                     raise refuse(op)
                 continue
             with op.location:
@@ -98,7 +99,7 @@ class Sweep:
                     self._scalar(op)
                 elif rule is not None:
                     rule(self, op)
-                elif any(self.is_active(x) for x in used_by(op)):
+                elif any(self.is_active(x) for x in outer_variables(op)):
                     raise refuse(op)
 
     def _scalar(self, op: mlir.Operation) -> None:
@@ -109,21 +110,6 @@ class Sweep:
         for operand in dict.fromkeys(op.operands):
             if operand in pullback.cotangents and self.is_active(operand):
                 self.add(operand, pullback.cotangents[operand], operand in pullback.masked)
-
-
-def used_by(op: mlir.Operation) -> list[mlir.Value]:
-    """The outer values that an operation and its regions use."""
-    if not len(op.regions):  # most have none, and the walk takes five times as long
-        return list(dict.fromkeys(op.operands))
-    local_values: set[mlir.Value] = set()
-    found: dict[mlir.Value, None] = {}
-    for inner in operations(op):
-        local_values.update(inner.results)
-        for region in inner.regions:
-            for block in region.blocks:
-                local_values.update(block.arguments)
-        found.update(dict.fromkeys(x for x in inner.operands if x not in local_values))
-    return [value for value in found if value not in local_values]
 
 
 def active_values(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) -> set[mlir.Value]:
@@ -139,7 +125,7 @@ def active_values(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) ->
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
             own = op.name in ("mlirml.custom_output", "mlirml.custom_result") and group_of(op) in groups
-            if not own and not any(x in active for x in used_by(op)):
+            if not own and not any(x in active for x in outer_variables(op)):
                 continue
             before = len(active)
             if op.name == "mlirml.custom_input":

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from mlirml.analysis.structured import indexing_maps
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff.arithmetic import is_float
-from mlirml.autodiff.reverse import used_by
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, operations
 
@@ -34,7 +34,7 @@ def scalars_to_operands(ops: Iterable[mlir.Operation]) -> None:
     """Rewrite every `linalg.generic` among operations, and in them, that captures scalars."""
     for op in [inner for outer in ops for inner in operations(outer) if inner.name == "linalg.generic"]:
         operands = set(op.operands)
-        found = [x for x in used_by(op) if x not in operands and _is_number(x)]
+        found = [x for x in outer_variables(op) if x not in operands and _is_number(x)]
         if found:
             with op.location, mlir.InsertionPoint(op):
                 _rewrite(op, found)

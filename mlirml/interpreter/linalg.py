@@ -189,6 +189,13 @@ def structured_rule(op: mlir.Operation, function: Function) -> Step:
     return Structured(op, [attribute.value for attribute in maps], function).run
 
 
+def _access(affine_map: mlir.AffineMap, function: Function) -> Access:
+    known = function.program.accesses
+    if affine_map not in known:
+        known[affine_map] = Access(affine_map)
+    return known[affine_map]
+
+
 class Structured:
     """A structured operation prepared to run."""
 
@@ -197,7 +204,7 @@ class Structured:
         self.slots = [function.slot(value) for value in op.operands]
         self.results = [function.slot(value) for value in op.results]
         self.rank = maps[0].n_dims
-        self.accesses = [Access(affine_map) for affine_map in maps]
+        self.accesses = [_access(affine_map, function) for affine_map in maps]
         self.indices = [function.new_slot() for _ in range(self.rank)]
         function.index_slots.append(self.indices)
         block = op.regions[0].blocks[0]

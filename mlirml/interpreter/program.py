@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from typing import Any
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import CheckFailed, InternalError, LaunchError, MlirmlError, TargetError
@@ -258,6 +259,7 @@ class Program:
     functions: dict[str, Function] = field(default_factory=dict)
     globals: dict[str, Buffer] = field(default_factory=dict)
     symbols: dict[str, mlir.Operation] = field(default_factory=dict)
+    accesses: dict[mlir.AffineMap, Any] = field(default_factory=dict)  # of structured operations, by their maps
 
     def __post_init__(self) -> None:
         for op in block_ops(self.module.regions[0].blocks[0]):

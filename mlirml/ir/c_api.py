@@ -38,9 +38,11 @@ def address_of(operation: mlir.Operation) -> int:
 
 
 @cache
-def _functions() -> tuple[int, ...]:
-    found = (getattr(library(), name) for name in _native.CENSUS_FUNCTIONS)
-    return tuple(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in found)
+def _connected() -> Any:
+    """The native functions that read operations, once they know those of the C API."""
+    found = (getattr(library(), name) for name in _native.MLIR_FUNCTIONS)
+    _native.connect_mlir(tuple(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in found))
+    return _native
 
 
 def census(operation: mlir.Operation) -> dict[str, int]:
@@ -49,4 +51,10 @@ def census(operation: mlir.Operation) -> dict[str, int]:
     So it does for values that are arrays of bools in memory, `!memref<i1>`, and tensors of rank 0, `!tensor<0d>`; a
     discardable attribute that some operation has is a name as well: `#mlirml.flush_denormals`.
     """
-    return _native.census(address_of(operation), _functions())
+    found: dict[str, int] = _connected().census(address_of(operation))
+    return found
+
+
+def has_captures(operation: mlir.Operation) -> bool:
+    """True if the regions of an operation use values from outside that are no constants."""
+    return bool(_connected().has_captures(address_of(operation)))

@@ -7,6 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.current import current_trace
+from mlirml.ir.text.builder import Body
+from mlirml.ir.text.dtypes import common_shape, mlir_name
+
 # M. Giles: Approximating the erfinv function. GPU Computing Gems, 2010. The highest power first.
 _NEAR = (
     2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164,
@@ -56,19 +61,47 @@ def normal_quantile(u: Any) -> Any:
 
 
 def polynomial(x: Any, coefficients: Sequence[Any]) -> Any:
-    """By Horner's rule; a coefficient is a number or an array."""
+    """By Horner's rule; a coefficient is a number or an array.
+
+    In a trace it is one operation where all coefficients are numbers.
+    """
+    if isinstance(x, Traced) and len(coefficients) > 2 and all(isinstance(c, float | int) for c in coefficients):
+        return chosen_polynomial(x, (), (coefficients,))
     result = coefficients[0]
     for c in coefficients[1:]:
         result = result * x + c
     return result
 
 
+def chosen_polynomial(x: Any, masks: Sequence[Any], rows: Sequence[Sequence[float]]) -> Any:
+    """A polynomial with the coefficients in the row of the first mask that is true, or, where none is, in the last."""
+    trace, dtype = current_trace(), x.dtype
+    if trace is None or not isinstance(x, Traced):
+        number = dtype.type
+        return polynomial(x, [np.select(masks, [*map(number, c[:-1])], number(c[-1])) for c in zip(*rows)])
+
+    def body(block: Body, names: list[str]) -> str:
+        name, *chosen = names
+        kind, result = mlir_name(dtype), ""
+        for numbers in zip(*rows):
+            *first, c = (block.constant(number, dtype) for number in numbers)
+            for mask, other in zip(chosen[::-1], first[::-1]):
+                c = block.op(f"arith.select {mask}, {other}, {c}", kind)
+            product = result and block.op(f"arith.mulf {result}, {name}", kind)
+            result = block.op(f"arith.addf {product}, {c}", kind) if product else c
+        return result
+
+    operands = [trace.lift(each) for each in (x, *masks)]
+    shape = common_shape(*(operand.shape for operand in operands))
+    dtypes = [dtype, *[np.dtype(np.bool_)] * len(masks)]
+    return trace.wrap(trace.builder.elementwise(operands, dtypes, dtype, shape, body))
+
+
 def _single(u: Any) -> Any:
     w = -np.log((1 - u) * (1 + u))
     near = w < 5
     x = np.where(near, w - np.float32(2.5), np.sqrt(w) - 3)
-    rows = [np.where(near, np.float32(a), np.float32(b)) for a, b in zip(_NEAR, _FAR)]
-    return np.float32(np.sqrt(2)) * (polynomial(x, rows) * u)
+    return np.float32(np.sqrt(2)) * (chosen_polynomial(x, [near], (_NEAR, _FAR)) * u)
 
 
 def _double(u: Any) -> Any:
@@ -83,7 +116,6 @@ def quantile(q: Any, tail: Any) -> Any:
     last = r > 5
     x = np.where(middle, 0.180625 - q * q, np.where(last, r - 5.0, r - 1.6))
     top, bottom = (
-        polynomial(x, [np.where(middle, number(a), np.where(last, number(c), number(b))) for a, b, c in zip(*rows)])
-        for rows in zip(_MIDDLE, _TAIL, _LAST)
+        chosen_polynomial(x, (middle, last), (near, far, between)) for near, between, far in zip(_MIDDLE, _TAIL, _LAST)
     )
     return np.where(middle, q, np.where(q < 0, number(-1), number(1))) * (top / bottom)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import refuse
@@ -27,7 +28,7 @@ from mlirml.autodiff.checkpoint import (
 )  # fmt: skip
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.liveness import live_values
-from mlirml.autodiff.reverse import Sweep, active_values, transpose, used_by
+from mlirml.autodiff.reverse import Sweep, active_values, transpose
 from mlirml.autodiff.rows import rows_read
 from mlirml.autodiff.rule_table import one_of_two_tensors
 from mlirml.autodiff.saved import row_bytes, saved_values
@@ -45,7 +46,7 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
     yields = list(block_ops(block)[-1].operands)
     wanted = [i for i, r in enumerate(op.results) if is_float(r.type)
               and (r in sweep.cotangents or carried[i] in sweep.active)]  # fmt: skip
-    outer = [x for x in used_by(op) if sweep.is_active(x) and x not in inits]
+    outer = [x for x in outer_variables(op) if sweep.is_active(x) and x not in inits]
     outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
     trip_count = trip_count_of(lower, upper, step)
     most = max_trip_count(op, trip_count)
@@ -275,7 +276,7 @@ def branches(sweep: Sweep, op: mlir.Operation) -> None:
     """Recompute the taken branch and propagate cotangents through it."""
     wanted = [r for r in op.results if r in sweep.cotangents]
     cotangents = [sweep.cotangents[r] for r in wanted]
-    outer = [x for x in used_by(op) if sweep.is_active(x)]
+    outer = [x for x in outer_variables(op) if sweep.is_active(x)]
     if not outer:
         return
     types = [x.type for x in outer]

@@ -26,10 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.copies import copied_ops
-from mlirml.autodiff.reverse import Sweep, active_values, group_of, transpose, used_by
+from mlirml.autodiff.reverse import Sweep, active_values, group_of, transpose
 from mlirml.errors import NoDerivativeError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir
@@ -51,7 +52,7 @@ def custom_output(sweep: Sweep, op: mlir.Operation) -> None:
     inputs, ops = _of_group(op, "mlirml.custom_input"), block_ops(op.block)
     body = ops[ops.index(inputs[0]) + 1 : ops.index(op)] if inputs else []
     arguments = [x.results[0] for x in inputs]
-    outer = {x for other in body for x in used_by(other) if sweep.is_active(x) and x not in arguments}
+    outer = {x for other in body for x in outer_variables(other) if sweep.is_active(x) and x not in arguments}
     outer -= {r for other in body for r in other.results}
     if outer and op.operands[0] in active_values([x for x in body if x not in inputs], outer):
         raise refuse_outer(op, "custom_vjp")
@@ -122,7 +123,7 @@ def _depending(ops: list[mlir.Operation], values: list[mlir.Value]) -> list[mlir
         for op in ops:
             if not op.results or op.results[0] in found:
                 continue
-            if any(x in found for x in used_by(op)) or (op.name in _RULE_MARKERS and group_of(op) in groups):
+            if any(x in found for x in outer_variables(op)) or (op.name in _RULE_MARKERS and group_of(op) in groups):
                 depending.append(op)
                 found.update(op.results)
         met = {group_of(op) for op in depending if op.name in _RULE_MARKERS}
@@ -138,7 +139,7 @@ def _needed(ops: list[mlir.Operation], ends: list[mlir.Operation], begin: list[m
     for op in reversed(depending):
         if any(r in found for r in op.results):
             needed.append(op)
-            found.update(used_by(op))
+            found.update(outer_variables(op))
     return needed[::-1]
 
 

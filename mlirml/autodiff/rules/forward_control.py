@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.checkpoint import keep_bounds
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.forward import Push, pushforward
-from mlirml.autodiff.reverse import active_values, used_by
+from mlirml.autodiff.reverse import active_values
 from mlirml.autodiff.rule_table import one_of_two_tensors
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir
 
 
 def _active(push: Push, op: mlir.Operation) -> set[mlir.Value]:
-    return active_values([op], [x for x in used_by(op) if x in push.tangents])
+    return active_values([op], [x for x in outer_variables(op) if x in push.tangents])
 
 
 def _swept(

@@ -3,6 +3,7 @@
 #include "census.h"
 
 #include <unordered_map>
+#include <unordered_set>
 
 namespace mlirml {
 namespace {
@@ -49,12 +50,19 @@ struct Api {
   Handle (*element_type)(Handle);
   bool (*is_integer)(Handle);
   unsigned (*width)(Handle);
+  intptr_t (*operand_count)(Handle);
+  Handle (*operand)(Handle, intptr_t);
+  bool (*is_result)(Handle);
+  Handle (*owner)(Handle);
 };
+
+Api connected;
 
 using Counts = std::unordered_map<const void *, int64_t>;
 
 constexpr std::string_view kGeneric = "linalg.generic", kMaps = "indexing_maps", kWindow = "linalg.window",
-                           kBools = "!memref<i1>", kScalar = "!tensor<0d>";
+                           kBools = "!memref<i1>", kScalar = "!tensor<0d>",
+                           kConstant = "arith.constant";
 
 std::string_view view(Text text) { return {text.data, text.length}; }
 
@@ -115,9 +123,37 @@ void set(Function &function, uintptr_t address) {
   function = reinterpret_cast<Function>(address);
 }
 
+// The values that the operations in the regions of one use, and those that are defined there.
+struct Uses {
+  const Api &api;
+  std::unordered_set<const void *> own;
+  std::vector<const void *> used;
+
+  void enter(Handle operation) {
+    for (Handle region = api.first_region(operation); region.pointer; region = api.next_region(region)) {
+      for (Handle block = api.first_block(region); block.pointer; block = api.next_block(block)) {
+        for (intptr_t i = 0, count = api.argument_count(block); i < count; ++i) {
+          own.insert(api.argument(block, i).pointer);
+        }
+        for (Handle inner = api.first_operation(block); inner.pointer; inner = api.next_operation(inner)) add(inner);
+      }
+    }
+  }
+
+  void add(Handle operation) {
+    for (intptr_t i = 0, count = api.value_count(operation); i < count; ++i) {
+      own.insert(api.value(operation, i).pointer);
+    }
+    for (intptr_t i = 0, count = api.operand_count(operation); i < count; ++i) {
+      used.push_back(api.operand(operation, i).pointer);
+    }
+    enter(operation);
+  }
+};
+
 }  // namespace
 
-const std::vector<const char *> kCensusFunctions = {
+const std::vector<const char *> kMlirFunctions = {
     "mlirOperationGetName",
     "mlirIdentifierStr",
     "mlirOperationGetFirstRegion",
@@ -147,11 +183,14 @@ const std::vector<const char *> kCensusFunctions = {
     "mlirShapedTypeGetElementType",
     "mlirTypeIsAInteger",
     "mlirIntegerTypeGetWidth",
+    "mlirOperationGetNumOperands",
+    "mlirOperationGetOperand",
+    "mlirValueIsAOpResult",
+    "mlirOpResultGetOwner",
 };
 
-std::vector<std::pair<std::string_view, int64_t>> take_census(
-    const void *operation, const std::vector<uintptr_t> &functions, std::vector<std::string_view> &attributes) {
-  Api api;
+void connect_mlir(const std::vector<uintptr_t> &functions) {
+  Api &api = connected;
   const uintptr_t *next = functions.data();
   set(api.operation_name, *next++);
   set(api.identifier, *next++);
@@ -182,16 +221,42 @@ std::vector<std::pair<std::string_view, int64_t>> take_census(
   set(api.element_type, *next++);
   set(api.is_integer, *next++);
   set(api.width, *next++);
-  Census census{api};
+  set(api.operand_count, *next++);
+  set(api.operand, *next++);
+  set(api.is_result, *next++);
+  set(api.owner, *next++);
+}
+
+std::vector<std::pair<std::string_view, int64_t>> take_census(const void *operation,
+                                                              std::vector<std::string_view> &attributes) {
+  Census census{connected};
   census.add({operation});
   std::vector<std::pair<std::string_view, int64_t>> found;
-  for (const auto &[name, count] : census.names) found.emplace_back(view(api.identifier({name})), count);
+  for (const auto &[name, count] : census.names) found.emplace_back(view(connected.identifier({name})), count);
   if (census.windows) found.emplace_back(kWindow, census.windows);
   for (std::string_view name : {kBools, kScalar}) {
     if (const int64_t count = census.values_of(name)) found.emplace_back(name, count);
   }
-  for (const auto &entry : census.attributes) attributes.push_back(view(api.identifier({entry.first})));
+  for (const auto &entry : census.attributes) attributes.push_back(view(connected.identifier({entry.first})));
   return found;
+}
+
+namespace {
+
+bool is_constant(Handle value) {
+  const Api &api = connected;
+  return api.is_result(value) && view(api.identifier(api.operation_name(api.owner(value)))) == kConstant;
+}
+
+}  // namespace
+
+bool has_captures(const void *operation) {
+  Uses uses{connected, {}, {}};
+  uses.enter({operation});
+  for (const void *value : uses.used) {
+    if (!uses.own.count(value) && !is_constant({value})) return true;
+  }
+  return false;
 }
 
 }  // namespace mlirml

@@ -88,26 +88,34 @@ void bind_clock(nb::module_ &m) {
         "End the record: (calls, nanoseconds) of each kernel, and the first events (kernel, begin, end).");
 }
 
-nb::dict census(uintptr_t operation, nb::tuple addresses) {
-  if (addresses.size() != mlirml::kCensusFunctions.size()) throw nb::value_error("one address a function of the C API");
+void connect_mlir(nb::tuple addresses) {
+  if (addresses.size() != mlirml::kMlirFunctions.size()) throw nb::value_error("one address a function of the C API");
   std::vector<uintptr_t> functions;
   for (nb::handle each : addresses) functions.push_back(nb::cast<uintptr_t>(each));
+  mlirml::connect_mlir(functions);
+}
+
+nb::dict census(uintptr_t operation) {
   std::vector<std::string_view> attributes;
   nb::dict found;
-  for (const auto &[name, count] :
-       mlirml::take_census(reinterpret_cast<const void *>(operation), functions, attributes)) {
+  for (const auto &[name, count] : mlirml::take_census(reinterpret_cast<const void *>(operation), attributes)) {
     found[nb::str(name.data(), name.size())] = count;
   }
   for (std::string_view name : attributes) found[nb::str(("#" + std::string(name)).c_str())] = 1;
   return found;
 }
 
+bool has_captures(uintptr_t operation) { return mlirml::has_captures(reinterpret_cast<const void *>(operation)); }
+
 void bind_census(nb::module_ &m) {
   nb::list names;
-  for (const char *name : mlirml::kCensusFunctions) names.append(name);
-  m.attr("CENSUS_FUNCTIONS") = nb::tuple(names);
-  m.def("census", &census, "operation"_a, "functions"_a,
+  for (const char *name : mlirml::kMlirFunctions) names.append(name);
+  m.attr("MLIR_FUNCTIONS") = nb::tuple(names);
+  m.def("connect_mlir", &connect_mlir, "functions"_a, "Have the next two use the functions at these addresses.");
+  m.def("census", &census, "operation"_a,
         "The operations in the one at an address by name, and 1 for each name of an attribute after a '#'.");
+  m.def("has_captures", &has_captures, "operation"_a,
+        "Whether the regions of the operation at an address use values from outside that are no constants.");
 }
 
 }  // namespace

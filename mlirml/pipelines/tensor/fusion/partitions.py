@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cached_property
 
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.cost import bytes_of, element_bytes, vector_cycles
@@ -244,15 +245,21 @@ class Partition:
         are_joined = self.has_contractions or any(reductions)
         return are_joined and not any(d in reduced for d, reduced in zip(first, reductions, strict=True))
 
+    @cached_property
+    def _recomputed_points(self) -> dict[Node, int]:
+        """The number of points at which each node is recomputed, in clusters of which it is no member."""
+        points: dict[Node, int] = {}
+        for cluster in self.clusters:
+            members, size = set(cluster.members), math.prod(cluster.sizes)
+            for node, _ in self.loops[id(cluster)].bodies:
+                if node not in members:
+                    points[node] = points.get(node, 0) + size
+        return points
+
     def _gain_of_storing(self, node: Node) -> float:
         """The nanoseconds that storing the result of a producer saves, if nothing else changes."""
         each = self.prices.point_ns(node) + (len(node.inputs) - 1) * self.prices.access_ns(node.outs[0].result)
-        points = sum(
-            math.prod(cluster.sizes)
-            for cluster in self.clusters
-            for other, _ in self.loops[id(cluster)].bodies
-            if other is node and node not in cluster.members
-        )
+        points = self._recomputed_points.get(node, 0)
         size = math.prod(node.sizes)
         return each * (points - size) - 2 * self.prices.bytes_of(node.outs[0].result) * costs().cache_byte_ns
 
