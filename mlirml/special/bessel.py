@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import differentiable, is_double
 
@@ -49,6 +50,7 @@ def _grown(scaled: Any, size: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: i1(x) * t)
+@pointwise
 def i0(x: Any) -> Any:
     """The modified Bessel function of order 0.
 
@@ -59,6 +61,7 @@ def i0(x: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: (i1e(x) - np.sign(x) * y) * t)
+@pointwise
 def i0e(x: Any) -> Any:
     """exp(-|x|) i0(x)."""
     size, is_far, near, far = _parts(x, _NEAR_0, _FAR_0)
@@ -69,12 +72,14 @@ def _odd(x: Any, value: Any) -> Any:
     return np.where(x < 0, -value, value)
 
 
+@pointwise
 def _slope_of_i1(x: Any, zeroth: Any, first: Any) -> Any:
     """i0 - i1 / x, or the same of the scaled functions; 1/2 at 0."""
     return np.where(x == 0, 0.5, zeroth - first / np.where(x == 0, 1, x))
 
 
 @differentiable(lambda t, y, x: _slope_of_i1(x, i0(x), y) * t)
+@pointwise
 def i1(x: Any) -> Any:
     """The modified Bessel function of order 1.
 
@@ -85,6 +90,7 @@ def i1(x: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: (_slope_of_i1(x, i0e(x), y) - np.sign(x) * y) * t)
+@pointwise
 def i1e(x: Any) -> Any:
     """exp(-|x|) i1(x)."""
     size, is_far, near, far = _parts(x, _NEAR_1, _FAR_1)

@@ -11,6 +11,7 @@ import numpy as np
 from mlirml.errors import DTypeError
 from mlirml.frontend import control
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.ops.functions import library
 from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import as_array, differentiable, float_dtype, is_double
@@ -120,6 +121,7 @@ def positive_gammaln(x: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: digamma(x) * t)
+@pointwise
 def gammaln(x: Any) -> Any:
     """The logarithm of the absolute value of the gamma function; infinite at 0 and at negative integers.
 
@@ -135,6 +137,7 @@ def gammaln(x: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: y * digamma(x) * t)
+@pointwise
 def gamma(x: Any) -> Any:
     """The gamma function; NaN at negative integers, infinite of the sign of x at 0.
 
@@ -151,6 +154,7 @@ def gamma(x: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: polygamma(1, x) * t)
+@pointwise
 def digamma(x: Any) -> Any:
     """The derivative of `gammaln`; NaN at negative integers, infinite at 0.
 
@@ -322,6 +326,7 @@ _BETA_RULES = (lambda a, b: digamma(a) - digamma(a + b)), (lambda a, b: digamma(
 
 
 @differentiable(*(lambda t, y, a, b, rule=rule: rule(a, b) * t for rule in _BETA_RULES))
+@pointwise
 def betaln(a: Any, b: Any) -> Any:
     """The logarithm of the absolute value of the beta function."""
     a, b, _, infinite = _without_poles(a, b)
@@ -335,6 +340,7 @@ def betaln(a: Any, b: Any) -> Any:
 
 
 @differentiable(*(lambda t, y, a, b, rule=rule: y * rule(a, b) * t for rule in _BETA_RULES))
+@pointwise
 def beta(a: Any, b: Any) -> Any:
     """The beta function, gamma(a) gamma(b) / gamma(a + b)."""
     a, b, sign, infinite = _without_poles(a, b)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.special.floats import differentiable, is_double
 from mlirml.special.gamma_functions import digamma, positive_gamma
 from mlirml.special.iterations import next_of_fraction, next_with_slope, until_settled
@@ -17,20 +18,19 @@ _MOST = 100_000
 """Iterations, of which about the root of the larger parameter are needed."""
 
 
+@pointwise
 def beta_prefix(a: Any, b: Any, x: Any, y: Any) -> Any:
     """x**a y**b / beta(a, b) with y = 1 - x.
 
     For large parameters relative to the largest value, which is at x = a / (a + b), so that no large logarithms are
     subtracted (Didonato and Morris, TOMS 18, 1992, section 3), with gamma functions without their powers.
     """
-    a, b, x, y = np.broadcast_arrays(a, b, x, y)
     total = a + b
     excess = x * b - y * a  # (a + b) x - a
     logarithm = _log_of_power(a, excess, x * total) + _log_of_power(b, -excess, y * total)
-    (gamma_a, gamma_b, gamma_total), (of_a, of_b, of_total) = positive_gamma(np.stack([a, b, total]))
+    (gamma_a, of_a), (gamma_b, of_b), (gamma_total, of_total) = map(positive_gamma, (a, b, total))
     far = np.exp(logarithm) * (of_total / of_a / of_b) * np.sqrt(a / (2 * math.pi) * (b / total))
-    power_of_x, power_of_y = np.stack([x, y]) ** np.stack([a, b])
-    product = power_of_x * power_of_y
+    product = x**a * y**b
     few = (total < (60 if is_double(x) else 34)) & (np.abs(excess) > 2)
     few = few & (product > 1e12 * float(np.finfo(x.dtype).tiny))
     most = np.maximum(a, b)
@@ -132,7 +132,7 @@ def incomplete_beta_slope(a: Any, b: Any, x: Any, y: Any, by_first: bool) -> Any
     swapped, p, q, u, v = _smaller_tail(a, b, x, y)
     first = ~swapped if by_first else swapped
     value, slope = _fraction_with_slope(p, q, u, v, first)
-    of_own, of_total = digamma(np.stack([np.where(first, p + 1, q), p + q]))
+    of_own, of_total = digamma(np.where(first, p + 1, q)), digamma(p + q)
     logarithmic = np.log(np.where(first, u, v)) - of_own + of_total + slope
     found = beta_prefix(p, q, u, v) / p * value * logarithmic
     return np.where(swapped, -found, found)
@@ -155,9 +155,9 @@ def _times(y: Any, slope: Any) -> Any:
     lambda t, y, a, b, x: _times(y, np.log1p(-x) - digamma(b) + digamma(a + b)) * t,
     lambda t, y, a, b, x: _times(y, (a - 1) / x - (b - 1) / (1 - x)) * t,
 )
+@pointwise
 def beta_density(a: Any, b: Any, x: Any) -> Any:
     """The derivative of I: x**(a - 1) (1 - x)**(b - 1) / beta(a, b)."""
-    a, b, x = np.broadcast_arrays(a, b, x)
     inner = (x > 0) & (x < 1)
     x_ = np.where(inner, x, 0.5)
     power = np.where(x <= 0, a, b)

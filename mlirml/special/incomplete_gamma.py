@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import differentiable, is_double
 from mlirml.special.gamma_functions import (
@@ -50,6 +51,7 @@ _UNIFORM = _uniform_coefficients()
 _MOST = 200
 
 
+@pointwise
 def poisson_mass(a: Any, x: Any) -> Any:
     """x**a exp(-x) / gamma(a + 1)."""
     small = np.minimum(a, _UNIFORM_FROM)
@@ -77,13 +79,20 @@ def _uniform_variable(a: Any, x: Any) -> Any:
 
 def _uniform_tails(a: Any, x: Any) -> tuple[Any, Any]:
     """P and Q for a of at least 20 and x near a, by Temme's uniform expansion (DLMF 8.12.3)."""
+    smaller, below = _smaller_uniform_tail(a, x), x < a
+    return np.where(below, smaller, 1 - smaller), np.where(below, 1 - smaller, smaller)
+
+
+@pointwise
+def _smaller_uniform_tail(a: Any, x: Any) -> Any:
+    """P where x is below a, else Q."""
     eta = _uniform_variable(a, x)
     series = polynomial(1 / a, [polynomial(eta, row) for row in _uniform_rows(x)][::-1])
     rest = series * np.exp(-0.5 * a * eta * eta) / np.sqrt(2 * math.pi * a)
-    smaller = 0.5 * erfc(np.abs(eta) * np.sqrt(a / 2)) + np.where(eta < 0, -rest, rest)
-    return np.where(eta < 0, smaller, 1 - smaller), np.where(eta < 0, 1 - smaller, smaller)
+    return 0.5 * erfc(np.abs(eta) * np.sqrt(a / 2)) + np.where(x < a, -rest, rest)
 
 
+@pointwise
 def _uniform_slope(a: Any, x: Any) -> Any:
     """The derivative of Q by a in the uniform expansion.
 
@@ -127,13 +136,7 @@ def incomplete_gamma(a: Any, x: Any) -> tuple[Any, Any, Any]:
     one = np.ones_like(density)
     total = until_settled(add, (one, one, one), _MOST)[0]
     p_by_series = density * total
-    # Q = 1 - x**a / gamma(a + 1) (1 + a sum of (-x)**n / ((a + n) n!)) for x below 1.1
-    low = np.where(by_series, np.minimum(x, 1.1), 1)
-    alternating = polynomial(low, [(-1) ** n / math.factorial(n) / (a_ + n) for n in range(20, 0, -1)]) * low * a_
-    below = np.minimum(a_, 0.5)
-    log_gamma = np.where(a_ < 0.5, gammaln_near_two(below) - np.log1p(below), positive_gammaln(a_ + 1))
-    logarithm = a_ * np.log(low) - log_gamma
-    q_of_small = -(np.expm1(logarithm) + np.exp(logarithm) * alternating)
+    q_of_small = _upper_of_small(a_, np.where(by_series, np.minimum(x, 1.1), 1))
     q_by_series = np.where((x < 1.1) & (p_by_series > 0.1), q_of_small, 1 - p_by_series)
     # Q = density a / (x + 1 - a - 1 (1 - a)/(x + 3 - a - 2 (2 - a)/(x + 5 - a - ...))) by modified Lentz
     a_, x_ = np.where(by_fraction, a, 1), np.where(by_fraction, x, 2)
@@ -150,6 +153,16 @@ def incomplete_gamma(a: Any, x: Any) -> tuple[Any, Any, Any]:
     p = np.where(uniform, p, np.where(by_series, p_by_series, 1 - q_by_fraction))
     q = np.where(uniform, q, np.where(by_series, q_by_series, q_by_fraction))
     return p, q, density
+
+
+@pointwise
+def _upper_of_small(a: Any, x: Any) -> Any:
+    """Q for x of at most 1.1: 1 - x**a / gamma(a + 1) (1 + a sum of (-x)**n / ((a + n) n!))."""
+    alternating = polynomial(x, [(-1) ** n / math.factorial(n) / (a + n) for n in range(20, 0, -1)]) * x * a
+    below = np.minimum(a, 0.5)
+    log_gamma = np.where(a < 0.5, gammaln_near_two(below) - np.log1p(below), positive_gammaln(a + 1))
+    logarithm = a * np.log(x) - log_gamma
+    return -(np.expm1(logarithm) + np.exp(logarithm) * alternating)
 
 
 def _slope_of_series(a: Any, x: Any, density: Any, psi: Any) -> Any:
@@ -214,6 +227,7 @@ def _at_limits(a: Any, x: Any, upper: bool) -> Any:
 @differentiable(
     lambda t, y, a, x: _times(y, np.log(x) - digamma(a)) * t, lambda t, y, a, x: _times(y, (a - 1) / x - 1) * t
 )
+@pointwise
 def gamma_density(a: Any, x: Any) -> Any:
     """The derivative of P: x**(a - 1) exp(-x) / gamma(a)."""
     inner = (a > 0) & (x > 0)

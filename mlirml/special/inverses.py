@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.special.floats import differentiable
 from mlirml.special.gamma_functions import gammaln_near_two, positive_gammaln
 from mlirml.special.incomplete_beta import (
@@ -54,12 +55,14 @@ def _solved(equation: Callable[[Any], tuple[Any, Any, Any]], upper: Any, start: 
     return np.where(found <= tiny, 0, found)
 
 
+@pointwise
 def _normal_tail(tail: Any) -> Any:
     """About the point above which this probability of a normal variable lies (Abramowitz and Stegun 26.2.23)."""
     t = np.sqrt(-2 * np.log(tail))
     return t - (2.30753 + 0.27061 * t) / (1 + t * (0.99229 + 0.04481 * t))
 
 
+@pointwise
 def _gamma_start(a: Any, tail: Any, upper: Any) -> Any:
     """About the point of a tail of at most 1/2, by the first terms of series or by Wilson and Hilferty's cube."""
     low = np.minimum(a, 0.5)
@@ -114,6 +117,7 @@ def gammainccinv(a: Any, y: Any) -> Any:
     return _of_gamma(a, y, True)
 
 
+@pointwise
 def _beta_start(a: Any, b: Any, lower: Any, upper: Any) -> Any:
     """About the odds x / (1 - x) of the point with these probabilities on both sides.
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.ops.functions import library
 from mlirml.random.quantiles import polynomial
 from mlirml.special.floats import as_array, differentiable, float_dtype, is_double
@@ -17,6 +18,7 @@ _ARTANH = tuple(1 / k for k in range(27, 2, -2))
 
 
 @differentiable(lambda t, y, x: y * expit(-x) * t)
+@pointwise
 def expit(x: Any) -> Any:
     """The logistic function, 1 / (1 + exp(-x))."""
     power = np.exp(-np.abs(x))
@@ -24,6 +26,7 @@ def expit(x: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: t / (x * (1 - x)))
+@pointwise
 def logit(x: Any) -> Any:
     """The inverse of `expit`, log(x / (1 - x)); NaN outside of [0, 1]."""
     near = 2 * (x - 0.5)
@@ -33,11 +36,13 @@ def logit(x: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: expit(-x) * t)
+@pointwise
 def log_expit(x: Any) -> Any:
     """The logarithm of `expit`."""
     return -(np.log1p(np.exp(-np.abs(x))) + np.maximum(-x, 0))
 
 
+@pointwise
 def log1p_less_x(x: Any) -> Any:
     """log(1 + x) - x for x of [-0.4, 0.4], without cancellation.
 
@@ -53,18 +58,21 @@ def _where_zero(x: Any, y: Any, product: Any) -> Any:
 
 
 @differentiable(lambda t, r, x, y: np.log(y) * t, lambda t, r, x, y: _where_zero(x, y, x / y) * t)
+@pointwise
 def xlogy(x: Any, y: Any) -> Any:
     """x log(y), which is 0 where x is 0 and y is no NaN; its derivative in y is 0 there too."""
     return _where_zero(x, y, x * np.log(y))
 
 
 @differentiable(lambda t, r, x, y: np.log1p(y) * t, lambda t, r, x, y: _where_zero(x, y, x / (1 + y)) * t)
+@pointwise
 def xlog1py(x: Any, y: Any) -> Any:
     """x log(1 + y), which is 0 where x is 0 and y is no NaN; its derivative in y is 0 there too."""
     return _where_zero(x, y, x * np.log1p(y))
 
 
 @differentiable(lambda t, r, x: -(np.log(x) + 1) * t)
+@pointwise
 def entr(x: Any) -> Any:
     """-x log(x), 0 at 0, and minus infinity for negative numbers."""
     return np.where(x < 0, -math.inf, _where_zero(x, x, -x * np.log(x)))
@@ -86,12 +94,14 @@ def _of_positive(x: Any, y: Any, value: Any, at_zero: Any) -> Any:
 
 
 @differentiable(lambda t, r, x, y: (_log_of_ratio(x, y) + 1) * t, lambda t, r, x, y: np.where(x == 0, 0, -x / y) * t)
+@pointwise
 def rel_entr(x: Any, y: Any) -> Any:
     """x log(x / y) for positive numbers, 0 for x = 0 <= y, otherwise infinity."""
     return _of_positive(x, y, x * _log_of_ratio(x, y), np.zeros_like(y))
 
 
 @differentiable(lambda t, r, x, y: _log_of_ratio(x, y) * t, lambda t, r, x, y: (1 - x / y) * t)
+@pointwise
 def kl_div(x: Any, y: Any) -> Any:
     """x log(x / y) - x + y for positive numbers, y for x = 0 <= y, otherwise infinity."""
     part = (x - y) / y

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.ops import error_functions
 from mlirml.ops.activations import ERFC_LARGE, ERFC_MIDDLE
 from mlirml.ops.functions import library
@@ -39,6 +40,7 @@ def _exp_of_square(x: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: (2 * x * y - _TWO_OVER_ROOT_PI) * t)
+@pointwise
 def erfcx(x: Any) -> Any:
     """exp(x**2) erfc(x).
 
@@ -59,18 +61,21 @@ def erfcx(x: Any) -> Any:
 
 
 @differentiable(lambda t, x, y: np.exp(x * x) / _TWO_OVER_ROOT_PI * t)
+@pointwise
 def erfinv(y: Any) -> Any:
     """The inverse of `erf`; NaN outside of [-1, 1]."""
     return _at_ends(y, -1, 1, lambda y: _ROOT_HALF * quantile(0.5 * y, 0.5 - np.abs(0.5 * y)))
 
 
 @differentiable(lambda t, x, y: -np.exp(x * x) / _TWO_OVER_ROOT_PI * t)
+@pointwise
 def erfcinv(y: Any) -> Any:
     """The inverse of `erfc`; NaN outside of [0, 2]."""
     return -_at_ends(y, 0, 2, lambda y: _ROOT_HALF * quantile(0.5 * (y - 1), 0.5 * np.minimum(y, 2 - y)))
 
 
 @differentiable(lambda t, x, y: _ROOT_TWO_PI * np.exp(x * x / 2) * t)
+@pointwise
 def ndtri(y: Any) -> Any:
     """The quantile of the normal distribution, the inverse of `ndtr`; NaN outside of [0, 1]."""
     return _at_ends(y, 0, 1, lambda y: quantile(y - 0.5, np.minimum(y, 1 - y)))
@@ -84,6 +89,7 @@ def _at_ends(y: Any, low: float, high: float, inverse: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: np.exp(-x * x / 2) / _ROOT_TWO_PI * t)
+@pointwise
 def ndtr(x: Any) -> Any:
     """The distribution function of the normal distribution."""
     scaled = x * _ROOT_HALF
@@ -91,6 +97,7 @@ def ndtr(x: Any) -> Any:
 
 
 @differentiable(lambda t, y, x: 2 / _ROOT_TWO_PI / erfcx(-x * _ROOT_HALF) * t)
+@pointwise
 def log_ndtr(x: Any) -> Any:
     """The logarithm of `ndtr`, also where that underflows."""
     scaled = x * _ROOT_HALF

@@ -27,6 +27,8 @@ class SharedScalars:
 
     def key(self, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Key | None:
         """A hashable key for the result of an operator; None if not all operands are scalars."""
+        if self._builder.pointwise is not None:  # its values are none of the program
+            return None
         parts: list[Any] = [ufunc, self._builder.requests]
         for x in operands:
             if type(x) in (bool, int, float, complex):

@@ -18,6 +18,7 @@ from mlirml.core.sizes import Extent, Size, is_size, same, same_shape, static_ne
 from mlirml.errors import DTypeError, SourceLocation
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name, short_name, tensor_type
 from mlirml.ir.text.index_masks import match_computed
+from mlirml.ir.text.pointwise import Pointwise
 from mlirml.ir.text.sizes import SizeTable, common_groups, is_within
 
 # Marks in operation text where a location goes.
@@ -228,6 +229,7 @@ class Builder:
         self.host_functions: list[Any] = []  # the Python functions that the program calls
         self._contents: dict[str, np.ndarray] = {}  # of constants, by name
         self.sizes = SizeTable()
+        self.pointwise: Pointwise | None = None  # the function whose operations are written into one
 
     def argument(self, shape: tuple[int, ...], dtype: np.dtype, weak: bool = False) -> Value:
         """A new input of `@main`; all inputs come before the first constant."""
@@ -269,6 +271,8 @@ class Builder:
         return name
 
     def _append(self, text: str) -> None:
+        if self.pointwise is not None:
+            self.pointwise.check(text)
         if "mlirml." in text[:32]:
             self.requests += 1
         self._operations.append(text)
@@ -510,6 +514,8 @@ class Builder:
         body: Callable[[Body, list[str]], str],
     ) -> Value:
         """Cast the operands to `in_dtypes`, broadcast them to `shape` and apply a scalar body."""
+        if self.pointwise is not None and self.pointwise.takes(operands, shape):
+            return self.pointwise.write(operands, in_dtypes, Value(self.fresh(), tuple(shape), out_dtype), body)
         tensors = [self.squeezed(o, shape) if isinstance(o, Value) else (o, ()) for o in operands]
         values = [v for v, _ in tensors if isinstance(v, Value)]
         maps = [m for v, m in tensors if isinstance(v, Value)]
