@@ -11,6 +11,7 @@ import numpy as np
 from mlirml.errors import ArgumentError, DTypeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.tracing.pointwise import pointwise
 from mlirml.special.floats import as_array, float_dtype
 
 INFINITE = math.inf
@@ -183,8 +184,10 @@ class Continuous(Distribution):
 
     def _logpdf_of(self, method: str, x: Any, args: Any, kwds: Any, logarithmic: bool) -> Any:
         x, values, dtype = self._arguments(method, x, args, kwds)
-        with np.errstate(all="ignore"):
-            y, shapes, scale, valid = self._standard(x, values)
+
+        @pointwise
+        def density(x: Any, *numbers: Any) -> Any:
+            y, shapes, scale, valid = self._standard(x, dict(zip(values, numbers)))
             low, high = self._support(*shapes)
             inside = (y >= low) & (y <= high) & np.isfinite(y)
             z, safe = self._safe(y, shapes, inside & valid)
@@ -192,7 +195,10 @@ class Continuous(Distribution):
                 found = np.where(inside, self._logarithm(z, *safe) - np.log(scale), -INFINITE)
             else:
                 found = np.where(inside, self._density(z, *safe) / scale, 0)
-            return _result(np.where(valid, found, math.nan), dtype)
+            return np.where(valid, found, math.nan)
+
+        with np.errstate(all="ignore"):
+            return _result(density(x, *values.values()), dtype)
 
     def _logarithm(self, x: Any, *shapes: Any) -> Any:
         raise NotImplementedError
@@ -235,14 +241,19 @@ class Discrete(FromZero, Distribution):
 
     def _mass_of(self, method: str, k: Any, args: Any, kwds: Any, logarithmic: bool) -> Any:
         k, values, dtype = self._arguments(method, k, args, kwds)
-        with np.errstate(all="ignore"):
-            y, shapes, _, valid = self._standard(k, values)
+
+        @pointwise
+        def mass(k: Any, *numbers: Any) -> Any:
+            y, shapes, _, valid = self._standard(k, dict(zip(values, numbers)))
             low, high = self._support(*shapes)
             inside = (y >= low) & (y <= high) & np.isfinite(y) & (y == np.floor(y))
             z, safe = self._safe(y, shapes, inside & valid)
             formula = self._logarithm if logarithmic else self._density
             found = np.where(inside, formula(z, *safe), -INFINITE if logarithmic else 0)
-            return _result(np.where(valid, found, math.nan), dtype)
+            return np.where(valid, found, math.nan)
+
+        with np.errstate(all="ignore"):
+            return _result(mass(k, *values.values()), dtype)
 
     def _logarithm(self, k: Any, *shapes: Any) -> Any:
         raise NotImplementedError

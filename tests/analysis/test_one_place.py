@@ -35,7 +35,6 @@ CONSIDERED = {
     ("pipelines/memref/split_function.py", "segments_of"): "operations that stay have no regions",
     ("offload/outline.py", "captures"): "walks into regions itself",
     ("offload/recompute_scores.py", "add"): "match_family looks at all uses of scores, also in bodies",
-    ("autodiff/reverse.py", "used_by"): "walks into regions itself",
     ("autodiff/rules/batch_control.py", "_spread"): "walks into regions itself",
     ("autodiff/rules/batch_linalg.py", "scalar"): "scalar operations",
     ("autodiff/rules/batch_linalg.py", "body"): "scalar operations",

@@ -18,7 +18,7 @@ from mlirml.core.sizes import Extent, Size, is_size, same, same_shape, static_ne
 from mlirml.errors import DTypeError, SourceLocation
 from mlirml.ir.text.dtypes import describe, is_float, mlir_name, short_name, tensor_type
 from mlirml.ir.text.index_masks import match_computed
-from mlirml.ir.text.pointwise import Pointwise
+from mlirml.ir.text.pointwise import NotPointwise, Pointwise
 from mlirml.ir.text.sizes import SizeTable, common_groups, is_within
 
 # Marks in operation text where a location goes.
@@ -290,6 +290,8 @@ class Builder:
 
     def begin(self, owner: str) -> int:
         """Open a region of a new operation; returns the index of its first line, for `set_line`."""
+        if self.pointwise is not None:
+            raise NotPointwise
         self.region = Region(self.region, owner)
         self._append("")
         return len(self._operations) - 1
