@@ -62,11 +62,10 @@ def match_attention(first: mlir.Operation, l2_bytes: int) -> Attention:
 
 def chain_from(first: mlir.Operation) -> list[mlir.Operation]:
     """The operations between a product and the next product that depends on it, both included, in order."""
-    order = {op: number for number, op in enumerate(block_ops(first.block))}
     found, todo, ends = {first}, [first], set[mlir.Operation]()
     while todo:
         for user in users(todo.pop()):
-            if user not in order or user in found:
+            if user in found or user.block != first.block:
                 continue
             if user.name in CONTRACTIONS:
                 ends.add(user)
@@ -75,6 +74,7 @@ def chain_from(first: mlir.Operation) -> list[mlir.Operation]:
                 todo.append(user)
     if not ends:
         raise NoMatch("there is no second product")
+    order = {op: number for number, op in enumerate(block_ops(first.block))}
     needed = [min(ends, key=order.__getitem__)]
     for op in sorted(found, key=order.__getitem__, reverse=True):
         if any(user in needed for user in users(op)):
