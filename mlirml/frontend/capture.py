@@ -223,6 +223,7 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]
     finally:
         CURRENT.reset(token)
         state.done = True
+        state.location_tracker.release()
     count = len(outputs) - len(written)
     results = [TensorSpec(v.shape, v.dtype) for v in outputs[: len(leaves)]]
     items = [TensorSpec(v.shape, v.dtype, *_python_kind(x)) for v, x in zip(outputs[len(leaves) :], new.values())]

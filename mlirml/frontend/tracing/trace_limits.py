@@ -44,6 +44,21 @@ class _Passed:
         return self.loop is not None and (is_long or self.stores > iteration_limits.MOST_STORES)
 
 
+_Around = tuple[SourceLocation | None, CodeType, int]
+
+
+@dataclass(frozen=True)
+class _Active:
+    """A frame, the instruction that it was at, and what is around it."""
+
+    frame: FrameType
+    offset: int
+    around: _Around
+
+    def is_at(self, frame: FrameType) -> bool:
+        return self.frame is frame and self.offset == frame.f_lasti
+
+
 class LocationTracker:
     """The user's source location of each operation. Raises for loops that exceed the limits, and records unrolled ones.
 
@@ -57,6 +72,8 @@ class LocationTracker:
         self._call: FrameType | None = None  # of the last operation: kept alive, so that its address is not reused
         self._passed: dict[tuple[int, int, int], _Passed] = {}
         self._loops: dict[int, tuple[CodeType, tuple[_Loop, ...]]] = {}  # by the address of the code
+        self._stack: list[_Active] = []  # the frames of the last operation, the outermost first
+        self._index: dict[int, int] = {}  # their positions, by their addresses
 
     def __call__(self) -> SourceLocation | None:
         self._count += 1
@@ -84,6 +101,12 @@ class LocationTracker:
             raise iteration_limits.LongIteration
         return location
 
+    def release(self) -> None:
+        """Let go of the frames of functions that have been traced, and of what their variables hold."""
+        self._call = None
+        self._stack.clear()
+        self._index.clear()
+
     def store(self) -> None:
         """Count a store into a slice of an array at the location of the last operation."""
         if self._last is not None:
@@ -93,16 +116,35 @@ class LocationTracker:
 
     def _passed_at(self, frame: FrameType, location: SourceLocation) -> _Passed:
         """The record of a location, which is separate for each call of a function."""
-        around: FrameType | None = frame
-        loop: SourceLocation | None = None
-        while around is not None and loop is None and id(around) != self._outside:
-            loop = self._loop_around(around)
-            caller, around = around, around.f_back
-        key = id(location), id(caller.f_code), caller.f_lasti
+        loop, caller, offset = self._around(frame)
+        key = id(location), id(caller), offset
         passed = self._passed.get(key)
         if passed is None:
             passed = self._passed[key] = _Passed(location, loop)
         return passed
+
+    def _around(self, frame: FrameType) -> _Around:
+        """The innermost user loop around a frame, and the position in the frame that has it, or in the outermost one.
+
+        Frames around one are the same as long as it is active: those of the last call are known.
+        """
+        new: list[FrameType] = []
+        while (known := self._index.get(id(frame))) is None or not self._stack[known].is_at(frame):
+            new.append(frame)
+            loop, back = self._loop_around(frame), frame.f_back
+            if loop is not None or back is None or id(back) == self._outside:
+                known, found = -1, (loop, frame.f_code, frame.f_lasti)
+                break
+            frame = back
+        else:
+            found = self._stack[known].around
+        for left in self._stack[known + 1 :]:
+            self._index.pop(id(left.frame), None)
+        del self._stack[known + 1 :]
+        for frame in reversed(new):
+            self._index[id(frame)] = len(self._stack)
+            self._stack.append(_Active(frame, frame.f_lasti, found))
+        return found
 
     def _loop_around(self, frame: FrameType) -> SourceLocation | None:
         """The line of the innermost user loop around a frame."""
