@@ -238,11 +238,13 @@ def assign_offsets(lifetimes: Sequence[Lifetime], apart: int = 0) -> tuple[list[
         taken = taken[np.argsort(offsets[taken], kind="stable")]
         ends = np.maximum.accumulate(offsets[taken] + sizes[taken])
         starts = np.concatenate([[0], ends])  # the start of the gap before each of them, and after the last one
-        if apart:
-            starts = np.array([first_free(int(start), int(sizes[number]), begun, apart) for start in starts])
-        gaps = np.flatnonzero(offsets[taken] - starts[:-1] >= sizes[number])
-        offsets[number] = starts[gaps[0] if len(gaps) else -1]
-        begun[int(offsets[number])] = int(sizes[number])
+        size = int(sizes[number])
+        for gap in (*np.flatnonzero(offsets[taken] - starts[:-1] >= size), len(taken)):
+            start = first_free(int(starts[gap]), size, begun, apart) if apart else starts[gap]
+            if gap == len(taken) or offsets[taken[gap]] - start >= size:
+                offsets[number] = start
+                break
+        begun[int(offsets[number])] = size
     return [int(offset) for offset in offsets], int(max(offsets + sizes, default=0))
 
 
