@@ -188,7 +188,7 @@ def test_no_array_is_copied_in_a_loop(function: Callable[..., Any]) -> None:
 
 def test_no_array_is_copied_in_random_loops() -> None:
     start = first_seed() if COUNT else 0
-    for seed in range(start, start + (COUNT or 60)):
+    for seed in range(start, start + (COUNT or 30)):
         source = random_source(random.Random(seed))
         try:
             copies_rows_only(function_of(source, seed), *arguments(seed))

@@ -117,8 +117,8 @@ func.func @main(%keys: memref<{program.kind}>, %out: memref<index>) {{
 
 def test_only_clamps_that_change_nothing_are_dropped() -> None:
     dropped, context = 0, make_context()
-    for seed in range(6000):
+    for seed in range(3000):
         was, could = folded(seed, context)
         assert could or not was, f"seed {seed}"
         dropped += was
-    assert dropped > 100
+    assert dropped > 50
