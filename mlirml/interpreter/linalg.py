@@ -190,7 +190,7 @@ def structured_rule(op: mlir.Operation, function: Function) -> Step:
 
 
 def _access(affine_map: mlir.AffineMap, function: Function) -> Access:
-    known = function.program.accesses
+    known: dict[mlir.AffineMap, Access] = function.program.accesses
     if affine_map not in known:
         known[affine_map] = Access(affine_map)
     return known[affine_map]

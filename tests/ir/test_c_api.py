@@ -1,11 +1,12 @@
-"""The census of a module: operations, attributes and types by name."""
+"""The census of a module: operations, attributes and types by name; operations that use values from outside."""
 
 from __future__ import annotations
 
 from collections import Counter
 
+from mlirml.analysis.values import outer_variables
 from mlirml.ir.bindings import operations, parse
-from mlirml.ir.c_api import census
+from mlirml.ir.c_api import census, has_captures
 from mlirml.passes.presence import Presence, Several, every, program_names
 
 TEXT = """
@@ -44,3 +45,34 @@ def test_conditions_are_judged_by_the_module_as_it_is() -> None:
     del next(op for op in operations(module) if op.name == "func.func").attributes["mlirml.raised"]
     presence.changed()
     assert not presence.fulfils(("#mlirml.raised",)) and presence.fulfils(program_names(("#mlirml.raised",)))
+
+
+DOUBLED = """
+#id = affine_map<(i) -> (i)>
+func.func @main(%x: tensor<8xf32>, %n: f32) -> (tensor<8xf32>, tensor<8xf32>) {
+  %two = arith.constant 2.0 : f32
+  %out = tensor.empty() : tensor<8xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%out : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %0 = arith.mulf %a, %two : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  %z = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+      ins(%x : tensor<8xf32>) outs(%out : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32):
+    %0 = arith.mulf %a, %n : f32
+    linalg.yield %0 : f32
+  } -> tensor<8xf32>
+  return %y, %z : tensor<8xf32>, tensor<8xf32>
+}
+"""
+
+
+def test_regions_that_use_values_from_outside() -> None:
+    module = parse(DOUBLED)
+    function = next(op for op in operations(module) if op.name == "func.func")
+    one, other = [op for op in operations(module) if op.name == "linalg.generic"]
+    assert not has_captures(one) and has_captures(other) and has_captures(module.operation) is False
+    assert list(outer_variables(one)) == list(one.operands)
+    assert function.regions[0].blocks[0].arguments[1] in outer_variables(other)

@@ -516,24 +516,24 @@ class Builder:
         body: Callable[[Body, list[str]], str],
     ) -> Value:
         """Cast the operands to `in_dtypes`, broadcast them to `shape` and apply a scalar body."""
-        if self.pointwise is not None and self.pointwise.takes(operands, shape):
-            return self.pointwise.write(operands, in_dtypes, Value(self.fresh(), tuple(shape), out_dtype), body)
-        tensors = [self.squeezed(o, shape) if isinstance(o, Value) else (o, ()) for o in operands]
-        values = [v for v, _ in tensors if isinstance(v, Value)]
-        maps = [m for v, m in tensors if isinstance(v, Value)]
 
         def write(block: Body, inputs: list[str], accumulator: str) -> str:
             names, rest = [], iter(inputs)
-            for (value, _), dtype in zip(tensors, in_dtypes):
-                if isinstance(value, Scalar):
-                    names.append(block.constant(value.value, dtype))
+            for operand, dtype in zip(operands, in_dtypes):
+                if isinstance(operand, Scalar):
+                    names.append(block.constant(operand.value, dtype))
                 else:
-                    self.check_narrowing(value, dtype)
-                    names.append(block.cast(next(rest), value.dtype, dtype))
+                    self.check_narrowing(operand, dtype)
+                    names.append(block.cast(next(rest), operand.dtype, dtype))
             return body(block, names)
 
-        identity = range(len(shape))
-        return self.generic(values, maps, self.empty(shape, out_dtype), identity, ["parallel"] * len(shape), write)
+        values = [operand for operand in operands if isinstance(operand, Value)]
+        if self.pointwise is not None and self.pointwise.takes(values, shape):
+            return self.pointwise.add(Value(self.fresh(), tuple(shape), out_dtype), values, write)
+        tensors = [self.squeezed(value, shape) for value in values]
+        maps, identity = [map_ for _, map_ in tensors], range(len(shape))
+        out, iterators = self.empty(shape, out_dtype), ["parallel"] * len(shape)
+        return self.generic([tensor for tensor, _ in tensors], maps, out, identity, iterators, write)
 
     def check_narrowing(self, value: Value, dtype: np.dtype) -> None:
         # A Python integer that arrives at run time must fit as a literal would have to.

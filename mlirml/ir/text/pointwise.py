@@ -16,12 +16,12 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mlirml.core.sizes import same_shape
 
 if TYPE_CHECKING:
-    from mlirml.ir.text.builder import Body, Builder, Operand, Value
+    from mlirml.ir.text.builder import Body, Builder, Value
+
+    Write = Callable[[Body, list[str], str], str]
 
 _NAME = re.compile(r"%\w+")
 
@@ -51,30 +51,17 @@ class Pointwise:
         if self._own and not self._own.isdisjoint(_NAME.findall(text)):
             raise NotPointwise
 
-    def takes(self, operands: Sequence[Operand], shape: tuple[int, ...]) -> bool:
+    def takes(self, operands: Sequence[Value], shape: tuple[int, ...]) -> bool:
         """True if an operation is one of the function, not of numbers that it uses."""
         if same_shape(shape, self.shape):
             return True
-        if any(getattr(operand, "name", None) in self._own for operand in operands):
+        if any(map(self.has, operands)):
             raise NotPointwise
         return False
 
-    def write(
-        self,
-        operands: Sequence[Operand],
-        in_dtypes: Sequence[np.dtype],
-        out: Value,
-        body: Callable[[Body, list[str]], str],
-    ) -> Value:
+    def add(self, out: Value, operands: Sequence[Value], write: Write) -> Value:
         """Write an elementwise operation, whose result is `out`."""
-        names = []
-        for operand, dtype in zip(operands, in_dtypes):
-            if not hasattr(operand, "name"):
-                names.append(self._block.constant(operand.value, dtype))
-            else:
-                self._builder.check_narrowing(operand, dtype)
-                names.append(self._block.cast(self._scalar(operand), operand.dtype, dtype))
-        self._scalars[out.name] = body(self._block, names)
+        self._scalars[out.name] = write(self._block, [self._scalar(x) for x in operands], "")
         self._own.add(out.name)
         return out
 
