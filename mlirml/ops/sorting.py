@@ -6,13 +6,15 @@
         : (tensor<4x8xf32>, tensor<4x3xi64>) -> tensor<4x3xi64>
 
 Both are stable; `mlirml.argsort` gives as many positions of each row as its result has columns. NaN comes last, or
-first in descending order, and -0.0 equals 0.0.
+first in descending order, and -0.0 equals 0.0. With `kth = array<i64: first, last>` only the elements from the one to
+the other position of a row need be in order, no larger ones before and no smaller ones after them: the rest may be in
+any order.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,9 +31,11 @@ from mlirml.ops.shapes.rearrange import known
 _BOOL, _BYTE, _INDEX = np.dtype(np.bool_), np.dtype(np.uint8), np.dtype(np.int64)
 
 
-def _row_op(b: Builder, name: str, rows: Value, out: Value, descending: bool) -> Value:
-    attributes = f'{{descending = {str(descending).lower()}, kind = "{short_name(rows.dtype)}"}}'
-    text = f'"{name}"({rows.name}, {out.name}) {attributes} : ({rows.type}, {out.type}) -> {out.type}'
+def _row_op(b: Builder, name: str, rows: Value, out: Value, descending: bool, kth: Sequence[int] = ()) -> Value:
+    attributes = f'descending = {str(descending).lower()}, kind = "{short_name(rows.dtype)}"'
+    if kth:
+        attributes += f", kth = array<i64: {min(kth)}, {max(kth)}>"
+    text = f'"{name}"({rows.name}, {out.name}) {{{attributes}}} : ({rows.type}, {out.type}) -> {out.type}'
     return b.op(text, out.shape, out.dtype)
 
 
@@ -46,22 +50,22 @@ def _back(b: Builder, value: Value, order: list[int]) -> Value:
     return b.transpose(value, [order.index(i) for i in range(len(order))])
 
 
-def sorted_values(b: Builder, value: Value, descending: bool = False) -> Value:
-    """The last axis in order."""
+def sorted_values(b: Builder, value: Value, descending: bool = False, kth: Sequence[int] = ()) -> Value:
+    """The last axis in order, or in such that the elements at the positions `kth` are where they are in order."""
     if value.size == 0 or value.shape[-1] == 1:
         return value
     rows = b.cast(b.reshape(value, (value.size // value.shape[-1], value.shape[-1])), _element(value.dtype))
-    result = _row_op(b, "mlirml.sort", rows, b.empty(rows.shape, rows.dtype), descending)
+    result = _row_op(b, "mlirml.sort", rows, b.empty(rows.shape, rows.dtype), descending, kth)
     return b.reshape(b.cast(result, value.dtype), value.shape)
 
 
-def sorted_positions(b: Builder, value: Value, count: int, descending: bool = False) -> Value:
-    """The positions of the first `count` elements along the last axis in order, in i64."""
+def sorted_positions(b: Builder, value: Value, count: int, descending: bool = False, kth: Sequence[int] = ()) -> Value:
+    """The positions of the first `count` elements along the last axis in order, in i64, or of all by `kth`."""
     shape = (*value.shape[:-1], count)
     if math.prod(shape) == 0:
         return b.empty(shape, _INDEX)
     rows = b.cast(b.reshape(value, (value.size // value.shape[-1], value.shape[-1])), _element(value.dtype))
-    result = _row_op(b, "mlirml.argsort", rows, b.empty((rows.shape[0], count), _INDEX), descending)
+    result = _row_op(b, "mlirml.argsort", rows, b.empty((rows.shape[0], count), _INDEX), descending, kth)
     return b.reshape(result, shape)
 
 
@@ -121,24 +125,26 @@ def argsort(
     return _back(b, sorted_positions(b, moved, moved.shape[-1], bool(descending)), back)
 
 
-def _check_kth(name: str, kth: Any, value: Value, axis: Any) -> None:
+def checked_kth(name: str, kth: Any, value: Value, axis: Any) -> tuple[int, ...]:
+    """The positions that an array is partitioned at; none where they depend on a dynamic size."""
     size = value.shape[normalized_axes(name, value.shape, axis)[0]]
     if not value.size:  # NumPy does not look
-        return
-    for k in np.atleast_1d(known(name, "kth", kth)).tolist():
+        return ()
+    found = np.atleast_1d(known(name, "kth", kth)).tolist()
+    for k in found:
         if not -size <= k < size:
             raise ShapeError(f"{name}: kth {k} is out of bounds for {size} elements")
+    positions = [k if k >= 0 else size + k for k in found]
+    return () if any(map(is_size, positions)) else tuple(map(int, positions))
 
 
 @operation("sorting", np.partition, dtypes=ALL, scalars=False)
 def partition(b: Builder, a: Operand, kth: Any, axis: Any = -1, kind: str = "introselect", order: None = None) -> Value:
-    """The array with its kth element at its sorted position, after smaller and before larger ones: it is sorted
-    entirely.
-    """
+    """The array with its kth element at its sorted position, no larger ones before it and no smaller ones after it."""
     value, axis = _lined_up("partition", b, a, axis)
-    _check_kth("partition", kth, value, axis)
-    result: Value = sort.build(b, value, axis)
-    return result
+    positions = checked_kth("partition", kth, value, axis)
+    moved, back = _moved(b, "partition", value, axis)
+    return _back(b, sorted_values(b, moved, kth=positions), back)
 
 
 @operation("sorting", np.argpartition, dtypes=ALL, methods=("argpartition",), scalars=False)
@@ -147,9 +153,9 @@ def argpartition(
 ) -> Value:
     """The positions of `partition`."""
     value, axis = _lined_up("argpartition", b, a, axis)
-    _check_kth("argpartition", kth, value, axis)
-    result: Value = argsort.build(b, value, axis)
-    return result
+    positions = checked_kth("argpartition", kth, value, axis)
+    moved, back = _moved(b, "argpartition", value, axis)
+    return _back(b, sorted_positions(b, moved, moved.shape[-1], kth=positions), back)
 
 
 def _topk(x: Any, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> tuple[Any, Any]:

@@ -69,11 +69,13 @@ def median(
     n = lined.shape[-1]
     if n == 0:
         return xp.mean(a, axis=axis, keepdims=keepdims)
-    ordered = xp.sort(lined, axis=-1)
     middle, count = (n // 2, 1) if n % 2 else (n // 2 - 1, 2)
+    ordered = xp.partition(lined, [middle, middle + count - 1], axis=-1)
     result = xp.mean(ordered[..., middle : middle + count], axis=-1)
-    if np.issubdtype(a.dtype, np.inexact):
+    if np.issubdtype(a.dtype, np.complexfloating):  # sorted entirely
         result = xp.where(xp.isnan(ordered[..., -1]), ordered[..., -1], result)
+    elif np.issubdtype(a.dtype, np.inexact):
+        result = xp.where(xp.any(xp.isnan(lined), axis=-1), np.nan, result)
     return result.reshape(kept) if keepdims else result
 
 
@@ -105,7 +107,7 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
     one = np.zeros(1, np.float64 if a.dtype == np.bool_ else a.dtype)
     result_dtype = of(one, q, method=method).dtype  # type: ignore[call-overload]
     part = (places - low).astype(result_dtype)
-    ordered = xp.sort(lined, axis=-1)
+    ordered = xp.partition(lined, [*low.reshape(-1).tolist(), *high.reshape(-1).tolist()], axis=-1)
     below, above = (
         xp.take(ordered, low.reshape(-1).tolist(), axis=-1),
         xp.take(ordered, high.reshape(-1).tolist(), axis=-1),
@@ -118,7 +120,7 @@ def _quantile(xp: Any, name: str, a: Any, q: Any, axis: Any, method: str, keepdi
         up, down = below + step * share, above - step * (1 - share)
         result = xp.where(xp.asarray(part.reshape(-1) >= 0.5), down, up)
     if np.issubdtype(a.dtype, np.inexact):
-        result = xp.where(xp.isnan(ordered[..., -1:]), ordered[..., -1:], result)
+        result = xp.where(xp.any(xp.isnan(lined), axis=-1, keepdims=True), np.nan, result)
     result = xp.moveaxis(result, -1, 0)
     shape = kept if keepdims else tuple(lined.shape[:-1])
     return result.reshape((*np.shape(q), *shape))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.forward import Push, pushforward
+from mlirml.autodiff.rules.shapes import whole_order
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
 
@@ -42,7 +43,7 @@ def sort(push: Push, op: mlir.Operation) -> None:
     source = op.operands[0]
     shape, rank = list(source.type.shape), len(source.type.shape)
     integers = mlir.RankedTensorType.get(shape, mlir.IntegerType.get_signless(64))
-    attributes = {name: op.attributes[name] for name in op.attributes}
+    attributes = whole_order(op)
     order = emit.value("mlirml.argsort", [source, emit.empty(integers)], integers, **attributes)
     tangent = push.of(source)
 

@@ -200,6 +200,13 @@ def pad(sweep: Sweep, op: mlir.Operation) -> None:
         sweep.add(source, part, op.results[0] in sweep.masked)
 
 
+def whole_order(op: mlir.Operation) -> dict[str, mlir.Attribute]:
+    """The attributes of a sort and of its permutation, both without `kth`: two partitions may differ in the rest."""
+    if "kth" in op.attributes:
+        del op.attributes["kth"]
+    return _attributes(op, *op.attributes)
+
+
 @transpose("mlirml.sort")
 def sort(sweep: Sweep, op: mlir.Operation) -> None:
     """Each element goes back to its position before the sort."""
@@ -208,7 +215,7 @@ def sort(sweep: Sweep, op: mlir.Operation) -> None:
         return
     shape = list(source.type.shape)
     integers = mlir.RankedTensorType.get(shape, mlir.IntegerType.get_signless(64))
-    order = emit.value("mlirml.argsort", [source, emit.empty(integers)], integers, **_attributes(op, *op.attributes))
+    order = emit.value("mlirml.argsort", [source, emit.empty(integers)], integers, **whole_order(op))
     cotangent = sweep.cotangents[op.results[0]]
 
     def store(indices: list[mlir.Value], total: mlir.Value) -> mlir.Value:

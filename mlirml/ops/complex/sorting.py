@@ -16,7 +16,7 @@ from mlirml.ops import elementwise as ew
 from mlirml.ops import sorting
 from mlirml.ops.indexing.gather import take_along_axis
 from mlirml.ops.reductions import as_value
-from mlirml.ops.registry import complex_form, lift
+from mlirml.ops.registry import complex_form
 
 _BYTE = np.dtype(np.uint8)
 
@@ -128,4 +128,21 @@ def precedes(x: Complex, y: Complex) -> Truth:
     return lower | higher | (both & beside) | (y.re.is_nan() & ~x.re.is_nan())
 
 
-lift(sorting.partition, sorting.argpartition)
+@complex_form(sorting.partition)
+def _partition(
+    b: ComplexBuilder, a: Operand, kth: Any, axis: Any = -1, kind: str = "introselect", order: None = None
+) -> Value:
+    value, axis = sorting._lined_up("partition", b, a, axis)
+    sorting.checked_kth("partition", kth, value, axis)
+    result: Value = _sort(b, value, axis)
+    return result
+
+
+@complex_form(sorting.argpartition)
+def _argpartition(
+    b: ComplexBuilder, a: Operand, kth: Any, axis: Any = -1, kind: str = "introselect", order: None = None
+) -> Value:
+    value, axis = sorting._lined_up("argpartition", b, a, axis)
+    sorting.checked_kth("argpartition", kth, value, axis)
+    result: Value = _argsort(b, value, axis)
+    return result

@@ -1,11 +1,14 @@
 // Elements become signed integers in the same order. Short rows go through a sorting network, several rows in the lanes
 // of vectors; long rows through NumPy's vectorised quicksort, or, where that is slow and where equal keys must keep their
-// order, a radix sort, least significant byte first, which has no branches that depend on the data.
+// order, a radix sort, least significant byte first, which has no branches that depend on the data. Where few positions
+// are asked for, the elements between two pivots are selected, and only these are put in order.
 #include "sort.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <type_traits>
@@ -26,6 +29,9 @@ constexpr Element kLargest = static_cast<Element>((uint64_t{1} << (8 * sizeof(El
 constexpr int64_t kNetworkRow = 1024;   // longest row for a network: its vectors stay in the second-level cache
 constexpr int64_t kInsertionRow = 32;   // longest single row for insertion sort
 constexpr int64_t kRadixRow = 1 << 12;  // shortest row whose numbers of bytes are few beside it
+constexpr int64_t kSelectRow = 512;     // shortest row whose pivots from a sample are worth it
+constexpr int64_t kFew = 256;           // undecided elements of a selection whose keys are sorted
+constexpr double kDeviations = 2.5;     // of the position in a sample, to either side
 constexpr int64_t kRadixCost = 1 << 13;  // elements worth a chunk of the pool
 
 // The elements of one type. Key is signed and at least 32 bits wide.
@@ -225,9 +231,19 @@ class Sorter {
   using Element = typename T::Element;
   using Key = typename T::Key;
 
-  Sorter(const Element *in, int64_t n, bool descending) : in_(in), n_(n), flip_(descending ? -1 : 0) {}
+  Sorter(const Element *in, int64_t n, bool descending, int64_t first, int64_t last)
+      : in_(in), n_(n), flip_(descending ? -1 : 0), first_(first), last_(last) {}
 
   void values(Element *out, int64_t rows) {
+    if (selects()) {
+      for_rows(rows, n_, 1, [&](int64_t row, int64_t end) {
+        const Scratch scratch = allocate(select_bytes<Element>());
+        for (; row < end; ++row)
+          select(out + row * n_, row, scratch.get(), [&](int64_t i) { return in_[row * n_ + i]; },
+                 [flip = static_cast<Key>(flip_)](Element x) { return T::key(x) ^ flip; });
+      });
+      return;
+    }
     const int64_t lanes = network().bytes / static_cast<int64_t>(sizeof(Key));
     const bool short_rows = n_ <= kNetworkRow && rows >= lanes;
     for_rows(rows, n_, short_rows ? lanes : 1, [&](int64_t first, int64_t last) {
@@ -246,6 +262,15 @@ class Sorter {
   }
 
   void order(int64_t *out, int64_t rows, int64_t count) {
+    if (selects() && count == n_) {
+      for_rows(rows, n_, 1, [&](int64_t row, int64_t end) {
+        const Scratch scratch = allocate(select_bytes<int64_t>());
+        for (; row < end; ++row)
+          select(out + row * n_, row, scratch.get(), [](int64_t i) { return i; },
+                 [&](int64_t i) { return key(row, i); });
+      });
+      return;
+    }
     const int64_t lanes = network().bytes / 8;
     const bool short_rows = n_ <= kNetworkRow && rows >= lanes;
     constexpr int64_t kWord = sizeof(Key) == 4 ? 8 : 16;  // a key with its position
@@ -263,6 +288,111 @@ class Sorter {
 
  private:
   Key key(int64_t row, int64_t i) const { return T::key(in_[row * n_ + i]) ^ static_cast<Key>(flip_); }
+
+  // A range of many positions is no cheaper than the whole row.
+  bool selects() const { return last_ >= 0 && n_ >= kSelectRow && last_ - first_ < n_ / 8; }
+
+  // Scratch memory of a selection: the elements that are undecided, their keys, and keys to choose pivots from.
+  template <class W>
+  int64_t select_bytes() const {
+    return n_ * static_cast<int64_t>(sizeof(W) + 2 * sizeof(Key)) + 128;
+  }
+
+  // Two of `count` keys between which those at positions `first` to `last` in order lie, but in rare cases.
+  std::pair<Key, Key> pivots(const Key *keys, int64_t count, int64_t first, int64_t last, Key *sample) const {
+    const double all = static_cast<double>(count);
+    const int64_t size = static_cast<int64_t>(0.5 * std::pow(all, 2.0 / 3)), step = count / size;
+    uint64_t state = 1;
+    for (int64_t j = 0; j < size; ++j) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      sample[j] = keys[j * step + static_cast<int64_t>((state >> 32) * static_cast<uint64_t>(step) >> 32)];
+    }
+    const auto position = [&](int64_t k, double sign) {
+      const double share = static_cast<double>(k) / all, mean = share * static_cast<double>(size);
+      return static_cast<int64_t>(std::floor(mean + sign * (1 + kDeviations * std::sqrt(mean * (1 - share)))));
+    };
+    const int64_t from = position(first, -1), to = position(last, 1);
+    order_keys(sample, size, std::clamp(from, int64_t{0}, size - 1), std::clamp(to, int64_t{0}, size - 1));
+    return {from >= 0 ? sample[from] : std::numeric_limits<Key>::min(),
+            to < size ? sample[to] : std::numeric_limits<Key>::max()};
+  }
+
+  // Puts the keys at two positions where they are in order.
+  static void order_keys(Key *keys, int64_t n, int64_t first, int64_t last) {
+    if (const SortKeys sort = n < kRadixRow ? key_sort<Key>() : nullptr) {
+      sort(keys, n, nullptr);
+      return;
+    }
+    std::nth_element(keys, keys + first, keys + n);
+    if (last > first) std::nth_element(keys + first + 1, keys + last, keys + n);
+  }
+
+  // The positions from `first_` to `last_` in order, nothing larger before and nothing smaller after them. What is not
+  // between two pivots goes to either end, without branches that depend on the data, until few elements are undecided.
+  // R. Floyd, R. Rivest: Expected time bounds for selection. Communications of the ACM 18, 1975.
+  template <class W, class At, class KeyOf>
+  void select(W *out, int64_t row, char *scratch, At at, KeyOf key_of) const {
+    int64_t low = 0, high = n_;
+    if (scratch) {
+      W *const middle = reinterpret_cast<W *>(scratch);
+      Key *const keys = reinterpret_cast<Key *>(scratch + (n_ * static_cast<int64_t>(sizeof(W)) + 63) / 64 * 64);
+      Key *const sample = keys + n_;
+      convert_.to_keys(in_ + row * n_, keys, n_, static_cast<Key>(flip_));
+      int64_t from, to;  // the undecided positions
+      const auto split = [&](auto element, Key least, Key most) {
+        const int64_t count = to - from;
+        int64_t between = 0;
+        for (int64_t i = 0; i < count; ++i) {
+          const W x = element(i);
+          const Key key = keys[i];
+          const bool below = key < least, above = key > most;
+          out[low] = out[high - 1] = middle[between] = x;
+          keys[between] = key;
+          low += below;
+          high -= above;
+          between += !(below | above);
+        }
+      };
+      for (int64_t before = 2 * n_;; before = to - from) {
+        from = low, to = high;
+        const int64_t count = to - from;
+        const bool exact = count <= kFew || count > before / 4 * 3;
+        std::pair<Key, Key> ends;
+        if (exact) {
+          std::copy(keys, keys + count, sample);
+          order_keys(sample, count, first_ - from, first_ - from);
+          ends = {sample[first_ - from], sample[first_ - from]};
+        } else {
+          ends = pivots(keys, count, first_ - from, last_ - from, sample);
+        }
+        if (count == n_)
+          split(at, ends.first, ends.second);
+        else
+          split([&](int64_t i) { return middle[i]; }, ends.first, ends.second);
+        const bool missed = first_ < low || last_ >= high;
+        if (exact || missed || ends.first == ends.second) {
+          std::copy(middle, middle + (high - low), out + low);
+          if (!missed) return;
+          if (exact) low = high;  // the positions after those of the first key
+          else low = from;
+          high = to;
+          break;
+        }
+      }
+    } else {
+      for (int64_t i = 0; i < n_; ++i) out[i] = at(i);
+    }
+    const auto less = [&](W x, W y) { return key_of(x) < key_of(y); };
+    if (low <= first_) std::nth_element(out + low, out + first_, out + high, less);
+    low = std::max(low, first_ + 1);
+    if (last_ < low) return;
+    if (last_ == low) {
+      std::iter_swap(out + low, std::min_element(out + low, out + high, less));
+      return;
+    }
+    std::nth_element(out + low, out + last_, out + high, less);
+    std::sort(out + low, out + last_, less);
+  }
 
   // Rows of the scratch memory are whole vectors.
   int64_t stride(int64_t lanes) const { return (n_ + lanes - 1) / lanes * lanes; }
@@ -439,6 +569,7 @@ class Sorter {
   const Element *in_;
   const int64_t n_;
   const int64_t flip_;
+  const int64_t first_, last_;
   const Conversions<T> &convert_ = conversions<T>();
 };
 
@@ -472,19 +603,22 @@ void set_key_sorts(SortKeys narrow, SortKeys wide) {
 
 }  // namespace mlirml
 
-extern "C" void mlirml_sort(const void *in, void *out, int64_t rows, int64_t n, int64_t kind, int64_t descending) {
+extern "C" void mlirml_sort(const void *in, void *out, int64_t rows, int64_t n, int64_t kind, int64_t descending,
+                            int64_t first, int64_t last) {
   mlirml::with_type(kind, [&](auto type) {
     using T = decltype(type);
     using Element = typename T::Element;
-    mlirml::Sorter<T>(static_cast<const Element *>(in), n, descending != 0).values(static_cast<Element *>(out), rows);
+    mlirml::Sorter<T>(static_cast<const Element *>(in), n, descending != 0, first, last)
+        .values(static_cast<Element *>(out), rows);
   });
 }
 
 extern "C" void mlirml_argsort(const void *in, int64_t *out, int64_t rows, int64_t n, int64_t count, int64_t kind,
-                               int64_t descending) {
+                               int64_t descending, int64_t first, int64_t last) {
   mlirml::with_type(kind, [&](auto type) {
     using T = decltype(type);
     using Element = typename T::Element;
-    mlirml::Sorter<T>(static_cast<const Element *>(in), n, descending != 0).order(out, rows, count);
+    mlirml::Sorter<T>(static_cast<const Element *>(in), n, descending != 0, first, last)
+        .order(out, rows, count);
   });
 }
