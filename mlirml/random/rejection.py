@@ -6,11 +6,13 @@ element depends neither on the other ones nor on the target.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 
 from mlirml.errors import ShapeError
+from mlirml.frontend.current import current_trace
 from mlirml.random.checks import computed, float_dtype, placed, refuse, refuse_negative, repeated, shape_of, spread
 from mlirml.random.continuous import open_unit, standard_normal, unit
 from mlirml.random.keys import as_array, checked_key, drawing, fold_in, split
@@ -25,7 +27,17 @@ def _positive(name: str, **parameters: Any) -> None:
         refuse(name, f"{parameter} must be above 0", x, lambda value: value <= 0)
 
 
-def _log_gamma_parts(key: Any, a: Any) -> tuple[Any, Any]:
+def _differentiable_parts(key: Any, a: Any) -> tuple[Any, Any]:
+    """`gamma_parts`, with its derivative by a where derivatives are asked for."""
+    trace = current_trace()
+    if trace is None or not trace.derivatives:
+        return gamma_parts(key, a)
+    special = importlib.import_module("mlirml.special.reparameterisation")  # of special functions, above this module
+    parts: tuple[Any, Any] = special.differentiable_gamma_parts(key, a)
+    return parts
+
+
+def gamma_parts(key: Any, a: Any) -> tuple[Any, Any]:
     """A gamma number for each a or a + 1, and the logarithm of the factor that makes it one for a.
 
     G. Marsaglia, W. Tsang: A simple method for generating gamma variables. TOMS 26, 2000.
@@ -43,8 +55,9 @@ def _log_gamma_parts(key: Any, a: Any) -> tuple[Any, Any]:
         drawn = open_unit(second, d.shape, dtype, at)
         return (v > 0) & (np.log(drawn) < 0.5 * x * x + d * (1 - v + np.log(safe))), d * v
 
-    start = np.where(a > 0, dtype.type(1), dtype.type(np.nan))
-    result = accepted(propose, (d, c), ~(a > 0), start)
+    # An infinite parameter is its own number: no proposal for it is accepted.
+    start = np.where(a > 0, a, dtype.type(np.nan))
+    result = accepted(propose, (d, c), ~((a > 0) & (a < np.inf)), start)
     factor = np.where(a < 1, np.log(open_unit(below, shape, dtype)) / np.where(a < 1, a, dtype.type(1)), dtype.type(0))
     return result, factor
 
@@ -55,12 +68,12 @@ def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = np.float64, *, scale
     key, dtype = checked_key("gamma", key), float_dtype("gamma", dtype)
     _positive("gamma", a=a)
     refuse_negative("gamma", scale=scale)
-    result, factor = _log_gamma_parts(key, spread(a, shape_of("gamma", shape, a, scale), computed(dtype)))
+    result, factor = _differentiable_parts(key, spread(a, shape_of("gamma", shape, a, scale), computed(dtype)))
     return placed(result * np.exp(factor), 0, scale, dtype)
 
 
 def _log_gamma(key: Any, a: Any) -> Any:
-    result, factor = _log_gamma_parts(key, a)
+    result, factor = _differentiable_parts(key, a)
     return np.log(result) + factor
 
 
@@ -71,7 +84,10 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = np.float64) -
     _positive("beta", a=a, b=b)
     wanted, (first, second) = shape_of("beta", shape, a, b), split(key)
     one, other = (_log_gamma(k, spread(x, wanted, computed(dtype))) for k, x in ((first, a), (second, b)))
-    return (1 / (1 + np.exp(other - one))).astype(dtype)
+    # Where the exponential would be infinite, its derivative would not be a number.
+    difference = other - one
+    zero = difference >= np.log(np.finfo(difference.dtype).max)
+    return np.where(zero, 0, 1 / (1 + np.exp(np.where(zero, 0, difference)))).astype(dtype)
 
 
 @drawing

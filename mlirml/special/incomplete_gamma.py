@@ -94,7 +94,7 @@ def _smaller_uniform_tail(a: Any, x: Any) -> Any:
 
 @pointwise
 def _uniform_slope(a: Any, x: Any) -> Any:
-    """The derivative of Q by a in the uniform expansion.
+    """The derivative of Q by a in the uniform expansion, divided by exp(-a eta**2 / 2) / sqrt(2 pi a).
 
     With d eta / da = -(x/a - 1) / (a eta) the derivatives of the error function and of the exponential cancel but for
     (x/a - 1)/eta - eta/2 and log(x/a).
@@ -107,7 +107,7 @@ def _uniform_slope(a: Any, x: Any) -> Any:
     series, by_eta = polynomial(inverse, values[::-1]), polynomial(inverse, slopes[::-1])
     by_inverse = polynomial(inverse, [k * v for k, v in enumerate(values)][:0:-1])
     inner = series * (np.log1p(share) - 0.5 * inverse) - (by_eta * ratio + by_inverse * inverse) * inverse
-    return (ratio - 0.5 * eta + inner) * np.exp(-0.5 * a * eta * eta) / np.sqrt(2 * math.pi * a)
+    return ratio - 0.5 * eta + inner
 
 
 def _regions(a: Any, x: Any) -> tuple[Any, Any, Any]:
@@ -165,7 +165,7 @@ def _upper_of_small(a: Any, x: Any) -> Any:
     return -(np.expm1(logarithm) + np.exp(logarithm) * alternating)
 
 
-def _slope_of_series(a: Any, x: Any, density: Any, psi: Any) -> Any:
+def _slope_of_series(a: Any, x: Any, log_x: Any, density: Any, psi: Any) -> Any:
     """The derivative of Q by a, from the derivatives of the terms of the power series of P.
 
     The one of x**n / ((a + 1) ... (a + n)) is the term times -(1/(a + 1) + ... + 1/(a + n)).
@@ -179,7 +179,7 @@ def _slope_of_series(a: Any, x: Any, density: Any, psi: Any) -> Any:
 
     one, zero = np.ones_like(x), np.zeros_like(x)
     total, slope, *_ = until_settled(add, (one, zero, one, zero, one), _MOST)
-    return density * (total * (psi - np.log(x)) + slope)
+    return density * (total * (psi - log_x) + slope)
 
 
 def _slope_of_fraction(a: Any, x: Any, density: Any, psi: Any) -> Any:
@@ -208,10 +208,31 @@ def _gamma_slope(a: Any, x: Any) -> Any:
     """
     uniform, by_series, by_fraction = _regions(a, x)
     density, psi = poisson_mass(a, x), digamma(a + 1)
-    series = _slope_of_series(np.where(by_series, a, 1), np.where(by_series, x, 0.5), density, psi)
+    x_ = np.where(by_series, x, 0.5)
+    series = _slope_of_series(np.where(by_series, a, 1), x_, np.log(x_), density, psi)
     fraction = _slope_of_fraction(np.where(by_fraction, a, 1), np.where(by_fraction, x, 2), density, psi)
-    near = _uniform_slope(np.where(uniform, a, 100), np.where(uniform, x, 100))
+    a_, x_ = np.where(uniform, a, 100), np.where(uniform, x, 100)
+    eta = _uniform_variable(a_, x_)
+    near = _uniform_slope(a_, x_) * np.exp(-0.5 * a_ * eta * eta) / np.sqrt(2 * math.pi * a_)
     return np.where(uniform, near, np.where(by_series, series, fraction))
+
+
+def log_quantile_slope(a: Any, x: Any, log_x: Any) -> Any:
+    """The derivative by a of the logarithm of x, where P(a, x) does not change: that of Q by a, divided by x times the
+    density, which is a times the Poisson mass. The mass cancels, so that x may be as small as its logarithm allows.
+    """
+    ordinary = (a > 0) & (x >= 0) & np.isfinite(a) & np.isfinite(log_x)
+    a = np.where(ordinary, a, 1)
+    x = np.where(ordinary, np.maximum(x, np.finfo(x.dtype).tiny), 1)
+    uniform, by_series, by_fraction = _regions(a, x)
+    psi, inverse = digamma(a + 1), 1 / a
+    series = _slope_of_series(
+        np.where(by_series, a, 1), np.where(by_series, x, 0.5), np.where(by_series, log_x, 0), inverse, psi
+    )
+    fraction = _slope_of_fraction(np.where(by_fraction, a, 1), np.where(by_fraction, x, 2), inverse, psi)
+    a_ = np.where(uniform, a, 100)
+    near = _uniform_slope(a_, np.where(uniform, x, 100)) * np.exp(stirling_correction(a_)) / a_
+    return np.where(ordinary, np.where(uniform, near, np.where(by_series, series, fraction)), math.nan)
 
 
 def _at_limits(a: Any, x: Any, upper: bool) -> Any:
