@@ -57,7 +57,7 @@ def test_partitions_keep_the_contract(dtype: str) -> None:
 
 
 def test_no_sample_misleads_a_partition() -> None:
-    """The pivots of the sample are on one side of the kth element: every position is tried for large ones."""
+    """The pivots of the sample are on one side of the kth element."""
     for n in (600, 5000):
         for step in (2, 3, 7, 64):
             for start in range(step if step < 8 else 4):
