@@ -56,15 +56,22 @@ def test_partitions_keep_the_contract(dtype: str) -> None:
             check(x, kth, np.take_along_axis(x, positions, -1))
 
 
-def test_no_sample_misleads_a_partition() -> None:
-    """The pivots of the sample are on one side of the kth element."""
-    for n in (600, 5000):
-        for step in (2, 3, 7, 64):
-            for start in range(step if step < 8 else 4):
-                x = np.arange(n, dtype=np.float32)
-                x[start::step] += 1e6
-                for k in (0, n // 2, n - 1, n - n // step, n // step):
-                    check(x, k, ml.compile(lambda x: np.partition(x, k))(x))  # noqa: B023
+def test_a_sample_that_misleads_a_partition() -> None:
+    """The sampled positions, which are those of `pivots` in runtime/native/sort.cpp, have elements of one end only."""
+    rng = np.random.default_rng(3)
+    for n in (600, 5000, 100_000):
+        size, state, mask = int(0.5 * n ** (2 / 3)), 1, 2**64 - 1
+        step, sampled = n // size, []
+        for j in range(size):
+            state = (state * 6364136223846793005 + 1442695040888963407) & mask
+            sampled.append(j * step + ((state >> 32) * step >> 32))
+        for sign in (-1, 1):
+            x = rng.normal(size=n)
+            x[sampled] = sign * (1e6 + rng.random(size))
+            for k in (5, n // 2, n - 5):
+                values, positions = ml.compile(lambda x: (np.partition(x, k), np.argpartition(x, k)))(x)  # noqa: B023
+                check(x, k, values)
+                check(x, k, x[positions])
 
 
 def test_other_axes_and_orders_of_the_kth() -> None:
