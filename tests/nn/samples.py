@@ -467,3 +467,21 @@ def _cross_entropy(draw: Draw) -> Iterator[Arguments]:
     if draw.is_float:
         yield (draw.array(4, 5), draw.array(4, 5, domain=(0.0, 1.0))), {"reduction": "sum"}
     yield (draw.array(5), np.array(2)), {}
+
+
+@sampler("pad")
+def _pad(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 4), (1, 2)), {"value": 1}
+    yield (draw.array(2, 3, 4), (-1, 2, 1, -2)), {}
+    for mode in ("reflect", "replicate", "circular"):
+        yield (draw.array(2, 3, 4), (3, 1, 2, -1), mode), {}
+
+
+@sampler("pixel_shuffle")
+def _pixel_shuffle(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 8, 2, 3), 2), {}
+
+
+@sampler("pixel_unshuffle")
+def _pixel_unshuffle(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 4, 6), 2), {}

@@ -1,0 +1,74 @@
+"""Padding, and pixels moved between channels and positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mlirml.errors import ShapeError
+from mlirml.nn.define import as_array, composite, shown
+from mlirml.ops.registry import ALL, COMPLEX
+
+
+@composite(dtypes=ALL + COMPLEX)
+def pad(input: Any, pad: Any, mode: str = "constant", value: Any = 0) -> Any:
+    """The input with `pad` elements (last axis first: before, after, ...) added; negative numbers of them crop.
+
+    `mode` is "constant", "reflect", "replicate" or "circular".
+    """
+    x, widths = as_array(input), tuple(pad)
+    if len(widths) % 2 or len(widths) > 2 * len(x.shape) or any(not isinstance(w, (int, np.integer)) for w in widths):
+        raise ShapeError(f"pad: pad must be pairs of integers, one for an axis at most, got {pad!r} for {shown(x)}")
+    if mode not in ("constant", "reflect", "replicate", "circular"):
+        raise ShapeError(f"pad: mode must be constant, reflect, replicate or circular, got {mode!r}")
+    for i, (before, after) in enumerate(zip(widths[::2], widths[1::2])):
+        axis = len(x.shape) - 1 - i
+        size = x.shape[axis]
+        most = {"constant": max(before, after), "reflect": size - 1, "replicate": max(before, after), "circular": size}
+        if size + before + after < 0 or max(before, after) > most[mode] or (mode != "constant" and size == 0):
+            raise ShapeError(f"pad: {before} and {after} do not fit axis {axis} of {shown(x)} with mode {mode!r}")
+        if before == after == 0:
+            continue
+        if mode in ("constant", "circular"):  # what is cropped is no part of the period
+            front: Any = (slice(None),) * axis
+            x = x[(*front, slice(max(-before, 0), size - max(-after, 0)))]
+            if mode == "circular":
+                size = x.shape[axis]
+                if max(before, after) > size or size == 0:
+                    raise ShapeError(f"pad: {before} and {after} do not fit axis {axis} of {shown(x)} when cropped")
+                x = np.take(x, np.arange(-max(before, 0), size + max(after, 0)) % size, axis=axis)
+                continue
+            ends = [(0, 0)] * len(x.shape)
+            ends[axis] = (max(before, 0), max(after, 0))
+            x = np.pad(x, ends, constant_values=x.dtype.type(value))
+            continue
+        at = np.arange(-before, size + after)
+        if mode == "reflect":
+            at = size - 1 - np.abs(size - 1 - np.abs(at))
+        x = np.take(x, np.clip(at, 0, size - 1), axis=axis)
+    return x
+
+
+@composite(dtypes=ALL + COMPLEX)
+def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+    """[..., C, H * r, W * r] of [..., C * r**2, H, W], where r is `upscale_factor`."""
+    x, r = as_array(input), upscale_factor
+    if len(x.shape) < 3 or r < 1 or x.shape[-3] % (r * r):
+        raise ShapeError(f"pixel_shuffle: the channels must be a multiple of {r}**2, got {shown(x)}")
+    *lead, c, h, w = x.shape
+    n = len(lead)
+    order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
+    return x.reshape(*lead, c // (r * r), r, r, h, w).transpose(order).reshape(*lead, c // (r * r), h * r, w * r)
+
+
+@composite(dtypes=ALL + COMPLEX)
+def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+    """[..., C * r**2, H, W] of [..., C, H * r, W * r], where r is `downscale_factor`."""
+    x, r = as_array(input), downscale_factor
+    if len(x.shape) < 3 or r < 1 or x.shape[-2] % r or x.shape[-1] % r:
+        raise ShapeError(f"pixel_unshuffle: height and width must be multiples of {r}, got {shown(x)}")
+    *lead, c, h, w = x.shape
+    n = len(lead)
+    order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
+    return x.reshape(*lead, c, h // r, r, w // r, r).transpose(order).reshape(*lead, c * r * r, h // r, w // r)
