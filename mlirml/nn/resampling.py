@@ -12,42 +12,40 @@ from mlirml.ops.registry import ALL, COMPLEX
 
 
 @composite(dtypes=ALL + COMPLEX)
-def pad(input: Any, pad: Any, mode: str = "constant", value: Any = 0) -> Any:
-    """The input with `pad` elements (last axis first: before, after, ...) added; negative numbers of them crop.
+def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+    """The input with elements added at both ends of its last axes.
 
-    `mode` is "constant", "reflect", "replicate" or "circular".
+    `pad` has their numbers before and after each axis, the last axis first; negative numbers crop. `mode` is "constant"
+    (of `value`, or 0), "reflect", "replicate" or "circular".
     """
     x, widths = as_array(input), tuple(pad)
-    if len(widths) % 2 or len(widths) > 2 * len(x.shape) or any(not isinstance(w, (int, np.integer)) for w in widths):
+    if len(widths) % 2 or len(widths) > 2 * x.ndim or any(not isinstance(w, (int, np.integer)) for w in widths):
         raise ShapeError(f"pad: pad must be pairs of integers, one for an axis at most, got {pad!r} for {shown(x)}")
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise ShapeError(f"pad: mode must be constant, reflect, replicate or circular, got {mode!r}")
-    for i, (before, after) in enumerate(zip(widths[::2], widths[1::2])):
-        axis = len(x.shape) - 1 - i
-        size = x.shape[axis]
-        most = {"constant": max(before, after), "reflect": size - 1, "replicate": max(before, after), "circular": size}
-        if size + before + after < 0 or max(before, after) > most[mode] or (mode != "constant" and size == 0):
-            raise ShapeError(f"pad: {before} and {after} do not fit axis {axis} of {shown(x)} with mode {mode!r}")
-        if before == after == 0:
-            continue
-        if mode in ("constant", "circular"):  # what is cropped is no part of the period
-            front: Any = (slice(None),) * axis
-            x = x[(*front, slice(max(-before, 0), size - max(-after, 0)))]
-            if mode == "circular":
-                size = x.shape[axis]
-                if max(before, after) > size or size == 0:
-                    raise ShapeError(f"pad: {before} and {after} do not fit axis {axis} of {shown(x)} when cropped")
-                x = np.take(x, np.arange(-max(before, 0), size + max(after, 0)) % size, axis=axis)
-                continue
-            ends = [(0, 0)] * len(x.shape)
-            ends[axis] = (max(before, 0), max(after, 0))
-            x = np.pad(x, ends, constant_values=x.dtype.type(value))
-            continue
-        at = np.arange(-before, size + after)
-        if mode == "reflect":
-            at = size - 1 - np.abs(size - 1 - np.abs(at))
-        x = np.take(x, np.clip(at, 0, size - 1), axis=axis)
+    for number, (before, after) in enumerate(zip(widths[::2], widths[1::2]), 1):
+        if before or after:
+            x = _padded(x, x.ndim - number, int(before), int(after), mode, value)
     return x
+
+
+def _padded(x: Any, axis: int, before: int, after: int, mode: str, value: Any) -> Any:
+    """An array with one axis padded."""
+    given, size = x, x.shape[axis]
+    fits = size + before + after >= 0
+    if mode in ("constant", "circular") and fits:  # what is cropped is no part of the period
+        x = x[(slice(None),) * axis + (slice(max(-before, 0), size - max(-after, 0)),)]
+        before, after, size = max(before, 0), max(after, 0), x.shape[axis]
+    limit = {"reflect": size - 1, "circular": size}.get(mode, max(before, after))
+    if not fits or max(before, after) > limit or (mode != "constant" and not size):
+        raise ShapeError(f"pad: {before} and {after} do not fit axis {axis} of {shown(given)} with mode {mode!r}")
+    if mode == "constant":
+        ends = [(before, after) if d == axis else (0, 0) for d in range(x.ndim)]
+        return np.pad(x, ends, constant_values=x.dtype.type(0 if value is None else value))
+    at = np.arange(-before, size + after)
+    if mode == "reflect":
+        at = size - 1 - np.abs(size - 1 - np.abs(at))
+    return np.take(x, at % size if mode == "circular" else np.clip(at, 0, size - 1), axis=axis)
 
 
 @composite(dtypes=ALL + COMPLEX)
