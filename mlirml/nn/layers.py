@@ -135,16 +135,145 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, key: Any = None) 
     With `training=False` or `p=0` it is the input itself (Srivastava et al., "Dropout", section 4).
     """
     x = as_array(input)
-    if not is_float(x.dtype) and x.dtype.kind != "f":
-        raise DTypeError(f"dropout: the input must be a float, not {shown(x)}")
-    if not 0 <= p <= 1:
-        raise ShapeError(f"dropout: p must be a probability, got {p!r}")
-    if not training or p == 0:
+    return _dropped("dropout", x, p, training, key, tuple(x.shape))
+
+
+def _dropped(name: str, x: Any, p: float, training: bool, key: Any, shape: tuple[int, ...]) -> Any:
+    """Dropout by a mask of this shape, which is broadcast to that of the input."""
+    if _is_the_input(name, x, p, training, key):
         return x
-    if key is None:
-        refuse_random("dropout", "training=False", "a `key` of `mlirml.random`")
     if p == 1:
         return x * 0
-    kept = random.bernoulli(key, np.float32(1 - p), tuple(x.shape))
+    kept = random.bernoulli(key, np.float32(1 - p), shape)
     wide = x if x.dtype.itemsize > 2 else x.astype(np.float32)
     return rounded(np.where(kept, wide * (1 / (1 - p)), 0), x.dtype)
+
+
+def _is_the_input(name: str, x: Any, p: float, training: bool, key: Any) -> bool:
+    """True if nothing is dropped. Raises for wrong arguments."""
+    if not is_float(x.dtype) and x.dtype.kind != "f":
+        raise DTypeError(f"{name}: the input must be a float, not {shown(x)}")
+    if not 0 <= p <= 1:
+        raise ShapeError(f"{name}: p must be a probability, got {p!r}")
+    if not training or p == 0:
+        return True
+    if key is None:
+        refuse_random(name, "training=False", "a `key` of `mlirml.random`")
+    return False
+
+
+def _channels(name: str, x: Any, rank: int) -> tuple[int, ...]:
+    """The shape of a mask of whole channels."""
+    if x.ndim not in (rank + 1, rank + 2):
+        raise ShapeError(f"{name}: the input must be [N, C] and {rank} sizes, N may be missing, got {shown(x)}")
+    return (*x.shape[: x.ndim - rank], *(1,) * rank)
+
+
+@composite()
+def dropout1d(input: Any, p: float = 0.5, training: bool = True, key: Any = None) -> Any:
+    """`dropout` of whole channels of [N, C, L]; N may be missing."""
+    x = as_array(input)
+    return _dropped("dropout1d", x, p, training, key, _channels("dropout1d", x, 1))
+
+
+@composite()
+def dropout2d(input: Any, p: float = 0.5, training: bool = True, key: Any = None) -> Any:
+    """`dropout` of whole channels of [N, C, H, W]; N may be missing."""
+    x = as_array(input)
+    return _dropped("dropout2d", x, p, training, key, _channels("dropout2d", x, 2))
+
+
+@composite()
+def dropout3d(input: Any, p: float = 0.5, training: bool = True, key: Any = None) -> Any:
+    """`dropout` of whole channels of [N, C, D, H, W]; N may be missing."""
+    x = as_array(input)
+    return _dropped("dropout3d", x, p, training, key, _channels("dropout3d", x, 3))
+
+
+_SATURATION = -1.7580993408473766
+"""The limit of `selu` at minus infinity."""
+
+
+def _alpha_dropped(name: str, x: Any, p: float, training: bool, key: Any, shape: tuple[int, ...]) -> Any:
+    if _is_the_input(name, x, p, training, key):
+        return x
+    if p == 1:
+        return x * 0
+    kept = random.bernoulli(key, np.float32(1 - p), shape)
+    scale = 1 / math.sqrt((1 - p) * (1 + p * _SATURATION**2))
+    wide = x if x.dtype.itemsize > 2 else x.astype(np.float32)
+    return rounded(np.where(kept, wide, _SATURATION) * scale - scale * p * _SATURATION, x.dtype)
+
+
+@composite()
+def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, key: Any = None) -> Any:
+    """The input with elements set to the limit of `selu` with probability `p`, scaled to the same mean and variance.
+
+    Klambauer et al., "Self-normalizing neural networks", section 2. By default, as in torch, `training` is False.
+    """
+    x = as_array(input)
+    return _alpha_dropped("alpha_dropout", x, p, training, key, tuple(x.shape))
+
+
+@composite()
+def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, key: Any = None) -> Any:
+    """`alpha_dropout` of whole channels of [N, C, ...]."""
+    x = as_array(input)
+    return _alpha_dropped(
+        "feature_alpha_dropout", x, p, training, key, _channels("feature_alpha_dropout", x, max(x.ndim - 2, 1))
+    )
+
+
+@composite(tolerance=32)
+def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+    """x1 weight[o] x2 + bias[o] for each o, of [..., I], [..., J], weight [O, I, J] and bias [O], as [..., O]."""
+    (x, y, w, bias), dtype = floats("bilinear", input1, input2, weight, bias)
+    fits = w.ndim == 3 and x.ndim and y.ndim and x.shape[-1] == w.shape[1] and y.shape[-1] == w.shape[2]
+    if not fits or tuple(x.shape[:-1]) != tuple(y.shape[:-1]):
+        raise ShapeError(f"bilinear: {shown(x)}, {shown(y)} and {shown(w)} are not [..., I], [..., J] and [O, I, J]")
+    if bias is not None and tuple(bias.shape) != (w.shape[0],):
+        raise ShapeError(f"bilinear: the bias must have shape [{w.shape[0]}], got {shown(bias)}")
+    product = np.einsum("...i,oij,...j->...o", x, w, y)
+    return rounded(product if bias is None else product + bias, dtype)
+
+
+@composite(tolerance=16)
+def embedding_bag(
+    input: Any,
+    weight: Any,
+    offsets: Any = None,
+    mode: str = "mean",
+    per_sample_weights: Any = None,
+    padding_idx: int | None = None,
+) -> Any:
+    """The "sum", "mean" or "max" of rows of `weight` [V, E], a bag for each row of integers [B, N], as [B, E].
+
+    Bags of different lengths are slices of one row [L] of integers, from each of `offsets` [B] on. A sum may have a
+    factor for each row. Rows `padding_idx` are left out; an empty bag is zero.
+    """
+    x, (w, factors), dtype = as_array(input), *floats("embedding_bag", weight, per_sample_weights)
+    if x.dtype.kind not in "iu" or w.ndim != 2 or x.ndim != (2 if offsets is None else 1):
+        raise ShapeError(
+            f"embedding_bag: {shown(x)} and {shown(w)} are not integers [B, N], or [L] with offsets, and [V, E]"
+        )
+    if mode not in ("sum", "mean", "max") or (factors is not None and mode != "sum"):
+        raise ShapeError(f"embedding_bag: mode must be sum, mean or max, a sum for factors, got {mode!r}")
+    if factors is not None and tuple(factors.shape) != tuple(x.shape):
+        raise ShapeError(f"embedding_bag: there must be a factor for each of {shown(x)}, got {shown(factors)}")
+    rows = w[x]
+    counted = np.ones_like(x, dtype=np.bool_) if padding_idx is None else x != padding_idx % w.shape[0]
+    if offsets is None:
+        member, axis = counted[..., None], 1
+    else:
+        starts, at = as_array(offsets), np.arange(x.shape[0])
+        ends = np.concatenate([starts[1:], np.full_like(starts[:1], x.shape[0])])
+        member = (at >= starts[:, None]) & (at < ends[:, None]) & counted
+        rows, member, axis = rows[None], member[..., None], 1
+        factors = None if factors is None else factors[None]
+    if mode == "max":
+        largest = np.max(np.where(member, rows, -np.inf), axis=axis)
+        return rounded(np.where(np.any(member, axis=axis), largest, 0), dtype)
+    total = np.sum(np.where(member, rows if factors is None else rows * factors[..., None], 0), axis=axis)
+    if mode == "mean":
+        total = total / np.maximum(np.sum(member.astype(total.dtype), axis=axis), 1)
+    return rounded(total, dtype)

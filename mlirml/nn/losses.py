@@ -191,6 +191,16 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
     return rounded(_distance(x, y, p, eps, keepdim), dtype)
 
 
+@composite(tolerance=64)
+def pdist(input: Any, p: float = 2.0) -> Any:
+    """The p-norms of the differences of each row of [N, D] and the later ones, as [N (N - 1) / 2]."""
+    (x,), dtype = floats("pdist", input)
+    if x.ndim != 2 or p < 0:
+        raise ShapeError(f"pdist: the input must be [N, D], and p not negative, got {shown(x)} and {p!r}")
+    first, second = np.triu_indices(x.shape[0], 1)
+    return rounded(np.linalg.norm(x[first] - x[second], p, axis=1), dtype)
+
+
 @composite(tolerance=16)
 def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, reduction: str = "mean") -> Any:
     """The mean over [N, C] of the binary cross entropies of sigmoid(input), averaged over the classes.

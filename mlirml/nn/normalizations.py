@@ -261,3 +261,21 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
     groups = _standardized(x.reshape(x.shape[0], num_groups, x.shape[1] // num_groups, -1), (2, 3), eps)
     parts = [None if array is None else array.reshape(num_groups, -1, 1) for array in (weight, bias)]
     return rounded(_scaled(groups, *parts), dtype).reshape(x.shape)
+
+
+@composite(tolerance=32)
+def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+    """x / (k + alpha * mean(x**2))**beta of [N, C, ...], the mean over `size` channels around each one, zeros outside.
+
+    Krizhevsky et al., "ImageNet classification with deep convolutional neural networks", section 3.3.
+    """
+    (x,), dtype = floats("local_response_norm", input)
+    if x.ndim < 3 or size < 1:
+        raise ShapeError(
+            f"local_response_norm: the input must be [N, C, ...], and size from 1 on, got {shown(x)}, {size!r}"
+        )
+    channels = x.shape[1]
+    ends = [(0, 0), (size // 2, (size - 1) // 2), *[(0, 0)] * (x.ndim - 2)]
+    squares = np.pad(x * x, ends)
+    total = sum((squares[:, i : i + channels] for i in range(1, size)), squares[:, :channels])
+    return rounded(x / (k + alpha / size * total) ** beta, dtype)

@@ -23,7 +23,7 @@ avg_pool3d = from_record("avg_pool3d")
 adaptive_avg_pool2d = from_record("adaptive_avg_pool2d")
 
 
-def _adaptive(name: str, rank: int, x: Any, output_size: Any, reduce: Callable[..., Any]) -> Any:
+def cells_reduced(name: str, rank: int, x: Any, output_size: Any, reduce: Callable[..., Any]) -> Any:
     """Each axis reduced over cells that begin at floor(i * n / m) and end at ceil((i + 1) * n / m)."""
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
     if len(x.shape) not in (rank + 1, rank + 2) or 0 in x.shape[-rank:]:
@@ -53,32 +53,32 @@ def _adaptive(name: str, rank: int, x: Any, output_size: Any, reduce: Callable[.
 def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
     """The mean of each of `output_size` cells of [N, C, L]; None keeps the size."""
     (x,), dtype = floats("adaptive_avg_pool1d", input)
-    return rounded(_adaptive("adaptive_avg_pool1d", 1, x, output_size, np.mean), dtype)
+    return rounded(cells_reduced("adaptive_avg_pool1d", 1, x, output_size, np.mean), dtype)
 
 
 @composite(tolerance=8)
 def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     """The mean of each of `output_size` cells of [N, C, D, H, W], a number or three of them; None keeps a size."""
     (x,), dtype = floats("adaptive_avg_pool3d", input)
-    return rounded(_adaptive("adaptive_avg_pool3d", 3, x, output_size, np.mean), dtype)
+    return rounded(cells_reduced("adaptive_avg_pool3d", 3, x, output_size, np.mean), dtype)
 
 
 @composite(dtypes=NUMBERS)
 def adaptive_max_pool1d(input: Any, output_size: Any) -> Any:
     """The largest element of each of `output_size` cells of [N, C, L]; None keeps the size."""
-    return _adaptive("adaptive_max_pool1d", 1, _ordered("adaptive_max_pool1d", input), output_size, np.max)
+    return cells_reduced("adaptive_max_pool1d", 1, _ordered("adaptive_max_pool1d", input), output_size, np.max)
 
 
 @composite(dtypes=NUMBERS)
 def adaptive_max_pool2d(input: Any, output_size: Any) -> Any:
     """The largest element of each of `output_size` cells of [N, C, H, W], a number or a pair; None keeps a size."""
-    return _adaptive("adaptive_max_pool2d", 2, _ordered("adaptive_max_pool2d", input), output_size, np.max)
+    return cells_reduced("adaptive_max_pool2d", 2, _ordered("adaptive_max_pool2d", input), output_size, np.max)
 
 
 @composite(dtypes=NUMBERS)
 def adaptive_max_pool3d(input: Any, output_size: Any) -> Any:
     """The largest element of each of `output_size` cells of [N, C, D, H, W]; None keeps a size."""
-    return _adaptive("adaptive_max_pool3d", 3, _ordered("adaptive_max_pool3d", input), output_size, np.max)
+    return cells_reduced("adaptive_max_pool3d", 3, _ordered("adaptive_max_pool3d", input), output_size, np.max)
 
 
 def _lp_pool(name: str, rank: int, x: Any, p: Any, kernel_size: Any, stride: Any, ceil_mode: bool) -> Any:

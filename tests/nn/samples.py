@@ -485,3 +485,72 @@ def _pixel_shuffle(draw: Draw) -> Iterator[Arguments]:
 @sampler("pixel_unshuffle")
 def _pixel_unshuffle(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(2, 4, 6), 2), {}
+
+
+@sampler("channel_shuffle")
+def _channel_shuffle(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 6, 3), 3), {}
+
+
+@sampler("unfold")
+def _unfold(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 2, 5, 4), (2, 3)), {"padding": (0, 1), "stride": (2, 1)}
+    yield (draw.array(2, 6, 5), 2), {"dilation": 2}
+
+
+@sampler("fold")
+def _fold(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 8, 6), (5, 4), 2), {"stride": (2, 1), "dilation": (2, 1)}
+    yield (draw.array(4, 9), 4, 2), {}
+
+
+@sampler("interpolate")
+def _interpolate(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 5), 8), {}
+    yield (draw.array(1, 2, 5, 4), None, (1.5, 2)), {"mode": "bilinear"}
+    yield (draw.array(1, 2, 5, 4), (3, 7)), {"mode": "bicubic", "align_corners": True}
+    yield (draw.array(1, 2, 6, 4), (4, 2)), {"mode": "area"}
+
+
+@sampler("grid_sample")
+def _grid_sample(draw: Draw) -> Iterator[Arguments]:
+    grid = draw.array(2, 3, 4, 2, domain=(-1.2, 1.2))
+    yield (draw.array(2, 2, 5, 4), grid), {}
+    yield (draw.array(2, 2, 5, 4), grid, "bicubic", "border", True), {}
+
+
+@sampler("affine_grid")
+def _affine_grid(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 2, 3), (2, 1, 4, 3)), {}
+
+
+@sampler("dropout1d")
+def _dropped_rows(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 3, 4),), {"training": False}
+
+
+@sampler("dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+def _dropped(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 2, 3, 4),), {"training": False}
+
+
+@sampler("bilinear")
+def _bilinear(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(3, 4), draw.array(3, 5), draw.array(2, 4, 5), draw.array(2)), {}
+
+
+@sampler("embedding_bag")
+def _embedding_bag(draw: Draw) -> Iterator[Arguments]:
+    rows = np.arange(12) * 5 % 7
+    yield (rows.reshape(4, 3), draw.array(7, 2)), {"padding_idx": 3}
+    yield (rows, draw.array(7, 2), np.array([0, 2, 2, 9]), "max"), {}
+
+
+@sampler("pdist")
+def _pdist(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(5, 3),), {}
+
+
+@sampler("local_response_norm")
+def _local_response_norm(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(2, 5, 3), 3), {"alpha": 0.5}
