@@ -11,6 +11,8 @@ from scipy import special
 
 import mlirml as ml
 from mlirml import random
+from mlirml.ir.text.control import REJECTION
+from mlirml.random.checks import repeated
 
 COUNT = 400
 
@@ -102,3 +104,15 @@ def test_infinite_and_undefined_shapes() -> None:
     assert found[0] == np.inf and np.isfinite(found[1]) and np.isnan(found[2])
     slopes = ml.grad(lambda a: np.sum(random.gamma(key, a)))(shapes)
     assert np.array_equal(np.isfinite(slopes), [False, True, False])
+
+
+def test_reverse_mode_does_not_go_through_the_proposals() -> None:
+    """The rule is for those of gamma numbers; other loops over proposals have no derivative."""
+
+    def drawn(a: Any) -> Any:
+        start = np.zeros_like(a) + 0 * a
+        return repeated(lambda x: x < 1, lambda x: x + a, start, f"{{{REJECTION}}}")
+
+    with pytest.raises(ml.NoDerivativeError, match="which of the proposed random numbers is accepted"):
+        ml.grad(drawn)(0.3)
+    np.testing.assert_allclose(ml.compile(drawn)(0.3), 1.2)
