@@ -224,9 +224,22 @@ class Tracer:
                     cell.emitted = self._trace.builder.constant(cell.value), self._trace.builder.region
                 value = cell.emitted[0]
             self._check_views()
-            for view in self._views:
-                value = view.forward(self._trace.builder, value)
+            if self._views:
+                value = self._value_of_views(value)
         self._cached = cell.version, value, self._trace.builder.region
+        return value
+
+    def _value_of_views(self, value: Value) -> Value:
+        """The view of a value, which is remembered, and so is never written into the body of a pointwise function."""
+        builder = self._trace.builder
+        body, builder.pointwise = builder.pointwise, None
+        try:
+            if body is not None and value.name:
+                body.check(value.name)
+            for view in self._views:
+                value = view.forward(builder, value)
+        finally:
+            builder.pointwise = body
         return value
 
     def _check_ambiguous(self, verb: str) -> None:

@@ -99,3 +99,14 @@ def test_sizes_that_are_dynamic(dtype: str) -> None:
         np.testing.assert_allclose(
             program(x), special.gammaln(x) + special.i0(x), rtol=1e-5 if x.itemsize < 8 else 1e-13
         )
+
+
+@pytest.mark.parametrize("view", [lambda a: np.broadcast_to(a, X.shape), lambda a: a[::-1][None, :]])
+def test_views_of_arguments_are_used_again_outside(view: Any) -> None:
+    def twice(x: Any, a: Any) -> Any:
+        wide = view(a)
+        return special.betaln(x, wide) + wide, wide * 2
+
+    a = np.array([0.5, 1.0, 2.0, 7.0])
+    for found, expected in zip(ml.compile(twice)(X, a), twice(X, a), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-13)
