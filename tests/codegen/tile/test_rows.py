@@ -134,7 +134,8 @@ def test_long_rows_are_reduced_in_two_steps(case: str) -> None:
     """The first kernel stores the states of tiles, and no element of the product; the second one merges them."""
     function, shapes = CASES[case]
     wide = [tuple(136 if size == shapes[1][-1] else size for size in shape) for shape in shapes]
-    kernels = [op for op in operations(scheduled(function, draw(wide, np.float16))) if op.name == "gpu.func"]
+    module = scheduled(function, draw(wide, np.float16))  # its operations die with it
+    kernels = [op for op in operations(module) if op.name == "gpu.func"]
     assert [TILE in op.attributes for op in kernels] == [True, False]
     stored = [op.operands[1].type.shape for op in operations(kernels[0]) if op.name == "vector.transfer_write"]
     assert len(stored) == (2 if case.startswith("arg") else 1)
@@ -144,7 +145,8 @@ def test_long_rows_are_reduced_in_two_steps(case: str) -> None:
 def test_rows_of_which_each_element_is_used_are_read_from_memory() -> None:
     function, shapes = CASES["softmax"]
     wide = [shapes[0], (104, 136)]
-    kernels = [op for op in operations(scheduled(function, draw(wide, np.float16))) if op.name == "gpu.func"]
+    module = scheduled(function, draw(wide, np.float16))  # its operations die with it
+    kernels = [op for op in operations(module) if op.name == "gpu.func"]
     assert [TILE in op.attributes for op in kernels] == [True, False]
 
 
@@ -152,5 +154,6 @@ def test_few_rows_are_no_kernel_of_whole_rows(monkeypatch: pytest.MonkeyPatch) -
     """Blocks for a small part of the processors would compute the product alone."""
     monkeypatch.setattr(row_tiles, "_SHARE", 4)
     function, shapes = CASES["softmax"]
-    kernels = [op for op in operations(scheduled(function, draw(shapes, np.float16))) if op.name == "gpu.func"]
+    module = scheduled(function, draw(shapes, np.float16))
+    kernels = [op for op in operations(module) if op.name == "gpu.func"]
     assert [TILE in op.attributes for op in kernels] == [True, False]
