@@ -102,8 +102,7 @@ class LocationTracker:
         return location
 
     def release(self) -> None:
-        """Let go of the frames of functions that have been traced, and of what their variables hold."""
-        self._call = None
+        """Let go of the frames around the last operation, and of what their variables hold."""
         self._stack.clear()
         self._index.clear()
 
