@@ -138,28 +138,29 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, key: Any = None) 
     return _dropped("dropout", x, p, training, key, tuple(x.shape))
 
 
-def _dropped(name: str, x: Any, p: float, training: bool, key: Any, shape: tuple[int, ...]) -> Any:
-    """Dropout by a mask of this shape, which is broadcast to that of the input."""
-    if _is_the_input(name, x, p, training, key):
-        return x
-    if p == 1:
-        return x * 0
-    kept = random.bernoulli(key, np.float32(1 - p), shape)
-    wide = x if x.dtype.itemsize > 2 else x.astype(np.float32)
-    return rounded(np.where(kept, wide * (1 / (1 - p)), 0), x.dtype)
+def _dropped(
+    name: str, x: Any, p: float, training: bool, key: Any, shape: tuple[int, ...], limit: float | None = None
+) -> Any:
+    """Dropout by a mask of this shape, which is broadcast to that of the input.
 
-
-def _is_the_input(name: str, x: Any, p: float, training: bool, key: Any) -> bool:
-    """True if nothing is dropped. Raises for wrong arguments."""
+    What is dropped becomes `limit`, if there is one, and the result is scaled to the same mean and variance.
+    """
     if not is_float(x.dtype) and x.dtype.kind != "f":
         raise DTypeError(f"{name}: the input must be a float, not {shown(x)}")
     if not 0 <= p <= 1:
         raise ShapeError(f"{name}: p must be a probability, got {p!r}")
     if not training or p == 0:
-        return True
+        return x
     if key is None:
         refuse_random(name, "training=False", "a `key` of `mlirml.random`")
-    return False
+    if p == 1:
+        return x * 0
+    kept = random.bernoulli(key, np.float32(1 - p), shape)
+    wide = x if x.dtype.itemsize > 2 else x.astype(np.float32)
+    if limit is None:
+        return rounded(np.where(kept, wide * (1 / (1 - p)), 0), x.dtype)
+    scale = 1 / math.sqrt((1 - p) * (1 + p * limit**2))
+    return rounded(np.where(kept, wide, limit) * scale - scale * p * limit, x.dtype)
 
 
 def _channels(name: str, x: Any, rank: int) -> tuple[int, ...]:
@@ -194,17 +195,6 @@ _SATURATION = -1.7580993408473766
 """The limit of `selu` at minus infinity."""
 
 
-def _alpha_dropped(name: str, x: Any, p: float, training: bool, key: Any, shape: tuple[int, ...]) -> Any:
-    if _is_the_input(name, x, p, training, key):
-        return x
-    if p == 1:
-        return x * 0
-    kept = random.bernoulli(key, np.float32(1 - p), shape)
-    scale = 1 / math.sqrt((1 - p) * (1 + p * _SATURATION**2))
-    wide = x if x.dtype.itemsize > 2 else x.astype(np.float32)
-    return rounded(np.where(kept, wide, _SATURATION) * scale - scale * p * _SATURATION, x.dtype)
-
-
 @composite()
 def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, key: Any = None) -> Any:
     """The input with elements set to the limit of `selu` with probability `p`, scaled to the same mean and variance.
@@ -212,16 +202,15 @@ def alpha_dropout(input: Any, p: float = 0.5, training: bool = False, key: Any =
     Klambauer et al., "Self-normalizing neural networks", section 2. By default, as in torch, `training` is False.
     """
     x = as_array(input)
-    return _alpha_dropped("alpha_dropout", x, p, training, key, tuple(x.shape))
+    return _dropped("alpha_dropout", x, p, training, key, tuple(x.shape), _SATURATION)
 
 
 @composite()
 def feature_alpha_dropout(input: Any, p: float = 0.5, training: bool = False, key: Any = None) -> Any:
     """`alpha_dropout` of whole channels of [N, C, ...]."""
     x = as_array(input)
-    return _alpha_dropped(
-        "feature_alpha_dropout", x, p, training, key, _channels("feature_alpha_dropout", x, max(x.ndim - 2, 1))
-    )
+    shape = _channels("feature_alpha_dropout", x, max(x.ndim - 2, 1))
+    return _dropped("feature_alpha_dropout", x, p, training, key, shape, _SATURATION)
 
 
 @composite(tolerance=32)

@@ -5,6 +5,7 @@ The positions are computed by stable sorts of real keys, the last key first; the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -132,17 +133,18 @@ def precedes(x: Complex, y: Complex) -> Truth:
 def _partition(
     b: ComplexBuilder, a: Operand, kth: Any, axis: Any = -1, kind: str = "introselect", order: None = None
 ) -> Value:
-    value, axis = sorting._lined_up("partition", b, a, axis)
-    sorting.checked_kth("partition", kth, value, axis)
-    result: Value = _sort(b, value, axis)
-    return result
+    return _partitioned("partition", _sort, b, a, kth, axis)
 
 
 @complex_form(sorting.argpartition)
 def _argpartition(
     b: ComplexBuilder, a: Operand, kth: Any, axis: Any = -1, kind: str = "introselect", order: None = None
 ) -> Value:
-    value, axis = sorting._lined_up("argpartition", b, a, axis)
-    sorting.checked_kth("argpartition", kth, value, axis)
-    result: Value = _argsort(b, value, axis)
-    return result
+    return _partitioned("argpartition", _argsort, b, a, kth, axis)
+
+
+def _partitioned(name: str, sort: Callable[..., Value], b: ComplexBuilder, a: Operand, kth: Any, axis: Any) -> Value:
+    """A partition by a whole sort."""
+    value, axis = sorting._lined_up(name, b, a, axis)
+    sorting.checked_kth(name, kth, value, axis)
+    return sort(b, value, axis)
