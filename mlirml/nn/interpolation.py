@@ -34,7 +34,10 @@ def interpolate(
     (x,), dtype = floats("interpolate", input)
     rank = x.ndim - 2
     if mode not in _MODES or rank not in (1, 2, 3) or _RANKS.get(mode, rank) != rank:
-        raise ShapeError(f"interpolate: mode {mode!r} does not fit the input {shown(x)}, which is [N, C, ...]")
+        raise ShapeError(
+            f"interpolate: mode {mode!r} does not fit the input {shown(x)}",
+            help=f"the input is [N, C] and {_RANKS.get(mode, '1 to 3')} sizes; the modes are {', '.join(_MODES)}",
+        )
     if align_corners is not None and mode not in _RANKS:
         raise ShapeError(f"interpolate: align_corners is for the modes {', '.join(_RANKS)}, not for {mode!r}")
     if (size is None) == (scale_factor is None):

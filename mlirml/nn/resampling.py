@@ -38,7 +38,10 @@ def _padded(x: Any, axis: int, before: int, after: int, mode: str, value: Any) -
         before, after, size = max(before, 0), max(after, 0), x.shape[axis]
     limit = {"reflect": size - 1, "circular": size}.get(mode, max(before, after))
     if not fits or max(before, after) > limit or (mode != "constant" and not size):
-        raise ShapeError(f"pad: {before} and {after} do not fit axis {axis} of {shown(given)} with mode {mode!r}")
+        raise ShapeError(
+            f"pad: {before} and {after} do not fit axis {axis} of {shown(given)} with mode {mode!r}",
+            help=f"at most {limit} elements are added" if fits and size else None,
+        )
     if mode == "constant":
         ends = [(before, after) if d == axis else (0, 0) for d in range(x.ndim)]
         return np.pad(x, ends, constant_values=x.dtype.type(0 if value is None else value))

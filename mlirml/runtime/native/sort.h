@@ -14,7 +14,7 @@ void set_key_sorts(SortKeys narrow, SortKeys wide);
 extern "C" {
 // `kind` is the letter of the element type as NumPy has it ('b'ool, 'i'nt, 'u'nsigned, 'f'loat, 'h' for bfloat16) in the
 // low byte, and its size in bytes above it. Floats sort with NaN behind everything else and -0.0 equal to 0.0;
-// `descending` turns the whole order round. Equal elements keep their order. Where `last` is not
+// `descending` reverses the whole order. Equal elements keep their order. Where `last` is not
 // negative, only the positions from `first` to `last` need be in order, with nothing larger before and nothing smaller
 // after them: equal elements may then change their order.
 
