@@ -7,18 +7,20 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h mlirml/runtime/native/*.inc)
 
 .DEFAULT_GOAL := test
-.PHONY: demo test driver lint machines other-machine bench accuracy fuzz record replay rehearse-cuda gpu gpu-bundle rehearse-gpu \
-  array-api develop constraints clean
+.PHONY: demo test test-all driver lint machines other-machine bench accuracy fuzz record replay \
+  rehearse-cuda gpu gpu-bundle rehearse-gpu array-api develop constraints clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
 
 # The runs of pytest, and processes that they start, share the bytecode of the tests.
-test other-machine rehearse-cuda: export PYTHONDONTWRITEBYTECODE :=
+test test-all other-machine rehearse-cuda: export PYTHONDONTWRITEBYTECODE :=
 
-test: lint driver
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=25
-	$(MAKE) --no-print-directory other-machine rehearse-cuda
+# All tests but those of tests/short_run.py, which test-all has too.
+test: SHORT := --short
+test test-all: lint driver
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=25 $(SHORT)
+	$(MAKE) --no-print-directory other-machine rehearse-cuda SHORT=$(SHORT)
 
 # The part of the tests that looks at the structure of code, and at numbers that depend on it, for another processor
 # than this one (its level, the size of its second-level cache, threads).
@@ -26,7 +28,7 @@ STRUCTURE := tests/pipelines tests/codegen/cpu tests/targets/test_cpu.py tests/t
 OTHER := sse4.1 512K 1
 other-machine: $(VENV)/installed
 	MLIRML_PROCESSOR=$(word 1,$(OTHER)),l2=$(word 2,$(OTHER)) MLIRML_THREADS=$(word 3,$(OTHER)) \
-	  $(BIN)/python -m pytest -n auto --dist loadfile $(STRUCTURE)
+	  $(BIN)/python -m pytest -n auto --dist loadfile $(SHORT) $(STRUCTURE)
 
 # All of them; those of AVX-512 where this processor has it.
 machines: $(VENV)/installed
@@ -96,8 +98,8 @@ replay: $(VENV)/installed
 # PTX, and those of tiles from their text.
 TILED := tests/targets/test_device_tiles.py tests/targets/test_device_products.py
 rehearse-cuda: $(VENV)/installed
-	MLIRML_TILES=off $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto
-	MLIRML_TILES=sm_90 $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto $(TILED)
+	MLIRML_TILES=off $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto $(SHORT)
+	MLIRML_TILES=sm_90 $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto $(SHORT) $(TILED)
 
 # All that a GPU of NVIDIA can tell in eight minutes, with no network: it uses the Python of the machine, as PYTHON names
 # it, and the archive that `make gpu-bundle` has made elsewhere.

@@ -14,6 +14,7 @@ import pytest
 
 from mlirml.passes import REGISTRY, Pass
 from mlirml.passes.files import condition_of, load_passes
+from tests.short_run import SHARES
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "mlirml"
@@ -273,3 +274,13 @@ def test_marks_of_gpus_come_from_one_file() -> None:
     helpers = [path for path in tests.rglob("*.py") if not path.name.startswith("test_")]
     marking = [path for path in helpers if re.search(r"mark\.cuda|needs_cuda|on_devices", path.read_text("utf-8"))]
     assert marking == [tests / "targets" / "drivers.py"]
+
+
+def test_what_the_short_run_leaves_out_exists() -> None:
+    """Each name of tests/short_run.py is one of a test, or all of a file."""
+    for folder, names in SHARES.items():
+        for name in names:
+            file, _, test = name.partition("::")
+            path = ROOT / folder / f"{file}.py"
+            assert path.is_file(), name
+            assert not test or f"def {test.partition('[')[0]}(" in path.read_text(), name

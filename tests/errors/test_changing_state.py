@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import datetime
 import functools
 import random
@@ -163,9 +164,9 @@ def test_the_gradient_of_a_closure() -> None:
         lambda: ml.grad(drawing_closure())(X),
         """
         mlirml.UnsupportedSyntaxError: `Generator.normal` would draw once, when the function is traced
-          --> test_changing_state.py:156:27 (noisy)
+          --> test_changing_state.py:157:27 (noisy)
              |
-         156 |         return np.sum(x * generator.normal(size=3))
+         157 |         return np.sum(x * generator.normal(size=3))
              |                           ^^^^^^^^^^^^^^^^
            = help: draw outside, and pass the numbers as an argument
         """,
@@ -198,9 +199,9 @@ def test_a_global_list() -> None:
         lambda: ml.compile(keep)(X),
         """
         mlirml.LeakedTracerError: `a list` would keep a value of the program in a container that grows, which only the function's own variables can
-          --> test_changing_state.py:192:5 (keep)
+          --> test_changing_state.py:193:5 (keep)
              |
-         192 |     KEPT.append(x + 1)
+         193 |     KEPT.append(x + 1)
              |     ^^^^^^^^^^^^^^^^^^
            = help: return it, and store it outside; attributes and items hold numbers, arrays, and containers of them
         """,  # noqa: E501
@@ -214,3 +215,14 @@ def test_an_iterator() -> None:
     for function in (lambda x: x * next(numbers), lambda x: x * next(generator)):
         with pytest.raises(ml.UnsupportedSyntaxError, match="once, when the function is traced"):
             ml.compile(function)(X)
+
+
+def test_a_profiler_goes_on_after_tracing() -> None:
+    """Clocks are found by a profile function, in place of that of a profiler."""
+    profiler = cProfile.Profile()
+    profiler.enable()
+    ml.compile(lambda x, late=False: x + time.time() if late else x)(X)
+    np.cumsum(X).tolist()
+    profiler.disable()
+    profiler.create_stats()
+    assert any("tolist" in name for _, _, name in profiler.stats)

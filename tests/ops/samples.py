@@ -8,12 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 
 from mlirml.ir.text.dtypes import from_short_name, is_float, short_name
 from mlirml.ops import OPS, OpDef
 from mlirml.ops.registry import ALL, COMPLEX
 
 DTYPES = [from_short_name(name) for name in ALL + COMPLEX]
+USUAL = [from_short_name(name) for name in ("bool", "i32", "f32", "f64", "c64")]
+GROUPS = {"usual": USUAL, "others": [dtype for dtype in DTYPES if dtype not in USUAL]}
+"""Dtypes that are tested in one program; `make test` has few of the second group."""
+of_each_group = pytest.mark.parametrize("dtypes", list(GROUPS.values()), ids=list(GROUPS))
 
 
 @dataclass(frozen=True)

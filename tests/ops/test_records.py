@@ -24,7 +24,7 @@ from mlirml.frontend.tracing.trace import _HARMLESS
 from mlirml.ir.text.dtypes import is_complex, is_float, short_name
 from mlirml.ops import OPS, OpDef
 from tests.fuzz.oracle import TARGETS, clone, same_elements
-from tests.ops.samples import DTYPES, SAMPLERS, Call, _finfo, calls_of
+from tests.ops.samples import DTYPES, SAMPLERS, Call, _finfo, calls_of, of_each_group
 
 RECORDS = [OPS[name] for name in sorted(OPS)]
 MORE_THAN_NUMPY = {("einsum", "bf16")}
@@ -100,9 +100,10 @@ def quiet() -> Iterator[None]:
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("record", RECORDS, ids=lambda record: record.name)
-def test_record(record: OpDef, target: str) -> None:
+@of_each_group
+def test_record(record: OpDef, target: str, dtypes: list[np.dtype]) -> None:
     calls, failures = [], []
-    for dtype in DTYPES:
+    for dtype in dtypes:
         for call in calls_of(record, dtype):
             takes = numpy_takes(call) or (record.name, short_name(dtype)) in MORE_THAN_NUMPY
             gap = short_name(dtype) in dict(record.gaps) or (dtype.kind == "c" and not is_taken(record, dtype))

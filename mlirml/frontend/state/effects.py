@@ -167,7 +167,7 @@ class Effects:
 
     def __exit__(self, error_type: object, error: BaseException | None, traceback: object) -> None:
         if self.reached.clocks:
-            sys.setprofile(self._profile)
+            _restore_profile(self._profile)
         for variable, array, watched in self._watched:
             if variable.get() is watched:
                 variable.set(array)
@@ -396,6 +396,13 @@ class _Found(BaseException):
     def __init__(self, variable: tuple[types.CodeType, int]) -> None:
         super().__init__()
         self.variable = variable
+
+
+def _restore_profile(profile: Any) -> None:
+    """Profile as before: by a function, or by cProfile, whose profiler is no function and is enabled anew."""
+    sys.setprofile(profile if profile is None or callable(profile) else None)
+    if profile is not None and not callable(profile):
+        profile.enable()
 
 
 _LOCATING: list[bool] = []  # set while a function is run again to find the line of an error; under the compiler's lock

@@ -9,6 +9,7 @@ import dis
 import linecache
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from types import CodeType, FrameType
 
 from mlirml.core.dataclass import dataclass
@@ -163,6 +164,7 @@ class LocationTracker:
         return {line: f"unrolled: {copies} copies of its body" for line, copies in found.items()}
 
 
+@lru_cache(maxsize=1024)  # the disassembler is slow, and the more so in the run that looks for the line of an error
 def _loops(code: CodeType) -> tuple[_Loop, ...]:
     """The loops of a code object."""
     if not _BACKWARD.intersection(code.co_code[::2]):
