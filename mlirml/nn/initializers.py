@@ -18,8 +18,8 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.nn.define import known
 
 __all__ = [
-    "constant", "he_normal", "he_uniform", "normal", "ones", "orthogonal", "truncated_normal", "uniform",
-    "xavier_normal", "xavier_uniform", "zeros",
+    "constant", "dirac", "eye", "he_normal", "he_uniform", "normal", "ones", "orthogonal", "sparse",
+    "truncated_normal", "uniform", "xavier_normal", "xavier_uniform", "zeros",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -135,3 +135,48 @@ def zeros(key: Any, shape: Shape, dtype: Any = np.float32) -> Any:
 def ones(key: Any, shape: Shape, dtype: Any = np.float32) -> Any:
     """Ones; the key is not used, and may be None."""
     return constant(key, shape, dtype, value=1.0)
+
+
+def eye(key: Any, shape: Shape, dtype: Any = np.float32) -> Any:
+    """Ones on the diagonal of a matrix, zeros elsewhere; the key is not used, and may be None."""
+    if len(shape) != 2:
+        with at_user_line():
+            raise ShapeError(f"eye: a weight has two dimensions, [outputs, inputs], got {list(shape)}")
+    return known(np.eye(*shape, dtype=dtype))
+
+
+def dirac(key: Any, shape: Shape, dtype: Any = np.float32, *, groups: int = 1) -> Any:
+    """The weight of a convolution whose outputs are its inputs, in each of `groups` groups of outputs.
+
+    Outputs of a group without an input of their number are 0, as those of `torch.nn.init.dirac_`; the key is not used,
+    and may be None.
+    """
+    if not 3 <= len(shape) <= 5 or groups < 1 or shape[0] % groups:
+        with at_user_line():
+            raise ShapeError(
+                f"dirac: a weight is [outputs, inputs, kernel...], with a kernel of 1 to 3 dimensions and outputs that "
+                f"{groups} groups share, got {list(shape)}"
+            )
+    weight, each = np.zeros(shape, dtype), shape[0] // groups
+    for output in range(shape[0]):
+        if output % each < shape[1]:
+            index = (output, output % each, *(n // 2 for n in shape[2:]))
+            weight[index] = 1
+    return known(weight)
+
+
+def sparse(key: Any, shape: Shape, dtype: Any = np.float32, *, sparsity: float, std: float = 0.01) -> Any:
+    """Normal numbers in a matrix, of which a part `sparsity` of each column is 0.
+
+    Martens, "Deep learning via Hessian-free optimization", section 5.
+    """
+    if len(shape) != 2 or not 0 <= sparsity <= 1:
+        with at_user_line():
+            raise ArgumentError(
+                f"sparse: a weight has two dimensions and a sparsity from 0 to 1, got {list(shape)} and {sparsity!r}"
+            )
+    numbers, order = random.split(key, 2)
+    zeros_of_column = math.ceil(sparsity * shape[0])
+    rank = np.argsort(np.argsort(random.uniform(order, shape, np.float32), axis=0), axis=0)
+    drawn = random.normal(numbers, shape, _drawn_in(dtype)) * std
+    return np.where(rank < zeros_of_column, 0, drawn).astype(dtype)

@@ -15,7 +15,7 @@ arrays, one for each parameter, and of numbers; nothing is kept elsewhere. f16 a
 
 from __future__ import annotations
 
-from mlirml.optim.adaptive import adadelta, adamax, nadam, radam, rprop
+from mlirml.optim.adaptive import adadelta, adamax, asgd, muon, nadam, radam, rprop
 from mlirml.optim.lbfgs import lbfgs
 from mlirml.optim.optimiser import Optimiser
 from mlirml.optim.rules import adafactor, adagrad, adam, adamw, lion, rmsprop, sgd
@@ -23,6 +23,7 @@ from mlirml.optim.schedules import (
     constant,
     cosine,
     cosine_restarts,
+    cyclic,
     exponential,
     joined,
     linear,
@@ -32,11 +33,21 @@ from mlirml.optim.schedules import (
     polynomial,
     step,
 )
-from mlirml.optim.wrappers import accumulate, clip_by_global_norm, clip_by_value, ema, global_norm, mixed_precision
+from mlirml.optim.wrappers import (
+    Plateau,
+    accumulate,
+    clip_by_global_norm,
+    clip_by_value,
+    ema,
+    global_norm,
+    maximize,
+    mixed_precision,
+    reduce_on_plateau,
+)
 
 __all__ = [
-    "Optimiser", "accumulate", "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "clip_by_global_norm",
-    "clip_by_value", "constant", "cosine", "cosine_restarts", "ema", "exponential", "global_norm", "joined", "lbfgs",
-    "linear", "linear_warmup", "lion", "mixed_precision", "multistep", "nadam", "one_cycle", "polynomial", "radam",
-    "rmsprop", "rprop", "sgd", "step",
+    "Optimiser", "Plateau", "accumulate", "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd",
+    "clip_by_global_norm", "clip_by_value", "constant", "cosine", "cosine_restarts", "cyclic", "ema", "exponential",
+    "global_norm", "joined", "lbfgs", "linear", "linear_warmup", "lion", "maximize", "mixed_precision", "multistep",
+    "muon", "nadam", "one_cycle", "polynomial", "radam", "reduce_on_plateau", "rmsprop", "rprop", "sgd", "step",
 ]  # fmt: skip

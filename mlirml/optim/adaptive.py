@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.errors import ShapeError
+from mlirml.frontend.frames import at_user_line
+from mlirml.ir.text.dtypes import describe
 from mlirml.optim.optimiser import Optimiser, Rate, Step, by_parameter
 
 Slots = dict[str, Any]
@@ -14,6 +17,13 @@ Slots = dict[str, Any]
 
 def _zeros(*names: str) -> Any:
     return lambda p: {name: np.zeros(p.shape, p.dtype) for name in names}
+
+
+def _decayed(g: Any, p: Any, weight_decay: float, step: Step, decoupled: bool) -> tuple[Any, Any]:
+    """The gradient and the parameter after the decay of weights, which is part of the one or the other."""
+    if weight_decay and decoupled:
+        return g, p * (1 - step.rate * weight_decay)
+    return (g + weight_decay * p if weight_decay else g), p
 
 
 def adadelta(rate: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0) -> Optimiser:
@@ -48,17 +58,19 @@ def adamax(
 
 def nadam(
     rate: Rate = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
-    momentum_decay: float = 4e-3,
+    momentum_decay: float = 4e-3, decoupled: bool = False,
 ) -> Optimiser:  # fmt: skip
-    """Adam with Nesterov's momentum (Dozat, algorithm 8), as `torch.optim.NAdam`."""
+    """Adam with Nesterov's momentum (Dozat, algorithm 8), as `torch.optim.NAdam`.
+
+    With `decoupled` weights decay by themselves, as those of `adamw`.
+    """
     first, second = betas
 
     def momentum(count: Any) -> Any:
         return first * (1 - 0.5 * np.exp(count * (momentum_decay * math.log(0.96))))
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        if weight_decay:
-            g = g + weight_decay * p
+        g, p = _decayed(g, p, weight_decay, step, decoupled)
         now, later = momentum(step.count), momentum(step.count + 1)
         product = slots["product"] * now
         mean, square = first * slots["mean"] + (1 - first) * g, second * slots["square"] + (1 - second) * (g * g)
@@ -74,9 +86,13 @@ def nadam(
 
 
 def radam(
-    rate: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0
-) -> Optimiser:
-    """Adam whose first steps are those of momentum alone (Liu et al., algorithm 2), as `torch.optim.RAdam`."""
+    rate: Rate = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
+    decoupled: bool = False,
+) -> Optimiser:  # fmt: skip
+    """Adam whose first steps are those of momentum alone (Liu et al., algorithm 2), as `torch.optim.RAdam`.
+
+    With `decoupled` weights decay by themselves, as those of `adamw`.
+    """
     first, second = betas
     log = -math.log(second)
     limit = 2 / (1 - second) - 1
@@ -88,8 +104,7 @@ def radam(
         return np.where(x < 0.25, series, limit - 2 * count / np.expm1(np.maximum(x, 0.25)))
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        if weight_decay:
-            g = g + weight_decay * p
+        g, p = _decayed(g, p, weight_decay, step, decoupled)
         mean, square = first * slots["mean"] + (1 - first) * g, second * slots["square"] + (1 - second) * (g * g)
         rho = length(step.count)
         safe = np.maximum(rho, 5.0)
@@ -118,5 +133,64 @@ def rprop(
 
     def slots_of(p: Any) -> Slots:
         return {**_zeros("gradient")(p), "size": np.full(p.shape, rate, p.dtype)}
+
+    return by_parameter(rate, slots_of, rule)
+
+
+def asgd(
+    rate: Rate = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0.0
+) -> Optimiser:
+    """Gradient descent with falling rates and a mean of the parameters, as `torch.optim.ASGD`.
+
+    Polyak and Juditsky, "Acceleration of stochastic approximation by averaging". The means, from update `t0` on, are
+    `state["average"]`; before it they are the parameters.
+    """
+
+    def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
+        g, _ = _decayed(g, p, weight_decay, step, False)
+        done = step.count - 1
+        eta = step.rate / (1 + lambd * step.rate * done) ** alpha
+        p = p * (1 - lambd * eta) - eta * g
+        return p, {"average": slots["average"] + (p - slots["average"]) / np.maximum(done - t0, 1.0)}
+
+    return by_parameter(rate, _zeros("average"), rule)
+
+
+_QUINTIC = (3.4445, -4.7750, 2.0315)
+"""Coefficients of an odd polynomial whose iterates bring numbers of (0, 1] near 1 (Jordan et al., "Muon")."""
+
+
+def muon(
+    rate: Rate = 1e-3, weight_decay: float = 0.1, momentum: float = 0.95, nesterov: bool = True, steps: int = 5,
+    eps: float = 1e-7, match_adamw: bool = False,
+) -> Optimiser:  # fmt: skip
+    """Momentum of matrices made nearly orthogonal (Jordan et al., "Muon", 2024), as `torch.optim.Muon`.
+
+    All parameters are matrices; others raise `ShapeError`, and are for another optimiser. `steps` iterations of Newton
+    and Schulz bring the singular values near 1, in f32 or f64 where torch takes bf16. The rate is multiplied by
+    max(1, rows / columns) ** 0.5, or with `match_adamw` by 0.2 * max(rows, columns) ** 0.5.
+    """
+
+    def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
+        rows, columns = p.shape
+        buffer = momentum * slots["momentum"] + (1 - momentum) * g
+        x = (1 - momentum) * g + momentum * buffer if nesterov else buffer
+        x = x.T if rows > columns else x
+        x = x / np.maximum(np.sqrt(np.sum(x * x)), eps)
+        for _ in range(steps):
+            gram = x @ x.T
+            x = _QUINTIC[0] * x + (_QUINTIC[1] * gram + _QUINTIC[2] * (gram @ gram)) @ x
+        factor = 0.2 * math.sqrt(max(rows, columns)) if match_adamw else math.sqrt(max(1.0, rows / columns))
+        p = p * (1 - step.rate * weight_decay) - step.rate * factor * (x.T if rows > columns else x)
+        return p, {"momentum": buffer}
+
+    def slots_of(p: Any) -> Slots:
+        if len(p.shape) != 2:
+            with at_user_line():
+                raise ShapeError(
+                    f"muon: each parameter is a matrix, got {describe(tuple(p.shape), p.dtype)}",
+                    help="give other parameters to another optimiser, as adamw",
+                )
+        return {"momentum": np.zeros(p.shape, p.dtype)}
 
     return by_parameter(rate, slots_of, rule)

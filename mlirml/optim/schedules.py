@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.errors import ArgumentError
+
 Schedule = Callable[[Any], Any]
 
 
@@ -92,6 +94,33 @@ def cosine_restarts(rate: float, updates: int, multiple: int = 1, end: float = 0
                 length = np.where(done >= begin, np.float32(period), length)
                 begin, period = begin + period, period * multiple
         return end + (rate - end) * (1 + np.cos(math.pi * since / length)) / 2
+
+    return schedule
+
+
+def cyclic(
+    low: float, high: float, up: int = 2000, down: int | None = None, mode: str = "triangular", gamma: float = 1.0
+) -> Schedule:
+    """Lines from `low` to `high` in `up` updates and back in `down`, which is `up` by default, again and again.
+
+    Smith, "Cyclical learning rates for training neural networks", as `CyclicLR`: `mode` is "triangular", "triangular2",
+    of which each cycle is half as high as the last one, or "exp_range", whose height falls by `gamma` in each update.
+    """
+    heights: dict[str, Callable[[Any, Any], Any]] = {
+        "triangular": lambda cycle, done: 1.0,
+        "triangular2": lambda cycle, done: np.exp2(-cycle),
+        "exp_range": lambda cycle, done: np.exp(done * math.log(gamma)),
+    }
+    if mode not in heights:
+        raise ArgumentError(f"cyclic: mode {mode!r} is not known", help=f"it is one of {', '.join(map(repr, heights))}")
+    length = up + (up if down is None else down)
+
+    def schedule(count: Any) -> Any:
+        done = _float(count)
+        cycle = np.floor(done / length)
+        since = done - cycle * length
+        share = np.where(since <= up, since / up, (length - since) / max(length - up, 1))
+        return low + (high - low) * share * heights[mode](cycle, done)
 
     return schedule
 

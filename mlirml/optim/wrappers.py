@@ -2,13 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from mlirml.core.dataclass import dataclass
 from mlirml.errors import ArgumentError
 from mlirml.frontend.state.objects import flatten_parameters
 from mlirml.optim.optimiser import Optimiser, State, computed, matched
+
+
+def maximize(optimiser: Optimiser) -> Optimiser:
+    """The optimiser that goes up: torch's option `maximize` of any of them."""
+
+    def update(grads: Any, state: State, params: Any) -> tuple[Any, State]:
+        leaves, structure = flatten_parameters(grads)
+        return optimiser.update(structure.unflatten([-x for x in leaves]), state, params)
+
+    return Optimiser(optimiser.init, update)
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """`init()` is the first state; `update(state, value)` the next one. `state["rate"]` is the learning rate."""
+
+    init: Callable[[], State]
+    update: Callable[[State, Any], State]
+
+
+def reduce_on_plateau(
+    rate: float, factor: float = 0.1, patience: int = 10, threshold: float = 1e-4, cooldown: int = 0,
+    least: float = 0.0, *, largest: bool = False, relative: bool = True,
+) -> Plateau:  # fmt: skip
+    """A rate that falls by `factor` after more than `patience` values without a better one (`ReduceLROnPlateau`).
+
+    A value is better if it is smaller than the best one by `threshold`, a part of that or with `relative=False` an
+    amount, or larger with `largest`. For `cooldown` values after a fall none is counted. A step of training takes the
+    rate from the state: `optim.adam(state["rate"]).update(...)`.
+    """
+    if not 0 < factor < 1:
+        raise ArgumentError(f"reduce_on_plateau: factor must be between 0 and 1, got {factor!r}")
+
+    def init() -> State:
+        best = np.full((), -np.inf if largest else np.inf, np.float32)
+        numbers = {name: np.zeros((), np.int32) for name in ("worse", "waits")}
+        return {"rate": np.full((), rate, np.float32), "best": best, **numbers}
+
+    def update(state: State, value: Any) -> State:
+        best = state["best"]
+        found = value.astype(np.float32) if hasattr(value, "astype") else np.float32(value)
+        gap = np.float32(threshold if largest else -threshold)
+        limit = best * (1 + gap * np.sign(best)) if relative else best + gap
+        better = found > limit if largest else found < limit
+        worse = np.where(better, np.int32(0), state["worse"] + np.int32(1))
+        waits = np.maximum(state["waits"] - np.int32(1), np.int32(0))
+        worse = np.where(state["waits"] > 0, np.int32(0), worse)
+        falls = worse > patience
+        new = np.maximum(state["rate"] * np.float32(factor), np.float32(least))
+        new = np.where(state["rate"] - new > np.float32(1e-8), new, state["rate"])
+        return {
+            "rate": np.where(falls, new, state["rate"]),
+            "best": np.where(better, found, best),
+            "worse": np.where(falls, np.int32(0), worse),
+            "waits": np.where(falls, np.int32(cooldown), waits),
+        }
+
+    return Plateau(init, update)
 
 
 def clip_by_value(grads: Any, most: float) -> Any:

@@ -10,6 +10,7 @@ import pytest
 
 import mlirml as ml
 from mlirml import random
+from mlirml.nn import functional as F
 from mlirml.nn import initializers
 
 KEY = random.key(3)
@@ -72,3 +73,31 @@ def test_errors() -> None:
         initializers.xavier_uniform(KEY, (3,))
     with pytest.raises(ml.ArgumentError, match="he_normal: nonlinearity 'swish' is not known"):
         initializers.he_normal(KEY, (3, 3), nonlinearity="swish")
+
+
+def test_a_convolution_by_dirac_is_its_input() -> None:
+    x = np.random.default_rng(0).standard_normal((2, 4, 7, 6)).astype(np.float32)
+    weight = initializers.dirac(None, (6, 4, 3, 5))
+    same = F.conv2d(x, weight, padding=(1, 2))
+    np.testing.assert_array_equal(same[:, :4], x)
+    assert not same[:, 4:].any()
+    grouped = initializers.dirac(None, (8, 2, 3), groups=4)
+    torch = pytest.importorskip("torch")
+    np.testing.assert_array_equal(grouped, torch.nn.init.dirac_(torch.empty(8, 2, 3), 4).numpy())
+
+
+def test_identities_and_sparse_matrices() -> None:
+    np.testing.assert_array_equal(initializers.eye(None, (3, 4), np.float64), np.eye(3, 4))
+    drawn = ml.compile(lambda key: initializers.sparse(key, (50, 400), sparsity=0.33))(KEY)
+    assert ((drawn == 0).sum(axis=0) == 17).all()
+    assert drawn[drawn != 0].std() == pytest.approx(0.01, rel=0.05)
+    assert len({tuple(column) for column in (drawn == 0).T.tolist()}) > 300
+
+
+def test_shapes_that_do_not_fit() -> None:
+    with pytest.raises(ml.ShapeError, match=r"eye: a weight has two dimensions"):
+        initializers.eye(None, (3,))
+    with pytest.raises(ml.ShapeError, match="outputs that 3 groups share"):
+        initializers.dirac(None, (8, 2, 3), groups=3)
+    with pytest.raises(ml.ArgumentError, match="a sparsity from 0 to 1"):
+        initializers.sparse(KEY, (3, 4), sparsity=1.5)
