@@ -33,7 +33,7 @@ class Workload:
     loops: Callable[..., None] | None = None
     made: Callable[..., Shapes] = lambda *arguments: ()
     stored: int = -1
-    # "gradient", "value and gradient", "jacobian" of each example, "hvp", "step", or "": the function itself
+    # "gradient", "value and gradient", "jacobian" of each example, "jacobian of few" parameters, "hvp", "step", or ""
     transform: str = ""
     wrt: tuple[int, ...] = (0,)
     value: Callable[..., Any] | None = None

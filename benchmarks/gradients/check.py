@@ -57,7 +57,7 @@ def seen(workload: Workload, arguments: Arguments, result: Any, kind: type[np.fl
         if len(found) != 2 * count or not worst < 1e-4:
             return np.full(_DIRECTIONS, np.nan)
         found = found[count:]
-    alike = workload.transform == "jacobian" or [x.shape for x in found] == [x.shape for x in wanted]
+    alike = workload.transform.startswith("jacobian") or [x.shape for x in found] == [x.shape for x in wanted]
     if not alike or any(x.dtype != kind for x in found):
         return np.full(_DIRECTIONS, np.nan)
     return _along(workload, arguments, found)
@@ -69,6 +69,8 @@ def _along(workload: Workload, arguments: Arguments, found: list[np.ndarray]) ->
         pairs = list(zip(found, leaves(direction)))
         if workload.transform == "jacobian":
             projected.append(sum(_per_example(x, v) for x, v in pairs))
+        elif workload.transform == "jacobian of few":
+            projected.append(sum(np.tensordot(x, v, v.ndim) for x, v in pairs))
         else:
             projected.append(sum(np.sum(x * v) for x, v in pairs))
     return np.stack(projected)

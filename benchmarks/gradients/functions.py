@@ -90,6 +90,51 @@ def reprojection(camera: Array, point: Array, weight: Array, seen: Array) -> Arr
     return np.stack(reprojected(camera, point, weight, seen))
 
 
+FINGERS = range(1, 21, 4)
+"""The first bones of five fingers, of four bones each, between the wrist (0) and the forearm (21)."""
+PARENTS = (-1, *(0 if i in FINGERS else i - 1 for i in range(1, 21)), 0)
+BENT = [first + i for first in FINGERS for i in (1, 2, 3)]
+BENDS, SPREADS = [6 + 4 * i + k for i in range(5) for k in (0, 2, 3)], [7 + 4 * i for i in range(5)]
+"""Bones that bend, and the numbers of a pose that say by how much these do, and the first of each finger sideways."""
+
+
+def hand(
+    pose: Array, moved: Array, at: Array, relatives: Array, inverses: Array, rest: Array, weights: Array,
+    triangles: Array, points: Array, seen: Array,
+) -> Array:  # fmt: skip
+    """The errors [n, 3] of points from the surface of a hand (ADBench, section 4.3).
+
+    `pose` [26] are a rotation by axis and angle, a translation, and four angles of each finger. Point i is seen at the
+    barycentric coordinates `at[i] + moved` of triangle `seen[i]`: the derivative by `moved` [2] has in row i those by
+    `at[i]`, as no other point depends on them. `relatives` and `inverses` [bones, 4, 4] are transformations of bones at
+    rest, from that of the parent and to the bone; `rest` [vertices, 4] and `weights` [vertices, bones] are the skin.
+    """
+    angles = np.zeros((len(PARENTS), 2))
+    angles[BENT, 0] = pose[BENDS]
+    angles[BENT[::3], 1] = pose[SPREADS]
+    (cx, cz), (sx, sz) = np.cos(angles).T, np.sin(angles).T
+    zero = np.zeros(len(PARENTS))
+    rows = [cz, -sz * cx, sz * sx], [sz, cz * cx, -cz * sx], [zero, sx, cx]  # about x, then about z
+    turns = np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+    local = np.concatenate([relatives[:, :, :3] @ turns, relatives[:, :, 3:]], axis=-1)
+    placed: list[Array] = []
+    for bone, parent in enumerate(PARENTS):
+        placed.append(local[bone] if parent < 0 else placed[parent] @ local[bone])
+    skin = np.einsum("vb,bij,vj->vi", weights, (np.stack(placed) @ inverses)[:, :3], rest)
+    skin = skin @ turned_by(pose[:3]).T + pose[3:6]
+    corners = skin[triangles[seen]]
+    first, second = at[:, :1] + moved[0], at[:, 1:] + moved[1]
+    return points - (first * corners[:, 0] + second * corners[:, 1] + (1 - first - second) * corners[:, 2])
+
+
+def turned_by(rotation: Array) -> Array:
+    """The matrix of a rotation by axis and angle."""
+    angle = np.sqrt(np.sum(rotation**2))
+    x, y, z = rotation / angle
+    across = np.stack([0 * x, -z, y, z, 0 * x, -x, -y, x, 0 * x]).reshape(3, 3)
+    return np.eye(3) + np.sin(angle) * across + (1 - np.cos(angle)) * across @ across
+
+
 def sigmoid(x: Array) -> Array:
     """The logistic function."""
     return 1 / (1 + np.exp(-x))

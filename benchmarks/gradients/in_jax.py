@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from jax.nn import logsumexp, sigmoid
 
-from benchmarks.gradients.functions import gmm_constant, lower_places
+from benchmarks.gradients.functions import BENDS, BENT, PARENTS, SPREADS, gmm_constant, lower_places
 from benchmarks.workload import Workload
 
 
@@ -46,6 +46,30 @@ def _reprojected(cameras: Any, points: Any, weights: Any, seen: Any) -> Any:
 def _bundle(cameras: Any, points: Any, weights: Any, camera: Any, point: Any, seen: Any) -> Any:
     horizontal, vertical = _reprojected(cameras[camera], points[point], weights, seen)
     return jnp.sum(horizontal**2) + jnp.sum(vertical**2) + jnp.sum((1 - weights**2) ** 2)
+
+
+def _hand(
+    pose: Any, moved: Any, at: Any, relatives: Any, inverses: Any, rest: Any, weights: Any, triangles: Any,
+    points: Any, seen: Any,
+) -> Any:  # fmt: skip
+    angles = jnp.zeros((len(PARENTS), 2), pose.dtype).at[jnp.array(BENT), 0].set(pose[jnp.array(BENDS)])
+    angles = angles.at[jnp.array(BENT[::3]), 1].set(pose[jnp.array(SPREADS)])
+    (cx, cz), (sx, sz) = jnp.cos(angles).T, jnp.sin(angles).T
+    zero = jnp.zeros_like(cx)
+    rows = [cz, -sz * cx, sz * sx], [sz, cz * cx, -cz * sx], [zero, sx, cx]
+    turns = jnp.stack([jnp.stack(row, axis=-1) for row in rows], axis=-2)
+    local = jnp.concatenate([relatives[:, :, :3] @ turns, relatives[:, :, 3:]], axis=-1)
+    placed: list[Any] = []
+    for bone, parent in enumerate(PARENTS):
+        placed.append(local[bone] if parent < 0 else placed[parent] @ local[bone])
+    skin = jnp.einsum("vb,bij,vj->vi", weights, (jnp.stack(placed) @ inverses)[:, :3], rest)
+    angle = jnp.sqrt(jnp.sum(pose[:3] ** 2))
+    x, y, z = pose[:3] / angle
+    across = jnp.stack([0 * x, -z, y, z, 0 * x, -x, -y, x, 0 * x]).reshape(3, 3)
+    turned = jnp.eye(3) + jnp.sin(angle) * across + (1 - jnp.cos(angle)) * across @ across
+    corners = (skin @ turned.T + pose[3:6])[triangles[seen]]
+    first, second = at[:, :1] + moved[0], at[:, 1:] + moved[1]
+    return points - (first * corners[:, 0] + second * corners[:, 1] + (1 - first - second) * corners[:, 2])
 
 
 def _lstm(parameters: Any, states: Any, sequence: Any) -> Any:
@@ -116,6 +140,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gradients_gmm": _gmm,
     "gradients_bundle_jacobian": lambda *xs: jnp.stack(_reprojected(*xs)),
     "gradients_bundle": _bundle,
+    "gradients_hand_jacobian": _hand,
     "gradients_lstm": _lstm,
     "gradients_lse": logsumexp,
     "gradients_llsq": _llsq,
@@ -134,6 +159,8 @@ def transformed(function: Callable[..., Any], workload: Workload) -> Callable[..
         return jax.value_and_grad(function, workload.wrt)
     if workload.transform == "jacobian":
         return jax.vmap(jax.jacrev(function, workload.wrt))
+    if workload.transform == "jacobian of few":
+        return jax.jacfwd(function, workload.wrt)
     if workload.transform == "hvp":
 
         def product(x: Any, *rest: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from benchmarks.gradients.functions import gmm_constant, lower_places
+from benchmarks.gradients.functions import BENDS, BENT, PARENTS, SPREADS, gmm_constant, lower_places
 from benchmarks.workload import Workload
 
 Compiler = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -48,6 +48,31 @@ def _reprojected(cameras: Any, points: Any, weights: Any, seen: Any) -> Any:
 def _bundle(cameras: Any, points: Any, weights: Any, camera: Any, point: Any, seen: Any) -> Any:
     horizontal, vertical = _reprojected(cameras[camera], points[point], weights, seen)
     return (horizontal**2).sum() + (vertical**2).sum() + ((1 - weights**2) ** 2).sum()
+
+
+def _hand(
+    pose: Any, moved: Any, at: Any, relatives: Any, inverses: Any, rest: Any, weights: Any, triangles: Any,
+    points: Any, seen: Any,
+) -> Any:  # fmt: skip
+    angles = torch.zeros(len(PARENTS), 2, dtype=pose.dtype)
+    bends = angles.index_put((torch.tensor(BENT), torch.tensor(0)), pose[BENDS])
+    angles = bends.index_put((torch.tensor(BENT[::3]), torch.tensor(1)), pose[SPREADS])
+    (cx, cz), (sx, sz) = torch.cos(angles).T, torch.sin(angles).T
+    zero = torch.zeros_like(cx)
+    rows = [cz, -sz * cx, sz * sx], [sz, cz * cx, -cz * sx], [zero, sx, cx]
+    turns = torch.stack([torch.stack(row, dim=-1) for row in rows], dim=-2)
+    local = torch.cat([relatives[:, :, :3] @ turns, relatives[:, :, 3:]], dim=-1)
+    placed: list[Any] = []
+    for bone, parent in enumerate(PARENTS):
+        placed.append(local[bone] if parent < 0 else placed[parent] @ local[bone])
+    skin = torch.einsum("vb,bij,vj->vi", weights, (torch.stack(placed) @ inverses)[:, :3], rest)
+    angle = torch.sqrt(torch.sum(pose[:3] ** 2))
+    x, y, z = pose[:3] / angle
+    across = torch.stack([0 * x, -z, y, z, 0 * x, -x, -y, x, 0 * x]).reshape(3, 3)
+    turned = torch.eye(3, dtype=pose.dtype) + torch.sin(angle) * across + (1 - torch.cos(angle)) * across @ across
+    corners = (skin @ turned.T + pose[3:6])[triangles[seen]]
+    first, second = at[:, :1] + moved[0], at[:, 1:] + moved[1]
+    return points - (first * corners[:, 0] + second * corners[:, 1] + (1 - first - second) * corners[:, 2])
 
 
 def _lstm_step(parameters: Any, states: Any, x: Any, right: Any) -> Any:
@@ -122,6 +147,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "gradients_gmm": _gmm,
     "gradients_bundle_jacobian": lambda *xs: torch.stack(_reprojected(*xs)),
     "gradients_bundle": _bundle,
+    "gradients_hand_jacobian": _hand,
     "gradients_lstm": _lstm_step,
     "gradients_lse": lambda x: torch.logsumexp(x, 0),
     "gradients_llsq": _llsq,
@@ -136,6 +162,9 @@ def build(function: Callable[..., Any], workload: Workload, arguments: Any, comp
     """A call of the derivative that a workload is about, or of the function itself."""
     if workload.transform == "jacobian":
         jacobian = compiled(torch.func.vmap(torch.func.jacrev(function, workload.wrt)))
+        return lambda: jacobian(*arguments)
+    if workload.transform == "jacobian of few":
+        jacobian = compiled(torch.func.jacfwd(function, workload.wrt))
         return lambda: jacobian(*arguments)
     if workload.transform == "hvp":
         x, *rest = arguments

@@ -37,6 +37,26 @@ def _observations(count: int) -> Arguments:
     return cameras[camera], points[point], weights, seen
 
 
+def _hand(vertices: int, count: int) -> Arguments:
+    rng = np.random.default_rng(14)
+    bones = len(functions.PARENTS)
+    relatives, placed = np.tile(np.eye(4), (bones, 1, 1)), []
+    for bone, parent in enumerate(functions.PARENTS):
+        relatives[bone, :3, :3] = np.linalg.qr(np.eye(3) + 0.3 * rng.standard_normal((3, 3)))[0]
+        relatives[bone, :3, 3] = 0.04 * rng.standard_normal(3)
+        placed.append(relatives[bone] if parent < 0 else placed[parent] @ relatives[bone])
+    weights = rng.random((vertices, bones)) * (rng.random((vertices, bones)) < 0.2)
+    weights[np.arange(vertices), rng.integers(0, bones, vertices)] += 0.5
+    rest = np.concatenate([0.1 * rng.standard_normal((vertices, 3)), np.ones((vertices, 1))], axis=1)
+    triangles = rng.integers(0, vertices, (2 * vertices, 3))
+    return (
+        np.concatenate([rng.standard_normal(3), 0.2 * rng.standard_normal(23)]), np.zeros(2),
+        rng.random((count, 2)) / 2, relatives, np.linalg.inv(np.stack(placed)), rest,
+        weights / weights.sum(axis=1, keepdims=True), triangles, 0.1 * rng.standard_normal((count, 3)),
+        rng.integers(0, 2 * vertices, count),
+    )  # fmt: skip
+
+
 def _lstm(layers: int, length: int, width: int) -> Arguments:
     rng = np.random.default_rng(9)
     parameters = {
@@ -90,6 +110,10 @@ PROBLEMS = (
     Workload(
         "gradients_bundle_jacobian", functions.reprojection, _observations, (31843,), (12,), double=True,
         transform="jacobian", wrt=(0, 1, 2), value=lambda *xs: np.stack(functions.reprojected(*xs), axis=-1),
+    ),
+    Workload(
+        "gradients_hand_jacobian", functions.hand, _hand, (544, 12800), (30, 20), double=True,
+        transform="jacobian of few", wrt=(0, 1),
     ),
     *_both("lstm", functions.lstm, _lstm, (2, 1024, 14), (2, 5, 3)),
     *_both("lse", functions.log_sum_exp, lambda n: (np.random.default_rng(0).standard_normal(n),), (100_000,), (50,)),

@@ -53,6 +53,8 @@ def transformed(workload: Workload) -> Callable[..., Any]:
         return ml.value_and_grad(function, wrt)
     if workload.transform == "jacobian":
         return ml.vmap(ml.jacrev(function, wrt))
+    if workload.transform == "jacobian of few":
+        return ml.jacfwd(function, wrt)
     if workload.transform == "hvp":
         return lambda x, *rest: ml.hvp(lambda x: function(x, *rest), (x,), (np.ones_like(x),))
     return function
