@@ -50,6 +50,8 @@ class Index(NamedTuple):
 
 
 Value = Index | int
+_LONGEST_IN_PARTS = 256
+"""The bits of the longest vectors of which a known part is stored as shorter ones; AVX-512 has fast masks."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,11 @@ class View:
 def vector(lanes: int, element: str) -> str:
     """The text of a vector type."""
     return f"vector<{lanes}x{element}>"
+
+
+def _bits(element: str) -> int:
+    """The bits of a type of elements; those of an index are 64."""
+    return int("".join(filter(str.isdigit, element)) or 64)
 
 
 class Emitter:
@@ -258,9 +265,25 @@ class Emitter:
         place = f"{view.name}[{self.at(index)}]"
         if valid is None or valid == lanes:
             self.do(f"vector.store {value}, {place} : {view.type}, {kind}")
+        elif isinstance(valid, int) and lanes * _bits(view.element) <= _LONGEST_IN_PARTS:
+            self._store_parts(value, view, Index.of(index), lanes, valid)
         else:
             mask = self.mask(lanes, valid)
             self.do(f"vector.maskedstore {place}, {mask}, {value} : {view.type}, vector<{lanes}xi1>, {kind}")
+
+    def _store_parts(self, value: str, view: View, index: Index, lanes: int, valid: int) -> None:
+        """Store the first `valid` lanes as shorter vectors: a masked store of AVX2 takes some 12 cycles on AMD."""
+        first = 0
+        while first < valid:
+            count = 1 << (valid - first).bit_length() - 1
+            if count > 1:
+                part = self.shuffle(value, value, range(first, first + count), lanes, view.element)
+                self.store(part, view, index + first, count)
+            else:
+                kind = vector(lanes, view.element)
+                element = self.let(f"vector.extract {value}[{first}] : {view.element} from {kind}", "s")
+                self.store_scalar(element, view, index + first)
+            first += count
 
     def mask(self, lanes: int, valid: int | Index) -> str:
         """A mask that is true for the first `valid` lanes."""

@@ -2,7 +2,7 @@
 
 pad x                       if it has padding
 pack w                      [group][block][channel * taps][width], width filters interleaved
-for plane, block, row tile:
+for plane, block, row tile:    plane, row tile, block where that reads less from beyond the second-level cache
     for column tile:
         for channel, tap: acc[pixel][vector] += broadcast(x[pixel]) * w[vector]
         out[filter][pixel] = transpose(acc)
@@ -70,9 +70,12 @@ class FilterKernel:
         problem, plan = self.problem, self.plan
         depth, height, width = problem.slides
         tiles = -(-height.count // plan.rows)
-        sizes = [*(a.size for a in problem.planes), self.blocks, depth.count, tiles]
+        rows, blocks = [depth.count, tiles], [self.blocks]
+        sizes = [*(a.size for a in problem.planes), *(rows + blocks if plan.rows_first else blocks + rows)]
         with self.frame.maybe_parallel(filter_iterations(problem, plan), plan.grain) as item:
-            *outer, block, plane, tile = self.e.digits(item, sizes)
+            *outer, first_digit, second, third = self.e.digits(item, sizes)
+            rotated = (third, first_digit, second) if plan.rows_first else (first_digit, second, third)
+            block, plane, tile = rotated
             offsets, group, number = Offsets(), Index(), Index()
             for axis, digit in zip(problem.planes, outer, strict=True):
                 offsets = offsets.step(axis, digit)

@@ -28,7 +28,8 @@ class Plan:
 
     A tile of "filters" is `vectors` vectors of filters for `rows` times `columns` pixels, where the last vector has
     `last` lanes; one of "pixels" is `vectors` vectors in each of `rows` rows. `grain` is the least number of parallel
-    iterations worth a chunk, 0 for a serial loop.
+    iterations worth a chunk, 0 for a serial loop. With `rows_first` a row of tiles is computed for all filters before
+    the next one, else all rows for some filters.
     """
 
     kernel: str
@@ -38,6 +39,7 @@ class Plan:
     columns: int
     last: int
     grain: int = 0
+    rows_first: bool = False
 
     @property
     def width(self) -> int:
@@ -59,7 +61,7 @@ def plan(problem: Problem, machine: Processor) -> Plan:
     """The plan with the least estimated time; `NoMatch` where loops are as fast."""
     lanes = lanes_of(problem, machine)
     if has_lanes_of_filters(problem, lanes):
-        return filter_plan(problem, lanes, machine.vector_registers)
+        return filter_plan(problem, lanes, machine)
     return pixel_plan(problem, lanes)
 
 
@@ -70,7 +72,7 @@ def plans(problem: Problem, machine: Processor) -> list[Plan]:
     if has_lanes_of_filters(problem, lanes):
         for each in (lanes, lanes // 2) if lanes >= 8 else (lanes,):
             timed = sorted(filter_plans(problem, each, machine.vector_registers), key=lambda pair: pair[0])
-            found += [with_grain(problem, chosen, time) for time, chosen in timed]
+            found += [with_order(problem, chosen, time, machine.l2_bytes) for time, chosen in timed]
         return found
     default = pixel_plan(problem, lanes)
     highest = 1 if default.kernel == "separable" else min(2 * ROWS, problem.slides[1].count)
@@ -96,10 +98,10 @@ def has_lanes_of_filters(problem: Problem, lanes: int) -> bool:
     return sums and problem.filters.size >= max(lanes // 2, 2)
 
 
-def filter_plan(problem: Problem, lanes: int, registers: int) -> Plan:
+def filter_plan(problem: Problem, lanes: int, machine: Processor) -> Plan:
     """Lanes are filters: the tile that wastes least, by the number of multiplications and loads."""
-    time, chosen = min(filter_plans(problem, lanes, registers), key=lambda pair: pair[0])
-    return with_grain(problem, chosen, time)
+    time, chosen = min(filter_plans(problem, lanes, machine.vector_registers), key=lambda pair: pair[0])
+    return with_order(problem, chosen, time, machine.l2_bytes)
 
 
 def filter_plans(problem: Problem, lanes: int, registers: int) -> Iterator[tuple[float, Plan]]:
@@ -125,12 +127,30 @@ def filter_plans(problem: Problem, lanes: int, registers: int) -> Iterator[tuple
         yield tiles * costs().kernels.window_cycles(work * pixels, pixels + vectors), chosen
 
 
-def with_grain(problem: Problem, chosen: Plan, time: float) -> Plan:
-    """The plan with the grain of its parallel loop, if one channel of one tap takes so many cycles."""
+def with_order(problem: Problem, chosen: Plan, time: float, l2_bytes: int) -> Plan:
+    """The plan with the order and the grain of its parallel loop, if one channel of one tap takes so many cycles."""
     total = time * problem.taps * problem.channels.size * problem.slides[0].count / costs().ghz
     total *= math.prod(axis.size for axis in problem.planes)
     iterations = filter_iterations(problem, chosen)
-    return replace(chosen, grain=grain(iterations, total))
+    return replace(chosen, grain=grain(iterations, total), rows_first=is_rows_first(problem, chosen, l2_bytes))
+
+
+def is_rows_first(problem: Problem, chosen: Plan, l2_bytes: int) -> bool:
+    """True if less memory is read from beyond the second-level cache when the loop over filters is inside that of rows.
+
+    In that order the input is read once, and all weights are read for each row of tiles; in the other one all of the
+    input is read for each block of filters. What half of the cache holds is read once.
+    """
+    depth, height, _ = problem.slides
+    blocks, tiles = -(-problem.filters.size // chosen.width), depth.count * -(-height.count // chosen.rows)
+    each = problem.channels.size * _BYTES[problem.element]
+    read = each * math.prod(slide.padded for slide in problem.slides)
+    weights = each * problem.taps * blocks * chosen.width
+
+    def beyond(size: int, times: int) -> int:
+        return size * (times if 2 * size > l2_bytes else 1)
+
+    return beyond(weights, tiles) + read < weights + beyond(read, blocks)
 
 
 def is_flat(problem: Problem) -> bool:
