@@ -31,9 +31,16 @@ class FloatRanges:
 
     def of(self, value: mlir.Value) -> FloatRange | None:
         """The range of a float; None if it may be a NaN, or nothing is known."""
-        if value not in self._known:
-            self._known[value] = None  # for what depends on itself
-            self._known[value] = self._find(value)
+        pending = [value]  # no recursion over operands: chains may have thousands of operations
+        while pending:
+            last = pending[-1]
+            unknown = [] if last in self._known else [x for x in _read_by(last) if x not in self._known]
+            pending += unknown
+            if not unknown:
+                pending.pop()
+                if last not in self._known:
+                    self._known[last] = None  # for what depends on itself
+                    self._known[last] = self._find(last)
         return self._known[value]
 
     def _of_elements(self, tensor: mlir.Value) -> FloatRange | None:
@@ -66,7 +73,7 @@ class FloatRanges:
             return self._of_elements(op.operands[0])
         if op.name in ("arith.sitofp", "arith.uitofp"):
             return self._of_integer(op)
-        operands = list(op.operands)[op.name == "arith.select" :]
+        operands = _read_by(value)
         if op.name in _EITHER:
             return _EITHER[op.name](*map(self.of, operands))
         is_exact = op.name in _MONOTONE
@@ -83,6 +90,15 @@ class FloatRanges:
         if op.name == "arith.uitofp" and low < 0:
             low, high = 0, (1 << mlir.IntegerType(op.operands[0].type).width) - 1
         return _with_margin((float(low), float(high)))
+
+
+def _read_by(value: mlir.Value) -> list[mlir.Value]:
+    """The floats whose ranges decide on that of an operation's result."""
+    op = defining_op(value)
+    if op is None or isinstance(value.type, mlir.ShapedType):
+        return []
+    ruled = op.name in _EITHER or op.name in _MONOTONE or op.name in _ROUNDED
+    return list(op.operands)[op.name == "arith.select" :] if ruled else []
 
 
 def _with_margin(found: FloatRange) -> FloatRange | None:

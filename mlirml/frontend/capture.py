@@ -206,6 +206,8 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]
         with effects, recursion_errors(), _uncovered():
             named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
+        for item in state.copied_items:
+            item.check()
         with at_function(function):
             leaves, out_tree = flatten_result(result, state.reached.has_seen, state)
             arguments = (dynamic, kwargs) if lists is None else lists.plain((dynamic, kwargs))

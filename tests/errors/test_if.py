@@ -42,7 +42,7 @@ def conditional_expression(x: Any) -> Any:
 
 
 def filtered(x: Any) -> Any:
-    return sum(v for v in x if v > 0)
+    return {v: 1 for v in x if v > 0}
 
 
 def test_a_number() -> None:
@@ -120,9 +120,9 @@ def test_a_comprehension() -> None:
         lambda: ml.compile(filtered)(np.ones(3)),
         """
         mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
-          --> test_if.py:45:32 (<genexpr>)
+          --> test_if.py:45:32 (<dictcomp>)
             |
-         45 |     return sum(v for v in x if v > 0)
+         45 |     return {v: 1 for v in x if v > 0}
             |                                ^^^^^
            = help: select with `np.where(condition, a, b)`
         """,

@@ -35,13 +35,20 @@ AT_ONE = [
     "s += r[{i}]", "t[{i}] = [s] * 4", "t[{i}] = a", "t[{i}] = b[:]", "a = t[{i}]", "a, b = b, a", "b = a",
     "u.append(a[{i}])", "s += u[{i}]", "if a[{i}] > {v}: w.append({v})", "if x[{i}] > 0: w.append(a[{j}])",
     "w.append({v})", "s += len(w)", "if len(w) > 3: s += w[{i}]", "if x[{j}] > s: w.append(s); w.append({v})",
-    "s += sum(w)", "if {v} in w: s += 1",
+    "s += sum(w)", "if {v} in w: s += 1", "s += sum(v for v in a if v > {v})", "w = [v + i for v in x if v > s]",
+    "s += len([v for v in w if v > {v}])", "s += max([v for v in b if v < {v}], default=1)",
+    "if any(v > {v} for v in x if v != a[{i}]): s += 1", "o.append([{v}, s])", "if x[{i}] > 0: o.append([s, {v}])",
+    "e = [s, {v}]; o.append(e); s += e[1]", "e = [{v}, 1]; o.append(e); e[0] += 1", "o.append(e)", "e[1] = {v}",
+    "for f in o: s += f[0]", "if len(o) > 2: s += o[-1][1]", "if len(o) > 2: e = o[2]", "t = [row[:] for row in t]",
 ]  # fmt: skip
 WHOLE = [
     "a = {n}", "b = {n}", "t = {m}", "r = t[1]", "b = a", "a.sort()", "a.append(s); a.pop()", "t[2] = {n}",
     "t[3] = a", "a[2] = s", "t[1][2] = 7", "r[0] = 9", "a, b = b, a", "u = [0] * 4", "u.append(s)",
     "w = []", "w.append(s)", "w = [s]", "w.sort()", "s += sum(w)", "u = w", "w[0] = s", "s += max(w)", "w = w + a",
-    "for v in w: s += v",
+    "for v in w: s += v", "w = [v for v in a if v > s]", "w = [v * c for v in x if v > 0 for c in a if c < v]",
+    "w = sorted(v for v in w if v != s)", "s += sum(v * v for v in w if v > 1)", "o = []", "o.append([s, 1])",
+    "for f in o: f[0] += 1", "for f in o: s += f[0] - f[1]", "o.append(e)", "e = [1, s]", "e[0] = 5", "e = o[-1]",
+    "o = [[v, s] for v in x if v > 0]", "a = t[1][:]",
 ]  # fmt: skip
 INDICES = ["i", "(i * 3 + 2) % 4", "k[i]", "-1 - i", "2", "j", "(i + j) % 4", "int(s) % 4"]
 VALUES = ["1", "s", "i", "x[i]", "a[0]", "2.5", "b[i] - 1", "j * 2", "True"]
@@ -63,7 +70,7 @@ def programs(draw: st.DrawFn) -> str:
         return [" " * indent + line(options, loops) for _ in range(draw(st.integers(1, 4)))]
 
     body = ["def program(x, k, n):", "    a, b, u, s, w = [0] * 4, list(x), [1, 2, 3, 4], 0, []"]
-    body += ["    t = [[i + j for j in range(4)] for i in range(4)]", "    r = t[0]"]
+    body += ["    t = [[i + j for j in range(4)] for i in range(4)]", "    r, o, e = t[0], [], [1, 2]"]
     body += lines(4, WHOLE, "")
     for _ in range(draw(st.integers(1, 2))):
         body.append("    for p in range(n):" if draw(st.booleans()) else "    for p in range(17):")
@@ -74,7 +81,7 @@ def programs(draw: st.DrawFn) -> str:
             body += ["            for j in range(4):", *lines(16, AT_ONE, "ij")]
         body += lines(12, AT_ONE, "i")
         body += lines(4, WHOLE, "")
-    return "\n".join([*body, "    return a, b, t, r, u, s, w", ""])
+    return "\n".join([*body, "    return a, b, t, r, u, s, w, o, e", ""])
 
 
 def flat(x: Any) -> list[Any]:

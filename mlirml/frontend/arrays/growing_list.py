@@ -267,6 +267,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def _item(self, index: Any) -> Any:
         """A Python object of the list. In the first attempt to trace an appending loop, any item will do."""
+        if isinstance(index, slice):
+            return GrowingList(self.trace, self.parts[index], grows=self.grows)
         known = not isinstance(index, Traced)
         if known and (not isinstance(index, int) or -len(self.parts) <= index < len(self.parts)):
             return self.parts[index]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +12,11 @@ import numpy as np
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef, flatten
-from mlirml.errors import UnsupportedSyntaxError
+from mlirml.errors import CaptureError, SourceLocation, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType
 from mlirml.frontend.arrays.tracer import Cell
+from mlirml.frontend.frames import user_location
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
@@ -114,8 +115,11 @@ class Rows:
         (column,) = self.columns
         return replace(self, columns=(column[number],), given=column.shape[1], depth=self.depth - 1)
 
-    def item(self, number: Any) -> Any:
-        """A copy of an item at an index that is in bounds."""
+    def item(self, number: Any, removed: bool = False) -> Any:
+        """A copy of an item at an index that is in bounds.
+
+        A list, dict or object that is not `removed` from the list may not be changed: Python would change the item.
+        """
         growth, leaves = self.growth, []
         for column, leaf_type, scalar in zip(self.columns, growth.leaf_types, growth.scalars):
             element = column[number]
@@ -126,7 +130,10 @@ class Rows:
             leaf = Traced(column._trace, Cell(value, owned=True), scalar=scalar)
             leaf._cell.frozen = "a store into an item of a list, which is a row of an array after a loop"
             leaves.append(leaf)
-        return growth.treedef.unflatten(leaves)
+        found = growth.treedef.unflatten(leaves)
+        if not removed:
+            note_copied(self.columns[0]._trace, found, leaves, growth.treedef, appended=False)
+        return found
 
     def as_item(self, element: Traced) -> Traced:
         """An item that is a number, of an element of the only column."""
@@ -141,6 +148,67 @@ class Rows:
         """The same items in copied arrays."""
         counter = None if self.counter is None else self.counter.copy()
         return replace(self, columns=tuple(c.copy() for c in self.columns), counter=counter)
+
+
+@dataclass(frozen=True)
+class CopiedItem:
+    """A list, dict or object that is an item of a list in Python, where a row of arrays has copies of its `leaves`.
+
+    `location` is where it was read from the list or appended.
+    """
+
+    item: Any
+    leaves: tuple[Any, ...]
+    treedef: TreeDef
+    appended: bool
+    location: SourceLocation | None
+
+    def check(self) -> None:
+        """Refuse a function that has changed it: one of the two would have other contents than in Python."""
+        leaves, treedef = _tree_of(self.item)
+        if treedef == self.treedef and all(one is other for one, other in zip(leaves, self.leaves)):
+            return
+        if self.appended:
+            raise CaptureError(
+                "what is appended here is changed later, and the list has a copy of it",
+                location=self.location,
+                help="change it before it is appended, or append a new one in each iteration",
+            )
+        raise CaptureError(
+            "an item of a list is changed, which is a row of arrays after a loop",
+            location=self.location,
+            help="store a new item into the list, `items[i] = ...`, or keep numbers that change in an array",
+        )
+
+
+def note_copied(trace: Trace, item: Any, leaves: Sequence[Any], treedef: TreeDef, *, appended: bool) -> None:
+    """Record an item that may be changed."""
+    if _is_mutable(item) and not (isinstance(item, PartedList) and item.has_rows and item.rows is None):
+        trace.copied_items.append(CopiedItem(item, tuple(leaves), treedef, appended, user_location()))
+
+
+def note_joined(trace: Trace, item: Any, sources: Sequence[Any], leaves: Sequence[Any] | None = None) -> None:
+    """Record the value of a variable in or after a loop or branch, if one of those it may be is such an item.
+
+    `leaves` are those that it may have at the end.
+    """
+    if _is_mutable(item) and not isinstance(item, PartedList):
+        known = next((one for one in trace.copied_items if any(one.item is source for source in sources)), None)
+        if known is not None:
+            now, treedef = flatten(item)
+            copied = CopiedItem(item, tuple(now if leaves is None else leaves), treedef, known.appended, known.location)
+            trace.copied_items.append(copied)
+
+
+def _tree_of(item: Any) -> tuple[list[Any], TreeDef]:
+    return item.tree() if isinstance(item, PartedList) else flatten(item)
+
+
+def _is_mutable(item: Any) -> bool:
+    """True for a list, dict or object, and a tuple with one in it."""
+    if isinstance(item, tuple):
+        return any(map(_is_mutable, item))
+    return not isinstance(item, (Traced, np.generic, bool, int, float, complex, str, bytes, type(None)))
 
 
 def number_rows(array: Traced, leaf_type: LeafType) -> Rows:
@@ -230,6 +298,10 @@ class PartedList:
 
     def items(self) -> list[Any]:
         """All items, each as a Python object."""
+        raise NotImplementedError
+
+    def tree(self) -> tuple[list[Any], TreeDef]:
+        """The leaves and the structure."""
         raise NotImplementedError
 
 

@@ -25,7 +25,7 @@ from mlirml.errors import CaptureError, OutgrownListError, UnsupportedSyntaxErro
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Restart
-from mlirml.frontend.arrays.list_parts import Counts, Growth, PartedList, Rows
+from mlirml.frontend.arrays.list_parts import Counts, Growth, PartedList, Rows, note_copied
 from mlirml.frontend.arrays.number_lists import is_number
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
@@ -110,7 +110,9 @@ def _refused(what: str, help_: str) -> CaptureError:
 
 
 def _store(found: PartedList, rows: Rows, number: Any, item: Any) -> None:
-    for column, leaf in zip(rows.columns, _flat(item)[0]):
+    leaves, treedef = _flat(item)
+    note_copied(found.trace, item, leaves, treedef, appended=True)
+    for column, leaf in zip(rows.columns, leaves):
         if not is_number(leaf):
             _freeze(found, leaf)
         column[number] = leaf
@@ -250,7 +252,7 @@ def pop(found: PartedList, index: Any = -1) -> Any:
             raise AssertionError("starts anew")
         _check(found, np.greater(rows.length, 0), IndexError("pop from empty list"))
         number = position(found, rows, index, "pop index out of range")
-        item = rows.item(number)
+        item = rows.item(number, removed=True)
         if isinstance(index, Traced) or index != -1:
             _shift(rows, number, -1)
         rows.counter[0] = np.maximum(rows.length - 1, 0)  # type: ignore[index]

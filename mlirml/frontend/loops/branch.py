@@ -16,6 +16,7 @@ from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
+from mlirml.frontend.arrays.list_parts import note_joined
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
@@ -390,6 +391,7 @@ class Branch(RetracedConstruct):
             if name in self.either:
                 either = GrowingList(self.trace, either, grows=False)
                 either.only_read(self.either[name])
+            note_joined(self.trace, either, [values[name] for values in found])
             self.variables.set(name, either)
 
 

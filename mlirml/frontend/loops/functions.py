@@ -140,10 +140,19 @@ def _round(trace: Trace, x: Any, digits: Any = None) -> Any:
     return python_number(trace, trace.call_ufunc(np.rint, "__call__", (x,), {}), _I64)
 
 
+_NONE = object()  # in place of an argument that is not given
+
+
 def _extreme(comparison: np.ufunc) -> _Function:
-    def function(trace: Trace, *args: Any) -> Any:
+    def function(trace: Trace, *args: Any, key: Any = None, default: Any = _NONE) -> Any:
+        if key is not None:
+            name, found = ("max", "argmax") if comparison is np.greater else ("min", "argmin")
+            raise UnsupportedSyntaxError(f"`{name}` with a key is not compiled", help=f"use `np.{found}` of the keys")
         if len(args) == 1:
             (items,) = args
+            if default is not _NONE:
+                length = trace.hooks.function(len)(items)
+                return trace.hooks.select(length == 0, lambda: default, lambda: function(trace, items))
             if _is_rows(items):
                 return _number_of(items, np.max if comparison is np.greater else np.min)
             if is_dynamic(items) and items.ndim == 1:
@@ -316,6 +325,8 @@ def _fold(name: str) -> _Function:
     def function(trace: Trace, items: Any) -> Any:
         if is_dynamic(items):
             return getattr(items, name)()
+        if _is_rows(items):
+            return python_number(trace, getattr(items.array(), name)(), _BOOL)
         combine = trace.hooks.or_ if name == "any" else trace.hooks.and_
         result: Any = name == "all"
         for item in items:
@@ -400,7 +411,7 @@ _ALWAYS = (
     builtins.enumerate, builtins.zip, builtins.map, builtins.reversed, itertools.product, itertools.repeat,
     np.ndindex, np.ndenumerate, math.dist,
 )  # fmt: skip
-_OF_LISTS = (builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted)
+_OF_LISTS = (builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted, builtins.any, builtins.all)
 _OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min, builtins.sorted)
 
 

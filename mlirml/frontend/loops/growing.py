@@ -26,7 +26,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
-from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows
+from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows, note_copied
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Growing
 from mlirml.frontend.loops.variables import Tree, is_array, is_number, value_of_type
@@ -204,6 +204,7 @@ class Writer:
             growth.leaf_types, growth.scalars = both, scalars
             raise Retrace(self.outermost.loop)
         self.held += [(leaf._cell, leaf._cell.version) for leaf in tree.leaves if is_array(leaf)]
+        note_copied(self.loop.trace, value, tree.leaves, tree.treedef, appended=True)
         number = rows.following
         store(rows, number, tree.leaves, self.path)
         if rows.counter is not None:

@@ -15,7 +15,7 @@ import numpy as np
 from mlirml.analysis.traits import INTEGER_DIVISIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import flatten
-from mlirml.errors import CaptureError, TracedValueError, UnsupportedSyntaxError
+from mlirml.errors import CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import joined, leaf_type_of, several
 from mlirml.frontend.arrays.constructs import is_certain
@@ -78,6 +78,7 @@ class Hooks:
         self._trace = trace
         self._copies = 1  # of the code being traced, by the enclosing unrolled loops
         self._branching: set[Any] = set()  # the code of expressions that are better computed in branches
+        self._produced: list[int] = []  # the items so far of each comprehension with conditions that is being traced
 
     # Statements.
 
@@ -588,6 +589,26 @@ class Hooks:
         own = ("total",)
         self.for_(iterable, iteration, own, own, own, (), "", "", False)
         return total
+
+    def filtered(self, traced: Callable[[], Any], looped: Callable[[], Any]) -> Any:
+        """The items of a comprehension with conditions, by `looped`, a loop, where data decide on them.
+
+        Nothing that makes an item is traced twice.
+        """
+        self._produced.append(0)
+        try:
+            return traced()
+        except CaptureError as error:
+            if self._produced[-1] or (isinstance(error, TracedBoolError) and error.of_array):
+                raise
+        finally:
+            self._produced.pop()
+        return looped()
+
+    def produced(self, item: Any) -> Any:
+        """An item of a comprehension with conditions."""
+        self._produced[-1] += 1
+        return item
 
     def listed(self, iterable: Any, element: Part) -> Any:
         """`[element(item) for item in iterable]`, by a loop if it is long or in a loop."""

@@ -17,7 +17,7 @@ from mlirml.frontend.arrays.carry import LeafType, carried, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
-from mlirml.frontend.arrays.list_parts import Counts, Growth
+from mlirml.frontend.arrays.list_parts import Counts, Growth, note_joined
 from mlirml.frontend.arrays.number_lists import alike, become_rows, numbers_in, pays, settle
 from mlirml.frontend.arrays.open_lists import match_rooms
 from mlirml.frontend.arrays.tracer import Cell
@@ -89,6 +89,8 @@ class Loop(RetracedConstruct):
         self.symbols: dict[str, Any] = {}  # linear forms of carried integers, the same in all regions of the loop
         self.shared: set[str] = set()
         self.ends: dict[str, Any] = {}
+        self.inside: dict[str, tuple[Any, Sequence[Any]]] = {}  # their values at its start, and the leaves of these
+        self.last: dict[str, Any] = {}  # the values of variables at the end of an iteration
         self.slots: dict[str, list[Slot]] = {}
         self.buffers: dict[str, Cell] = {}  # those of the arrays of changing lengths, at the start of an iteration
         self.lengths = Lengths(self.trace)  # the lengths of arrays at the end of an iteration
@@ -194,7 +196,9 @@ class Loop(RetracedConstruct):
             self.variables.set(name, UNBOUND if name not in self.passed else before[name])
         for name, group in self.slots.items():
             inside = self._joined([(slot, self._argument(slot, next(rest))) for slot in group], lengths)
-            self.variables.set(name, self._filled(name, before[name], inside))
+            filled = self._filled(name, before[name], inside)
+            self.variables.set(name, filled)
+            self.inside[name] = filled, () if filled is UNBOUND else Tree.of(filled).leaves
 
     def _joined(self, values: Sequence[tuple[Slot, Any]], lengths: dict[str, Any]) -> list[Any]:
         """The carried leaves of a variable: buffers become slices of the carried lengths, which are added."""
@@ -271,6 +275,10 @@ class Loop(RetracedConstruct):
             self.info.turns = turns
             raise Retrace(self)
         self._find_by_value(before)
+        self.last = {name: self.variables.get(name) for name in self.own}
+        for name, (value, leaves) in self.inside.items():
+            if value is not UNBOUND and value is not self.last[name]:
+                note_joined(self.trace, value, [self.last[name]], leaves)
         self.lengths, self.relearned = Lengths(self.trace), False
         found = [self._ends(name, before[name], self.slots.get(name, [])) for name in self.passed]
         if self.relearned:
@@ -576,13 +584,14 @@ class Loop(RetracedConstruct):
             values = self._joined([(slot, self._result(slot, next(rest), before[name])) for slot in group], lengths)
             first = self.info.first.get(name)
             if before[name] is UNBOUND and first is not None:
-                self.variables.set(name, first.treedef.unflatten(values))
+                filled = first.treedef.unflatten(values)
             else:
                 filled = self._filled(name, before[name], values)
                 if name in self.either:
                     filled = GrowingList(self.trace, filled, grows=False)
                     filled.only_read([before[name]])
-                self.variables.set(name, filled)
+            note_joined(self.trace, filled, [self.last.get(name)])
+            self.variables.set(name, filled)
 
     def unassigned(self, before: dict[str, Any]) -> list[str]:
         """The variables that get their first value in the loop and are read after it."""

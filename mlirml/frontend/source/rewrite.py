@@ -33,7 +33,16 @@ from mlirml.frontend.source.liveness import (
     with_aliases,
 )
 from mlirml.frontend.source.simplify import simplified
-from mlirml.frontend.source.unsupported import check_syntax, has_loops, is_folded, may_be_loop, refused
+from mlirml.frontend.source.unsupported import (
+    check_syntax,
+    has_loops,
+    has_selections,
+    is_folded,
+    is_selection,
+    may_be_loop,
+    reads_items,
+    refused,
+)
 
 HOOKS = "__mlirml__"
 """The global by which rewritten functions access the hooks."""
@@ -63,7 +72,10 @@ def loop_code(function: types.FunctionType) -> types.CodeType:
 
 def rewritten(source: Source, code: types.CodeType) -> types.CodeType:
     """The code of a definition with hooks."""
-    node = _Rewriter().definition(source.node)
+    node = source.node
+    if isinstance(node, ast.Lambda) and has_selections(node):  # which become statements
+        node = _at(ast.FunctionDef(".function", node.args, [_at(ast.Return(node.body), node)], [], None), node)
+    node = _Rewriter().definition(node)
     body: list[ast.stmt]
     if isinstance(node, ast.Lambda):
         body, name = [ast.copy_location(ast.Return(node), node)], code.co_name
@@ -106,6 +118,7 @@ class _Rewriter(ast.NodeTransformer):
         self.count = 0
         self.appended: Names = frozenset()  # lists that loops, or functions called in them, may append to
         self.indexed: Names = frozenset()  # lists that may have a dynamic index
+        self._before: list[ast.stmt] | None = None  # what goes before the statement that is rewritten, if it may
 
     # Functions.
 
@@ -150,9 +163,12 @@ class _Rewriter(ast.NodeTransformer):
 
     def statements(self, body: Sequence[ast.stmt]) -> list[ast.stmt]:
         found: list[ast.stmt] = []
+        outer = self._before
         for statement in body:
+            self._before = []
             new = self.visit(statement)
-            found += new if isinstance(new, list) else [new]
+            found += [*self._before, *(new if isinstance(new, list) else [new])]
+        self._before = outer
         return found
 
     def part(self, origin: ast.AST, body: list[ast.stmt], own: Names, argument: str = "") -> ast.FunctionDef:
@@ -302,18 +318,66 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Subscript(base, index, node.ctx), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        if is_folded(node):
-            return self.folded(node)
-        function = self.visit(node.func)
-        args, keywords = [self.listed(a) for a in node.args], [self.visit(k) for k in node.keywords]
-        return _at(ast.Call(_call("function", [function], node.func), args, keywords), node)
+        return self.folded(node) if is_folded(node) else self.plain_call(node)
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
+        return self._in_scope(node)
+
+    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.expr:
+        return self._in_scope(node)
+
+    def visit_SetComp(self, node: ast.SetComp) -> ast.expr:
+        return self._in_scope(node)
+
+    def visit_DictComp(self, node: ast.DictComp) -> ast.expr:
+        return self._in_scope(node)
+
+    def visit_ListComp(self, node: ast.ListComp) -> ast.expr:
+        items = self.kept_items(node)
+        new = self._in_scope(node)
+        return new if items is None else self.filtered(new, new, items, node)
+
+    def filtered(self, comprehension: ast.expr, traced: ast.expr, looped: ast.expr, node: ast.AST) -> ast.expr:
+        """An expression with a comprehension, of which the hook counts the items, or one with loops."""
+        assert isinstance(comprehension, (ast.ListComp, ast.GeneratorExp))
+        comprehension.elt = _call("produced", [comprehension.elt], comprehension.elt)
+        return _call("filtered", [_later(traced), _later(looped)], node)
+
+    def _in_scope(self, node: ast.expr) -> ast.expr:
+        """An expression with variables of its own, which no statement before it may read."""
+        outer, self._before = self._before, None
+        new: ast.expr = self.generic_visit(node)  # type: ignore[assignment]
+        self._before = outer
+        return new
+
+    def kept_items(self, node: ast.AST) -> ast.expr | None:
+        """The items of a comprehension with conditions, as loops that append them to a list; None for others.
+
+        The loops are a function before the statement.
+        """
+        if self._before is None or not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or not is_selection(node):
+            return None
+        self.count += 1
+        kept, function = f".kept{self.count}", f".kept_items{self.count}"
+        elt, generators = deepcopy((node.elt, node.generators))
+        append = _at(ast.Attribute(_at(ast.Name(kept, ast.Load()), elt), "append", ast.Load()), elt)
+        body: ast.stmt = _at(ast.Expr(_at(ast.Call(append, [elt], []), elt)), elt)
+        for generator in generators[::-1]:
+            for test in generator.ifs[::-1]:
+                body = _at(ast.If(test, [body], []), test)
+            body = _at(ast.For(generator.target, generator.iter, [body], []), generator.iter)
+        begin = _at(ast.Assign([_at(ast.Name(kept, ast.Store()), node)], _at(ast.List([], ast.Load()), node)), node)
+        end = _at(ast.Return(_at(ast.Name(kept, ast.Load()), node)), node)
+        none = ast.arguments([], [], None, [], [], None, [])
+        before = self._before
+        before.append(self.function(_at(ast.FunctionDef(function, none, [begin, body, end], [], None), node), none, []))
+        return _at(ast.Call(_at(ast.Name(function, ast.Load()), node), [], []), node)
 
     def listed(self, node: ast.expr) -> ast.expr:
         """An expression; a long comprehension becomes a loop that appends to a list."""
         new: ast.expr = self.visit(node)
-        if not isinstance(node, ast.ListComp) or not may_be_loop(node):
+        if not isinstance(node, ast.ListComp) or not isinstance(new, ast.ListComp) or not may_be_loop(node):
             return new
-        assert isinstance(new, ast.ListComp)
         (generator,) = new.generators
         return _call("listed", [generator.iter, _of_item(generator.target, new.elt)], node)
 
@@ -349,9 +413,18 @@ class _Rewriter(ast.NodeTransformer):
         )
 
     def plain_call(self, node: ast.Call) -> ast.expr:
-        """A call of a function by the hook."""
+        """A call of a function by the hook; one that reads a generator with conditions may get a list instead."""
+        items = self.kept_items(node.args[0]) if reads_items(node) else None
         args, keywords = [self.listed(a) for a in node.args], [self.visit(k) for k in node.keywords]
-        return _at(ast.Call(_call("function", [self.visit(node.func)], node.func), args, keywords), node)
+        function = _call("function", [self.visit(node.func)], node.func)
+        call = _at(ast.Call(function, args, keywords), node)
+        if items is None:
+            return call
+        of_list = _at(ast.Call(function, [items, *args[1:]], keywords), node)
+        if isinstance(node.func, ast.Name) and node.func.id == "list":
+            of_list = _call("list_", [deepcopy(node.func), items], node)
+            of_list.keywords = [ast.keyword("grows", _at(ast.Constant(False), node))]
+        return self.filtered(args[0], call, of_list, node)
 
 
 def _of_item(target: ast.expr, value: ast.expr, *others: str) -> ast.expr:
@@ -385,7 +458,12 @@ def is_new_list(node: ast.expr) -> bool:
     """True if the value of an expression is a list that nothing else refers to."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
-    return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node)
+    return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node) or _is_filtered(node)
+
+
+def _is_filtered(node: ast.expr) -> bool:
+    """True for a rewritten list comprehension with conditions."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "filtered"
 
 
 def _is_call_of_list(node: ast.AST) -> bool:
@@ -409,7 +487,6 @@ def _new_list(node: ast.expr, grows: bool) -> ast.expr:
     elif _is_call_of_list(node):
         assert isinstance(node, ast.Call) and isinstance(node.func, ast.Call)
         call = _call("list_", [node.func.args[0], *node.args], node)
-        assert isinstance(call, ast.Call)
         call.keywords = [ast.keyword("grows", _at(ast.Constant(grows), node))]
         return call
     return _call("growing", [node, _at(ast.Constant(grows), node)], node)
@@ -449,7 +526,7 @@ def _name(function: ast.FunctionDef) -> ast.expr:
     return ast.Name(function.name, ast.Load())
 
 
-def _call(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.expr:
+def _call(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.Call:
     hook = ast.Attribute(ast.Name(HOOKS, ast.Load()), name, ast.Load())
     if getattr(origin, "end_lineno", None) != getattr(origin, "lineno", None):
         # Python would give the call the location of the attribute's name, counted from the end.

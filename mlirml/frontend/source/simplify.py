@@ -7,6 +7,11 @@
         s += t                                  if t > 0:
                                                     s += t
 
+    while (t := f(t)) > 0:                      t = f(t)
+        s += t                                  while t > 0:
+                                                    s += t
+                                                    t = f(t)
+
     for i in range(n):                          k = 0
         if x[i] > 0:                            for i in range(n):
             k = i                                   if x[i] > 0:
@@ -23,6 +28,7 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator
+from copy import deepcopy
 
 _QUIET = ("np.errstate", "numpy.errstate", "errstate")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -123,11 +129,24 @@ def _statements(statements: list[ast.stmt], names: _Names) -> Iterator[ast.stmt]
 
 
 def _expression(statement: ast.stmt) -> ast.expr | None:
-    if isinstance(statement, ast.If):
+    if isinstance(statement, ast.If) or (isinstance(statement, ast.While) and not _continues(statement.body)):
         return statement.test
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)):
         return statement.value
     return None
+
+
+def _continues(body: list[ast.stmt]) -> bool:
+    """True if statements of a loop jump to its next iteration."""
+    inner: list[list[ast.stmt]] = []
+    for statement in body:
+        if isinstance(statement, ast.Continue):
+            return True
+        if not isinstance(statement, _SCOPES):
+            of_loop = isinstance(statement, (ast.For, ast.While))
+            inner += [getattr(statement, part, []) for part in ("body", "orelse", "finalbody")[of_loop:]]
+            inner += [handler.body for handler in getattr(statement, "handlers", [])]
+    return any(map(_continues, inner))
 
 
 def _unconditional(node: ast.AST) -> Iterator[ast.AST]:
@@ -153,8 +172,11 @@ def _named(statement: ast.stmt) -> Iterator[ast.stmt]:
     root = _expression(statement)
     found = [] if root is None else [n for n in ast.walk(root) if isinstance(n, ast.NamedExpr)]
     found = [node for node in found if is_first(statement, node)]
-    for node in sorted(found, key=lambda n: (n.end_lineno, n.end_col_offset)):
+    found.sort(key=lambda n: (n.end_lineno, n.end_col_offset))
+    for node in found:
         yield ast.copy_location(ast.Assign([node.target], node.value), node)
+        if isinstance(statement, ast.While):  # and once more before the next test
+            statement.body.append(ast.copy_location(ast.Assign([deepcopy(node.target)], deepcopy(node.value)), node))
     if found:
         _Read(found).visit(statement)
 

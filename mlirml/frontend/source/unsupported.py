@@ -101,6 +101,35 @@ def is_folded(node: ast.Call) -> bool:
     )
 
 
+def has_selections(node: ast.AST) -> bool:
+    """True if there is a comprehension in a definition that can be such loops."""
+    return any(isinstance(n, (ast.ListComp, ast.GeneratorExp)) and is_selection(n) for n in ast.walk(node))
+
+
+_CHANGING = ("add", "append", "clear", "discard", "extend", "insert", "pop", "remove", "setdefault", "update")
+"""Methods that change a container: a condition with one is not evaluated twice."""
+_READERS = ("sum", "max", "min", "any", "all", "sorted", "list", "tuple")
+
+
+def reads_items(node: ast.Call) -> bool:
+    """True if a call, judging by its name, reads all items of a generator that is its first argument."""
+    named = isinstance(node.func, ast.Name) and node.func.id in _READERS
+    return named and bool(node.args) and isinstance(node.args[0], ast.GeneratorExp)
+
+
+def is_selection(node: ast.ListComp | ast.GeneratorExp) -> bool:
+    """True if a comprehension, or one in it, has conditions, and may be loops that append to a list."""
+    parts = list(ast.walk(node))
+    generators = [part for part in parts if isinstance(part, ast.comprehension)]
+    tests = [part for g in generators for test in g.ifs for part in ast.walk(test)]
+    return (
+        bool(tests)
+        and not any(isinstance(part, _BOUND) for part in parts)
+        and not any(g.is_async for g in generators)
+        and not any(isinstance(part, ast.Attribute) and part.attr in _CHANGING for part in tests)
+    )
+
+
 def _is_plain(target: ast.expr) -> bool:
     """True for a name, and a tuple of names."""
     names = target.elts if isinstance(target, ast.Tuple) else [target]

@@ -210,7 +210,8 @@ def split(found: Masked) -> None:
     lower, upper = list(loop.operands)[:2]
     with loop.location, mlir.InsertionPoint(loop):
         columns = row_columns(found.limits, Edges(found), found.count)
-        low = emit.same_type("arith.minsi", columns.may_low, upper)
+        # A mask that holds nowhere has the limits (count, 0), of which only the second is meant if none is below.
+        low = lower if starts_at_zero(found.limits) else emit.same_type("arith.minsi", columns.may_low, upper)
         high = emit.same_type("arith.maxsi", columns.may_high, low)
         first = lower if starts_at_zero(found.limits) else multiple(low, 0)
         last = (

@@ -135,3 +135,28 @@ def test_loops_that_store_what_they_load_are_right() -> None:
 
     x = values(170, COLUMNS)
     np.testing.assert_allclose(ml.compile(in_place)(x.copy()), in_place(x.copy()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(260, 1), (1, 260), (260, 3), (3, 260), (70, 300), (300, 300)])
+@pytest.mark.parametrize("function", [np.triu, np.tril])
+def test_masks_that_hold_nowhere_or_everywhere(function: Callable[..., Any], shape: tuple[int, int]) -> None:
+    x = values(*shape)
+    offsets = (-400, -300, -70, -1, 0, 1, 2, 69, 299, 400)
+    found = ml.compile(lambda x: [function(x, k) for k in offsets])(x)
+    for k, one in zip(offsets, found, strict=True):
+        np.testing.assert_array_equal(one, function(x, k), err_msg=f"{k}")
+
+
+@pytest.mark.parametrize("bound", [-5, 0, 1, 64, 130, 256, 257, 400])
+def test_bounds_on_one_side(bound: int) -> None:
+    x, i = values(257), np.arange(257)
+    masks = [i < bound, i >= bound, i + bound <= 0, bound - i > 3, (i < bound) & (i > 7), (i < bound) | (i > 200)]
+
+    def function(x: Array, bound: int) -> list[Array]:
+        i = np.arange(257)
+        tests = [i < bound, i >= bound, i + bound <= 0, bound - i > 3, (i < bound) & (i > 7), (i < bound) | (i > 200)]
+        return [np.where(test, x, 0) for test in tests]
+
+    for given in (ml.compile(function), ml.compile(function, static_argnums=1)):
+        for one, mask in zip(given(x, bound), masks, strict=True):
+            np.testing.assert_array_equal(one, np.where(mask, x, 0))
