@@ -201,6 +201,7 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]
     }
     effects = Effects(state, variables, items, python)
     effects.again = partial(capture, *given)
+    state.changes = effects.changes
     token = CURRENT.set(state)
     try:
         with effects, recursion_errors(), _uncovered():

@@ -57,6 +57,9 @@ class Cell:
         "written",
     )
 
+    stores = 0
+    """The number of stores into any allocation so far."""
+
     def __init__(self, value: Value | np.ndarray, *, c_order: bool = True, owned: bool = False) -> None:
         self.value = value
         self.version = 0
@@ -75,6 +78,7 @@ class Cell:
         """Replace the contents."""
         if not self.written:
             self.stored_at = user_location(2)
+        Cell.stores += 1
         self.value = value
         self.version += 1
         self.written = True

@@ -65,6 +65,16 @@ def _reads_arrays(element: Part) -> bool:
     return any(isinstance(value, Traced) for _, value in Variables(element).items())
 
 
+def _are_same(before: Sequence[tuple[str, Any]], after: Sequence[tuple[str, Any]]) -> bool:
+    """True if variables have the same values."""
+    return all(one is other for (_, one), (_, other) in zip(before, after))
+
+
+def _contents(changes: Sequence[Any]) -> list[Any]:
+    """The identities of what objects hold after changes, which keep it alive."""
+    return [(c.variable.name, [*map(id, c.after)] if c.whole else id(c.after)) for c in changes]
+
+
 def _has_python_numbers(items: GrowingList) -> bool:
     """True if a list has Python integers, whose values may be needed."""
     leaf_types = [] if items.rows is None else items.rows.growth.leaf_types
@@ -593,13 +603,17 @@ class Hooks:
     def filtered(self, traced: Callable[[], Any], looped: Callable[[], Any]) -> Any:
         """The items of a comprehension with conditions, by `looped`, a loop, where data decide on them.
 
-        Nothing that makes an item is traced twice.
+        Nothing that makes an item, and no condition that changes anything, is traced twice.
         """
+        variables, stores = Variables(traced, looped), Cell.stores  # type: ignore[arg-type]
+        held, values, changes = Snapshot(variables.items()), variables.items(), self._trace.changes()
         self._produced.append(0)
         try:
             return traced()
         except CaptureError as error:
-            if self._produced[-1] or (isinstance(error, TracedBoolError) and error.of_array):
+            of_array = isinstance(error, TracedBoolError) and error.of_array
+            kept = Cell.stores == stores and not held.restore() and _are_same(values, variables.items())
+            if self._produced[-1] or of_array or not kept or _contents(changes) != _contents(self._trace.changes()):
                 raise
         finally:
             self._produced.pop()

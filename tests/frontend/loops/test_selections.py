@@ -152,6 +152,65 @@ def test_nothing_is_traced_twice() -> None:
         ml.compile(distinct)(X)
 
 
+CALLS = {"n": 0}
+
+
+def counts_globally(v: Any) -> Any:
+    CALLS["n"] += 1
+    return v > 0
+
+
+def stores(x: Any) -> Any:
+    count = np.zeros(1)
+
+    def positive(v: Any) -> Any:
+        count[0] += 1
+        return v > 0
+
+    return len([v for v in x if positive(v)]), count
+
+
+def grows(x: Any) -> Any:
+    seen: list[Any] = []
+
+    def positive(v: Any) -> Any:
+        seen.append(v)
+        return v > 0
+
+    return len([v for v in x if positive(v)]), len(seen)
+
+
+def counts(x: Any) -> Any:
+    count = {"n": 0}
+
+    def positive(v: Any) -> Any:
+        count["n"] += 1
+        return v > 0
+
+    return sum(v for v in x if positive(v)), count["n"]
+
+
+def of_globals(x: Any) -> Any:
+    return len([v for v in x if counts_globally(v)])
+
+
+@pytest.mark.parametrize("function", [stores, grows, counts, of_globals])
+def test_conditions_that_change_something_are_not_traced_twice(function: Callable[..., Any]) -> None:
+    with pytest.raises(ml.TracedBoolError):
+        ml.compile(function)(X)
+    assert CALLS == {"n": 0}
+
+
+def test_conditions_may_use_arrays_of_their_own() -> None:
+    def function(x: Any) -> Any:
+        def positive(v: Any) -> Any:
+            return np.sum(np.array([v, v])) > 0
+
+        return [v for v in x if positive(v)]
+
+    same(ml.compile(function)(X), function(X))
+
+
 def test_the_largest_of_nothing() -> None:
     with pytest.raises(ValueError, match="the array is empty"):
         ml.compile(lambda x: max([v for v in x if v > 100]))(X)
