@@ -10,34 +10,22 @@ import numpy as np
 from mlirml.errors import ShapeError
 from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text.dtypes import describe
-from mlirml.optim.optimiser import Optimiser, Rate, Step, by_parameter
+from mlirml.optim.optimiser import Optimiser, Rate, Step, by_parameter, decayed, zeros
 
 Slots = dict[str, Any]
-
-
-def _zeros(*names: str) -> Any:
-    return lambda p: {name: np.zeros(p.shape, p.dtype) for name in names}
-
-
-def _decayed(g: Any, p: Any, weight_decay: float, step: Step, decoupled: bool) -> tuple[Any, Any]:
-    """The gradient and the parameter after the decay of weights, which is part of the one or the other."""
-    if weight_decay and decoupled:
-        return g, p * (1 - step.rate * weight_decay)
-    return (g + weight_decay * p if weight_decay else g), p
 
 
 def adadelta(rate: Rate = 1.0, rho: float = 0.9, eps: float = 1e-6, weight_decay: float = 0.0) -> Optimiser:
     """Steps in the units of the parameters (Zeiler, "ADADELTA", algorithm 1), as `torch.optim.Adadelta`."""
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        if weight_decay:
-            g = g + weight_decay * p
+        g, _ = decayed(g, p, weight_decay, step)
         square = rho * slots["square"] + (1 - rho) * (g * g)
         change = np.sqrt(slots["change"] + eps) / np.sqrt(square + eps) * g
         kept = {"square": square, "change": rho * slots["change"] + (1 - rho) * (change * change)}
         return p - step.rate * change, kept
 
-    return by_parameter(rate, _zeros("square", "change"), rule)
+    return by_parameter(rate, zeros("square", "change"), rule)
 
 
 def adamax(
@@ -47,13 +35,12 @@ def adamax(
     first, second = betas
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        if weight_decay:
-            g = g + weight_decay * p
+        g, _ = decayed(g, p, weight_decay, step)
         mean = first * slots["mean"] + (1 - first) * g
         largest = np.maximum(second * slots["largest"], np.abs(g) + eps)
         return p - step.rate / step.one_minus_power(first) * (mean / largest), {"mean": mean, "largest": largest}
 
-    return by_parameter(rate, _zeros("mean", "largest"), rule)
+    return by_parameter(rate, zeros("mean", "largest"), rule)
 
 
 def nadam(
@@ -70,7 +57,7 @@ def nadam(
         return first * (1 - 0.5 * np.exp(count * (momentum_decay * math.log(0.96))))
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        g, p = _decayed(g, p, weight_decay, step, decoupled)
+        g, p = decayed(g, p, weight_decay, step, decoupled)
         now, later = momentum(step.count), momentum(step.count + 1)
         product = slots["product"] * now
         mean, square = first * slots["mean"] + (1 - first) * g, second * slots["square"] + (1 - second) * (g * g)
@@ -80,7 +67,7 @@ def nadam(
         return p - step.rate * change, {"mean": mean, "square": square, "product": product}
 
     def slots_of(p: Any) -> Slots:
-        return {**_zeros("mean", "square")(p), "product": np.ones((), p.dtype)}
+        return {**zeros("mean", "square")(p), "product": np.ones((), p.dtype)}
 
     return by_parameter(rate, slots_of, rule)
 
@@ -104,7 +91,7 @@ def radam(
         return np.where(x < 0.25, series, limit - 2 * count / np.expm1(np.maximum(x, 0.25)))
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        g, p = _decayed(g, p, weight_decay, step, decoupled)
+        g, p = decayed(g, p, weight_decay, step, decoupled)
         mean, square = first * slots["mean"] + (1 - first) * g, second * slots["square"] + (1 - second) * (g * g)
         rho = length(step.count)
         safe = np.maximum(rho, 5.0)
@@ -113,7 +100,7 @@ def radam(
         factor = np.where(rho > 5, scale / (np.sqrt(square) + eps), 1.0)
         return p - (step.rate / step.one_minus_power(first)) * mean * factor, {"mean": mean, "square": square}
 
-    return by_parameter(rate, _zeros("mean", "square"), rule)
+    return by_parameter(rate, zeros("mean", "square"), rule)
 
 
 def rprop(
@@ -132,7 +119,7 @@ def rprop(
         return p - np.sign(g) * size, {"gradient": g, "size": size}
 
     def slots_of(p: Any) -> Slots:
-        return {**_zeros("gradient")(p), "size": np.full(p.shape, rate, p.dtype)}
+        return {**zeros("gradient")(p), "size": np.full(p.shape, rate, p.dtype)}
 
     return by_parameter(rate, slots_of, rule)
 
@@ -147,13 +134,13 @@ def asgd(
     """
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        g, _ = _decayed(g, p, weight_decay, step, False)
+        g, _ = decayed(g, p, weight_decay, step)
         done = step.count - 1
         eta = step.rate / (1 + lambd * step.rate * done) ** alpha
         p = p * (1 - lambd * eta) - eta * g
         return p, {"average": slots["average"] + (p - slots["average"]) / np.maximum(done - t0, 1.0)}
 
-    return by_parameter(rate, _zeros("average"), rule)
+    return by_parameter(rate, zeros("average"), rule)
 
 
 _QUINTIC = (3.4445, -4.7750, 2.0315)
@@ -191,6 +178,6 @@ def muon(
                     f"muon: each parameter is a matrix, got {describe(tuple(p.shape), p.dtype)}",
                     help="give other parameters to another optimiser, as adamw",
                 )
-        return {"momentum": np.zeros(p.shape, p.dtype)}
+        return zeros("momentum")(p)
 
     return by_parameter(rate, slots_of, rule)

@@ -42,6 +42,18 @@ class Step:
 Rule = Callable[[Any, Any, dict[str, Any], Step], tuple[Any, dict[str, Any]]]
 
 
+def zeros(*names: str) -> Callable[[Any], dict[str, Any]]:
+    """The slots of a parameter that begin with zeros."""
+    return lambda p: {name: np.zeros(p.shape, p.dtype) for name in names}
+
+
+def decayed(g: Any, p: Any, weight_decay: float, step: Step, decoupled: bool = False) -> tuple[Any, Any]:
+    """The gradient and the parameter after the decay of weights, which is part of the one or the other."""
+    if weight_decay and decoupled:
+        return g, p * (1 - step.rate * weight_decay)
+    return (g + weight_decay * p if weight_decay else g), p
+
+
 def by_parameter(rate: Rate, slots: Callable[[Any], dict[str, Any]], rule: Rule) -> Optimiser:
     """The optimiser of a rule for one parameter: `rule(gradient, parameter, slots, step)` is its next value and slots.
 

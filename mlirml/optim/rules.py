@@ -7,13 +7,9 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import ArgumentError
-from mlirml.optim.optimiser import Optimiser, Rate, Step, by_parameter
+from mlirml.optim.optimiser import Optimiser, Rate, Step, by_parameter, decayed, zeros
 
 Slots = dict[str, Any]
-
-
-def _zeros(*names: str) -> Any:
-    return lambda p: {name: np.zeros(p.shape, p.dtype) for name in names}
 
 
 def _mixed(old: Any, new: Any, keep: float) -> Any:
@@ -31,8 +27,7 @@ def sgd(
         raise ArgumentError("sgd: nesterov takes a momentum and no dampening")
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        if weight_decay:
-            g = g + weight_decay * p
+        g, _ = decayed(g, p, weight_decay, step)
         if momentum:
             buffer = momentum * slots["momentum"] + (1 - dampening) * g
             if dampening:
@@ -41,7 +36,7 @@ def sgd(
             g = g + momentum * buffer if nesterov else buffer
         return p - step.rate * g, slots
 
-    return by_parameter(rate, _zeros("momentum") if momentum else _zeros(), rule)
+    return by_parameter(rate, zeros("momentum") if momentum else zeros(), rule)
 
 
 def adam(
@@ -72,10 +67,7 @@ def _adam(
     first, second = betas
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        if weight_decay and decoupled:
-            p = p * (1 - step.rate * weight_decay)
-        elif weight_decay:
-            g = g + weight_decay * p
+        g, p = decayed(g, p, weight_decay, step, decoupled)
         mean, square = _mixed(slots["mean"], g, first), _mixed(slots["square"], g * g, second)
         kept = {"mean": mean, "square": square}
         largest = square
@@ -84,7 +76,7 @@ def _adam(
         root = np.sqrt(largest) / np.sqrt(step.one_minus_power(second)) + eps
         return p - (step.rate / step.one_minus_power(first)) * (mean / root), kept
 
-    return by_parameter(rate, _zeros("mean", "square", *["largest"] * amsgrad), rule)
+    return by_parameter(rate, zeros("mean", "square", *["largest"] * amsgrad), rule)
 
 
 def lion(rate: Rate = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0) -> Optimiser:
@@ -97,7 +89,7 @@ def lion(rate: Rate = 1e-4, betas: tuple[float, float] = (0.9, 0.99), weight_dec
             change = change + weight_decay * p
         return p - step.rate * change, {"mean": _mixed(slots["mean"], g, second)}
 
-    return by_parameter(rate, _zeros("mean"), rule)
+    return by_parameter(rate, zeros("mean"), rule)
 
 
 def rmsprop(
@@ -111,8 +103,7 @@ def rmsprop(
     """Gradients divided by the root of the mean of their squares (Tieleman and Hinton), as `torch.optim.RMSprop`."""
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        if weight_decay:
-            g = g + weight_decay * p
+        g, _ = decayed(g, p, weight_decay, step)
         square = _mixed(slots["square"], g * g, alpha)
         kept, variance = {"square": square}, square
         if centered:
@@ -123,7 +114,7 @@ def rmsprop(
             change = kept["momentum"] = momentum * slots["momentum"] + change
         return p - step.rate * change, kept
 
-    return by_parameter(rate, _zeros("square", *["mean"] * centered, *["momentum"] * bool(momentum)), rule)
+    return by_parameter(rate, zeros("square", *["mean"] * centered, *["momentum"] * bool(momentum)), rule)
 
 
 def adagrad(
@@ -132,8 +123,7 @@ def adagrad(
     """Gradients divided by the root of the sum of their squares (Duchi, Hazan and Singer), as `torch.optim.Adagrad`."""
 
     def rule(g: Any, p: Any, slots: Slots, step: Step) -> tuple[Any, Slots]:
-        if weight_decay:
-            g = g + weight_decay * p
+        g, _ = decayed(g, p, weight_decay, step)
         total = slots["total"] + g * g
         scale = step.rate / (1 + (step.count - 1) * rate_decay) if rate_decay else step.rate
         return p - scale * (g / (np.sqrt(total) + eps)), {"total": total}

@@ -73,9 +73,8 @@ class FilterKernel:
         rows, blocks = [depth.count, tiles], [self.blocks]
         sizes = [*(a.size for a in problem.planes), *(rows + blocks if plan.rows_first else blocks + rows)]
         with self.frame.maybe_parallel(filter_iterations(problem, plan), plan.grain) as item:
-            *outer, first_digit, second, third = self.e.digits(item, sizes)
-            rotated = (third, first_digit, second) if plan.rows_first else (first_digit, second, third)
-            block, plane, tile = rotated
+            *outer, a, b, c = self.e.digits(item, sizes)
+            block, plane, tile = (c, a, b) if plan.rows_first else (a, b, c)
             offsets, group, number = Offsets(), Index(), Index()
             for axis, digit in zip(problem.planes, outer, strict=True):
                 offsets = offsets.step(axis, digit)
