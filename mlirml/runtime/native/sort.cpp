@@ -11,10 +11,16 @@
 #include <limits>
 #include <memory>
 #include <numeric>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "pool.h"
+
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
+#define MLIRML_VECTOR_CLONES 1
+#include <immintrin.h>
+#endif
 
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC optimize("O3")  // vectorise the conversions between elements and keys
@@ -74,13 +80,13 @@ constexpr int64_t kBytes = 16;
 #include "sort_network.inc"
 }  // namespace baseline
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define MLIRML_VECTOR_CLONES 1
+#ifdef MLIRML_VECTOR_CLONES
 #pragma GCC push_options
-#pragma GCC target("avx2")
+#pragma GCC target("avx2,popcnt")
 namespace avx2 {
 constexpr int64_t kBytes = 32;
 #include "sort_network.inc"
+#include "sort_split.inc"
 }  // namespace avx2
 #pragma GCC pop_options
 #pragma GCC push_options
@@ -145,18 +151,30 @@ struct Conversions {
   void (*to_elements)(const Key *keys, Element *out, int64_t n, Key flip);
   void (*to_words)(const Element *in, int64_t *words, int64_t n, Key flip);
   bool (*contains)(const Element *in, int64_t n, Element x);
+  int64_t (*split)(const Element *from, int64_t count, Key least, Key most, Key flip, Element *out, int64_t &low,
+                   int64_t &high, Element *middle, int64_t &between);
 };
+
+// Does nothing: the processor has no vectors that are packed.
+template <class T>
+int64_t no_split(const typename T::Element *, int64_t, typename T::Key, typename T::Key, typename T::Key,
+                 typename T::Element *, int64_t &, int64_t &, typename T::Element *, int64_t &) {
+  return 0;
+}
 
 template <class T>
 const Conversions<T> &conversions() {
   static const Conversions<T> chosen = [] {
 #ifdef MLIRML_VECTOR_CLONES
     if (network().bytes == 64)
-      return Conversions<T>{avx512::to_keys<T>, avx512::to_elements<T>, avx512::to_words<T>, avx512::contains<T>};
+      return Conversions<T>{avx512::to_keys<T>, avx512::to_elements<T>, avx512::to_words<T>, avx512::contains<T>,
+                            avx2::split<T>};
     if (network().bytes == 32)
-      return Conversions<T>{avx2::to_keys<T>, avx2::to_elements<T>, avx2::to_words<T>, avx2::contains<T>};
+      return Conversions<T>{avx2::to_keys<T>, avx2::to_elements<T>, avx2::to_words<T>, avx2::contains<T>,
+                            avx2::split<T>};
 #endif
-    return Conversions<T>{baseline::to_keys<T>, baseline::to_elements<T>, baseline::to_words<T>, baseline::contains<T>};
+    return Conversions<T>{baseline::to_keys<T>, baseline::to_elements<T>, baseline::to_words<T>, baseline::contains<T>,
+                            no_split<T>};
   }();
   return chosen;
 }
@@ -237,10 +255,8 @@ class Sorter {
   void values(Element *out, int64_t rows) {
     if (selects()) {
       for_rows(rows, n_, 1, [&](int64_t row, int64_t end) {
-        const Scratch scratch = allocate(select_bytes<Element>());
-        for (; row < end; ++row)
-          select(out + row * n_, row, scratch.get(), [&](int64_t i) { return in_[row * n_ + i]; },
-                 [flip = static_cast<Key>(flip_)](Element x) { return T::key(x) ^ flip; });
+        const Scratch scratch = allocate(Values::bytes(n_));
+        for (; row < end; ++row) select(out + row * n_, Values(*this, row, scratch.get()));
       });
       return;
     }
@@ -264,10 +280,8 @@ class Sorter {
   void order(int64_t *out, int64_t rows, int64_t count) {
     if (selects() && count == n_) {
       for_rows(rows, n_, 1, [&](int64_t row, int64_t end) {
-        const Scratch scratch = allocate(select_bytes<int64_t>());
-        for (; row < end; ++row)
-          select(out + row * n_, row, scratch.get(), [](int64_t i) { return i; },
-                 [&](int64_t i) { return key(row, i); });
+        const Scratch scratch = allocate(Positions::bytes(n_));
+        for (; row < end; ++row) select(out + row * n_, Positions(*this, row, scratch.get()));
       });
       return;
     }
@@ -292,20 +306,125 @@ class Sorter {
   // A range of many positions is no cheaper than the whole row.
   bool selects() const { return last_ >= 0 && n_ >= kSelectRow && last_ - first_ < n_ / 8; }
 
-  // Scratch memory of a selection: the elements that are undecided, their keys, and keys to choose pivots from.
-  template <class W>
-  int64_t select_bytes() const {
-    return n_ * static_cast<int64_t>(sizeof(W) + 2 * sizeof(Key)) + 128;
-  }
+  // The undecided elements of a selection, and scratch memory for them and for keys to choose pivots from: elements of a
+  // row, whose keys are computed as they are needed.
+  class Values {
+   public:
+    using Word = Element;
+    static int64_t bytes(int64_t n) { return line(n + kPadding) + n * static_cast<int64_t>(sizeof(Key)); }
+
+    Values(const Sorter &sorter, int64_t row, char *scratch)
+        : sorter_(sorter), words_(sorter.in_ + row * sorter.n_), middle_(reinterpret_cast<Element *>(scratch)) {}
+
+    Key *sample() const {
+      return reinterpret_cast<Key *>(reinterpret_cast<char *>(middle_) + line(sorter_.n_ + kPadding));
+    }
+    Word word(int64_t i) const { return words_[i]; }
+    Key key_of(Element x) const { return T::key(x) ^ static_cast<Key>(sorter_.flip_); }
+    Key key(int64_t i) const { return key_of(words_[i]); }
+    void keys(Key *to, int64_t count) const {
+      sorter_.convert_.to_keys(words_, to, count, static_cast<Key>(sorter_.flip_));
+    }
+    const Word *middle() const { return middle_; }
+
+    void take(const Word *from, int64_t count) {
+      std::copy(from, from + count, middle_);
+      words_ = middle_;
+    }
+
+    int64_t split(int64_t count, Key least, Key most, Word *out, int64_t &low, int64_t &high) {
+      int64_t between = 0;
+      int64_t i = sorter_.convert_.split(words_, count, least, most, static_cast<Key>(sorter_.flip_), out, low, high,
+                                         middle_, between);
+      for (; i < count; ++i) {
+        const Word x = words_[i];
+        const Key key = key_of(x);
+        const bool below = key < least, above = key > most;
+        out[low] = out[high - 1] = middle_[between] = x;
+        low += below;
+        high -= above;
+        between += !(below | above);
+      }
+      words_ = middle_;
+      return between;
+    }
+
+   private:
+    static constexpr int64_t kPadding = 64 / static_cast<int64_t>(sizeof(Element));  // whole vectors are stored
+    static int64_t line(int64_t n) { return (n * static_cast<int64_t>(sizeof(Element)) + 63) / 64 * 64; }
+
+    const Sorter &sorter_;
+    const Element *words_;
+    Element *middle_;
+  };
+
+  // The same of positions of a row, with their keys beside them.
+  class Positions {
+   public:
+    using Word = int64_t;
+    static int64_t bytes(int64_t n) { return n * (8 + 2 * static_cast<int64_t>(sizeof(Key))); }
+
+    Positions(const Sorter &sorter, int64_t row, char *scratch)
+        : sorter_(sorter), row_(row), middle_(reinterpret_cast<int64_t *>(scratch)),
+          keys_(reinterpret_cast<Key *>(scratch + 8 * sorter.n_)) {
+      const Element *const words = sorter.in_ + row * sorter.n_;
+      if (scratch) sorter.convert_.to_keys(words, keys_, sorter.n_, static_cast<Key>(sorter.flip_));
+    }
+
+    Key *sample() const { return keys_ + sorter_.n_; }
+    Word word(int64_t i) const { return whole_ ? i : middle_[i]; }
+    Key key_of(int64_t i) const { return sorter_.key(row_, i); }
+    Key key(int64_t i) const { return keys_[i]; }
+    void keys(Key *to, int64_t count) const { std::copy(keys_, keys_ + count, to); }
+    const Word *middle() const { return middle_; }
+
+    void take(const Word *from, int64_t count) {
+      for (int64_t i = 0; i < count; ++i) keys_[i] = key_of(middle_[i] = from[i]);
+      whole_ = false;
+    }
+
+    int64_t split(int64_t count, Key least, Key most, Word *out, int64_t &low, int64_t &high) {
+      const int64_t between = whole_ ? split_words([](int64_t i) { return i; }, count, least, most, out, low, high)
+                                     : split_words([this](int64_t i) { return middle_[i]; }, count, least, most, out,
+                                                   low, high);
+      whole_ = false;
+      return between;
+    }
+
+   private:
+    template <class At>
+    int64_t split_words(At at, int64_t count, Key least, Key most, Word *out, int64_t &low, int64_t &high) {
+      int64_t between = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        const Word x = at(i);
+        const Key key = keys_[i];
+        const bool below = key < least, above = key > most;
+        out[low] = out[high - 1] = middle_[between] = x;
+        keys_[between] = key;
+        low += below;
+        high -= above;
+        between += !(below | above);
+      }
+      return between;
+    }
+
+    const Sorter &sorter_;
+    const int64_t row_;
+    int64_t *middle_;
+    Key *keys_;
+    bool whole_ = true;  // no split yet
+  };
 
   // Two of `count` keys between which those at positions `first` to `last` in order lie, but in rare cases.
-  std::pair<Key, Key> pivots(const Key *keys, int64_t count, int64_t first, int64_t last, Key *sample) const {
+  template <class Words>
+  static std::pair<Key, Key> pivots(const Words &words, int64_t count, int64_t first, int64_t last) {
+    Key *const sample = words.sample();
     const double all = static_cast<double>(count);
     const int64_t size = static_cast<int64_t>(0.5 * std::pow(all, 2.0 / 3)), step = count / size;
     uint64_t state = 1;
     for (int64_t j = 0; j < size; ++j) {
       state = state * 6364136223846793005u + 1442695040888963407u;
-      sample[j] = keys[j * step + static_cast<int64_t>((state >> 32) * static_cast<uint64_t>(step) >> 32)];
+      sample[j] = words.key(j * step + static_cast<int64_t>((state >> 32) * static_cast<uint64_t>(step) >> 32));
     }
     const auto position = [&](int64_t k, double sign) {
       const double share = static_cast<double>(k) / all, mean = share * static_cast<double>(size);
@@ -330,59 +449,41 @@ class Sorter {
   // The positions from `first_` to `last_` in order, nothing larger before and nothing smaller after them. What is not
   // between two pivots goes to either end, without branches that depend on the data, until few elements are undecided.
   // R. Floyd, R. Rivest: Expected time bounds for selection. Communications of the ACM 18, 1975.
-  template <class W, class At, class KeyOf>
-  void select(W *out, int64_t row, char *scratch, At at, KeyOf key_of) const {
+  template <class Words>
+  void select(typename Words::Word *out, Words words) const {
+    using Word = typename Words::Word;
     int64_t low = 0, high = n_;
-    if (scratch) {
-      W *const middle = reinterpret_cast<W *>(scratch);
-      Key *const keys = reinterpret_cast<Key *>(scratch + (n_ * static_cast<int64_t>(sizeof(W)) + 63) / 64 * 64);
-      Key *const sample = keys + n_;
-      convert_.to_keys(in_ + row * n_, keys, n_, static_cast<Key>(flip_));
-      int64_t from, to;  // the undecided positions
-      const auto split = [&](auto element, Key least, Key most) {
-        const int64_t count = to - from;
-        int64_t between = 0;
-        for (int64_t i = 0; i < count; ++i) {
-          const W x = element(i);
-          const Key key = keys[i];
-          const bool below = key < least, above = key > most;
-          out[low] = out[high - 1] = middle[between] = x;
-          keys[between] = key;
-          low += below;
-          high -= above;
-          between += !(below | above);
-        }
-      };
-      for (int64_t before = 2 * n_;; before = to - from) {
-        from = low, to = high;
-        const int64_t count = to - from;
+    if (words.middle()) {
+      for (int64_t before = 2 * n_;;) {
+        const int64_t from = low, to = high, count = to - from, first = first_ - from;
         const bool exact = count <= kFew || count > before / 4 * 3;
         std::pair<Key, Key> ends;
         if (exact) {
-          std::copy(keys, keys + count, sample);
-          order_keys(sample, count, first_ - from, first_ - from);
-          ends = {sample[first_ - from], sample[first_ - from]};
+          words.keys(words.sample(), count);
+          order_keys(words.sample(), count, first, first);
+          ends = {words.sample()[first], words.sample()[first]};
         } else {
-          ends = pivots(keys, count, first_ - from, last_ - from, sample);
+          ends = pivots(words, count, first, last_ - from);
         }
-        if (count == n_)
-          split(at, ends.first, ends.second);
-        else
-          split([&](int64_t i) { return middle[i]; }, ends.first, ends.second);
+        const int64_t between = words.split(count, ends.first, ends.second, out, low, high);
         const bool missed = first_ < low || last_ >= high;
-        if (exact || missed || ends.first == ends.second) {
-          std::copy(middle, middle + (high - low), out + low);
-          if (!missed) return;
-          if (exact) low = high;  // the positions after those of the first key
-          else low = from;
-          high = to;
+        before = count;
+        if (!missed && !exact && ends.first != ends.second) continue;
+        std::copy(words.middle(), words.middle() + between, out + low);
+        if (!missed) return;
+        if (exact) {  // the positions after those of the first key
+          low = high, high = to;
           break;
         }
+        const bool below = last_ < low, above = first_ >= high;
+        std::tie(low, high) = std::pair(above ? high : from, below ? low : to);
+        if (!below && !above) break;
+        words.take(out + low, high - low);
       }
     } else {
-      for (int64_t i = 0; i < n_; ++i) out[i] = at(i);
+      for (int64_t i = 0; i < n_; ++i) out[i] = words.word(i);
     }
-    const auto less = [&](W x, W y) { return key_of(x) < key_of(y); };
+    const auto less = [&](Word x, Word y) { return words.key_of(x) < words.key_of(y); };
     if (low <= first_) std::nth_element(out + low, out + first_, out + high, less);
     low = std::max(low, first_ + 1);
     if (last_ < low) return;
