@@ -373,6 +373,9 @@ class Branch(RetracedConstruct):
             for number, (leaf_type, scalar) in enumerate(zip(merged.leaf_types, merged.scalars)):
                 if leaf_type is None:  # `kept` may be of an earlier attempt
                     leaves.append(given[0][number])
+                    if not all(same(x[number], given[0][number]) for x in given):
+                        del self.trace.learned[self.signed]
+                        raise Retrace(self)
                     continue
                 form = merged.forms[number]
                 if form is not None:

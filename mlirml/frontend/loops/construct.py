@@ -6,13 +6,12 @@ import types
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.constructs import Construct, Retrace, note_store
-from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.list_parts import PartedList
 from mlirml.frontend.arrays.number_lists import settle
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Element, Snapshot
+from mlirml.frontend.loops.signatures import Signature
 from mlirml.frontend.loops.variables import Stored, Variables
 from mlirml.frontend.state.recursion import DEEPEST
 from mlirml.frontend.tracing.trace import Trace
@@ -37,11 +36,11 @@ class RetracedConstruct(Construct):
 
     def signature(self) -> Any:
         """A key for facts learned in an earlier attempt of the same trace: the types of all variables."""
-        variables = list(self.variables.items())
-        self.trace.signed += [value for _, value in variables]
+        described = Signature()
         elements = [(name, element.get(None)) for name, element in self.variables.elements.items()]
-        self.trace.signed += [value for _, value in elements]
-        return self.key, tuple((name, _sign(value)) for name, value in (*variables, *elements))
+        key = self.key, described.of([*self.variables.items(), *elements])
+        self.trace.signed += described.met
+        return key
 
     def run(self) -> None:
         """Trace it."""
@@ -64,8 +63,10 @@ class RetracedConstruct(Construct):
             mark = b.mark()
             try:
                 self.write(before, stored)
+                self.learn()
                 return
             except BaseException as reason:
+                self.learn()
                 stored.restore()
                 for name, value in before.items():
                     self.variables.set(name, value)
@@ -108,6 +109,9 @@ class RetracedConstruct(Construct):
         """Trace once; raises `Retrace` if the carried values turn out to be different."""
         raise NotImplementedError
 
+    def learn(self) -> None:
+        """Keep the facts that an attempt found for the next time that the same code is traced."""
+
     def seen(self) -> list[str]:
         """The array variables that it is seen to store into."""
         return list(self._changed)
@@ -127,13 +131,3 @@ class RetracedConstruct(Construct):
     def enter(self) -> None:
         """Mark the builder's region as one of this construct."""
         self.trace.builder.region.construct = self
-
-
-def _sign(value: Any) -> Any:
-    if isinstance(value, Traced):
-        return value.shape, value.dtype, value._is_weak(), value._scalar, () if value._scalar else id(value._cell)
-    if type(value) in (bool, int, float, complex):
-        return type(value), repr(value)
-    if type(value) is not GrowingList and isinstance(value, (tuple, list)):
-        return type(value), tuple(map(_sign, value))
-    return id(value)

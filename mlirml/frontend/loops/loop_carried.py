@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import field, replace
 from typing import Any
 
@@ -84,7 +85,7 @@ class Loop(RetracedConstruct):
     ) -> None:
         super().__init__(*arguments)
         self.head, self.after, self.renewed = frozenset(head), frozenset(after), frozenset(renewed)
-        self.info: LoopInfo = self.trace.learned.setdefault(self.signature(), LoopInfo())
+        self.info = self._learned()
         self.keep = keep
         self.symbols: dict[str, Any] = {}  # linear forms of carried integers, the same in all regions of the loop
         self.shared: set[str] = set()
@@ -110,8 +111,17 @@ class Loop(RetracedConstruct):
             return False
         self.head |= self.variables.elements.keys()
         self.after |= self.variables.elements.keys()
-        self.info = self.trace.learned.setdefault(self.signature(), LoopInfo())
+        self.info = self._learned()
         return True
+
+    def _learned(self) -> LoopInfo:
+        """The facts of earlier attempts. A loop of the same code that this contains may not change them meanwhile."""
+        self.signed = self.signature()
+        info = self.trace.learned.get(self.signed, LoopInfo())
+        return LoopInfo(**{name: copy(facts) for name, facts in vars(info).items()})
+
+    def learn(self) -> None:
+        self.trace.learned[self.signed] = self.info
 
     @property
     def passed(self) -> list[str]:
