@@ -18,6 +18,7 @@ from mlirml.errors import CaptureError
 from mlirml.frontend.aliasing import NONE, Aliasing
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.constructs import Restart
+from mlirml.frontend.arrays.list_parts import close_items
 from mlirml.frontend.arrays.open_lists import Room
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.captured import STATE, Captured
@@ -207,6 +208,7 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]
         with effects, recursion_errors(), _uncovered():
             named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
+        close_items(state)
         for item in state.copied_items:
             item.check()
         with at_function(function):

@@ -16,7 +16,7 @@ from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
-from mlirml.frontend.arrays.list_parts import note_joined
+from mlirml.frontend.arrays.list_parts import CopiedItem, close_items, note_joined
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
@@ -115,6 +115,8 @@ class Branch(RetracedConstruct):
         guess: dict[str, Merged] = {}
         appended: list[dict[str, int]] = []
         structures: list[dict[int, tuple[Any, ...]]] = []
+        settled: list[CopiedItem] = []
+        known_items = len(self.trace.copied_items)
         loop, lists = appending_loop(self.trace), [Branched(kept) for kept in self.held.growing() if kept.grows]
         known = loop is not None and self.test is not None and self.held.growing()
         mask = mask_of(self.test, loop) if known and self.test is not None else None
@@ -129,6 +131,8 @@ class Branch(RetracedConstruct):
                 loop.missing = {}
             with self.trace.integers.given(self.assumptions.false if number else self.assumptions.true):
                 self.parts[number]()
+                close_items(self.trace)
+            settled.extend(one for one in self.trace.copied_items[known_items:] if not one.has_changed())
             missing = {} if loop is None else loop.missing
             for one in lists:
                 one.note(missing)
@@ -169,6 +173,8 @@ class Branch(RetracedConstruct):
         self._set(plan, results[:count], found, before)
         for one in lists:
             one.join(loop, mask)
+        for item in settled:
+            item.rebase()
 
     def prepare(self, before: dict[str, Any]) -> None:
         known = self.trace.learned.get((self.signed, "lists"), ())
