@@ -422,7 +422,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
             numbers: Any = np.sort(column[part])
             column[part] = numbers[::-1] if reverse else numbers
             return
-        self._changed().sort(key=key, reverse=reverse)
+        self._check_alone()
+        self.parts = list(self.trace.hooks.function(sorted)(self, key=key, reverse=reverse))
 
     def copy(self) -> GrowingList:
         """`list.copy`."""
