@@ -624,6 +624,32 @@ class Hooks:
         self._produced[-1] += 1
         return item
 
+    def first(self, callee: Any, looped: Callable[[], Any]) -> Any:
+        """`next` of a generator with conditions that data decide, and a default, by `looped`, which ends there."""
+        if callee is not next:
+            raise UnsupportedSyntaxError("a generator with conditions that data decide is given to a function of yours")
+        return looped()
+
+    def selected(self, callee: Any, function: Any, iterable: Any) -> Any:
+        """The items of `filter(function, iterable)`, as a list."""
+        if callee is not filter:
+            return self.function(callee)(function, iterable)
+        call = _same if function is None else self.function(function)
+
+        def traced() -> Any:
+            return [self.produced(item) for item in iterable if call(item)]
+
+        def looped() -> Any:
+            items = GrowingList(self._trace, [], grows=True)
+
+            def append(item: Any) -> None:
+                self.if_(call(item), lambda: items.append(item), _nothing, (), (), (), (), ())
+
+            self.for_(iterable, append, (), (), (), (), "", "", False)
+            return items
+
+        return self.filtered(traced, looped)
+
     def listed(self, iterable: Any, element: Part) -> Any:
         """`[element(item) for item in iterable]`, by a loop if it is long or in a loop."""
         numbers, _ = numbered(iterable)

@@ -1,7 +1,7 @@
 """Python's `max` and `min` with a key, and of tuples, and `sorted` with a key, for what is known at run time only.
 
 best = max(points, key=lambda p: p[1])      best = points[0]; an scf.for that carries it and its key
-xs = sorted(xs, key=abs)                    order = np.argsort(keys, kind="stable"); xs[order]
+xs = sorted(xs, key=abs)                    order = np.argsort(keys); xs = xs[order]
 """
 
 from __future__ import annotations
