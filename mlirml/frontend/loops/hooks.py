@@ -630,7 +630,7 @@ class Hooks:
             raise UnsupportedSyntaxError("a generator with conditions that data decide is given to a function of yours")
         return looped()
 
-    def selected(self, callee: Any, function: Any, iterable: Any) -> Any:
+    def filter_(self, callee: Any, function: Any, iterable: Any) -> Any:
         """The items of `filter(function, iterable)`, as a list."""
         if callee is not filter:
             return self.function(callee)(function, iterable)
@@ -645,6 +645,7 @@ class Hooks:
             def append(item: Any) -> None:
                 self.if_(call(item), lambda: items.append(item), _nothing, (), (), (), (), ())
 
+            assert isinstance(append, Part)
             self.for_(iterable, append, (), (), (), (), "", "", False)
             return items
 

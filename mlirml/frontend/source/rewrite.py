@@ -197,7 +197,7 @@ class _Rewriter(ast.NodeTransformer):
         header = _span(node, node.iter)
         nests = any(isinstance(n, (ast.For, ast.While)) for s in node.body for n in ast.walk(s))
         constants = [ast.Constant(x) for x in (target, node.stop, nests)]  # type: ignore[attr-defined]
-        iterable = self.selected(node.iter) if is_filter(node.iter) else self.visit(node.iter)
+        iterable = self.filter_call(node.iter) if is_filter(node.iter) else self.visit(node.iter)
         arguments = [iterable, _name(body), *names, *constants, *_name_tuples(new - changed)]
         return [body, _hook("for_", arguments, header)]
 
@@ -435,7 +435,7 @@ class _Rewriter(ast.NodeTransformer):
     def plain_call(self, node: ast.Call) -> ast.expr:
         """A call of a function by the hook; one that reads a generator with conditions may get a list instead."""
         if reads_filter(node):
-            args, function = [self.selected(node.args[0]), *map(self.visit, node.args[1:])], self.visit(node.func)
+            args, function = [self.filter_call(node.args[0]), *map(self.visit, node.args[1:])], self.visit(node.func)
             if node.func.id == "list":  # type: ignore[attr-defined]
                 return self.list_of(function, args[0], node)
             return _at(ast.Call(_call("function", [function], node.func), args, []), node)
@@ -461,10 +461,10 @@ class _Rewriter(ast.NodeTransformer):
         call.keywords = [ast.keyword("grows", _at(ast.Constant(False), node))]
         return call
 
-    def selected(self, node: ast.expr) -> ast.expr:
+    def filter_call(self, node: ast.expr) -> ast.expr:
         """A call of `filter` by the hook, which makes a list."""
         assert isinstance(node, ast.Call)
-        return _call("selected", [self.visit(node.func), *map(self.visit, node.args)], node)
+        return _call("filter_", [self.visit(node.func), *map(self.visit, node.args)], node)
 
 
 def _of_item(target: ast.expr, value: ast.expr, *others: str) -> ast.expr:
