@@ -144,19 +144,7 @@ class Branch(RetracedConstruct):
                 self._check_structures(*structures)
             self.check_elements()
             found.append({name: laid_out(self.variables.get(name), before.get(name)) for name in self.after})
-            if self.merged is not None:
-                plan = self.merged
-                if number and any(form for merged in plan.values() for form in merged.forms):
-                    self._check_forms(plan, found)
-            elif number == 0:
-                guess.update(self._guess(found[0], before))
-                plan = guess
-            else:
-                plan = self._join(found)
-                if not _alike(plan, guess):
-                    self.trace.learned[self.signed] = plan
-                    raise Retrace(self)
-            values = self._values(found[-1], plan, before)
+            values = self._values(found[-1], self._plan(found, guess, before), before)
             held = stored.values()
             stored.leave()
             return [*values, *held]
@@ -175,6 +163,23 @@ class Branch(RetracedConstruct):
             one.join(loop, mask)
         for item in settled:
             item.rebase()
+
+    def _plan(
+        self, found: Sequence[dict[str, Any]], guess: dict[str, Merged], before: dict[str, Any]
+    ) -> dict[str, Merged]:
+        """The results of the branches, after the first of them those that are guessed; raises `Retrace` if wrong."""
+        if self.merged is not None:
+            if len(found) > 1 and any(form for merged in self.merged.values() for form in merged.forms):
+                self._check_forms(self.merged, found)
+            return self.merged
+        if len(found) == 1:
+            guess.update(self._guess(found[0], before))
+            return guess
+        plan = self._join(found)
+        if not _alike(plan, guess):
+            self.trace.learned[self.signed] = plan
+            raise Retrace(self)
+        return plan
 
     def prepare(self, before: dict[str, Any]) -> None:
         known = self.trace.learned.get((self.signed, "lists"), ())
