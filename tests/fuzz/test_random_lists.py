@@ -139,7 +139,7 @@ def gives_the_same(source: str, values: int) -> None:
 def test_lists() -> None:
     seed(first_seed() if COUNT else 0)(
         settings(
-            max_examples=COUNT or 60,
+            max_examples=COUNT or 30,
             deadline=None,
             database=None,
             derandomize=not COUNT,
