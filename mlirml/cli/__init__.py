@@ -65,16 +65,7 @@ def _parser(*, bench_help: bool = False) -> argparse.ArgumentParser:
     command = commands.add_parser("devices", help="list the targets and what they run on")
     command.set_defaults(run=_devices)
 
-    command = commands.add_parser(
-        "machine",
-        help="print this machine as measured: peaks, bandwidths, costs of calls and launches",
-        epilog="It is measured once, which takes a few seconds, and kept in the cache folder. Measure when the machine "
-        "is idle.",
-    )
-    command.add_argument("--measure", action="store_true", help="measure it anew")
-    command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(run=_machine)
-
+    _add_machine(commands)
     command = _function_command(commands, "explain", "show what each stage makes of a function, and where it would run")
     command.add_argument("--html", metavar="FILE", help="write a page with the IR before and after every pass")
     command.set_defaults(run=_explain)
@@ -103,6 +94,25 @@ def _parser(*, bench_help: bool = False) -> argparse.ArgumentParser:
     command.add_argument("--seconds", metavar="N", type=_seconds, default=60.0, help="how long (default: 60)")
     command.set_defaults(run=_tune)
 
+    _add_cache(commands)
+    return parser
+
+
+def _add_machine(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
+    """Add the command that prints this machine as measured."""
+    command = commands.add_parser(
+        "machine",
+        help="print this machine as measured: peaks, bandwidths, costs of calls and launches",
+        epilog="It is measured once, which takes a few seconds, and kept in the cache folder. Measure when the machine "
+        "is idle.",
+    )
+    command.add_argument("--measure", action="store_true", help="measure it anew")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(run=_machine)
+
+
+def _add_cache(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
+    """Add the command for the disk cache, with its actions."""
     command = commands.add_parser("cache", help="list, check or clear the disk cache of compiled programs")
     actions = command.add_subparsers(title="actions", metavar="ACTION", required=True)
     action = actions.add_parser("list", help="list the entries, the least recently used first")
@@ -112,7 +122,6 @@ def _parser(*, bench_help: bool = False) -> argparse.ArgumentParser:
     action.set_defaults(run=_cache("check"))
     action = actions.add_parser("clear", help="remove all entries")
     action.set_defaults(run=_cache("clear"))
-    return parser
 
 
 def _function_command(commands: argparse._SubParsersAction, name: str, what: str) -> argparse.ArgumentParser:  # type: ignore[type-arg]

@@ -18,6 +18,7 @@ from mlirml.errors import CaptureError
 from mlirml.frontend.aliasing import NONE, Aliasing
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.constructs import Restart
+from mlirml.frontend.arrays.list_parts import close_items
 from mlirml.frontend.arrays.open_lists import Room
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.captured import STATE, Captured
@@ -171,51 +172,37 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]
     state = Trace(name, HANDLERS)
     state.rooms, state.assigned = rooms, assigned
     state.conditions = None if values is None else Conditions(values)
-    aliasing = overlaps or NONE
-    input_specs = aliasing.input_specs(specs)
-    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in input_specs]
-    for cell, strides in zip(cells, aliasing.layouts or ()):
-        cell.c_order, cell.strides = True, strides
-    inputs = [
-        Traced(state, cells[number], views, scalar=s.weak or s.scalar)
-        for (number, views), s in zip(aliasing.views_of_base(len(specs)), specs)
-    ]
-    state.inputs = inputs
+    cells, inputs = _inputs(state, specs, overlaps or NONE)
     state.has_source = can_turn(function)
     dynamic, kwargs = in_tree.unflatten(inputs)
     lists = HANDLERS.argument_lists(state) if loops else None
     if lists is not None:
         dynamic, kwargs = lists.of(dynamic), lists.of(kwargs)
-    args = list(dynamic)
-    for position in sorted(key for key in statics if isinstance(key, int)):
-        args.insert(position, statics[position])
-    named = {key: value for key, value in statics.items() if isinstance(key, str)}
+    args, named = _with_statics(dynamic, kwargs, statics)
     for root in (function, *statics.values(), *(x for x in in_tree.with_leaves(inputs) if not isinstance(x, Traced))):
         state.reached.add(root)
     items = kwargs.get(STATE, ())
-    held = {id(x) for x in flatten(items)[0]}
-    state.sizes = {
-        x._cell.value.name: frozenset([path])
-        for x, spec, path in zip(inputs, specs, paths)
-        if spec.weak and spec.dtype.kind in "bi" and isinstance(x._cell.value, Value) and id(x) not in held
-    }
+    state.sizes = _sizes(inputs, specs, paths, {id(x) for x in flatten(items)[0]})
     effects = Effects(state, variables, items, python)
     effects.again = partial(capture, *given)
     state.changes = effects.changes
     token = CURRENT.set(state)
     try:
         with effects, recursion_errors(), _uncovered():
-            named |= {key: value for key, value in kwargs.items() if key != STATE}
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
+        close_items(state)
         for item in state.copied_items:
             item.check()
         with at_function(function):
             leaves, out_tree = flatten_result(result, state.reached.has_seen, state)
             arguments = (dynamic, kwargs) if lists is None else lists.plain((dynamic, kwargs))
             new = _new_items(in_tree, inputs, arguments)
-            outputs = [value_of(state, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
-            outputs += [value_of(state, leaf, "an item of an argument") for leaf in new.values()]
             written = [i for i, cell in enumerate(cells) if cell.written]
+            named_leaves = [
+                *zip(leaves, out_tree.paths("result")),
+                *((x, "an item of an argument") for x in new.values()),
+            ]
+            outputs = [value_of(state, leaf, path) for leaf, path in named_leaves]
             outputs += [Traced(state, cells[i])._read() for i in written]
             in_memory = [state.builder.at_boundary(v) for v in outputs]
             if state.drops_unused:
@@ -228,8 +215,6 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]
         state.done = True
         state.location_tracker.release()
     count = len(outputs) - len(written)
-    results = [TensorSpec(v.shape, v.dtype) for v in outputs[: len(leaves)]]
-    items = [TensorSpec(v.shape, v.dtype, *_python_kind(x)) for v, x in zip(outputs[len(leaves) :], new.values())]
     builder, entry = state.builder, definition(function)
     with at_function(function):
         builder.sizes.check()
@@ -238,8 +223,8 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]
         name,
         builder.text(in_memory, entry=entry, writebacks=writebacks, donated=state.donated),
         builder.text(in_memory, locations=False, writebacks=writebacks, donated=state.donated),
-        input_specs,
-        (*results, *items, *(TensorSpec(v.shape, v.dtype) for v in outputs[count:])),
+        (overlaps or NONE).input_specs(specs),
+        _output_specs(outputs, len(leaves), [*new.values()]),
         out_tree,
         tuple(builder.constants),
         writebacks,
@@ -257,6 +242,46 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]
         sizes=tuple(builder.sizes.entries),
         conditions=() if state.conditions is None else tuple(state.conditions.found),
     )
+
+
+def _inputs(state: Trace, specs: Sequence[TensorSpec], aliasing: Aliasing) -> tuple[list[Cell], list[Traced]]:
+    """The allocations of the arguments, and the arrays and numbers that are views of them."""
+    cells = [Cell(state.builder.argument(s.shape, s.dtype, s.weak), c_order=False) for s in aliasing.input_specs(specs)]
+    for cell, strides in zip(cells, aliasing.layouts or ()):
+        cell.c_order, cell.strides = True, strides
+    views = aliasing.views_of_base(len(specs))
+    state.inputs = [Traced(state, cells[n], view, scalar=s.weak or s.scalar) for (n, view), s in zip(views, specs)]
+    return cells, state.inputs
+
+
+def _sizes(
+    inputs: Sequence[Traced], specs: Sequence[TensorSpec], paths: Sequence[str], held: set[int]
+) -> dict[str, frozenset[str]]:
+    """The Python integers among the arguments by the names of their values, without those that are state."""
+    return {
+        x._cell.value.name: frozenset([path])
+        for x, spec, path in zip(inputs, specs, paths)
+        if spec.weak and spec.dtype.kind in "bi" and isinstance(x._cell.value, Value) and id(x) not in held
+    }
+
+
+def _with_statics(
+    dynamic: Sequence[Any], kwargs: dict[str, Any], statics: dict[int | str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments by position and by name with the static ones among them, without the state."""
+    args = list(dynamic)
+    for position in sorted(key for key in statics if isinstance(key, int)):
+        args.insert(position, statics[position])
+    named = {key: value for key, value in statics.items() if isinstance(key, str)}
+    return args, named | {key: value for key, value in kwargs.items() if key != STATE}
+
+
+def _output_specs(outputs: Sequence[Value], results: int, items: Sequence[Any]) -> tuple[TensorSpec, ...]:
+    """The types of the outputs: so many results, new items of arguments, and arguments that were stored into."""
+    types = [TensorSpec(v.shape, v.dtype) for v in outputs]
+    for number, item in enumerate(items, results):
+        types[number] = TensorSpec(outputs[number].shape, outputs[number].dtype, *_python_kind(item))
+    return tuple(types)
 
 
 def _new_items(in_tree: TreeDef, inputs: Sequence[Traced], arguments: Any) -> dict[int, Any]:

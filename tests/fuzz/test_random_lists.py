@@ -40,6 +40,14 @@ AT_ONE = [
     "if any(v > {v} for v in x if v != a[{i}]): s += 1", "o.append([{v}, s])", "if x[{i}] > 0: o.append([s, {v}])",
     "e = [s, {v}]; o.append(e); s += e[1]", "e = [{v}, 1]; o.append(e); e[0] += 1", "o.append(e)", "e[1] = {v}",
     "for f in o: s += f[0]", "if len(o) > 2: s += o[-1][1]", "if len(o) > 2: e = o[2]", "t = [row[:] for row in t]",
+    "e = [s, {v}]; o.append(e); e[0] = {v}; s += o[-1][0]", "e = [s, 0]; o.append(e); e[1] = b[{i}]; e[0] -= 1",
+    "e = [0, {v}]; o.append(e); e[0] = a[{j}]; f = e; f[1] += 1", "if x[{i}] > 0: e = [s, 1]; o.append(e); e[0] += {v}",
+    "e = [{v}, s]; o.append(e); o.append(e); e[1] = 7", "e = [1, s]; o.append(e); e[0] = o[0][1]",
+    "e = [0, 0]; o.append(e); e[1] = o[-2][0] if len(o) > 1 else {v}", "if x[{j}] > s: e[0] += 1",
+    "e = []; o.append(e); e.append({v}); e.append(s)", "e = []; o.append(e); e += [s, {v}]; s += len(o)",
+    "e = [s, 1]; o.append(e); s += sum(f[0] for f in o)", "q = [0] * 4; g.append(q); q[{i}] = {v}",
+    "q = [s] * 4; g.append(q)", "q[{i}] += {v}", "q = [0] * 4; g.append(q); q[{i}] += g[-1][{j}]; s += q[{j}]",
+    "q = []; g.append(q)", "q.append({v})", "if len(g) > 1: s += g[-1][{i}]", "if len(g) > 1: s -= g[0][{j}]",
 ]  # fmt: skip
 WHOLE = [
     "a = {n}", "b = {n}", "t = {m}", "r = t[1]", "b = a", "a.sort()", "a.append(s); a.pop()", "t[2] = {n}",
@@ -48,8 +56,15 @@ WHOLE = [
     "for v in w: s += v", "w = [v for v in a if v > s]", "w = [v * c for v in x if v > 0 for c in a if c < v]",
     "w = sorted(v for v in w if v != s)", "s += sum(v * v for v in w if v > 1)", "o = []", "o.append([s, 1])",
     "for f in o: f[0] += 1", "for f in o: s += f[0] - f[1]", "o.append(e)", "e = [1, s]", "e[0] = 5", "e = o[-1]",
-    "o = [[v, s] for v in x if v > 0]", "a = t[1][:]",
+    "o = [[v, s] for v in x if v > 0]", "a = t[1][:]", "e = [s, 2]; o.append(e); e[1] += 1", "g = []", "q = [1] * 4",
+    "g.append(q)", "q[2] = s", "for f in g: s += f[1]", "g = [q]; q[0] = 3", "o = [e, [1, 2]]; e[0] = s",
 ]  # fmt: skip
+FILLED = ["", "", "q = [0] * 4; g.append(q)", "q = []; g.append(q)", "e = [0, s]; o.append(e)"]
+INTO = {
+    "q = [0] * 4; g.append(q)": ["q[j] = {v}"],
+    "q = []; g.append(q)": ["q.append({v})"],
+    "e = [0, s]; o.append(e)": ["e[0] += {v}"],
+}
 INDICES = ["i", "(i * 3 + 2) % 4", "k[i]", "-1 - i", "2", "j", "(i + j) % 4", "int(s) % 4"]
 VALUES = ["1", "s", "i", "x[i]", "a[0]", "2.5", "b[i] - 1", "j * 2", "True"]
 
@@ -70,18 +85,25 @@ def programs(draw: st.DrawFn) -> str:
         return [" " * indent + line(options, loops) for _ in range(draw(st.integers(1, 4)))]
 
     body = ["def program(x, k, n):", "    a, b, u, s, w = [0] * 4, list(x), [1, 2, 3, 4], 0, []"]
-    body += ["    t = [[i + j for j in range(4)] for i in range(4)]", "    r, o, e = t[0], [], [1, 2]"]
+    body += [
+        "    t = [[i + j for j in range(4)] for i in range(4)]",
+        "    r, o, e, q, g = t[0], [], [1, 2], [1] * 4, []",
+    ]
     body += lines(4, WHOLE, "")
     for _ in range(draw(st.integers(1, 2))):
         body.append("    for p in range(n):" if draw(st.booleans()) else "    for p in range(17):")
         body.append("        for i in range(4):")
         if draw(st.booleans()):
             body += lines(12, AT_ONE, "i")
-        if draw(st.booleans()):
-            body += ["            for j in range(4):", *lines(16, AT_ONE, "ij")]
+        filled = draw(st.sampled_from(FILLED))
+        body += [" " * 12 + one for one in filled.split("; ") if one]
+        if filled or draw(st.booleans()):
+            body += ["            for j in range(4):"]
+            body += [" " * 16 + one.format(v=pick(VALUES)) for one in INTO.get(filled, [])]
+            body += lines(16, AT_ONE, "ij")
         body += lines(12, AT_ONE, "i")
         body += lines(4, WHOLE, "")
-    return "\n".join([*body, "    return a, b, t, r, u, s, w, o, e", ""])
+    return "\n".join([*body, "    return a, b, t, r, u, s, w, o, e, q, g", ""])
 
 
 def flat(x: Any) -> list[Any]:
@@ -117,7 +139,7 @@ def gives_the_same(source: str, values: int) -> None:
 def test_lists() -> None:
     seed(first_seed() if COUNT else 0)(
         settings(
-            max_examples=COUNT or 60,
+            max_examples=COUNT or 30,
             deadline=None,
             database=None,
             derandomize=not COUNT,

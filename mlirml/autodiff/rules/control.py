@@ -44,16 +44,12 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
     block = op.regions[0].blocks[0]
     carried = list(block.arguments)[1:]
     yields = list(block_ops(block)[-1].operands)
-    wanted = [i for i, r in enumerate(op.results) if is_float(r.type)
-              and (r in sweep.cotangents or carried[i] in sweep.active)]  # fmt: skip
-    outer = [x for x in outer_variables(op) if sweep.is_active(x) and x not in inits]
-    outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
+    wanted, outer = _differentiated(sweep, op)
     trip_count = trip_count_of(lower, upper, step)
     most = max_trip_count(op, trip_count)
     tapes = [_Tape(value, most) for value in carried]
-    starts = [sweep.of(op.results[i]) for i in wanted] + [
-        sweep.cotangents.get(x) or tensors.zeros_like(x) for x in outer
-    ]
+    starts = [sweep.of(op.results[i]) for i in wanted]
+    starts += [sweep.cotangents.get(x) or tensors.zeros_like(x) for x in outer]
     masked = any(r in sweep.masked for r in op.results)
     rows = {x: complete for x, complete in rows_read(op).items() if x in outer and x not in sweep.cotangents}
 
@@ -79,10 +75,7 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
         return [inner.of(environment[carried[i]]) for i in wanted] + [inner.of(x) for x in outer]
 
     results = emit.for_loop(emit.index(0), trip_count, emit.index(1), body, starts)
-    for x in recomputed.written:
-        loop = results[0].owner.operation
-        with mlir.InsertionPoint(loop):
-            loop.operands[3 + len(wanted) + outer.index(x)] = emit.empty(x.type)
+    _leave_uninitialised(results, [len(wanted) + outer.index(x) for x in recomputed.written])
     live = live_values(results[0].owner.operation) if results else set()
     if LEVELS not in op.attributes or attribute(op, LEVELS) == 1:
         more = _save(recomputed, tapes, most, sweep, live)
@@ -96,16 +89,33 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
         sweep.dead.append(results[0].owner)  # built only to find the values that it reads
         for_loop(sweep, _in_segments(sweep, op, most, levels))
         return
-    for tape in tapes:
-        if tape not in kept:
-            tape.drop()
+    for tape in [tape for tape in tapes if tape not in kept]:
+        tape.drop()
     _record(sweep, op, kept)
-    for x, total in zip(outer, results[len(wanted) :]):
-        sweep.cotangents[x] = total
-        sweep.masked.add(x)
+    sweep.cotangents.update(zip(outer, results[len(wanted) :]))
+    sweep.masked.update(outer)
     for i, cotangent in zip(wanted, results):
         if sweep.is_active(inits[i]):
             sweep.add(inits[i], cotangent, True)
+
+
+def _differentiated(sweep: Sweep, op: mlir.Operation) -> tuple[list[int], list[mlir.Value]]:
+    """The loop-carried values that have cotangents, by index, and the values from outside that get some."""
+    inits, block = list(op.operands)[3:], op.regions[0].blocks[0]
+    carried = list(block.arguments)[1:]
+    wanted = [i for i, r in enumerate(op.results) if is_float(r.type)
+              and (r in sweep.cotangents or carried[i] in sweep.active)]  # fmt: skip
+    outer = [x for x in outer_variables(op) if sweep.is_active(x) and x not in inits]
+    outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
+    return wanted, outer
+
+
+def _leave_uninitialised(results: Sequence[mlir.Value], indices: Sequence[int]) -> None:
+    """Give a loop that writes all elements of some results, by index, inits without contents for them."""
+    for index in indices:
+        loop = results[0].owner.operation
+        with mlir.InsertionPoint(loop):
+            loop.operands[3 + index] = emit.empty(results[index].type)
 
 
 class _Recomputed:

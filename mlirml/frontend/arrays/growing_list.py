@@ -13,7 +13,7 @@ from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.frontend.arrays import open_lists
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import leaf_type_of
-from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric, is_numeric_list, number_rows
+from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric, is_numeric_list, number_rows, settle_items
 from mlirml.frontend.arrays.number_lists import (
     become_rows,
     is_dynamic_integer,
@@ -70,6 +70,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def tree(self) -> tuple[list[Any], TreeDef]:
         """The list as `mlirml.core.tree.flatten` returns it, with rows as columns."""
         rows = self.rows
+        settle_items(self)
         if rows is None:
             return flatten(self.items())
         if rows.writer is not None or (rows.counter is not None and rows.room is None):
@@ -93,6 +94,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def items(self) -> list[Any]:
         """All items, each as a Python object."""
+        settle_items(self)
         self._check_closed("all of its items")
         self._check_counted("the Python objects")
         found: list[Any] = []
@@ -103,6 +105,12 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def _items_of(self, rows: Rows) -> Iterator[Any]:
         return (self._item_of(rows, number) for number in range(rows.length))
 
+    def item_of_rows(self, number: Any) -> Any:
+        """An item of a list that is rows, at an index that is in bounds."""
+        settle_items(self, number)
+        assert self.rows is not None
+        return self.rows.item(number)
+
     def _item_of(self, rows: Rows, number: Any) -> Any:
         """An item of rows: a copy, or a view of a list."""
         if not rows.depth:
@@ -111,6 +119,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def array(self) -> Any:
         """The array that `np.array` makes of the list."""
+        settle_items(self)
         self._check_closed("an array of it")
         if not self.has_rows:
             return self.trace.array(self.parts)
@@ -239,13 +248,17 @@ class GrowingList(PartedList, MutableSequence[Any]):
             return open_lists.item_at(self, index)
         rows = self.rows
         if rows is not None and rows.counter is not None:
+            settle_items(self)
             if not is_numeric(replace(rows, writer=None)):
                 self._check_counted("an item that is several numbers")
             if isinstance(index, slice):
                 return open_lists.of_columns(self, rows, [rows.arrays()[0][index]])
             return rows.as_item(rows.arrays()[0][index])
         if rows is not None and rows.writer is not None:
-            return rows.item(rows.writer.check_index(rows, index))
+            number = rows.writer.check_index(rows, index)
+            settle_items(self, number)
+            return rows.item(number)
+        settle_items(self)
         if not self.has_rows:
             return self._item(index)
         if isinstance(index, slice):
@@ -282,10 +295,6 @@ class GrowingList(PartedList, MutableSequence[Any]):
             error.lists = self.sites()  # type: ignore[union-attr]
             raise
 
-    def sites(self) -> frozenset[str]:
-        """The expression that creates the list, if it could be made an open one."""
-        return frozenset([self.site] if self.site and self.room is None else [])
-
     def becomes_rows(self, index: Any) -> bool:
         """Convert the list to an array for a dynamic index, if it holds numbers and that pays; True if it was
         converted.
@@ -302,6 +311,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def _changed(self) -> list[Any]:
         """The items as Python objects, before some of them are replaced."""
+        settle_items(self)
         self._check_alone()
         if self.has_rows:
             self.parts = self.items()
@@ -322,6 +332,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
             )
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        settle_items(self)
         self.whole.changed = True
         if self.room is not None:
             open_lists.put(self, index, value)
@@ -347,6 +358,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
             store_item(self, rows, index, value)
 
     def __delitem__(self, index: Any) -> None:
+        settle_items(self)
         if self.room is not None:
             open_lists.pop(self, index)
             return
@@ -354,10 +366,12 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def pop(self, index: Any = -1) -> Any:
         """`list.pop`."""
+        settle_items(self)
         return super().pop(index) if self.room is None else open_lists.pop(self, index)
 
     def clear(self) -> None:
         """`list.clear`."""
+        settle_items(self)
         if self.room is not None:
             open_lists.clear(self)
             return
@@ -383,6 +397,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def reverse(self) -> None:
         """`list.reverse`."""
+        settle_items(self)
         if self.room is None:
             super().reverse()
             return
@@ -391,6 +406,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
             part[...] = part[::-1].copy()
 
     def insert(self, index: int, value: Any) -> None:
+        settle_items(self)
         if self.room is not None:
             open_lists.insert(self, index, value)
             return
@@ -406,10 +422,12 @@ class GrowingList(PartedList, MutableSequence[Any]):
             numbers: Any = np.sort(column[part])
             column[part] = numbers[::-1] if reverse else numbers
             return
-        self._changed().sort(key=key, reverse=reverse)
+        self._check_alone()
+        self.parts = list(self.trace.hooks.function(sorted)(self, key=key, reverse=reverse))
 
     def copy(self) -> GrowingList:
         """`list.copy`."""
+        settle_items(self)
         self._check_closed("a copy of it")
         parts = [part.copied() if isinstance(part, Rows) else part for part in self.parts]
         return GrowingList(self.trace, parts, grows=self.grows)
@@ -447,6 +465,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
         """The items of several lists; many numbers of one type, some of which are rows, are rows of a new array."""
         for one in lists:
             if isinstance(one, GrowingList):
+                settle_items(one)
                 one._check_counted("a concatenation")
         parts = [part for one in lists for part in (one.parts if isinstance(one, GrowingList) else one)]
         rows = [part for part in parts if isinstance(part, Rows)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_location
+from mlirml.ir.text.builder import Region
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
@@ -150,31 +151,68 @@ class Rows:
         return replace(self, columns=tuple(c.copy() for c in self.columns), counter=counter)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class CopiedItem:
-    """A list, dict or object that is an item of a list in Python, where a row of arrays has copies of its `leaves`.
+    """A list, dict, object or array that is an item of a list in Python, where a row of arrays has copies of its
+    `leaves`; they are None before the item has the structure of the others.
 
-    `location` is where it was read from the list or appended.
+    `location` is where it was read from the list or appended. As long as it is among the trace's `open_items`, `store`
+    writes its leaves into the row again, in the region of the append and before the list is read.
     """
 
     item: Any
-    leaves: tuple[Any, ...]
+    leaves: tuple[Any, ...] | None
     treedef: TreeDef
     appended: bool
     location: SourceLocation | None
+    growing: PartedList | None = None
+    number: Any = None
+    store: Callable[[Any], None] | None = None
+    region: Region | None = None
+    versions: tuple[int, ...] = ()
+
+    def has_changed(self) -> bool:
+        """True if it differs from its copy."""
+        leaves, treedef = _tree_of(self.item)
+        return (
+            self.leaves is None
+            or treedef != self.treedef
+            or any(one is not other for one, other in zip(leaves, self.leaves))
+            or (bool(self.versions) and _versions(leaves) != self.versions)
+        )
+
+    def write_back(self) -> None:
+        """Store it into its row once more, if it has changed; only in the region of the append that is certain."""
+        if not self.has_changed():
+            return
+        assert self.growing is not None and self.store is not None
+        if self.growing.trace.builder.region is not self.region:
+            raise self.refused()
+        self.store(self.item)
+        self.rebase()
+
+    def rebase(self) -> None:
+        """Take the values that it has after the branches of an `if`, of which the one that appends it stored them."""
+        leaves, self.treedef = _tree_of(self.item)
+        self.leaves, self.versions = tuple(leaves), _versions(leaves)
 
     def check(self) -> None:
         """Refuse a function that has changed it: one of the two would have other contents than in Python."""
-        leaves, treedef = _tree_of(self.item)
-        if treedef == self.treedef and all(one is other for one, other in zip(leaves, self.leaves)):
-            return
+        if self.has_changed():
+            raise self.refused()
+
+    def refused(self) -> CaptureError:
+        """The error for a change that the copy would not see."""
         if self.appended:
-            raise CaptureError(
+            error = CaptureError(
                 "what is appended here is changed later, and the list has a copy of it",
                 location=self.location,
                 help="change it before it is appended, or append a new one in each iteration",
             )
-        raise CaptureError(
+            if self.growing is not None and (rows := self.growing.rows) is not None and rows.writer is not None:
+                error.roots, error.lists = frozenset([rows.writer.loop]), self.growing.sites()
+            return error
+        return CaptureError(
             "an item of a list is changed, which is a row of arrays after a loop",
             location=self.location,
             help="store a new item into the list, `items[i] = ...`, or keep numbers that change in an array",
@@ -183,8 +221,75 @@ class CopiedItem:
 
 def note_copied(trace: Trace, item: Any, leaves: Sequence[Any], treedef: TreeDef, *, appended: bool) -> None:
     """Record an item that may be changed."""
-    if _is_mutable(item) and not (isinstance(item, PartedList) and item.has_rows and item.rows is None):
+    if is_mutable(item) and _has_leaves(item):
         trace.copied_items.append(CopiedItem(item, tuple(leaves), treedef, appended, user_location()))
+
+
+def note_appended(growing: PartedList, number: Any, item: Any, store: Callable[[Any], None], stored: bool) -> None:
+    """Record an item that may be changed, of which `store` writes the leaves into row `number`, and has if `stored`."""
+    trace, array = growing.trace, isinstance(item, Traced) and not item._scalar
+    if not (array or is_mutable(item)) or not _has_leaves(item):
+        return
+    leaves, treedef = _tree_of(item)
+    one = CopiedItem(
+        item,
+        tuple(leaves) if stored else None,
+        treedef,
+        appended=True,
+        location=user_location(),
+        growing=growing,
+        number=number,
+        store=store,
+        region=trace.builder.region,
+        versions=_versions(leaves),
+    )
+    trace.open_items.append(one)
+    if not array:  # the writer sees to arrays
+        trace.copied_items.append(one)
+
+
+def close_items(trace: Trace) -> None:
+    """At the end of a region: store the items that were appended in it, as they are now."""
+    for one in [one for one in trace.open_items if one.region is trace.builder.region][::-1]:
+        one.write_back()
+        trace.open_items.remove(one)
+
+
+def update_items(trace: Trace) -> None:
+    """Before a loop or branch: store the items that were appended in this region, as far as they are complete."""
+    for one in trace.open_items:
+        if one.region is trace.builder.region and one.leaves is not None:
+            one.write_back()
+
+
+def settle_items(growing: PartedList, index: Any = None) -> None:
+    """Before a list is read, or only item `index`: store the items that were appended to it, as they are now.
+
+    From then on there may be other copies, so that they may not be changed any more.
+    """
+    trace = growing.trace
+    for one in [one for one in trace.open_items if one.growing is growing]:
+        if not _differ(trace, index, one.number):
+            trace.open_items.remove(one)
+            one.write_back()
+
+
+def _differ(trace: Trace, one: Any, other: Any) -> bool:
+    """True if two integers differ for certain."""
+    forms = [trace.integers.of(number) for number in (one, other)]
+    if None in forms:
+        return False
+    least, greatest = trace.integers.limits(forms[0] - forms[1])
+    return (least is not None and least > 0) or (greatest is not None and greatest < 0)
+
+
+def _versions(leaves: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(leaf._cell.version if isinstance(leaf, Traced) else 0 for leaf in leaves)
+
+
+def _has_leaves(item: Any) -> bool:
+    """True for an item that is no list of which loops have made parts."""
+    return not (isinstance(item, PartedList) and item.has_rows and item.rows is None)
 
 
 def note_joined(trace: Trace, item: Any, sources: Sequence[Any], leaves: Sequence[Any] | None = None) -> None:
@@ -192,7 +297,7 @@ def note_joined(trace: Trace, item: Any, sources: Sequence[Any], leaves: Sequenc
 
     `leaves` are those that it may have at the end.
     """
-    if _is_mutable(item) and not isinstance(item, PartedList):
+    if is_mutable(item) and not isinstance(item, PartedList):
         known = next((one for one in trace.copied_items if any(one.item is source for source in sources)), None)
         if known is not None:
             now, treedef = flatten(item)
@@ -204,11 +309,16 @@ def _tree_of(item: Any) -> tuple[list[Any], TreeDef]:
     return item.tree() if isinstance(item, PartedList) else flatten(item)
 
 
-def _is_mutable(item: Any) -> bool:
+def is_mutable(item: Any) -> bool:
     """True for a list, dict or object, and a tuple with one in it."""
     if isinstance(item, tuple):
-        return any(map(_is_mutable, item))
+        return any(map(is_mutable, item))
     return not isinstance(item, (Traced, np.generic, bool, int, float, complex, str, bytes, type(None)))
+
+
+def is_of_rows(treedef: TreeDef) -> bool:
+    """True for the structure of a list that is rows of arrays."""
+    return hasattr(treedef.kind, "rows")
 
 
 def number_rows(array: Traced, leaf_type: LeafType) -> Rows:
@@ -291,6 +401,10 @@ class PartedList:
         if rows is not None:
             return rows.length
         return sum(part.length if isinstance(part, Rows) else 1 for part in self.parts)
+
+    def sites(self) -> frozenset[str]:
+        """The expression that creates the list, if it could be made an open one."""
+        return frozenset([self.site] if self.site and self.room is None else [])
 
     def array(self) -> Any:
         """The array that `np.array` makes of the list."""

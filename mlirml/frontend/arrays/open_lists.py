@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +24,21 @@ from mlirml.core.rooms import CAPACITIES, capacity_of
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, OutgrownListError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.carry import joined, leaf_type_of
+from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Restart
-from mlirml.frontend.arrays.list_parts import Counts, Growth, PartedList, Rows, note_copied
-from mlirml.frontend.arrays.number_lists import is_number
+from mlirml.frontend.arrays.list_parts import (
+    Counts,
+    Growth,
+    PartedList,
+    Rows,
+    is_mutable,
+    is_numeric,
+    is_of_rows,
+    note_appended,
+    note_copied,
+    settle_items,
+)
+from mlirml.frontend.arrays.number_lists import become_rows, is_number, numbers_in, widen
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text import control
@@ -46,6 +58,7 @@ class Room:
     site: str
     growth: Growth | None = None
     guessed: bool = False  # whether items are taken for integers, as one is read before one is appended
+    filled_later: bool = False  # whether items get their structure after they are appended
 
     @property
     def capacity(self) -> int:
@@ -69,6 +82,7 @@ def opened(found: PartedList, room: Room) -> None:
     rows = Rows(tuple(columns), room.growth, None, counter=counter, room=room)
     for number, item in enumerate(items):
         _store(found, rows, number, item)
+        note_copied(trace, item, *_flat(item), appended=True)
     found.parts = [rows]
     trace.guards["room", room.site] = CAPACITIES, room.site, CAPACITIES[room.site]
 
@@ -78,14 +92,19 @@ def _zeros(trace: Trace, shape: tuple[int, ...], dtype: np.dtype) -> Traced:
 
 
 def learn(room: Room, item: Any) -> bool:
-    """Extend the types of items to those of a further one; True if they change."""
+    """Extend the types of items to those of a further one; True if they change.
+
+    A list of numbers becomes rows where others are: loops index some of the lists that one expression creates.
+    """
+    known = room.growth
+    if known is not None and is_of_rows(known.treedef) and isinstance(item, PartedList):
+        _match_rows(item, known.treedef.kind.rows.growth.leaf_types[0])
     leaves, treedef = _flat(item)
-    if not all(is_number(leaf) or isinstance(leaf, Traced) for leaf in leaves):
+    if not leaves or not all(is_number(leaf) or isinstance(leaf, Traced) for leaf in leaves):
         raise _refused("an item that is no number, array, tuple or dict of them", "append numbers or arrays")
     leaf_types = [leaf_type_of(leaf, "an item") for leaf in leaves]
     scalars = [is_number(leaf) for leaf in leaves]
-    known = room.growth
-    if known is None or room.guessed:
+    if known is None or room.guessed or _become_rows(known.treedef, treedef):
         room.guessed = False
         room.growth = Growth(Counts(0, 0), treedef, leaf_types, scalars)
         return True
@@ -99,10 +118,27 @@ def learn(room: Room, item: Any) -> bool:
     return True
 
 
+def _match_rows(item: PartedList, leaf_type: LeafType) -> None:
+    """Make an item that is a list of numbers rows of a type as wide as that of others."""
+    if item.rows is None and numbers_in(item.parts) is not None:
+        become_rows(item)
+    if item.rows is not None and is_numeric(item.rows):
+        both = joined(item.rows.growth.leaf_types[0], leaf_type)
+        if both is not None and both != item.rows.growth.leaf_types[0]:
+            widen(item, both)
+
+
+def _become_rows(known: TreeDef, new: TreeDef) -> bool:
+    """True if lists of a structure turn out to be rows of arrays, or rows of a wider type."""
+    if known == new or not is_of_rows(new):
+        return False
+    return known.kind is list or (is_of_rows(known) and known.kind.rows.capacity == new.kind.rows.capacity)
+
+
 def _flat(item: Any) -> tuple[list[Any], TreeDef]:
-    if isinstance(item, PartedList):
-        raise _refused("lists that are items", "use a tuple, or an array of two dimensions")
-    return flatten(item)
+    if isinstance(item, PartedList) and item.has_rows and (item.rows is None or item.rows.counter is not None):
+        raise _refused("lists that grow as items", "use a tuple, or an array of two dimensions")
+    return item.tree() if isinstance(item, PartedList) else flatten(item)
 
 
 def _refused(what: str, help_: str) -> CaptureError:
@@ -110,12 +146,20 @@ def _refused(what: str, help_: str) -> CaptureError:
 
 
 def _store(found: PartedList, rows: Rows, number: Any, item: Any) -> None:
-    leaves, treedef = _flat(item)
-    note_copied(found.trace, item, leaves, treedef, appended=True)
+    leaves, _ = _flat(item)
     for column, leaf in zip(rows.columns, leaves):
-        if not is_number(leaf):
+        if not is_number(leaf) and not isinstance(item, PartedList):
             _freeze(found, leaf)
         column[number] = leaf
+
+
+def _restore(found: PartedList, rows: Rows, number: Any, item: Any) -> None:
+    """Store an item that has changed since it was appended."""
+    room = rows.room
+    if _flat(item)[1] != rows.growth.treedef and not room.filled_later:
+        room.growth, room.filled_later = None, True
+    _fit(found, rows, item)
+    _store(found, rows, number, item)
 
 
 def _freeze(found: PartedList, leaf: Traced) -> None:
@@ -199,7 +243,9 @@ def insert(found: PartedList, index: Any, value: Any) -> None:
         if rows is None:
             learn(room, value)
             raise Restart
-        _fit(found, rows, value)
+        ready = not room.filled_later or not is_mutable(value) or _flat(value)[1] == rows.growth.treedef
+        if ready:
+            _fit(found, rows, value)
         count: Any = rows.length
         _check(found, count < rows.capacity, OutgrownListError(room.site, rows.capacity))
         number: Any = count
@@ -207,7 +253,12 @@ def insert(found: PartedList, index: Any, value: Any) -> None:
             number = _at_least_zero(index, count)
             number = np.minimum(number, count)
             _shift(rows, number, 1)
-        _store(found, rows, _clamped(rows, number), value)
+        number = _clamped(rows, number)
+        store = partial(_restore, found, rows, number)
+        if ready:
+            _store(found, rows, number, value)
+        if is_mutable(value):
+            note_appended(found, number, value, store, stored=ready)
         rows.counter[0] = np.minimum(count + 1, rows.capacity)  # type: ignore[index]
 
 
@@ -267,7 +318,10 @@ def item_at(found: PartedList, index: Any) -> Any:
             _guess(found)
             raise AssertionError("starts anew")
         if not isinstance(index, slice):
-            return rows.item(position(found, rows, index, "list index out of range"))
+            number = position(found, rows, index, "list index out of range")
+            settle_items(found, number)
+            return rows.item(number)
+        settle_items(found)
         columns = [column[index] for column in rows.arrays()]
         return of_columns(found, rows, columns)
 
@@ -292,6 +346,7 @@ def put(found: PartedList, index: Any, value: Any) -> None:
             raise AssertionError("starts anew")
         _fit(found, rows, value)
         _store(found, rows, position(found, rows, index, "list assignment index out of range"), value)
+        note_copied(found.trace, value, *_flat(value), appended=True)
 
 
 def clear(found: PartedList) -> None:

@@ -16,7 +16,7 @@ from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
-from mlirml.frontend.arrays.list_parts import note_joined
+from mlirml.frontend.arrays.list_parts import CopiedItem, close_items, note_joined
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
@@ -115,6 +115,8 @@ class Branch(RetracedConstruct):
         guess: dict[str, Merged] = {}
         appended: list[dict[str, int]] = []
         structures: list[dict[int, tuple[Any, ...]]] = []
+        settled: list[CopiedItem] = []
+        known_items = len(self.trace.copied_items)
         loop, lists = appending_loop(self.trace), [Branched(kept) for kept in self.held.growing() if kept.grows]
         known = loop is not None and self.test is not None and self.held.growing()
         mask = mask_of(self.test, loop) if known and self.test is not None else None
@@ -129,6 +131,8 @@ class Branch(RetracedConstruct):
                 loop.missing = {}
             with self.trace.integers.given(self.assumptions.false if number else self.assumptions.true):
                 self.parts[number]()
+                close_items(self.trace)
+            settled.extend(one for one in self.trace.copied_items[known_items:] if not one.has_changed())
             missing = {} if loop is None else loop.missing
             for one in lists:
                 one.note(missing)
@@ -140,19 +144,7 @@ class Branch(RetracedConstruct):
                 self._check_structures(*structures)
             self.check_elements()
             found.append({name: laid_out(self.variables.get(name), before.get(name)) for name in self.after})
-            if self.merged is not None:
-                plan = self.merged
-                if number and any(form for merged in plan.values() for form in merged.forms):
-                    self._check_forms(plan, found)
-            elif number == 0:
-                guess.update(self._guess(found[0], before))
-                plan = guess
-            else:
-                plan = self._join(found)
-                if not _alike(plan, guess):
-                    self.trace.learned[self.signed] = plan
-                    raise Retrace(self)
-            values = self._values(found[-1], plan, before)
+            values = self._values(found[-1], self._plan(found, guess, before), before)
             held = stored.values()
             stored.leave()
             return [*values, *held]
@@ -169,6 +161,25 @@ class Branch(RetracedConstruct):
         self._set(plan, results[:count], found, before)
         for one in lists:
             one.join(loop, mask)
+        for item in settled:
+            item.rebase()
+
+    def _plan(
+        self, found: Sequence[dict[str, Any]], guess: dict[str, Merged], before: dict[str, Any]
+    ) -> dict[str, Merged]:
+        """The results of the branches, after the first of them those that are guessed; raises `Retrace` if wrong."""
+        if self.merged is not None:
+            if len(found) > 1 and any(form for merged in self.merged.values() for form in merged.forms):
+                self._check_forms(self.merged, found)
+            return self.merged
+        if len(found) == 1:
+            guess.update(self._guess(found[0], before))
+            return guess
+        plan = self._join(found)
+        if not _alike(plan, guess):
+            self.trace.learned[self.signed] = plan
+            raise Retrace(self)
+        return plan
 
     def prepare(self, before: dict[str, Any]) -> None:
         known = self.trace.learned.get((self.signed, "lists"), ())

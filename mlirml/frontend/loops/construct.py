@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mlirml.frontend.arrays.constructs import Construct, Retrace, note_store
-from mlirml.frontend.arrays.list_parts import PartedList
+from mlirml.frontend.arrays.list_parts import PartedList, update_items
 from mlirml.frontend.arrays.number_lists import settle
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Element, Snapshot
@@ -54,10 +54,12 @@ class RetracedConstruct(Construct):
 
     def _attempts(self) -> None:
         b = self.trace.builder
+        update_items(self.trace)
         self.held = Snapshot(self.variables.items())
         self.add_elements(self.held.known(self.trace.changed_elements.get(self.key, ())))
         while True:
             before = {name: self.variables.get(name) for name in self.own}
+            copied, opened = len(self.trace.copied_items), [*self.trace.open_items]
             self.prepare(before)
             stored = Stored(self.trace, self._cells())
             mark = b.mark()
@@ -72,6 +74,8 @@ class RetracedConstruct(Construct):
                     self.variables.set(name, value)
                 self.held.restore()
                 b.rewind(mark)
+                del self.trace.copied_items[copied:]
+                self.trace.open_items[:] = opened
                 if not isinstance(reason, Retrace) or reason.construct is not self:
                     raise
                 if reason.lists:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.sizes import Size, is_size
+from mlirml.core.tree import flatten
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
 from mlirml.frontend import advice
 from mlirml.frontend.arrays.array import Traced
@@ -24,7 +25,9 @@ from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import is_numeric_list
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.loops.orders import extreme_by_key, sorted_by_key
 from mlirml.frontend.loops.ranges import (
+    Items,
     traced_enumerate,
     traced_map,
     traced_ndenumerate,
@@ -60,6 +63,8 @@ def replaced(trace: Trace, callee: Any) -> Any:
         return retarget(callee, trace, trace._loops_memo)
     if not isinstance(callee, (types.BuiltinFunctionType, type)):
         return callee
+    if isinstance(callee, types.BuiltinFunctionType) and type(callee.__self__) is list and callee.__name__ == "sort":
+        return partial(_sort, trace, callee.__self__)
     own = _OWN.get(callee)
     if own is None and isinstance(callee, type) and issubclass(callee, np.generic):
         own = _scalar(callee)
@@ -67,13 +72,17 @@ def replaced(trace: Trace, callee: Any) -> Any:
         return callee
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        by_key = callee in _ORDERED and kwargs.get("key") is not None
         plain = len(args) == 1 and not isinstance(args[0], Traced) and not is_dynamic(args[0]) and not _is_rows(args[0])
-        if callee in _OF_ITEMS and plain:
+        if callee in _OF_ITEMS and plain and not by_key:
             args = (list(args[0]),)
-            if any(isinstance(item, Traced) for item in args[0]) and not kwargs:
+            if any(isinstance(item, Traced) for item in args[0]) or (
+                callee in _ORDERED and _are_dynamic_tuples(args[0])
+            ):
                 with at_user_line():
-                    return own(trace, *args)
-        of_rows = callee in _OF_LISTS and any(map(_is_rows, args))
+                    return own(trace, *args, **kwargs)
+        of_rows = callee in _OF_LISTS and (by_key or any(map(_is_rows, args)))
+        of_rows |= callee in _ORDERED and _are_dynamic_tuples(args)
         if (
             not of_rows
             and callee not in _ALWAYS
@@ -145,14 +154,13 @@ _NONE = object()  # in place of an argument that is not given
 
 def _extreme(comparison: np.ufunc) -> _Function:
     def function(trace: Trace, *args: Any, key: Any = None, default: Any = _NONE) -> Any:
-        if key is not None:
-            name, found = ("max", "argmax") if comparison is np.greater else ("min", "argmin")
-            raise UnsupportedSyntaxError(f"`{name}` with a key is not compiled", help=f"use `np.{found}` of the keys")
         if len(args) == 1:
             (items,) = args
             if default is not _NONE:
                 length = trace.hooks.function(len)(items)
-                return trace.hooks.select(length == 0, lambda: default, lambda: function(trace, items))
+                return trace.hooks.select(length == 0, lambda: default, lambda: function(trace, items, key=key))
+            if key is not None or _has_tuples(items):
+                return extreme_by_key(trace, comparison, items, key)
             if _is_rows(items):
                 return _number_of(items, np.max if comparison is np.greater else np.min)
             if is_dynamic(items) and items.ndim == 1:
@@ -162,6 +170,8 @@ def _extreme(comparison: np.ufunc) -> _Function:
                     f"the largest or smallest item of {items._describe()}", help="use `np.max` or `np.min`"
                 )
             args = tuple(items)
+        if key is not None or any(type(x) in (tuple, list) for x in args):
+            return extreme_by_key(trace, comparison, args, key)
         result, name = args[0], "maximum" if comparison is np.greater else "minimum"
         for x in args[1:]:
             before = result
@@ -172,6 +182,21 @@ def _extreme(comparison: np.ufunc) -> _Function:
         return result
 
     return function
+
+
+def _has_tuples(items: Any) -> bool:
+    """True for an iterable whose items are tuples, or lists."""
+    if isinstance(items, Items):
+        return bool(items.sources)
+    if _is_rows(items):
+        return items.rows is None or not is_numeric_list(items)
+    return isinstance(items, (list, tuple)) and any(isinstance(item, (tuple, list)) for item in items)
+
+
+def _are_dynamic_tuples(items: Any) -> bool:
+    """True if some items are tuples or lists with dynamic values in them."""
+    tuples = [item for item in items if type(item) in (tuple, list)]
+    return any(isinstance(leaf, Traced) for leaf in flatten(tuples)[0])
 
 
 def _either(trace: Trace, condition: Any, one: Any, other: Any) -> Any:
@@ -188,13 +213,18 @@ def _number_of(items: GrowingList, function: Any) -> Any:
 
 
 def _sorted(trace: Trace, items: Any, *, key: Any = None, reverse: bool = False) -> Any:
-    if key is not None:
-        raise UnsupportedSyntaxError("`sorted` with a key is not compiled", help="use `np.argsort` of the keys")
+    if key is not None or _has_tuples(items):
+        return sorted_by_key(trace, items, key, reverse)
     numbers = items.copy() if is_numeric_list(items) else trace.hooks.list_(list, items, grows=True)
     if not is_numeric_list(numbers):
         numbers = trace.hooks.list_(list, trace.array([*items]), grows=True)
     numbers.sort(reverse=reverse)
     return numbers
+
+
+def _sort(trace: Trace, items: list[Any], *, key: Any = None, reverse: bool = False) -> None:
+    """`list.sort`."""
+    items[:] = [*trace.hooks.function(sorted)(items, key=key, reverse=reverse)]
 
 
 def _sum(trace: Trace, items: Any, start: Any = 0) -> Any:
@@ -412,6 +442,7 @@ _ALWAYS = (
     np.ndindex, np.ndenumerate, math.dist,
 )  # fmt: skip
 _OF_LISTS = (builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted, builtins.any, builtins.all)
+_ORDERED = (builtins.max, builtins.min, builtins.sorted)
 _OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min, builtins.sorted)
 
 

@@ -15,6 +15,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field, replace
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
-from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows, note_copied
+from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows, is_mutable, note_appended, settle_items
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Growing
 from mlirml.frontend.loops.variables import Tree, is_array, is_number, value_of_type
@@ -166,7 +168,7 @@ class Writer:
     growing: GrowingList
     parts: list[Any]
     start: Rows
-    held: list[tuple[Cell, int]] = field(default_factory=list)  # arrays that are items, and their versions
+    held: list[list[tuple[Cell, int]]] = field(default_factory=list)  # arrays that are items, and their versions
 
     @property
     def outer(self) -> Writer | None:
@@ -194,6 +196,23 @@ class Writer:
 
     def appended(self, rows: Rows, value: Any) -> Rows:
         """The rows with one more item."""
+        number = rows.following
+        self.put(rows, number, value)
+        if rows.counter is not None:
+            rows.counter[0] = number + 1
+            return replace(rows, appended=rows.appended + 1)
+        return replace(rows, given=number + 1, appended=rows.appended + 1)
+
+    def put(self, rows: Rows, number: Any, value: Any) -> None:
+        """Store an item into a row, and again where it changes; later if it has not yet the structure of the others."""
+        self.held.append([])
+        store, fits = partial(self._store, rows, number, self.held[-1]), Tree.of(value).treedef == rows.growth.treedef
+        if fits or not is_mutable(value):
+            store(value)
+        note_appended(self.growing, number, value, store, stored=fits)
+
+    def _store(self, rows: Rows, number: Any, held: list[tuple[Cell, int]], value: Any) -> None:
+        """Store an item into a row, which has the types of all items."""
         tree, growth = Tree.of(value), rows.growth
         leaf_types = _leaf_types(tree, self.path)
         both = None if leaf_types is None or tree.treedef != growth.treedef else _joined(growth.leaf_types, leaf_types)
@@ -203,14 +222,8 @@ class Writer:
         if both != growth.leaf_types or scalars != growth.scalars:
             growth.leaf_types, growth.scalars = both, scalars
             raise Retrace(self.outermost.loop)
-        self.held += [(leaf._cell, leaf._cell.version) for leaf in tree.leaves if is_array(leaf)]
-        note_copied(self.loop.trace, value, tree.leaves, tree.treedef, appended=True)
-        number = rows.following
+        held[:] = _arrays(tree)
         store(rows, number, tree.leaves, self.path)
-        if rows.counter is not None:
-            rows.counter[0] = number + 1
-            return replace(rows, appended=rows.appended + 1)
-        return replace(rows, given=number + 1, appended=rows.appended + 1)
 
     @property
     def outermost(self) -> Writer:
@@ -240,15 +253,15 @@ class Writer:
     def check_held(self, stored: Iterable[Cell]) -> None:
         """Refuse arrays that change after they were appended: the list has references to the arrays, not copies."""
         changed = {id(cell) for cell in stored}
-        if any(cell.version != version or id(cell) in changed for cell, version in self.held):
+        if any(cell.version != version or id(cell) in changed for cell, version in chain(*self.held)):
             raise self.refused(f"an array that is an item of `{self.path}` changes in the loop: append a copy of it")
 
     def note_result(self, leaf: Traced, result: Traced) -> None:
         """After the loop, a variable refers to the array `result`, which was `leaf` at the end of the last
         iteration.
         """
-        if any(leaf._cell is cell for cell, _ in self.held):
-            self.held.append((result._cell, result._cell.version))
+        if any(leaf._cell is cell for cell, _ in chain(*self.held)):
+            self.held.append([(result._cell, result._cell.version)])
 
     def close(self) -> None:
         """After the loop: the list has all items, unless it is rows of an enclosing loop."""
@@ -261,7 +274,7 @@ class Writer:
             if not leaf_type.shape:
                 continue  # its reads are numbers
             column._cell.frozen = f"a store into `{self.path}`, whose items are rows of an array after a loop"
-        for cell, _ in self.held:
+        for cell, _ in chain(*self.held):
             cell.frozen = f"a store into an array that is an item of `{self.path}`, which a loop has appended to"
         self.growing.parts = [self._filled(total, 0)]
         around = appending_loop(self.loop.trace)
@@ -327,26 +340,30 @@ def learned(growing: GrowingList, before: Sequence[Any], counts: Counts, path: s
 
 def opened(loop: Any, growing: GrowingList, growth: Growth, path: str) -> Writer:
     """Before a loop: convert a list to rows with room for all that it appends, or use those of an enclosing loop."""
-    rows, parts, held = growing.rows, list(growing.parts), []
-    if rows is None or rows.writer is None:
-        total = sum(part.capacity if isinstance(part, Rows) else 1 for part in parts) + growth.counts.total
-        columns = [_column(loop.trace, (total, *leaf_type.shape), leaf_type.dtype) for leaf_type in growth.leaf_types]
-        counted = rows is not None and rows.counter is not None
-        rows = Rows(tuple(columns), growth, growing.length)
-        if growth.counts.of_data or counted:
-            rows = replace(rows, counter=_counter(loop.trace, growing.length))
-        number = 0
-        for part in parts:
-            if isinstance(part, Rows):
-                for column, old in zip(columns, part.columns):
-                    column[number : number + part.capacity] = old
-                number += part.capacity
-            else:
-                leaves = Tree.of(part).leaves
-                held += [(leaf._cell, leaf._cell.version) for leaf in leaves if is_array(leaf)]
-                store(rows, number, leaves, path)
-                number += 1
-    return Writer(loop, path, growth.counts, growing, parts, rows, held)
+    rows, parts = growing.rows, list(growing.parts)
+    if rows is not None and rows.writer is not None:
+        return Writer(loop, path, growth.counts, growing, parts, rows)
+    settle_items(growing)
+    total = sum(part.capacity if isinstance(part, Rows) else 1 for part in parts) + growth.counts.total
+    columns = [_column(loop.trace, (total, *leaf_type.shape), leaf_type.dtype) for leaf_type in growth.leaf_types]
+    counted = rows is not None and rows.counter is not None
+    rows = Rows(tuple(columns), growth, growing.length)
+    if growth.counts.of_data or counted:
+        rows = replace(rows, counter=_counter(loop.trace, growing.length))
+    writer, number = Writer(loop, path, growth.counts, growing, parts, rows), 0
+    for part in parts:
+        if isinstance(part, Rows):
+            for column, old in zip(columns, part.columns):
+                column[number : number + part.capacity] = old
+        else:
+            writer.put(rows, number, part)
+        number += part.capacity if isinstance(part, Rows) else 1
+    return writer
+
+
+def _arrays(tree: Tree) -> list[tuple[Cell, int]]:
+    """The arrays among the leaves, and their versions."""
+    return [(leaf._cell, leaf._cell.version) for leaf in tree.leaves if is_array(leaf)]
 
 
 def _counter(trace: Trace, length: Any) -> Traced:
@@ -360,8 +377,8 @@ def _column(trace: Trace, shape: tuple[int, ...], dtype: np.dtype) -> Traced:
 
 
 def _leaf_types(tree: Tree, path: str) -> list[LeafType] | None:
-    """The types of the leaves; None if one is neither an array nor a number."""
-    if not all(is_number(leaf) or is_array(leaf) for leaf in tree.leaves):
+    """The types of the leaves; None if there are none, or one is neither an array nor a number."""
+    if not tree.leaves or not all(is_number(leaf) or is_array(leaf) for leaf in tree.leaves):
         return None
     return [leaf_type_of(leaf, path) for leaf in tree.leaves]
 

@@ -147,35 +147,38 @@ class Hooks:
                     after=after,
                     renewed=renewed,
                 )
-                known = loop.info
                 try:
-                    if not known.differ:
-                        lengths = [one.counts() for one in lists]
-                        loop.run()
-                        if lengths != [one.counts() for one in lists]:
-                            raise UnsupportedSyntaxError(
-                                "a list changes its length while a loop iterates over it",
-                                help="iterate over a copy, `for x in list(items)`",
-                            )
+                    if not loop.info.differ:
+                        _run_over(loop, lists)
                         return False
                 except CaptureError as error:
-                    if loop not in error.roots:
-                        raise
-                    if error.first and peels and not stop and isinstance(iterable, range) and len(iterable) > 1:
+                    may_peel = peels and not stop and isinstance(iterable, range) and len(iterable) > 1
+                    if self._is_peeled(loop, error, may_peel):
                         return True
-                    around = loop.roots()
-                    if loop.count is None and around:  # the bounds become constant if the enclosing loops are unrolled
-                        error.roots = around
-                        raise
-                    if loop.count is None or loop.count > UNROLLED:
-                        error.sizes |= loop.argument_sizes()
-                        raise self._stays(error, loop.count) from None
-                    known.differ = error.message
-                why = known.differ
+                why = loop.info.differ
         if item is not None:
             iterable = _Items(iterable, item)
         self._trace.note_unrolled(why)
         self._unrolled(iterable, body, own, head, after, changed, stop)
+        return False
+
+    def _is_peeled(self, loop: ForLoop, error: CaptureError, may_peel: bool) -> bool:
+        """True if only the first iteration of a loop differs from others; False if it is to be unrolled.
+
+        An error that neither avoids is raised.
+        """
+        if loop not in error.roots:
+            raise error
+        if error.first and may_peel:
+            return True
+        around = loop.roots()
+        if loop.count is None and around:  # the bounds become constant if the enclosing loops are unrolled
+            error.roots = around
+            raise error
+        if loop.count is None or loop.count > UNROLLED:
+            error.sizes |= loop.argument_sizes()
+            raise self._stays(error, loop.count) from None
+        loop.info.differ = error.message
         return False
 
     def _stays(self, error: CaptureError, count: int | None) -> CaptureError:
@@ -624,6 +627,33 @@ class Hooks:
         self._produced[-1] += 1
         return item
 
+    def first(self, callee: Any, looped: Callable[[], Any]) -> Any:
+        """`next` of a generator with conditions that data decide, and a default, by `looped`, which ends there."""
+        if callee is not next:
+            raise UnsupportedSyntaxError("a generator with conditions that data decide is given to a function of yours")
+        return looped()
+
+    def filter_(self, callee: Any, function: Any, iterable: Any) -> Any:
+        """The items of `filter(function, iterable)`, as a list."""
+        if callee is not filter:
+            return self.function(callee)(function, iterable)
+        call = _same if function is None else self.function(function)
+
+        def traced() -> Any:
+            return [self.produced(item) for item in iterable if call(item)]
+
+        def looped() -> Any:
+            items = GrowingList(self._trace, [], grows=True)
+
+            def append(item: Any) -> None:
+                self.if_(call(item), lambda: items.append(item), _nothing, (), (), (), (), ())
+
+            assert isinstance(append, Part)
+            self.for_(iterable, append, (), (), (), (), "", "", False)
+            return items
+
+        return self.filtered(traced, looped)
+
     def listed(self, iterable: Any, element: Part) -> Any:
         """`[element(item) for item in iterable]`, by a loop if it is long or in a loop."""
         numbers, _ = numbered(iterable)
@@ -713,6 +743,17 @@ class _Iteration:
         for name in self._unassigned:
             variables.set(name, UNBOUND)
         self._body(self._item)
+
+
+def _run_over(loop: ForLoop, lists: Sequence[Any]) -> None:
+    """Trace a loop over lists, which may not change their lengths in it."""
+    lengths = [one.counts() for one in lists]
+    loop.run()
+    if lengths != [one.counts() for one in lists]:
+        raise UnsupportedSyntaxError(
+            "a list changes its length while a loop iterates over it",
+            help="iterate over a copy, `for x in list(items)`",
+        )
 
 
 def _nothing() -> None:

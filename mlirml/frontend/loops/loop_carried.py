@@ -18,7 +18,7 @@ from mlirml.frontend.arrays.carry import LeafType, carried, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
-from mlirml.frontend.arrays.list_parts import Counts, Growth, note_joined
+from mlirml.frontend.arrays.list_parts import Counts, Growth, close_items, note_joined
 from mlirml.frontend.arrays.number_lists import alike, become_rows, numbers_in, pays, settle
 from mlirml.frontend.arrays.open_lists import match_rooms
 from mlirml.frontend.arrays.tracer import Cell
@@ -265,6 +265,7 @@ class Loop(RetracedConstruct):
 
     def carried_on(self, before: dict[str, Any], stored: Stored) -> list[Value]:
         """The values at the end of an iteration. Raises `Retrace` if one differs in type from the carried value."""
+        close_items(self.trace)
         for writer in self.writers:
             writer.check_count()
             self.missing.pop(id(writer.growing), None)

@@ -131,6 +131,7 @@ def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
     """An iterable as a range, and the function from a number of it to the item; None if that is the number itself."""
     from mlirml.frontend.arrays.array import Traced
     from mlirml.frontend.arrays.growing_list import GrowingList
+    from mlirml.frontend.arrays.list_parts import settle_items
     from mlirml.frontend.arrays.number_lists import become_rows, element_at, numbers_in
 
     if isinstance(iterable, Items):
@@ -139,8 +140,10 @@ def numbered(iterable: Any) -> tuple[Any, Callable[[Any], Any] | None]:
         trace = current_trace()
         assert trace is not None
         return range(len(iterable)), lambda number: element_at(trace, iterable, number)
+    if type(iterable) is GrowingList and iterable.rows is not None:
+        settle_items(iterable)
     if type(iterable) is GrowingList and iterable.rows is not None and iterable.rows.counter is not None:
-        return traced_range(iterable.rows.length), iterable.rows.item
+        return traced_range(iterable.rows.length), iterable.item_of_rows
     if type(iterable) is GrowingList:
         if len(iterable) > MOST_COPIES and iterable.rows is None and numbers_in(iterable.parts) is not None:
             become_rows(iterable)

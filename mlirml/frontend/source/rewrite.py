@@ -15,7 +15,7 @@ from __future__ import annotations
 import ast
 import types
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import deepcopy
 from typing import TypeVar
 
@@ -37,11 +37,14 @@ from mlirml.frontend.source.unsupported import (
     check_syntax,
     has_loops,
     has_selections,
+    is_filter,
     is_folded,
     is_selection,
     may_be_loop,
+    reads_filter,
     reads_items,
     refused,
+    takes_first,
 )
 
 HOOKS = "__mlirml__"
@@ -194,7 +197,8 @@ class _Rewriter(ast.NodeTransformer):
         header = _span(node, node.iter)
         nests = any(isinstance(n, (ast.For, ast.While)) for s in node.body for n in ast.walk(s))
         constants = [ast.Constant(x) for x in (target, node.stop, nests)]  # type: ignore[attr-defined]
-        arguments = [self.visit(node.iter), _name(body), *names, *constants, *_name_tuples(new - changed)]
+        iterable = self.filter_call(node.iter) if is_filter(node.iter) else self.visit(node.iter)
+        arguments = [iterable, _name(body), *names, *constants, *_name_tuples(new - changed)]
         return [body, _hook("for_", arguments, header)]
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
@@ -351,26 +355,42 @@ class _Rewriter(ast.NodeTransformer):
         return new
 
     def kept_items(self, node: ast.AST) -> ast.expr | None:
-        """The items of a comprehension with conditions, as loops that append them to a list; None for others.
-
-        The loops are a function before the statement.
-        """
+        """The items of a comprehension with conditions, as loops that append them to a list; None for others."""
         if self._before is None or not isinstance(node, (ast.ListComp, ast.GeneratorExp)) or not is_selection(node):
             return None
+        kept = f".kept{self.count + 1}"
+        append = _at(ast.Attribute(_at(ast.Name(kept, ast.Load()), node), "append", ast.Load()), node)
+        begin = _at(ast.Assign([_at(ast.Name(kept, ast.Store()), node)], _at(ast.List([], ast.Load()), node)), node)
+        end = _at(ast.Return(_at(ast.Name(kept, ast.Load()), node)), node)
+        return self.in_loops(node, lambda elt: [begin, _at(ast.Expr(_at(ast.Call(append, [elt], []), elt)), elt), end])
+
+    def first_item(self, node: ast.Call) -> ast.expr | None:
+        """`next(items, default)` as loops that return the first item of a comprehension with conditions."""
+        generator, default = node.args
+        if self._before is None or not isinstance(generator, ast.GeneratorExp) or not is_selection(generator):
+            return None
+        end = _at(ast.Return(deepcopy(default)), default)
+        return self.in_loops(generator, lambda elt: [_at(ast.Return(elt), elt), end])
+
+    def in_loops(
+        self, node: ast.ListComp | ast.GeneratorExp, statements: Callable[[ast.expr], list[ast.stmt]]
+    ) -> ast.expr:
+        """A call of a function before the statement, which has the loops of a comprehension.
+
+        `statements` are those for an item, what comes before the loops and what comes after them.
+        """
         self.count += 1
-        kept, function = f".kept{self.count}", f".kept_items{self.count}"
+        function = f".kept_items{self.count}"
         elt, generators = deepcopy((node.elt, node.generators))
-        append = _at(ast.Attribute(_at(ast.Name(kept, ast.Load()), elt), "append", ast.Load()), elt)
-        body: ast.stmt = _at(ast.Expr(_at(ast.Call(append, [elt], []), elt)), elt)
+        *begin, body, end = statements(elt)
         for generator in generators[::-1]:
             for test in generator.ifs[::-1]:
                 body = _at(ast.If(test, [body], []), test)
             body = _at(ast.For(generator.target, generator.iter, [body], []), generator.iter)
-        begin = _at(ast.Assign([_at(ast.Name(kept, ast.Store()), node)], _at(ast.List([], ast.Load()), node)), node)
-        end = _at(ast.Return(_at(ast.Name(kept, ast.Load()), node)), node)
-        none = ast.arguments([], [], None, [], [], None, [])
-        before = self._before
-        before.append(self.function(_at(ast.FunctionDef(function, none, [begin, body, end], [], None), node), none, []))
+        none, before = ast.arguments([], [], None, [], [], None, []), self._before
+        assert before is not None
+        definition = _at(ast.FunctionDef(function, none, [*begin, body, end], [], None), node)
+        before.append(self.function(definition, none, []))
         return _at(ast.Call(_at(ast.Name(function, ast.Load()), node), [], []), node)
 
     def listed(self, node: ast.expr) -> ast.expr:
@@ -414,17 +434,37 @@ class _Rewriter(ast.NodeTransformer):
 
     def plain_call(self, node: ast.Call) -> ast.expr:
         """A call of a function by the hook; one that reads a generator with conditions may get a list instead."""
+        if reads_filter(node):
+            args, function = [self.filter_call(node.args[0]), *map(self.visit, node.args[1:])], self.visit(node.func)
+            if node.func.id == "list":  # type: ignore[attr-defined]
+                return self.list_of(function, args[0], node)
+            return _at(ast.Call(_call("function", [function], node.func), args, []), node)
         items = self.kept_items(node.args[0]) if reads_items(node) else None
+        if takes_first(node):
+            items = self.first_item(node)
+            items = None if items is None else _call("first", [self.visit(node.func), _later(items)], node)
         args, keywords = [self.listed(a) for a in node.args], [self.visit(k) for k in node.keywords]
         function = _call("function", [self.visit(node.func)], node.func)
         call = _at(ast.Call(function, args, keywords), node)
         if items is None:
             return call
+        if takes_first(node):
+            return self.filtered(args[0], call, items, node)
         of_list = _at(ast.Call(function, [items, *args[1:]], keywords), node)
         if isinstance(node.func, ast.Name) and node.func.id == "list":
-            of_list = _call("list_", [deepcopy(node.func), items], node)
-            of_list.keywords = [ast.keyword("grows", _at(ast.Constant(False), node))]
+            of_list = self.list_of(deepcopy(node.func), items, node)
         return self.filtered(args[0], call, of_list, node)
+
+    def list_of(self, callee: ast.expr, items: ast.expr, node: ast.AST) -> ast.Call:
+        """A call of `list` by the hook."""
+        call = _call("list_", [callee, items], node)
+        call.keywords = [ast.keyword("grows", _at(ast.Constant(False), node))]
+        return call
+
+    def filter_call(self, node: ast.expr) -> ast.expr:
+        """A call of `filter` by the hook, which makes a list."""
+        assert isinstance(node, ast.Call)
+        return _call("filter_", [self.visit(node.func), *map(self.visit, node.args)], node)
 
 
 def _of_item(target: ast.expr, value: ast.expr, *others: str) -> ast.expr:

@@ -117,6 +117,29 @@ def reads_items(node: ast.Call) -> bool:
     return named and bool(node.args) and isinstance(node.args[0], ast.GeneratorExp)
 
 
+def takes_first(node: ast.Call) -> bool:
+    """True if a call, judging by its name, takes the first item of a generator, with a default that costs nothing."""
+    if not is_call_of(node, "next") or len(node.args) != 2 or not isinstance(node.args[0], ast.GeneratorExp):
+        return False
+    plain = (ast.Constant, ast.Name, ast.Tuple, ast.UnaryOp, ast.unaryop, ast.expr_context)
+    return all(isinstance(part, plain) for part in ast.walk(node.args[1]))
+
+
+def is_filter(node: ast.AST) -> bool:
+    """True for a call of `filter`, judging by its name."""
+    return isinstance(node, ast.Call) and is_call_of(node, "filter") and len(node.args) == 2
+
+
+def reads_filter(node: ast.Call) -> bool:
+    """True if a call, judging by its name, reads all items of a `filter` that is its first argument."""
+    return any(is_call_of(node, name) for name in _READERS) and bool(node.args) and is_filter(node.args[0])
+
+
+def is_call_of(node: ast.Call, name: str) -> bool:
+    """True for a call of a function without keywords, judging by its name."""
+    return isinstance(node.func, ast.Name) and node.func.id == name and not node.keywords
+
+
 def is_selection(node: ast.ListComp | ast.GeneratorExp) -> bool:
     """True if a comprehension, or one in it, has conditions, and may be loops that append to a list."""
     parts = list(ast.walk(node))

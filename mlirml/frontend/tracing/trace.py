@@ -106,6 +106,7 @@ class Trace:
         self.rooms: dict[str, Any] = {}  # of the lists whose lengths only the data decide, by their sites
         self.changes: Callable[[], list[Any]] = list  # those of the user's objects since tracing began
         self.copied_items: list[Any] = []  # containers that are items of lists, which may not be changed
+        self.open_items: list[Any] = []  # items of lists that may still be changed, as their rows are updated
         self.lists_without_items = False  # whether lists of those have no items yet, so that these have no type
         self.marked: list[Traced] = []  # values with placeholders in texts for `print`
         self.conditions: Conditions | None = None  # on dynamic sizes, where it is for those of a call

@@ -89,25 +89,7 @@ def match_recomputation(
         raise NoMatch("not elementwise")
     if any(list(argument.uses) for argument in list(block.arguments)[inputs:]):
         raise NoMatch("an init is read")
-    here = positions[op.results[0]]
-    readers: dict[int, mlir.Operation] = {}
-    results = []
-    for result in op.results:
-        users = [(_position(use, op.block, positions), use.owner.operation) for use in result.uses]
-        late = all(
-            user.name == "linalg.generic" and user.block == op.block and any(here < c < at for c in costly)
-            for at, user in users
-        )
-        if users and late and bytes_of(result) >= least:
-            results.append(result)
-            readers.update(users)
-    if not results:
-        raise NoMatch("nothing is kept")
-    for user in readers.values():
-        read = [m for x, m in zip(user.operands, indexing_maps(user)) if x in results]
-        inits = list(user.operands)[-len(user.results) :]
-        if any(map_ != read[0] for map_ in read) or any(r in inits for r in results):
-            raise NoMatch("read in two ways, or stored into")
+    results, readers = _match_late_readers(op, positions, costly, least)
     last = max(readers)
     network, scalars = Network(), [*list(block.arguments)[:inputs], *(r for x in body for r in x.results)]
     numbers = {scalar: number for number, scalar in enumerate(scalars)}
@@ -137,6 +119,32 @@ def match_recomputation(
     if wanted <= set(saved):
         raise NoMatch("what is kept is the least")
     return Recomputation(op, results, [readers[at] for at in sorted(readers)], saved)
+
+
+def _match_late_readers(
+    op: mlir.Operation, positions: dict[mlir.Value, int], costly: Sequence[int], least: int
+) -> tuple[list[mlir.Value], dict[int, mlir.Operation]]:
+    """The large results that are read after a costly operation only, and their readers by position."""
+    here = positions[op.results[0]]
+    readers: dict[int, mlir.Operation] = {}
+    results = []
+    for result in op.results:
+        users = [(_position(use, op.block, positions), use.owner.operation) for use in result.uses]
+        late = all(
+            user.name == "linalg.generic" and user.block == op.block and any(here < c < at for c in costly)
+            for at, user in users
+        )
+        if users and late and bytes_of(result) >= least:
+            results.append(result)
+            readers.update(users)
+    if not results:
+        raise NoMatch("nothing is kept")
+    for user in readers.values():
+        read = [m for x, m in zip(user.operands, indexing_maps(user)) if x in results]
+        inits = list(user.operands)[-len(user.results) :]
+        if any(map_ != read[0] for map_ in read) or any(r in inits for r in results):
+            raise NoMatch("read in two ways, or stored into")
+    return results, readers
 
 
 def _position(use: mlir.OpOperand, block: mlir.Block, positions: dict[mlir.Value, int]) -> int:

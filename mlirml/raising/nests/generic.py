@@ -180,69 +180,40 @@ def match_raised(
     ends = hull(loops)
     returns = small or not all((last - first).is_constant for first, last in ends.values())
     mask = [*conditions(loops, ends, spans), *(skew.conditions if skew is not None else ())]
-    if returns and mask:
-        raise NoMatch("its trip count differs from iteration to iteration of its own loops")
-    if returns and any(loop.op is None for loop in loops):
-        raise NoMatch("its trip count differs from iteration to iteration of the loops around")
-    if returns and skew is not None:
-        raise NoMatch("its trip count differs from iteration to iteration of the loops around")
+    if returns:
+        check_lowering(loops, mask, skew)
     check_density(statement.loops, mask, ends, spans)
     if any(is_never(last - first + 1) for first, last in ends.values()):
         dims = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
         return Raised(statement, level, dims, (), (), (), Operand(statement.write.array, ()), (), None, ())
-    write = memory_indices(layouts.get(statement.write.array), statement.write, statement.loops)
-    if write is None:
-        raise NoMatch("it stores at indices that are not linear in the loops")
     box = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
     part = bool(mask) or not has_no_zero_trip_loop(box, spans)
-    check_bounds(write, shape_in(statement.write.array, layouts), box, spans, part)
-    flat = not is_separate(write, loops)
+    write, flat = match_write(statement, box, layouts, spans, part)
     if flat and returns:
         raise NoMatch("what could be raised is a diagonal, with loops around it")
-    if flat:
-        write = flattened(write, statement.write.array, loops)
     dims = tuple(Dim(loop, *ends[loop], backward=any(e.factor(loop) < 0 for e in write)) for loop in loops)
-    combination = None
     written = [loop for index in write for loop in loops_in(index) if loop in loops]
     iterators = tuple("parallel" if loop in written else "reduction" for loop in loops)
-    if "reduction" in iterators:
-        combination = match_combination(statement)
+    combination = match_combination(statement) if "reduction" in iterators else None
     if not is_scalar_type(statement.write.array.element_type):
         raise NoMatch("it keeps indices")
     if part and has_division(statement.value, statement):
         raise NoMatch("it divides integers in a part of a box only")
-    inputs: list[Operand] = []
-    gathers: list[mlir.Value] = []
-    for value, access in statement.reads.items():
-        if combination is not None and value == combination.old:
-            continue
-        if mask and access.indices is None:
-            raise NoMatch("it reads at indices that are not linear in the loops, in a part of a box only")
-        operand = match_read(statement, access, dims, layouts, spans, part)
-        if operand is None:
-            gathers.append(value)
-            continue
-        same = next((n for n, other in enumerate(inputs) if other.covers(operand)), None)
-        if same is None:
-            inputs.append(Operand(*operand, (value,)))
-        else:
-            inputs[same] = Operand(*operand, (*inputs[same].values, value))
+    reads = {x: read for x, read in statement.reads.items() if combination is None or x != combination.old}
+    if mask and any(read.indices is None for read in reads.values()):
+        raise NoMatch("it reads at indices that are not linear in the loops, in a part of a box only")
+    operands = {x: match_read(statement, read, dims, layouts, spans, part) for x, read in reads.items()}
+    inputs, gathers = shared_operands(operands), tuple(x for x, operand in operands.items() if operand is None)
     if combination is not None:
         check_lengths(mask, loops, written, statement, layouts)
     out = Operand(statement.write.array, tuple(slice_index(index, dims) for index in write), flat=flat)
-    told = {number for operand in (*inputs, out) for index in operand.indices for number in walking(index)}
-    windows = tuple(number for number in range(len(dims)) if number not in told)
-    if windows and not (inputs or gathers):
-        raise NoMatch("it reads no array")
-    if not all(dims[number].size.is_constant for number in windows):
-        raise NoMatch("no array has its trip count as a size")
     return Raised(
         statement,
         level,
         dims,
-        tuple(inputs),
-        tuple(gathers),
-        windows,
+        inputs,
+        gathers,
+        match_windows(dims, (*inputs, out), reads_arrays=bool(operands)),
         out,
         iterators,
         combination,
@@ -251,6 +222,51 @@ def match_raised(
         skew.dilated if skew is not None else (),
         tuple((-1 if dim.backward else 1) if ordered else 0 for dim in dims) if returns else None,
     )
+
+
+def check_lowering(loops: Sequence[Loop], mask: Sequence[Linear], skew: Skewed | None) -> None:
+    """Raises `NoMatch` for a domain over which a generic cannot be lowered to loops later."""
+    if mask:
+        raise NoMatch("its trip count differs from iteration to iteration of its own loops")
+    if skew is not None or any(loop.op is None for loop in loops):
+        raise NoMatch("its trip count differs from iteration to iteration of the loops around")
+
+
+def match_write(
+    statement: Statement, box: Sequence[Dim], layouts: Mapping[Array, Layout], spans: Spans, part: bool
+) -> tuple[tuple[Linear, ...], bool]:
+    """The indices at which a statement stores, and True if they are one of a collapsed array, as of a diagonal."""
+    array, loops = statement.write.array, [dim.loop for dim in box]
+    write = memory_indices(layouts.get(array), statement.write, statement.loops)
+    if write is None:
+        raise NoMatch("it stores at indices that are not linear in the loops")
+    check_bounds(write, shape_in(array, layouts), box, spans, part)
+    return (write, False) if is_separate(write, loops) else (flattened(write, array, loops), True)
+
+
+def shared_operands(operands: Mapping[mlir.Value, tuple[Array, tuple[Index, ...]] | None]) -> tuple[Operand, ...]:
+    """The slices of arrays through which a statement reads values, each slice once."""
+    found: list[Operand] = []
+    for value, operand in operands.items():
+        if operand is None:
+            continue
+        same = next((n for n, other in enumerate(found) if other.covers(operand)), None)
+        if same is None:
+            found.append(Operand(*operand, (value,)))
+        else:
+            found[same] = Operand(*operand, (*found[same].values, value))
+    return tuple(found)
+
+
+def match_windows(dims: Sequence[Dim], operands: Sequence[Operand], reads_arrays: bool) -> tuple[int, ...]:
+    """The dims whose size no operand has; raises `NoMatch` if one is dynamic, or nothing is read over them."""
+    sized = {number for operand in operands for index in operand.indices for number in walking(index)}
+    windows = tuple(number for number in range(len(dims)) if number not in sized)
+    if windows and not reads_arrays:
+        raise NoMatch("it reads no array")
+    if not all(dims[number].size.is_constant for number in windows):
+        raise NoMatch("no array has its trip count as a size")
+    return windows
 
 
 def check_lengths(

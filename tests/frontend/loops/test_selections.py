@@ -215,13 +215,52 @@ def test_the_largest_of_nothing() -> None:
     with pytest.raises(ValueError, match="the array is empty"):
         ml.compile(lambda x: max([v for v in x if v > 100]))(X)
 
-    def by_key(x: Any) -> Any:
-        for _ in range(2):
-            x = x + 1
-        return max(x, key=lambda v: -v)
 
-    with pytest.raises(ml.UnsupportedSyntaxError, match="`max` with a key is not compiled"):
-        ml.compile(by_key)(X)
+def is_positive(v: Any) -> Any:
+    return v > 0
+
+
+def filters(x: Any) -> Any:
+    t, kept = 0.0, list(filter(is_positive, x))
+    for i in range(3):
+        for v in filter(lambda v: v > i, x):
+            if v > 2.5:
+                continue
+            t += v * i
+    kept.append(t)
+    return kept, len(kept), sum(filter(is_positive, x)), sorted(filter(lambda i: x[i] > 0, range(len(x))))
+
+
+def constant_filters(x: Any) -> Any:
+    return sum(filter(lambda i: i % 2, range(10))) + x[0], list(filter(None, [1, 0, 2]))
+
+
+def first_items(x: Any) -> Any:
+    first, t = next((v for v in x if v > 2), -1.0), 0
+    for k in range(20):
+        t += next((i for i in range(len(x)) if x[i] > k * 0.1), 0)
+    return (
+        first,
+        t,
+        next((i * j for i in range(6) for j in range(i) if x[i] * j > 1), -1),
+        next((i for i in range(len(x)) if x[i] > 1e9), -1),
+    )
+
+
+@pytest.mark.parametrize("function", [filters, constant_filters, first_items])
+@pytest.mark.parametrize("x", [X, LONG])
+def test_filters_and_first_items(function: Callable[..., Any], x: np.ndarray) -> None:
+    same(ml.compile(function, frontend="loops")(x), function(x))
+
+
+def test_another_filter() -> None:
+    def filter(function: Any, items: Any) -> Any:  # the user's
+        return [function(item) for item in items]
+
+    def program(x: Any) -> Any:
+        return sum(filter(is_positive, x))
+
+    same(ml.compile(program, frontend="loops")(X), program(X))
 
 
 def halved(x: Any) -> Any:

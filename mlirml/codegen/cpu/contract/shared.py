@@ -5,6 +5,7 @@ The sizes of a contraction are parameters, so that one copy of the code serves a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import blake2s
 
@@ -97,14 +98,20 @@ def product_function(
         totals = e.carry((0, turns, 1), *carried, turn)[: len(types)]
     if copied is None or not copied.exact:
         totals = e.carry((whole, size, 1), totals, types, step)
-    masks = {count: e.let(f"vector.broadcast %again : i1 to vector<{count}xi1>") for count in dict.fromkeys(lanes_of)}
-    offsets = [i * stride + part.offset for i in range(mr) for part in parts]
-    for offset, total, count, type_ in zip(offsets, totals, lanes_of, types, strict=True):
-        old = e.load_masked(tile, offset, count, masks[count])
-        e.store(add(e, old, total, type_), tile, offset, count)
+    _add_to_tile(e, tile, [i * stride + part.offset for i in range(mr) for part in parts], totals, types, lanes_of)
     name = f"contract_tile_{compute}_{mr}x{nr}_{lanes}_{stride}" + ("_bf16_pairs" if pairs == 2 else "")
     name += f"_of_{a_step}" if a_step else ""
     return finish(e, name + (copied.name if copied else ""), parameters + (copied.parameters if copied else []))
+
+
+def _add_to_tile(
+    e: Emitter, tile: View, offsets: Sequence[int], totals: Sequence[str], types: Sequence[str], lanes_of: Sequence[int]
+) -> None:
+    """Add vectors to the sums that the tile has already, if it has, and store them."""
+    masks = {count: e.let(f"vector.broadcast %again : i1 to vector<{count}xi1>") for count in dict.fromkeys(lanes_of)}
+    for offset, total, count, type_ in zip(offsets, totals, lanes_of, types, strict=True):
+        old = e.load_masked(tile, offset, count, masks[count])
+        e.store(add(e, old, total, type_), tile, offset, count)
 
 
 @dataclass(frozen=True)

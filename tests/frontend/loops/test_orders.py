@@ -1,0 +1,108 @@
+"""`max`, `min`, `sorted` and `list.sort` with keys, and of tuples, whose order the data decide, against Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from tests.frontend.loops.test_copied_items import flat
+
+X = np.array([(i * 7919) % 101 - 50.0 for i in range(100)])
+TIES = np.array([1.0, -2.0, 2.0, -1.0, 2.0, 0.0])
+
+
+def greatest_of_points(x: Any) -> Any:
+    points = [(v, v * v - i) for i, v in enumerate(x)]
+    return max(points, key=lambda p: p[1]), min(points, key=lambda p: (p[1] - 1) ** 2)
+
+
+def of_tuples(x: Any) -> Any:
+    return max([(v, i) for i, v in enumerate(x)]), min((v, -i) for i, v in enumerate(x))
+
+
+def positions(x: Any) -> Any:
+    first = min(range(len(x)), key=lambda i: (abs(x[i]), -i))
+    return first, max(range(len(x)), key=lambda i: x[i]), min(enumerate(x), key=lambda p: p[1])[0]
+
+
+def in_a_loop(x: Any) -> Any:
+    best = 0.0
+    for k in range(5):
+        j = max(range(len(x)), key=lambda i: x[i] * (k + 1) - i)
+        best += x[j] + j
+    return best
+
+
+def of_some(x: Any) -> Any:
+    some = []
+    for i in range(len(x)):
+        if x[i] > 0:
+            some.append((x[i], i))
+    none = [v for v in x if v > 1e9]
+    return max(some, key=lambda p: -p[0]), max(none, key=abs, default=7.0), max((v for v in x if v < 0), key=abs)
+
+
+def of_arguments(x: Any) -> Any:
+    low, high = sorted((x[0], x[1]))
+    return max(x[0], x[1], x[2], key=lambda v: -v), low, high, max((x[0], 1), (x[1], 2))
+
+
+def orders(x: Any) -> Any:
+    order = sorted(range(len(x)), key=lambda i: (abs(x[i]), -i))
+    return (
+        order,
+        sorted(x, key=abs),
+        sorted(x, key=lambda v: v % 2, reverse=True),
+        sorted(range(len(x)), key=lambda i: x[i]),
+    )
+
+
+def sorted_points(x: Any) -> Any:
+    points, grown, xs = [[v, i] for i, v in enumerate(x)], [], list(x)
+    points.sort(key=lambda p: p[0] % 3)
+    for i in range(len(x)):
+        grown.append((x[i], i))
+    grown.sort()
+    named = [{"x": v, "i": i} for i, v in enumerate(x)]
+    xs.sort(key=abs, reverse=True)
+    return points, grown[2], xs, [p["i"] for p in sorted(named, key=lambda p: p["x"])]
+
+
+def of_words(x: Any) -> Any:
+    words = ["aa", "b", "cccc"]
+    return len(max(words, key=len)) + sorted(words, key=len).index("b") + len(min(words)), x[0]
+
+
+@pytest.mark.parametrize("x", [X, TIES])
+@pytest.mark.parametrize(
+    "function",
+    [
+        greatest_of_points, of_tuples, positions, in_a_loop, of_some, of_arguments, orders, sorted_points, of_words,
+    ],
+)  # fmt: skip
+def test_orders(function: Callable[..., Any], x: np.ndarray) -> None:
+    found, expected = ml.compile(function, frontend="loops")(x), function(x)
+    assert len(flat(found)) == len(flat(expected))
+    np.testing.assert_array_equal(flat(found), flat(expected))
+
+
+def test_no_items() -> None:
+    def greatest(x: Any) -> Any:
+        return max([v for v in x if v > 0], key=abs)
+
+    compiled = ml.compile(greatest, frontend="loops")
+    assert compiled(X) == 50.0
+    with pytest.raises(ValueError, match="max\\(\\) arg is an empty sequence"):
+        compiled(-np.ones(100))
+
+
+def test_as_many_as_the_data_say() -> None:
+    def in_order(x: Any) -> Any:
+        return sorted([v for v in x if v > 0], key=abs)
+
+    with pytest.raises(ml.CaptureError, match="of as many items as the data say"):
+        ml.compile(in_order, frontend="loops")(X)
