@@ -161,7 +161,9 @@ FUNCTIONS.update({
     "batch_norm": lambda x, mean, variance, weight, bias, training, momentum, eps: F.batch_norm(
         x, mean, variance, weight, bias, training, momentum, eps
     ),
-    "instance_norm": lambda x, weight=None, bias=None, eps=1e-5, **running: F.instance_norm(x, weight, bias, eps),
+    "instance_norm": lambda x, weight=None, bias=None, eps=1e-5, **running: F.instance_norm(
+        x, None, None, weight, bias, eps=eps
+    ),
 })  # fmt: skip
 
 

@@ -13,6 +13,7 @@ array([0.5, 0. ])
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,8 @@ def _as_floats(name: str, a: Any, *, square: bool = False) -> Any:
 
 def _computed(name: str, mode: int, *stacks: Any) -> Any:
     """`mlirml.<name>` of real arrays with any number of batch dimensions, the last dimension of which is packed."""
-    flat = [np.ascontiguousarray(x).reshape((-1, *x.shape[-2:])) for x in stacks]
+    batch = math.prod(stacks[0].shape[:-2])
+    flat = [np.ascontiguousarray(x).reshape((batch, *x.shape[-2:])) for x in stacks]
     found = factorization(name, mode)(*flat)
     return found.reshape((*stacks[0].shape[:-2], *found.shape[1:]))
 
@@ -242,7 +244,7 @@ def sqrtm(a: Any) -> Any:
 
     By the product form of Denman and Beavers' iteration with scaling by determinants (Higham, Functions of Matrices,
     2008, equation 6.29). The result has the dtype of `a`. A matrix with an eigenvalue on the negative axis, the root of
-    which is complex, gives NaN or a LinAlgError here.
+    which is complex, gives NaN or a LinAlgError here, and so does a singular matrix.
     """
     a = _as_floats("sqrtm", a, square=True)
     size = a.shape[-1]

@@ -57,7 +57,14 @@ def _qr(mode: int, a: _Array) -> _Array:
     return np.concatenate([part.ravel() for part in parts])
 
 
+def _check_finite(a: _Array) -> None:
+    """Raise LinAlgError for NaN and infinities: LAPACK's iteration does not end for some of them."""
+    if not np.isfinite(a).all():
+        raise np.linalg.LinAlgError("Array must not contain infs or NaNs")
+
+
 def _svd(mode: int, a: _Array) -> _Array:
+    _check_finite(a)
     if mode == SVD_VALUES:
         return np.append(np.linalg.svd(a, compute_uv=False), 0)
     u, s, vh = np.linalg.svd(a, full_matrices=mode == SVD_FULL)
@@ -66,6 +73,7 @@ def _svd(mode: int, a: _Array) -> _Array:
 
 def _eigh(mode: int, a: _Array) -> _Array:
     triangle: Literal["L", "U"] = "U" if mode & UPPER else "L"
+    _check_finite(np.triu(a) if mode & UPPER else np.tril(a))
     if not mode & VECTORS:
         return np.append(np.linalg.eigvalsh(a, triangle), 0)
     values, vectors = np.linalg.eigh(a, triangle)

@@ -195,9 +195,9 @@ def celu(input: Any, alpha: float = 1.0) -> Any:
 
 @composite()
 def threshold(input: Any, threshold: float, value: float) -> Any:
-    """x where it is above `threshold`, `value` elsewhere."""
+    """x, but `value` up to `threshold`."""
     (x,), dtype = floats("threshold", input)
-    return rounded(np.where(x > threshold, x, value), dtype)
+    return rounded(np.where(x <= threshold, value, x), dtype)
 
 
 @composite()

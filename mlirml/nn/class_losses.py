@@ -85,7 +85,10 @@ def cross_entropy(
         wanted = wanted * weights.reshape(-1, *[1] * trailing)
         if count is not None:
             count = count * np.take(weights, np.clip(y, 0, classes - 1))
-    loss = -np.sum(log_probabilities(x, axis) * wanted, axis=axis)
+    logarithms = log_probabilities(x, axis)
+    if count is not None and not label_smoothing:
+        logarithms = np.where(wanted == 0, 0, logarithms)  # log(0) of another class is no NaN
+    loss = -np.sum(logarithms * wanted, axis=axis)
     if reduction == "mean" and count is not None:
         with np.errstate(invalid="ignore"):
             return rounded(np.sum(loss) / np.sum(count), dtype)
@@ -124,8 +127,9 @@ def gaussian_nll_loss(
 ) -> Any:
     """The mean of (log(var) + (input - target) ** 2 / var) / 2, plus log(2 * pi) / 2 with `full`.
 
-    `var`, which counts as `eps` at the least, has the shape of the input, or the last of its sizes is 1 or missing (Nix
-    and Weigend, "Estimating the mean and variance of the target probability distribution", equation 5).
+    `var`, which counts as `eps` at the least, and is NaN where it is negative, has the shape of the input, or the last
+    of its sizes is 1 or missing (Nix and Weigend, "Estimating the mean and variance of the target probability
+    distribution", equation 5).
     """
     (x, y, v), dtype = floats("gaussian_nll_loss", input, target, var)
     shapes = tuple(x.shape), (*x.shape[:-1], 1), tuple(x.shape[:-1])
@@ -134,7 +138,8 @@ def gaussian_nll_loss(
     if tuple(v.shape) not in shapes:
         wanted = " or ".join(str(list(shape)) for shape in shapes)
         raise ShapeError(f"gaussian_nll_loss: var must have shape {wanted}, got {shown(v)}")
-    v = np.maximum(v if len(v.shape) == len(x.shape) else v[..., None], eps)
+    v = v if len(v.shape) == len(x.shape) else v[..., None]
+    v = np.where(v < 0, np.nan, np.maximum(v, eps)).astype(x.dtype)
     loss = 0.5 * (np.log(v) + np.square(x - y) / v)
     loss = loss + 0.5 * math.log(2 * math.pi) if full else loss
     return rounded(reduced("gaussian_nll_loss", loss, reduction), dtype)
@@ -165,8 +170,8 @@ def multi_margin_loss(
 ) -> Any:
     """The mean over [N, C] of sum(max(0, margin - input[y] + input[j]) ** p) / C over the classes j other than y.
 
-    `weight` has a factor for each class y (Crammer and Singer, "On the algorithmic implementation of multiclass
-    kernel-based vector machines", section 2, with a sum over classes).
+    A class out of range has no loss. `weight` has a factor for each class y (Crammer and Singer, "On the algorithmic
+    implementation of multiclass kernel-based vector machines", section 2, with a sum over classes).
     """
     (x,), dtype = floats("multi_margin_loss", input)
     if len(x.shape) not in (1, 2):
@@ -174,9 +179,10 @@ def multi_margin_loss(
     if p not in (1, 2):
         raise ShapeError(f"multi_margin_loss: p must be 1 or 2, got {p!r}")
     classes = x.shape[-1]
+    # A class out of range counts as no class: its loss is 0.
     own = _chosen(_classes("multi_margin_loss", target, tuple(x.shape[:-1])), classes, len(x.shape) - 1, x.dtype)
-    far = np.maximum(margin - np.sum(own * x, axis=-1, keepdims=True) + x, 0)
-    terms = (far if p == 1 else far * far) * (1 - own)
+    far = np.maximum(margin - np.sum(np.where(own == 0, 0, x), axis=-1, keepdims=True) + x, 0)
+    terms = np.where(np.sum(own, axis=-1, keepdims=True) > own, far if p == 1 else far * far, 0)
     if weight is not None:
         terms = terms * np.sum(own * _weights("multi_margin_loss", weight, classes, x.dtype), axis=-1, keepdims=True)
     loss = np.sum(terms, axis=-1) / classes
@@ -187,7 +193,7 @@ def multi_margin_loss(
 def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
     """The mean over [N, C] of sum(max(0, 1 - input[y] + input[j])) / C over the labels y and the other classes j.
 
-    The labels of a row of `target` are the integers before the first negative one.
+    The labels of a row of `target` are the integers before the first negative one; those out of range count as none.
     """
     (x,), dtype = floats("multilabel_margin_loss", input)
     if len(x.shape) not in (1, 2):
@@ -195,9 +201,11 @@ def multilabel_margin_loss(input: Any, target: Any, reduction: str = "mean") -> 
     y, axis = _classes("multilabel_margin_loss", target, tuple(x.shape)), len(x.shape) - 1
     counted = (np.cumsum((y < 0).astype(np.int32), axis=-1) == 0).astype(x.dtype)
     labels = _chosen(y, x.shape[-1], axis + 1, x.dtype) * counted[..., None]  # [..., label, class]
+    counted = counted * np.sum(labels, axis=-1)  # labels out of range count as none
     others = 1 - np.max(labels, axis=-2)
-    own = np.sum(labels * x[..., None, :], axis=-1)
-    far = np.maximum(1 - own[..., None] + x[..., None, :], 0) * counted[..., None] * others[..., None, :]
+    own = np.sum(np.where(labels == 0, 0, x[..., None, :]), axis=-1)
+    far = np.maximum(1 - own[..., None] + x[..., None, :], 0)
+    far = np.where(counted[..., None] * others[..., None, :] == 0, 0, far)
     loss = np.sum(far, axis=(-2, -1)) / x.shape[-1]
     return rounded(reduced("multilabel_margin_loss", loss, reduction), dtype)
 
@@ -255,7 +263,7 @@ def ctc_loss(
         first, _ = scan(step, first, (emitted[1:], clock))
     last = 2 * lengths[:, None]
     total = _log_sum(np.where((number == last) | (number == last - 1), first, _NEVER), 1)
-    possible = total > 0.5 * _NEVER
+    possible = np.logical_not(total <= 0.5 * _NEVER)  # NaN is none of those that are not
     loss = np.where(possible, -np.where(possible, total, 0), 0 if zero_infinity else np.inf)
     if reduction == "mean":
         loss = loss / np.maximum(lengths, 1).astype(x.dtype)

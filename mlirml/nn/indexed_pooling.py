@@ -11,6 +11,7 @@ from mlirml import random
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.current import current_trace
 from mlirml.nn.define import as_array, composite, floats, known, refuse_random, rounded, shown
+from mlirml.nn.pooling import cell_counts
 from mlirml.ops.pooling import geometry
 from mlirml.ops.registry import NUMBERS
 from mlirml.ops.windows import Window, per_dimension, positive
@@ -24,9 +25,14 @@ def _taps(windows: tuple[Window, ...]) -> np.ndarray:
         inner = (at >= 0) & (at < w.size)
         first = np.take_along_axis(at, np.argmax(inner, axis=1)[:, None], axis=1)
         axes.append(np.where(inner, at, first))
+    return _combined(tuple(w.size for w in windows), axes)
+
+
+def _combined(sizes: tuple[int, ...], axes: list[np.ndarray]) -> np.ndarray:
+    """The flat positions [windows, elements] in an array of `sizes` of windows with those of `axes` along each axis."""
     flat = np.zeros((1, 1), np.int64)
-    for w, at in zip(windows, axes):
-        flat = flat[:, None, :, None] * w.size + at[None, :, None, :]
+    for size, at in zip(sizes, axes):
+        flat = flat[:, None, :, None] * size + at[None, :, None, :]
         flat = flat.reshape(flat.shape[0] * flat.shape[1], -1)
     return flat
 
@@ -34,8 +40,13 @@ def _taps(windows: tuple[Window, ...]) -> np.ndarray:
 def _max_with_indices(name: str, rank: int, input: Any, *options: Any) -> tuple[Any, Any]:
     x = as_array(input)
     windows = geometry(name, rank, x, *options, floats=False)
-    front, counts = tuple(x.shape[:-rank]), tuple(w.count for w in windows)
-    taps = _taps(windows)
+    return _largest(x, _taps(windows), tuple(w.count for w in windows))
+
+
+def _largest(x: Any, taps: np.ndarray, counts: tuple[int, ...]) -> tuple[Any, Any]:
+    """The largest elements of the windows at `taps`, and their flat positions."""
+    rank = len(counts)
+    front = tuple(x.shape[:-rank])
     lines = x.reshape(*front, math.prod(x.shape[-rank:]))
     gathered = np.take(lines, known(taps), axis=-1)
     chosen = np.argmax(gathered, axis=-1)[..., None]
@@ -66,6 +77,36 @@ def max_pool3d_with_indices(
 ) -> tuple[Any, Any]:
     """`max_pool3d`, and the positions of its elements: i64, counted along D, H and W as one dimension."""
     return _max_with_indices("max_pool3d_with_indices", 3, input, kernel_size, stride, padding, dilation, ceil_mode)
+
+
+def _adaptive_max_with_indices(name: str, rank: int, input: Any, output_size: Any) -> tuple[Any, Any]:
+    x = as_array(input)
+    counts = cell_counts(name, rank, x, output_size)
+    sizes, axes = tuple(x.shape[-rank:]), []
+    for size, count in zip(sizes, counts):
+        first = np.arange(count) * size // count
+        last = -(-(np.arange(count) + 1) * size // count)
+        at = first[:, None] + np.arange(np.max(last - first))
+        axes.append(np.where(at < last[:, None], at, first[:, None]))  # cells of fewer elements repeat the first one
+    return _largest(x, _combined(sizes, axes), counts)
+
+
+@composite(dtypes=NUMBERS)
+def adaptive_max_pool1d_with_indices(input: Any, output_size: Any) -> tuple[Any, Any]:
+    """`adaptive_max_pool1d`, and the positions of its elements: i64, counted along L."""
+    return _adaptive_max_with_indices("adaptive_max_pool1d_with_indices", 1, input, output_size)
+
+
+@composite(dtypes=NUMBERS)
+def adaptive_max_pool2d_with_indices(input: Any, output_size: Any) -> tuple[Any, Any]:
+    """`adaptive_max_pool2d`, and the positions of its elements: i64, counted along H and W as one dimension."""
+    return _adaptive_max_with_indices("adaptive_max_pool2d_with_indices", 2, input, output_size)
+
+
+@composite(dtypes=NUMBERS)
+def adaptive_max_pool3d_with_indices(input: Any, output_size: Any) -> tuple[Any, Any]:
+    """`adaptive_max_pool3d`, and the positions of its elements: i64, counted along D, H and W as one dimension."""
+    return _adaptive_max_with_indices("adaptive_max_pool3d_with_indices", 3, input, output_size)
 
 
 def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> Any:
@@ -132,7 +173,10 @@ def max_unpool3d(
     return _max_unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
 
 
-def _fractional(name: str, rank: int, x: Any, kernel_size: Any, output_size: Any, samples: Any, key: Any) -> Any:
+def _fractional(
+    name: str, rank: int, x: Any, kernel_size: Any, output_size: Any, samples: Any, key: Any
+) -> tuple[Any, Any]:
+    """The largest elements, and their flat positions."""
     if len(x.shape) not in (rank + 1, rank + 2):
         raise ShapeError(f"{name}: the input must be [N, C] and {rank} sizes, N may be missing, got {shown(x)}")
     kernel = positive(name, "kernel_size", kernel_size, rank)
@@ -160,7 +204,9 @@ def _fractional(name: str, rank: int, x: Any, kernel_size: Any, output_size: Any
         flat = flat * n + taps.reshape(shape)
     lines = x.reshape(*front, math.prod(sizes))
     gathered = np.take_along_axis(lines, flat.reshape(*front, math.prod(counts) * math.prod(kernel)), axis=-1)
-    return np.max(gathered.reshape(*front, *counts, math.prod(kernel)), axis=-1)
+    gathered, flat = (one.reshape(*front, *counts, math.prod(kernel)) for one in (gathered, flat))
+    chosen = np.argmax(gathered, axis=-1)[..., None]
+    return np.max(gathered, axis=-1), np.take_along_axis(flat, chosen, axis=-1)[..., 0]
 
 
 @composite()
@@ -171,11 +217,33 @@ def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any, sample
     2, with torch's sequence).
     """
     (x,), dtype = floats("fractional_max_pool2d", input)
-    return rounded(_fractional("fractional_max_pool2d", 2, x, kernel_size, output_size, samples, key), dtype)
+    return rounded(_fractional("fractional_max_pool2d", 2, x, kernel_size, output_size, samples, key)[0], dtype)
+
+
+@composite()
+def fractional_max_pool2d_with_indices(
+    input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None
+) -> tuple[Any, Any]:
+    """`fractional_max_pool2d`, and the positions of its elements: i64, counted along H and W as one dimension."""
+    (x,), dtype = floats("fractional_max_pool2d_with_indices", input)
+    name = "fractional_max_pool2d_with_indices"
+    largest, indices = _fractional(name, 2, x, kernel_size, output_size, samples, key)
+    return rounded(largest, dtype), indices
 
 
 @composite()
 def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None) -> Any:
     """As `fractional_max_pool2d`, for [N, C, D, H, W]; `samples` are [N, C, 3], for D, H and W."""
     (x,), dtype = floats("fractional_max_pool3d", input)
-    return rounded(_fractional("fractional_max_pool3d", 3, x, kernel_size, output_size, samples, key), dtype)
+    return rounded(_fractional("fractional_max_pool3d", 3, x, kernel_size, output_size, samples, key)[0], dtype)
+
+
+@composite()
+def fractional_max_pool3d_with_indices(
+    input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None
+) -> tuple[Any, Any]:
+    """`fractional_max_pool3d`, and the positions of its elements: i64, counted along D, H and W as one dimension."""
+    (x,), dtype = floats("fractional_max_pool3d_with_indices", input)
+    name = "fractional_max_pool3d_with_indices"
+    largest, indices = _fractional(name, 3, x, kernel_size, output_size, samples, key)
+    return rounded(largest, dtype), indices

@@ -162,17 +162,20 @@ def grid_sample(
     for corner in np.ndindex(*map(len, taps)):
         position: Any = 0
         weight: Any = None
+        within: Any = None
         for n, axis_taps, k in zip(x.shape[2:], taps, corner):
-            one, share = axis_taps[k]
+            one, share, inner = axis_taps[k]
             position = position * n + one
             weight = share if weight is None else weight * share
+            within = inner if within is None else within & inner
         position = np.broadcast_to(position.reshape(x.shape[0], 1, -1), (x.shape[0], x.shape[1], position[0].size))
-        found = found + np.take_along_axis(flat, position, axis=2) * weight.reshape(x.shape[0], 1, -1)
+        part = np.take_along_axis(flat, position, axis=2) * weight.reshape(x.shape[0], 1, -1)
+        found = found + (np.where(within.reshape(x.shape[0], 1, -1), part, 0) if padding_mode == "zeros" else part)
     return rounded(found.reshape(*x.shape[:2], *points.shape[1:-1]), dtype)
 
 
-def _taps_at(at: Any, n: int, mode: str, padding_mode: str, align_corners: bool) -> list[tuple[Any, Any]]:
-    """The positions along an axis and their weights, 0 for those outside with padding by zeros."""
+def _taps_at(at: Any, n: int, mode: str, padding_mode: str, align_corners: bool) -> list[tuple[Any, Any, Any]]:
+    """The positions along an axis, their weights, and which of them are not outside; NaN is none that is."""
     if mode != "bicubic":
         at = _within(at, n, padding_mode, align_corners)
     if mode == "nearest":
@@ -187,8 +190,8 @@ def _taps_at(at: Any, n: int, mode: str, padding_mode: str, align_corners: bool)
         if mode == "bicubic":
             position = _within(position, n, padding_mode, align_corners)
         inside = (position >= 0) & (position <= n - 1)
-        weight = np.where(inside, weight, 0) if padding_mode == "zeros" else weight
-        found.append((np.where(inside, position, np.where(position > 0, n - 1, 0)).astype(np.int64), weight))
+        nearest = np.where(inside, position, np.where(position > 0, n - 1, 0)).astype(np.int64)
+        found.append((nearest, weight, np.logical_not((position < 0) | (position > n - 1))))
     return found
 
 

@@ -11,6 +11,7 @@ from mlirml import random
 from mlirml.core.sizes import is_size
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.current import current_trace
+from mlirml.frontend.transforms.derivatives import trace_stop_gradient
 from mlirml.ir.text.dtypes import is_float
 from mlirml.nn.define import as_array, composite, floats, known, refuse_random, rounded, shown
 from mlirml.ops.registry import INTEGERS
@@ -46,7 +47,7 @@ def scaled_dot_product_attention(
 
     `scale` is 1 / sqrt(E) by default. A mask of bools keeps what is True; `is_causal` keeps key i for queries from i on
     (Vaswani et al., "Attention is all you need", equation 1). `dropout` with probability `dropout_p`, drawn by a random
-    `dropout_key`, is that of the softmax. Without keys the result is zero.
+    `dropout_key`, is that of the softmax. Without keys the result is zero; a row of the mask that keeps none gives NaN.
     """
     if dropout_p and dropout_key is None:
         refuse_random("scaled_dot_product_attention", "dropout_p=0", "`dropout_key`, a key of `mlirml.random`")
@@ -56,7 +57,7 @@ def scaled_dot_product_attention(
             f"scaled_dot_product_attention: query {shown(q)}, key {shown(k)} and value {shown(v)} "
             "are not [..., L, E], [..., S, E] and [..., S, V]"
         )
-    scores = q @ np.swapaxes(k, -1, -2) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    scores = q @ np.swapaxes(k, -1, -2) * (1 / math.sqrt(q.shape[-1] or 1) if scale is None else scale)
     if is_causal:
         if attn_mask is not None:
             raise ShapeError("scaled_dot_product_attention: give attn_mask or is_causal=True, not both")
@@ -115,17 +116,25 @@ def one_hot(tensor: Any, num_classes: int) -> Any:
 
 
 @composite(dtypes=INTEGERS, domain=(0.0, 4.0))
-def embedding(input: Any, weight: Any) -> Any:
+def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     """The rows of `weight` [V, E] that the integers of `input` [...] name, as [..., E].
 
-    Negative numbers count from the end. Raises `IndexOutOfBoundsError`, or `IndexError` on real arrays.
+    Row `padding_idx` is a constant: derivatives leave it out. Negative numbers count from the end. Raises
+    `IndexOutOfBoundsError`, or `IndexError` on real arrays.
     """
     x, w = as_array(input), as_array(weight)
     if x.dtype.kind not in "iu":
         raise DTypeError(f"embedding: the input must hold integers, got {shown(x)}")
     if len(w.shape) != 2:
         raise ShapeError(f"embedding: the weight must be [V, E], got {shown(w)}")
-    return w[x]
+    if padding_idx is None:
+        return w[x]
+    if not -w.shape[0] <= padding_idx < w.shape[0]:
+        raise ShapeError(f"embedding: padding_idx {padding_idx!r} is no row of {shown(w)}")
+    padding = (x == padding_idx % w.shape[0]) | (x == padding_idx % w.shape[0] - w.shape[0])
+    trace = current_trace()
+    fixed = w if trace is None else trace_stop_gradient(trace, w)
+    return np.where(padding[..., None], fixed[x], w[x])
 
 
 @composite()
@@ -249,6 +258,8 @@ def embedding_bag(
         raise ShapeError(f"embedding_bag: mode must be sum, mean or max, a sum for factors, got {mode!r}")
     if factors is not None and tuple(factors.shape) != tuple(x.shape):
         raise ShapeError(f"embedding_bag: there must be a factor for each of {shown(x)}, got {shown(factors)}")
+    if padding_idx is not None and not -w.shape[0] <= padding_idx < w.shape[0]:
+        raise ShapeError(f"embedding_bag: padding_idx {padding_idx!r} is no row of {shown(w)}")
     rows = w[x]
     counted = np.ones_like(x, dtype=np.bool_) if padding_idx is None else x != padding_idx % w.shape[0]
     if offsets is None:

@@ -18,13 +18,29 @@ def reduced(name: str, x: Any, reduction: str) -> Any:
     return x if reduction == "none" else np.mean(x) if reduction == "mean" else np.sum(x)
 
 
+def _weighted(name: str, x: Any, weight: Any, reduction: str, dtype: np.dtype, *, divided: bool = True) -> Any:
+    """As `reduced`, with a factor for each element of x, whose sum the mean is `divided` by."""
+    if weight is None:
+        return rounded(reduced(name, x, reduction), dtype)
+    w = as_array(weight)
+    if tuple(w.shape) != tuple(x.shape):
+        raise ShapeError(f"{name}: the weight must have shape {list(x.shape)}, got {shown(w)}")
+    w = w.astype(x.dtype)
+    if reduction == "mean" and divided:
+        return rounded(np.sum(x * w) / np.sum(w), dtype)
+    return rounded(reduced(name, x * w, reduction), dtype)
+
+
 @composite(tolerance=16)
-def mse_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
-    """The mean of (input - target) ** 2; their sum, or each of them, with `reduction` "sum" or "none"."""
+def mse_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Any:
+    """The mean of (input - target) ** 2; their sum, or each of them, with `reduction` "sum" or "none".
+
+    `weight` has a factor for each element; the mean is divided by their sum.
+    """
     (x, y), dtype = floats("mse_loss", input, target)
     if tuple(x.shape) != tuple(y.shape):
         raise ShapeError(f"mse_loss: shapes differ, {shown(x)} and {shown(y)}")
-    return rounded(reduced("mse_loss", np.square(x - y), reduction), dtype)
+    return _weighted("mse_loss", np.square(x - y), weight, reduction, dtype)
 
 
 def _pair(name: str, input: Any, target: Any) -> tuple[Any, Any, np.dtype]:
@@ -36,10 +52,10 @@ def _pair(name: str, input: Any, target: Any) -> tuple[Any, Any, np.dtype]:
 
 
 @composite(tolerance=16)
-def l1_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
-    """The mean of abs(input - target)."""
+def l1_loss(input: Any, target: Any, reduction: str = "mean", weight: Any = None) -> Any:
+    """The mean of abs(input - target); `weight` as in `mse_loss`."""
     x, y, dtype = _pair("l1_loss", input, target)
-    return rounded(reduced("l1_loss", np.abs(x - y), reduction), dtype)
+    return _weighted("l1_loss", np.abs(x - y), weight, reduction, dtype)
 
 
 @composite(tolerance=16)
@@ -57,14 +73,17 @@ def smooth_l1_loss(input: Any, target: Any, reduction: str = "mean", beta: float
 
 
 @composite(tolerance=16)
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0) -> Any:
-    """The mean of d ** 2 / 2 for differences d up to `delta`, of delta * (abs(d) - delta / 2) for others."""
+def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+    """The mean of d ** 2 / 2 for differences d up to `delta`, of delta * (abs(d) - delta / 2) for others.
+
+    `weight` has a factor for each element; the mean is that of the products, as in torch.
+    """
     x, y, dtype = _pair("huber_loss", input, target)
     if delta <= 0:
         raise ShapeError(f"huber_loss: delta must be positive, got {delta!r}")
     far = np.abs(x - y)
     loss = np.where(far <= delta, 0.5 * far * far, delta * (far - 0.5 * delta))
-    return rounded(reduced("huber_loss", loss, reduction), dtype)
+    return _weighted("huber_loss", loss, weight, reduction, dtype, divided=False)
 
 
 @composite(tolerance=16)
@@ -74,7 +93,7 @@ def kl_div(input: Any, target: Any, reduction: str = "mean", log_target: bool = 
     With `reduction="batchmean"` the sum is divided by the first size, as the divergence is defined.
     """
     x, y, dtype = _pair("kl_div", input, target)
-    entropy = np.exp(y) * y if log_target else np.where(y > 0, y * np.log(np.where(y > 0, y, 1)), 0)
+    entropy = np.exp(y) * y if log_target else y * np.log(np.where(y == 0, 1, y))
     loss = entropy - (np.exp(y) if log_target else y) * x
     if reduction == "batchmean":
         return rounded(np.sum(loss) / x.shape[0], dtype)
@@ -131,12 +150,12 @@ def _cosine(x: Any, y: Any, axis: int, eps: float) -> Any:
 
 @composite(tolerance=32)
 def cosine_embedding_loss(input1: Any, input2: Any, target: Any, margin: float = 0.0, reduction: str = "mean") -> Any:
-    """The mean of 1 - cosine for targets 1, of max(0, cosine - margin) for targets -1."""
+    """The mean of 1 - cosine for targets 1, of max(0, cosine - margin) for targets -1, of 0 for others."""
     x, y, dtype = _pair("cosine_embedding_loss", input1, input2)
     if len(x.shape) not in (1, 2):
         raise ShapeError(f"cosine_embedding_loss: the inputs must be [N, D] or [D], got {shown(x)}")
     cosine, sign = _cosine(x, y, len(x.shape) - 1, 1e-6), as_array(target)
-    loss = np.where(sign > 0, 1 - cosine, np.maximum(cosine - margin, 0))
+    loss = np.where(sign == 1, 1 - cosine, np.where(sign == -1, np.maximum(cosine - margin, 0), 0))
     return rounded(reduced("cosine_embedding_loss", loss, reduction), dtype)
 
 
@@ -209,7 +228,7 @@ def multilabel_soft_margin_loss(input: Any, target: Any, weight: Any = None, red
     """
     x, y, dtype = _pair("multilabel_soft_margin_loss", input, target)
     small = np.log1p(np.exp(np.where(x >= 0, -x, x)))
-    loss = (1 - y) * x + np.where(x >= 0, 0, -x) + small
+    loss = np.where(x >= 0, (1 - y) * x, -y * x) + small
     loss = loss if weight is None else loss * as_array(weight).astype(x.dtype)
     return rounded(reduced("multilabel_soft_margin_loss", np.mean(loss, axis=-1), reduction), dtype)
 

@@ -210,11 +210,24 @@ def normalized_batch(
 
 
 @composite(tolerance=64)
-def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def instance_norm(
+    input: Any,
+    running_mean: Any = None,
+    running_var: Any = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: float = 0.1,
+    eps: float = 1e-5,
+) -> Any:
     """`layer_norm` over the spatial dimensions of each channel of [N, C, ...], then weight and bias of each channel.
 
+    Running statistics, unless they are None, change in place to (1 - momentum) * old + momentum * new, with the mean
+    over the rows of means and of unbiased variances; without `use_input_stats` the result is `batch_norm` by them.
     Ulyanov, Vedaldi and Lempitsky, "Instance normalization", equation 4; N may not be missing.
     """
+    if not use_input_stats:
+        return batch_norm(input, running_mean, running_var, weight, bias, eps=eps)
     (x, weight, bias), dtype = floats("instance_norm", input, weight, bias)
     if len(x.shape) < 3:
         raise ShapeError(f"instance_norm: the input must be [N, C, ...], got {shown(x)}")
@@ -222,6 +235,13 @@ def instance_norm(input: Any, weight: Any = None, bias: Any = None, eps: float =
         _check_shape("instance_norm", what, array, (x.shape[1],))
     if 0 in x.shape:
         return rounded(x, dtype)
+    axes = tuple(range(2, len(x.shape)))
+    count = math.prod(x.shape[2:])
+    for running, own in ((running_mean, np.mean), (running_var, np.var)):
+        if running is not None:
+            _check_shape("instance_norm", "running statistics", running, (x.shape[1],))
+            share = momentum if own is np.mean else momentum * count / max(count - 1, 1)
+            running[...] = (1 - momentum) * running + share * np.mean(own(x, axis=axes), axis=0)
     spread = (-1,) + (1,) * (len(x.shape) - 2)
     parts = [None if array is None else array.reshape(spread) for array in (weight, bias)]
     return rounded(_scaled(_standardized(x, tuple(range(2, len(x.shape))), eps), *parts), dtype)

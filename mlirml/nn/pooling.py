@@ -23,8 +23,8 @@ avg_pool3d = from_record("avg_pool3d")
 adaptive_avg_pool2d = from_record("adaptive_avg_pool2d")
 
 
-def cells_reduced(name: str, rank: int, x: Any, output_size: Any, reduce: Callable[..., Any]) -> Any:
-    """Each axis reduced over cells that begin at floor(i * n / m) and end at ceil((i + 1) * n / m)."""
+def cell_counts(name: str, rank: int, x: Any, output_size: Any) -> tuple[int, ...]:
+    """The checked number of cells along each of the last `rank` dimensions of an adaptive pooling."""
     given = tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,) * rank
     if len(x.shape) not in (rank + 1, rank + 2) or 0 in x.shape[-rank:]:
         raise ShapeError(
@@ -32,11 +32,17 @@ def cells_reduced(name: str, rank: int, x: Any, output_size: Any, reduce: Callab
         )
     if len(given) != rank:
         raise ShapeError(f"{name}: output_size must be an integer or {rank} of them, got {output_size!r}")
-    for axis, wanted in zip(range(len(x.shape) - rank, len(x.shape)), given):
+    counts = tuple(size if wanted is None else wanted for size, wanted in zip(x.shape[-rank:], given))
+    if any(isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1 for n in counts):
+        raise ShapeError(f"{name}: output_size must be integers from 1 on, or None, got {output_size!r}")
+    return counts
+
+
+def cells_reduced(name: str, rank: int, x: Any, output_size: Any, reduce: Callable[..., Any]) -> Any:
+    """Each axis reduced over cells that begin at floor(i * n / m) and end at ceil((i + 1) * n / m)."""
+    counts = cell_counts(name, rank, x, output_size)
+    for axis, count in zip(range(len(x.shape) - rank, len(x.shape)), counts):
         size = x.shape[axis]
-        count = size if wanted is None else wanted
-        if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 1:
-            raise ShapeError(f"{name}: output_size must be integers from 1 on, or None, got {output_size!r}")
         if count == size:
             continue
         if size % count == 0:

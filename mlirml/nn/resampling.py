@@ -32,7 +32,7 @@ def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
 def _padded(x: Any, axis: int, before: int, after: int, mode: str, value: Any) -> Any:
     """An array with one axis padded."""
     given, size = x, x.shape[axis]
-    fits = size + before + after >= 0
+    fits = size + min(before, 0) + min(after, 0) >= 0
     if mode in ("constant", "circular") and fits:  # what is cropped is no part of the period
         x = x[(slice(None),) * axis + (slice(max(-before, 0), size - max(-after, 0)),)]
         before, after, size = max(before, 0), max(after, 0), x.shape[axis]

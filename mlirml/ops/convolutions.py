@@ -93,7 +93,7 @@ def geometry(
     if w[1] * groups != channels:
         many = f"{w[1]} channel{'s' * (w[1] != 1)}" + (f" in each of {groups} groups" if groups > 1 else "")
         help_ = None
-        if channels % w[1] == 0 and w[1] and w[0] % (channels // w[1]) == 0:
+        if w[1] and channels and channels % w[1] == 0 and w[0] % (channels // w[1]) == 0:
             help_ = f"did you mean `groups={channels // w[1]}`?"
         elif w[0] * groups == channels:
             help_ = "the weight is [F, C / groups, kernel]: its first two dimensions look exchanged"

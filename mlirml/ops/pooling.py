@@ -53,6 +53,8 @@ def geometry(
     if len(input.shape) not in (rank + 1, rank + 2):
         spatial = "[N, C, " + ", ".join("DHW"[3 - rank :] if rank > 1 else "L") + "]"
         raise ShapeError(f"{name}: the input must be {spatial}, N may be missing, got {shown}")
+    if 0 in input.shape[-rank:]:
+        raise ShapeError(f"{name}: the input {shown} has no elements to pool")
     kernel = positive(name, "kernel_size", kernel_size, rank)
     strides = kernel if stride is None else positive(name, "stride", stride, rank)
     dilations = positive(name, "dilation", dilation, rank)

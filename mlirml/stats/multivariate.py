@@ -99,12 +99,13 @@ class _Dirichlet:
             x = np.concatenate((x, 1 - np.sum(x, axis=0, keepdims=True)))
         close = np.abs(np.sum(x, axis=0) - 1) <= max(1e-9, 8 * float(np.finfo(rounding).eps))
         inside = np.all(x >= 0, axis=0) & close
+        known = np.logical_not(np.any(np.isnan(x), axis=0))
         powers = (alpha - 1).reshape((-1, *(1,) * (x.ndim - 1)))
         with np.errstate(all="ignore"):
             total = np.sum(special.xlogy(powers, np.where(inside, x, 1)), axis=0)
             constant = special.gammaln(np.sum(alpha)) - np.sum(special.gammaln(alpha))
             found = np.where(inside, total + constant, -math.inf)
-            return _number(np.where(np.all(alpha > 0), found, math.nan))
+            return _number(np.where(np.all(alpha > 0) & known, found, math.nan))
 
     def pdf(self, x: Any, alpha: Any) -> Any:
         """The density."""

@@ -229,6 +229,7 @@ def _embedding(draw: Draw) -> Iterator[Arguments]:
     table = np.linspace(-1, 1, 18, dtype=np.float32).reshape(6, 3)
     yield (draw.array(3, 2), table), {}
     yield (draw.array(), table), {}
+    yield (draw.array(3, 2), table, 2), {}
 
 
 @sampler("rotary_embedding")
@@ -249,6 +250,7 @@ def _mse(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4), draw.array(3, 4)), {}
     yield (draw.array(3, 4), draw.array(3, 4)), {"reduction": "sum"}
     yield (draw.array(3, 4), draw.array(3, 4), "none"), {}
+    yield (draw.array(3, 4), draw.array(3, 4)), {"weight": draw.array(3, 4, domain=(0.5, 1.5))}
 
 
 @sampler("threshold")
@@ -420,20 +422,22 @@ def _unpool3d(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(1, 1, 1, 2), np.array([[[[0, 15]]]]), 2), {}
 
 
-@sampler("fractional_max_pool2d")
+@sampler("fractional_max_pool2d", "fractional_max_pool2d_with_indices")
 def _fractional2d(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(2, 3, 7, 8), 2, (4, 3)), {"samples": np.linspace(0, 0.99, 12).reshape(2, 3, 2)}
 
 
-@sampler("fractional_max_pool3d")
+@sampler("fractional_max_pool3d", "fractional_max_pool3d_with_indices")
 def _fractional3d(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(2, 7, 5, 6), (2, 1, 3), (3, 2, 1)), {"samples": np.linspace(0, 0.99, 6).reshape(2, 3)}
 
 
 @sampler("instance_norm")
 def _instance_norm(draw: Draw) -> Iterator[Arguments]:
-    yield (draw.array(2, 3, 4, 5), draw.array(3), draw.array(3)), {}
+    yield (draw.array(2, 3, 4, 5),), {"weight": draw.array(3), "bias": draw.array(3)}
     yield (draw.array(2, 3, 7),), {"eps": 0.1}
+    statistics = draw.array(3), np.abs(draw.array(3)) + draw.dtype.type(1)
+    yield (draw.array(2, 3, 5), *statistics), {"use_input_stats": False}
 
 
 @sampler("normalize")
@@ -442,19 +446,19 @@ def _normalize(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4), 1), {"dim": 0}
 
 
-@sampler("adaptive_avg_pool1d", "adaptive_max_pool1d")
+@sampler("adaptive_avg_pool1d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices")
 def _adaptive1d(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(2, 3, 8), 4), {}
     yield (draw.array(3, 7), 3), {}
 
 
-@sampler("adaptive_max_pool2d")
+@sampler("adaptive_max_pool2d", "adaptive_max_pool2d_with_indices")
 def _adaptive2d(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(2, 3, 8, 7), (4, 3)), {}
     yield (draw.array(3, 6, 5), (None, 1)), {}
 
 
-@sampler("adaptive_avg_pool3d", "adaptive_max_pool3d")
+@sampler("adaptive_avg_pool3d", "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices")
 def _adaptive3d(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(1, 2, 4, 5, 3), (2, 3, None)), {}
 

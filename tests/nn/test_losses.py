@@ -135,7 +135,7 @@ def test_instance_norm_is_that_of_each_channel() -> None:
     expected = (x - x.mean((2, 3), keepdims=True)) / np.sqrt(x.var((2, 3), keepdims=True) + 1e-5)
     np.testing.assert_allclose(F.instance_norm(x), expected)
     np.testing.assert_allclose(
-        F.instance_norm(x, np.arange(3.0), np.ones(3)), expected * np.arange(3.0)[:, None, None] + 1
+        F.instance_norm(x, weight=np.arange(3.0), bias=np.ones(3)), expected * np.arange(3.0)[:, None, None] + 1
     )
 
 

@@ -436,7 +436,8 @@ def lstsq(trace: Trace, a: Any, b: Any, rcond: Any = None) -> Any:
     else:
         limits = np.asarray([[limit]]) if not isinstance(limit, Traced) else limit.reshape(1, 1)
         x, s, status = _least_squares(trace, limits, a[None], columns[None])
-        check(trace, status == 0, "SVD did not converge in Linear Least Squares")
+        converged = (status == 0) & np.all(np.isfinite(s), axis=-1)
+        check(trace, converged, "SVD did not converge in Linear Least Squares")
         x, s = x[0], s[0]
         rank = np.sum(s > limit * s[0], dtype=np.int32)
     off = columns - a @ x

@@ -44,18 +44,86 @@ class Linear(Module):
 
 
 @dataclass(eq=False, repr=False)
-class Embedding(Module):
-    """The rows of `weight` [V, E] that integers name."""
+class Bilinear(Module):
+    """`input1` [..., I] times `weight` [O, I, J] times `input2` [..., J], plus `bias` [O] or None."""
+
+    weight: Any
+    bias: Any = None
+
+    @classmethod
+    def init(
+        cls, key: Any, inputs1: int, inputs2: int, outputs: int, bias: bool = True, dtype: Any = np.float32
+    ) -> Bilinear:
+        """A layer with weights and biases up to 1 / sqrt(inputs1), as torch draws them."""
+        first, second = keys_of(key, 2)
+        weight = within(first, (outputs, inputs1, inputs2), inputs1, dtype)
+        return cls(weight, within(second, (outputs,), inputs1, dtype) if bias else None)
+
+    def __call__(self, input1: Any, input2: Any) -> Any:
+        return F.bilinear(input1, input2, self.weight, self.bias)
+
+
+@dataclass(eq=False, repr=False)
+class PReLU(Module):
+    """The input, times `weight` where it is negative: one number, or one for each channel of [N, C, ...]."""
 
     weight: Any
 
     @classmethod
-    def init(cls, key: Any, count: int, size: int, dtype: Any = np.float32) -> Embedding:
-        """`count` rows of `size` normal numbers."""
-        return cls(initializers.normal(key, (count, size), dtype))
+    def init(cls, channels: int = 1, value: float = 0.25, dtype: Any = np.float32) -> PReLU:
+        """A layer with weight `value`."""
+        return cls(initializers.constant(None, (channels,), dtype, value=value))
 
     def __call__(self, input: Any) -> Any:
-        return F.embedding(input, self.weight)
+        return F.prelu(input, self.weight)
+
+
+@dataclass(eq=False, repr=False)
+class EmbeddingBag(Module):
+    """The sum, mean or maximum of the rows of `weight` [V, E] that the integers of each bag name.
+
+    Bags are the rows of [B, N], or slices of [L] from each of `offsets` [B] on.
+    """
+
+    weight: Any
+    mode: str = static_field(default="mean")
+    padding_idx: int | None = static_field(default=None)
+
+    @classmethod
+    def init(
+        cls, key: Any, count: int, size: int, mode: str = "mean", padding_idx: int | None = None,
+        dtype: Any = np.float32,
+    ) -> EmbeddingBag:  # fmt: skip
+        """`count` rows of `size` normal numbers, zeros for `padding_idx`."""
+        return cls(_rows(key, count, size, padding_idx, dtype), mode, padding_idx)
+
+    def __call__(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+        return F.embedding_bag(input, self.weight, offsets, self.mode, per_sample_weights, self.padding_idx)
+
+
+def _rows(key: Any, count: int, size: int, padding_idx: int | None, dtype: Any) -> Any:
+    rows = initializers.normal(key, (count, size), dtype)
+    if padding_idx is None:
+        return rows
+    return np.where(np.arange(count)[:, None] == padding_idx % count, 0, rows).astype(dtype)
+
+
+@dataclass(eq=False, repr=False)
+class Embedding(Module):
+    """The rows of `weight` [V, E] that integers name; row `padding_idx` has no derivative."""
+
+    weight: Any
+    padding_idx: int | None = static_field(default=None)
+
+    @classmethod
+    def init(
+        cls, key: Any, count: int, size: int, padding_idx: int | None = None, dtype: Any = np.float32
+    ) -> Embedding:
+        """`count` rows of `size` normal numbers, zeros for `padding_idx`."""
+        return cls(_rows(key, count, size, padding_idx, dtype), padding_idx)
+
+    def __call__(self, input: Any) -> Any:
+        return F.embedding(input, self.weight, self.padding_idx)
 
 
 @dataclass(eq=False, repr=False)

@@ -24,7 +24,13 @@ class Module:
     def __repr__(self) -> str:
         fields = [(field, getattr(self, field.name)) for field in dataclasses.fields(self)]  # type: ignore[arg-type]
         # Options are shown where they are not the default.
-        return f"{type(self).__name__}({', '.join(f'{f.name}={_shown(x)}' for f, x in fields if x is not f.default)})"
+        shown = [f"{f.name}={_shown(x)}" for f, x in fields if not _is_default(f, x)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _is_default(field: Any, value: Any) -> bool:
+    option = field.metadata.get("static", False) and type(value) is type(field.default)
+    return value is field.default or (option and value == field.default)
 
 
 def _shown(value: Any) -> str:

@@ -144,4 +144,4 @@ class InstanceNorm(Module):
         return cls(*_pair(channels, affine, dtype), eps)
 
     def __call__(self, input: Any) -> Any:
-        return F.instance_norm(input, self.weight, self.bias, self.eps)
+        return F.instance_norm(input, weight=self.weight, bias=self.bias, eps=self.eps)

@@ -79,6 +79,14 @@ T not_a_number() {
   }
 }
 
+// Whether no element of an array is NaN or infinite: some of LAPACK's iterations do not end for one that is.
+template <class T>
+bool all_finite(const T *x, int64_t count) {
+  T differences = 0;
+  for (int64_t i = 0; i < count; i++) differences += x[i] - x[i];
+  return differences == T(0);
+}
+
 // Calls body(lo, hi) for parts of a stack of matrices of `size` rows or columns, on all threads where they are small. The
 // library has threads of its own for large ones.
 template <class Body>
@@ -369,7 +377,8 @@ struct Matrices {
       for (int64_t i = lo; i < hi; i++) {
         T *to = out + i * size;
         transpose(in + i * m * n, a.get(), m, n, n);
-        run(work.get());
+        info = 1;
+        if (all_finite(in + i * m * n, m * n)) run(work.get());
         if (info != 0) {
           std::fill_n(to, size - 1, not_a_number<T>());
         } else {
@@ -408,8 +417,13 @@ struct Matrices {
       const auto integer_work = scratch<Int>(integers);
       for (int64_t i = lo; i < hi; i++) {
         T *const to = out + i * size;
-        transpose(in + i * n * n, a.get(), n, n, n);
-        run(work.get(), real_work.get(), integer_work.get());
+        const T *const from = in + i * n * n;
+        transpose(from, a.get(), n, n, n);
+        bool finite = true;  // in the triangle that is read
+        for (int64_t k = 0; k < n; k++)
+          finite &= mode & kUpper ? all_finite(from + k * (n + 1), n - k) : all_finite(from + k * n, k + 1);
+        info = 1;
+        if (finite) run(work.get(), real_work.get(), integer_work.get());
         if (info != 0) {
           std::fill_n(to, size - 1, not_a_number<T>());
         } else {
@@ -447,7 +461,8 @@ struct Matrices {
       for (int64_t i = lo; i < hi; i++) {
         Complex *const to = out + i * size;
         transpose(in + i * n * n, a.get(), n, n, n);
-        run(work.get());
+        info = 1;
+        if (all_finite(in + i * n * n, n * n)) run(work.get());
         to[size - 1] = info != 0 ? Real(1) : Real(0);
         if (info != 0) {
           std::fill_n(to, size - 1, not_a_number<Complex>());
