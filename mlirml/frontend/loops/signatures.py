@@ -32,7 +32,7 @@ class Signature:
             return value.shape, value.dtype, value._is_weak(), value._scalar, alias
         if type(value) in (bool, int, float, complex):
             return type(value), repr(value)
-        if isinstance(value, (tuple, list)) and type(value) is not GrowingList:
+        if type(value) is not GrowingList and isinstance(value, (tuple, list)):
             return type(value), tuple(map(self._sign, value))
         if type(value) is types.FunctionType:
             return self._function(value)

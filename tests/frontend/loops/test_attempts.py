@@ -35,6 +35,7 @@ def nested(x: np.ndarray, depth: int) -> np.ndarray:
             x = scale(x) + 1
         else:
             x = x + 2
+            x[0] += 1
         if depth > 0:
             x = nested(x, depth - 1)
         count += 1 + (np.sum(x) > 100.0)
@@ -47,7 +48,8 @@ def test_attempts_grow_with_the_depth(monkeypatch: pytest.MonkeyPatch, kind: typ
     numbers = []
     for depth in range(4):
         attempts.clear()
-        np.testing.assert_allclose(ml.compile(nested, static_argnums=(1,), frontend="loops")(x, depth), nested(x, depth))
+        found = ml.compile(nested, static_argnums=(1,), frontend="loops")(x, depth)
+        np.testing.assert_allclose(found, nested(x, depth))
         numbers.append(len(attempts))
     steps = np.diff(numbers)
     assert max(steps) <= 3 * steps[0], numbers
@@ -84,10 +86,7 @@ def test_arrays_that_are_one_and_arrays_that_are_two() -> None:
     """Facts about a branch where two names are one array are not used where they are two."""
 
     def step(a: np.ndarray, b: np.ndarray, up: Any) -> Any:
-        if up > 0:
-            c = a
-        else:
-            c = b
+        c = a if up > 0 else b
         return np.sum(c * a)
 
     def function(x: np.ndarray, y: np.ndarray, up: float) -> Any:
