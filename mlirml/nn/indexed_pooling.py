@@ -81,6 +81,8 @@ def max_pool3d_with_indices(
 
 def _adaptive_max_with_indices(name: str, rank: int, input: Any, output_size: Any) -> tuple[Any, Any]:
     x = as_array(input)
+    if x.dtype.kind in "bc":
+        raise DTypeError(f"{name}: the input must hold real numbers, got {shown(x)}")
     counts = cell_counts(name, rank, x, output_size)
     sizes, axes = tuple(x.shape[-rank:]), []
     for size, count in zip(sizes, counts):
