@@ -48,6 +48,10 @@ AT_ONE = [
     "e = [s, 1]; o.append(e); s += sum(f[0] for f in o)", "q = [0] * 4; g.append(q); q[{i}] = {v}",
     "q = [s] * 4; g.append(q)", "q[{i}] += {v}", "q = [0] * 4; g.append(q); q[{i}] += g[-1][{j}]; s += q[{j}]",
     "q = []; g.append(q)", "q.append({v})", "if len(g) > 1: s += g[-1][{i}]", "if len(g) > 1: s -= g[0][{j}]",
+    "s += max(b, key=lambda v: -v * v)", "s -= min(a, key=lambda v: (v > {v}, v))", "s += max((x[{i}], 1), (s, 2))[1]",
+    "s += sum(filter(lambda v: v > 0, x))", "w = list(filter(lambda v: v != s, b))",
+    "s += next((v for v in x if v > i), 1)", "if w: s += max(w, key=abs)", "if len(o) > 1: s += max(o)[0]",
+    "if len(o) > 1: s -= min(o, key=lambda f: f[1] - f[0])[0]",
 ]  # fmt: skip
 WHOLE = [
     "a = {n}", "b = {n}", "t = {m}", "r = t[1]", "b = a", "a.sort()", "a.append(s); a.pop()", "t[2] = {n}",
@@ -58,6 +62,9 @@ WHOLE = [
     "for f in o: f[0] += 1", "for f in o: s += f[0] - f[1]", "o.append(e)", "e = [1, s]", "e[0] = 5", "e = o[-1]",
     "o = [[v, s] for v in x if v > 0]", "a = t[1][:]", "e = [s, 2]; o.append(e); e[1] += 1", "g = []", "q = [1] * 4",
     "g.append(q)", "q[2] = s", "for f in g: s += f[1]", "g = [q]; q[0] = 3", "o = [e, [1, 2]]; e[0] = s",
+    "a = sorted(b, key=abs)", "a.sort(key=lambda v: -v)", "b = sorted(a, key=lambda v: (v > 1, -v), reverse=True)",
+    "w = list(filter(lambda v: v > 1, w))", "s += next((v for v in w if v > s), 0)", "r = sorted(t, key=sum)[0]",
+    "t.sort(key=lambda f: f[1])", "for f in filter(lambda v: v > 0, a): s += f",
 ]  # fmt: skip
 FILLED = ["", "", "q = [0] * 4; g.append(q)", "q = []; g.append(q)", "e = [0, s]; o.append(e)"]
 INTO = {
