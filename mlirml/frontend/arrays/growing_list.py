@@ -115,6 +115,11 @@ class GrowingList(PartedList, MutableSequence[Any]):
         """An item of rows: a copy, or a view of a list."""
         if not rows.depth:
             return rows.item(number)
+        if self.rows is None:
+            raise CaptureError(
+                "an item of a list that is rows of an array before, and other lists after them",
+                help="create the list before the loop that appends to it, and append in that loop only",
+            )
         return view_of(self, number)
 
     def array(self) -> Any:

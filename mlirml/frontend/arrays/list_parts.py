@@ -173,7 +173,7 @@ class CopiedItem:
 
     def has_changed(self) -> bool:
         """True if it differs from its copy."""
-        leaves, treedef = _tree_of(self.item)
+        leaves, treedef = tree_of(self.item)
         return (
             self.leaves is None
             or treedef != self.treedef
@@ -193,7 +193,7 @@ class CopiedItem:
 
     def rebase(self) -> None:
         """Take the values that it has after the branches of an `if`, of which the one that appends it stored them."""
-        leaves, self.treedef = _tree_of(self.item)
+        leaves, self.treedef = tree_of(self.item)
         self.leaves, self.versions = tuple(leaves), _versions(leaves)
 
     def check(self) -> None:
@@ -230,7 +230,7 @@ def note_appended(growing: PartedList, number: Any, item: Any, store: Callable[[
     trace, array = growing.trace, isinstance(item, Traced) and not item._scalar
     if not (array or is_mutable(item)) or not _has_leaves(item):
         return
-    leaves, treedef = _tree_of(item)
+    leaves, treedef = tree_of(item)
     one = CopiedItem(
         item,
         tuple(leaves) if stored else None,
@@ -305,7 +305,8 @@ def note_joined(trace: Trace, item: Any, sources: Sequence[Any], leaves: Sequenc
             trace.copied_items.append(copied)
 
 
-def _tree_of(item: Any) -> tuple[list[Any], TreeDef]:
+def tree_of(item: Any) -> tuple[list[Any], TreeDef]:
+    """The leaves of an item, with rows as columns, and its structure."""
     return item.tree() if isinstance(item, PartedList) else flatten(item)
 
 

@@ -16,7 +16,7 @@ from mlirml.core.tree import flatten
 from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.growing_list import GrowingList
-from mlirml.frontend.arrays.list_parts import settle_items
+from mlirml.frontend.arrays.list_parts import is_mutable, note_copied, settle_items, tree_of
 from mlirml.frontend.loops.ranges import Items, TracedRange, numbered
 
 if TYPE_CHECKING:
@@ -56,6 +56,15 @@ def extreme_by_key(trace: Trace, comparison: np.ufunc, iterable: Any, key: Calla
             _check_some(trace, numbers, comparison)
         begin = first if item is None else item(first)
         rest = numbers[1:] if isinstance(numbers, range) else replace(numbers, start=first + numbers.step)
+        if item is not None and is_mutable(begin):  # one of the items itself: a loop would carry a copy
+
+            def position(number: Any, best: tuple[Any, Any]) -> tuple[Any, Any]:
+                mine = call(item(number))
+                better = is_before(trace, comparison, mine, best[0])
+                result: tuple[Any, Any] = trace.hooks.select(better, lambda: (mine, number), lambda: best)
+                return result
+
+            return item(trace.hooks.repeated(rest, position, (call(begin), first))[1])
         best = trace.hooks.repeated(rest if item is None else Items(rest, item), step, (call(begin), begin))
         return best[1]
     items = [*iterable]
@@ -64,6 +73,8 @@ def extreme_by_key(trace: Trace, comparison: np.ufunc, iterable: Any, key: Calla
     best = (call(items[0]), items[0])
     for one in items[1:]:
         best = step(one, best)
+    if len(items) > 1:
+        _note_copies(trace, [*items, best[1]])
     return best[1]
 
 
@@ -84,6 +95,11 @@ def sorted_by_key(trace: Trace, iterable: Any, key: Callable[..., Any] | None, r
     if not any(isinstance(leaf, Traced) for leaf in _leaves_of(keys)):
         order = sorted(range(len(keys)), key=[*keys].__getitem__, reverse=reverse)
         return [items[i] for i in order]
+    if type(items) is GrowingList and items.rows is not None and is_mutable(items[0]):
+        raise UnsupportedSyntaxError(
+            "`sorted` with a key, or of lists, whose order the data decide, of a list that is rows of an array",
+            help="sort tuples, `sorted(map(tuple, rows))`, or positions, `np.argsort(keys)`",
+        )
     columns, _ = _columns_of(trace, keys, "a key")
     if reverse:
         columns = [column[::-1] for column in columns]
@@ -95,7 +111,15 @@ def sorted_by_key(trace: Trace, iterable: Any, key: Callable[..., Any] | None, r
         return GrowingList(trace, [replace(rows, columns=tuple(column[positions] for column in rows.columns))])
     parts, treedef = _columns_of(trace, items, "an item")
     parts = [part[positions] for part in parts]
-    return [treedef.unflatten([part[i] for part in parts]) for i in range(len(items))]
+    found = [treedef.unflatten([part[i] for part in parts]) for i in range(len(items))]
+    _note_copies(trace, [*items, *found])
+    return found
+
+
+def _note_copies(trace: Trace, items: list[Any]) -> None:
+    """Refuse a later change of items some of which are copies of others."""
+    for one in items:
+        note_copied(trace, one, *tree_of(one), appended=False)
 
 
 def _leaves_of(items: Any) -> list[Any]:

@@ -106,3 +106,58 @@ def test_as_many_as_the_data_say() -> None:
 
     with pytest.raises(ml.CaptureError, match="of as many items as the data say"):
         ml.compile(in_order, frontend="loops")(X)
+
+
+def changed_result(x: Any) -> Any:
+    items = []
+    for v in x:
+        items.append([v, v * v])
+    best = max(items, key=lambda f: f[1] - f[0])
+    best[1] = 77.0
+    return best, items
+
+
+def changed_item(x: Any) -> Any:
+    items = []
+    for v in x:
+        items.append([v, v * v])
+    best = max(items, key=lambda f: f[1] - f[0])
+    items[1][1] = 77.0
+    return best, items
+
+
+def changed_row(x: Any) -> Any:
+    rows = [[i + j for j in range(4)] for i in range(4)]
+    least = sorted(rows, key=lambda row: row[0] * x[0])[0]
+    least[0] = 9
+    return least, rows
+
+
+def changed_after_sorting(x: Any) -> Any:
+    rows = [[i + j for j in range(4)] for i in range(4)]
+    least = sorted(rows, key=lambda row: row[0] * x[0])[0]
+    rows[3][0] = 9
+    return least, rows
+
+
+def changed_stored_row(x: Any) -> Any:
+    rows = [[i + j for j in range(4)] for i in range(4)]
+    for i in range(17):
+        rows[i % 4][i % 3] += x[i % 4]
+    in_order = sorted(rows, key=sum)
+    in_order[0][1] = 77
+    return in_order, rows
+
+
+@pytest.mark.parametrize("few", [4, 40])
+@pytest.mark.parametrize(
+    "function", [changed_result, changed_item, changed_row, changed_after_sorting, changed_stored_row]
+)
+def test_changes_of_chosen_items(function: Callable[..., Any], few: int) -> None:
+    """What was chosen is one of the items in Python: a change of either is right, or refused."""
+    x = np.sin(np.arange(float(few)) + 1)
+    try:
+        found = ml.compile(function, frontend="loops")(x)
+    except ml.CaptureError:
+        return
+    assert flat(found) == flat(function(x))
