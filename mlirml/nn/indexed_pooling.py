@@ -176,9 +176,10 @@ def max_unpool3d(
 
 
 def _fractional(
-    name: str, rank: int, x: Any, kernel_size: Any, output_size: Any, samples: Any, key: Any
+    name: str, rank: int, input: Any, kernel_size: Any, output_size: Any, samples: Any, key: Any
 ) -> tuple[Any, Any]:
     """The largest elements, and their flat positions."""
+    (x,), dtype = floats(name, input)
     if len(x.shape) not in (rank + 1, rank + 2):
         raise ShapeError(f"{name}: the input must be [N, C] and {rank} sizes, N may be missing, got {shown(x)}")
     kernel = positive(name, "kernel_size", kernel_size, rank)
@@ -208,7 +209,7 @@ def _fractional(
     gathered = np.take_along_axis(lines, flat.reshape(*front, math.prod(counts) * math.prod(kernel)), axis=-1)
     gathered, flat = (one.reshape(*front, *counts, math.prod(kernel)) for one in (gathered, flat))
     chosen = np.argmax(gathered, axis=-1)[..., None]
-    return np.max(gathered, axis=-1), np.take_along_axis(flat, chosen, axis=-1)[..., 0]
+    return rounded(np.max(gathered, axis=-1), dtype), np.take_along_axis(flat, chosen, axis=-1)[..., 0]
 
 
 @composite()
@@ -218,8 +219,7 @@ def fractional_max_pool2d(input: Any, kernel_size: Any, output_size: Any, sample
     `samples` [N, C, 2], numbers of [0, 1) for W and H, take the key's place (Graham, "Fractional max-pooling", section
     2, with torch's sequence).
     """
-    (x,), dtype = floats("fractional_max_pool2d", input)
-    return rounded(_fractional("fractional_max_pool2d", 2, x, kernel_size, output_size, samples, key)[0], dtype)
+    return _fractional("fractional_max_pool2d", 2, input, kernel_size, output_size, samples, key)[0]
 
 
 @composite()
@@ -227,17 +227,13 @@ def fractional_max_pool2d_with_indices(
     input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None
 ) -> tuple[Any, Any]:
     """`fractional_max_pool2d`, and the positions of its elements: i64, counted along H and W as one dimension."""
-    (x,), dtype = floats("fractional_max_pool2d_with_indices", input)
-    name = "fractional_max_pool2d_with_indices"
-    largest, indices = _fractional(name, 2, x, kernel_size, output_size, samples, key)
-    return rounded(largest, dtype), indices
+    return _fractional("fractional_max_pool2d_with_indices", 2, input, kernel_size, output_size, samples, key)
 
 
 @composite()
 def fractional_max_pool3d(input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None) -> Any:
     """As `fractional_max_pool2d`, for [N, C, D, H, W]; `samples` are [N, C, 3], for D, H and W."""
-    (x,), dtype = floats("fractional_max_pool3d", input)
-    return rounded(_fractional("fractional_max_pool3d", 3, x, kernel_size, output_size, samples, key)[0], dtype)
+    return _fractional("fractional_max_pool3d", 3, input, kernel_size, output_size, samples, key)[0]
 
 
 @composite()
@@ -245,7 +241,4 @@ def fractional_max_pool3d_with_indices(
     input: Any, kernel_size: Any, output_size: Any, samples: Any = None, key: Any = None
 ) -> tuple[Any, Any]:
     """`fractional_max_pool3d`, and the positions of its elements: i64, counted along D, H and W as one dimension."""
-    (x,), dtype = floats("fractional_max_pool3d_with_indices", input)
-    name = "fractional_max_pool3d_with_indices"
-    largest, indices = _fractional(name, 3, x, kernel_size, output_size, samples, key)
-    return rounded(largest, dtype), indices
+    return _fractional("fractional_max_pool3d_with_indices", 3, input, kernel_size, output_size, samples, key)

@@ -244,7 +244,7 @@ def instance_norm(
             running[...] = (1 - momentum) * running + share * np.mean(own(x, axis=axes), axis=0)
     spread = (-1,) + (1,) * (len(x.shape) - 2)
     parts = [None if array is None else array.reshape(spread) for array in (weight, bias)]
-    return rounded(_scaled(_standardized(x, tuple(range(2, len(x.shape))), eps), *parts), dtype)
+    return rounded(_scaled(_standardized(x, axes, eps), *parts), dtype)
 
 
 @composite(tolerance=16)

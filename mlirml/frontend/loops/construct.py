@@ -65,10 +65,8 @@ class RetracedConstruct(Construct):
             mark = b.mark()
             try:
                 self.write(before, stored)
-                self.learn()
                 return
             except BaseException as reason:
-                self.learn()
                 stored.restore()
                 for name, value in before.items():
                     self.variables.set(name, value)
@@ -80,6 +78,8 @@ class RetracedConstruct(Construct):
                     raise
                 if reason.lists:
                     self._settle(reason.lists)
+            finally:
+                self.learn()
 
     def _settle(self, lists: Sequence[PartedList]) -> None:
         """Convert lists to arrays; their items are no variables any more."""

@@ -1,4 +1,4 @@
-"""Python's `max` and `min` with a key, and of tuples, and `sorted` with a key, for what is known at run time only.
+"""Python's `max` and `min` with a key, and of tuples, and `sorted` with a key, for dynamic items.
 
 best = max(points, key=lambda p: p[1])      best = points[0]; an scf.for that carries it and its key
 xs = sorted(xs, key=abs)                    order = np.argsort(keys); xs = xs[order]
@@ -43,11 +43,12 @@ def extreme_by_key(trace: Trace, comparison: np.ufunc, iterable: Any, key: Calla
     """The first item with the greatest or least key."""
     call = _same if key is None else trace.hooks.function(key)
     numbers, item = numbered(iterable)
+    read: Callable[[Any], Any] = _same
 
-    def step(found: Any, best: tuple[Any, Any]) -> tuple[Any, Any]:
-        mine = call(found)
+    def step(candidate: Any, best: tuple[Any, Any]) -> tuple[Any, Any]:
+        mine = call(read(candidate))
         better = is_before(trace, comparison, mine, best[0])
-        result: tuple[Any, Any] = trace.hooks.select(better, lambda: (mine, found), lambda: best)
+        result: tuple[Any, Any] = trace.hooks.select(better, lambda: (mine, candidate), lambda: best)
         return result
 
     if isinstance(numbers, TracedRange) or (isinstance(numbers, range) and len(numbers) > _FEW):
@@ -55,18 +56,12 @@ def extreme_by_key(trace: Trace, comparison: np.ufunc, iterable: Any, key: Calla
         if isinstance(numbers, TracedRange):
             _check_some(trace, numbers, comparison)
         begin = first if item is None else item(first)
-        rest = numbers[1:] if isinstance(numbers, range) else replace(numbers, start=first + numbers.step)
-        if item is not None and is_mutable(begin):  # one of the items itself: a loop would carry a copy
-
-            def position(number: Any, best: tuple[Any, Any]) -> tuple[Any, Any]:
-                mine = call(item(number))
-                better = is_before(trace, comparison, mine, best[0])
-                result: tuple[Any, Any] = trace.hooks.select(better, lambda: (mine, number), lambda: best)
-                return result
-
-            return item(trace.hooks.repeated(rest, position, (call(begin), first))[1])
-        best = trace.hooks.repeated(rest if item is None else Items(rest, item), step, (call(begin), begin))
-        return best[1]
+        rest: Any = numbers[1:] if isinstance(numbers, range) else replace(numbers, start=first + numbers.step)
+        if item is not None and is_mutable(begin):  # the result is an item itself: a loop would carry a copy
+            read = item
+        elif item is not None:
+            first, rest = begin, Items(rest, item)
+        return read(trace.hooks.repeated(rest, step, (call(begin), first))[1])
     items = [*iterable]
     if not items:
         return max(items) if comparison is np.greater else min(items)  # with Python's own error
