@@ -23,6 +23,7 @@ from mlirml.ir.compactions import COMPACTIONS
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.runtime.cache_entries import Entries, digest
 from mlirml.targets.llvm import code_cache
+from mlirml.targets.llvm.add_chains import cut_sums, may_have_long_sums
 from mlirml.targets.llvm.bf16 import move_bf16_as_integers
 from mlirml.targets.llvm.elf import join, undefined_symbols
 from mlirml.targets.llvm.job_pool import Job, JobPool, thread_count
@@ -296,7 +297,7 @@ class ObjectBuilder:
             part.run_passes(module, options)
             units = units_to_emit(str(module), EXTERNALS | options.externals)
             if units is None:
-                objects[number, 0] = _Code(module.emit(), unit.names)
+                objects[number, 0] = _Code(_emitted(str(module), context, machine), unit.names)
                 return []
         keys = [_entries(each.text, "none", options) for each in units]
         self._new.append((entries, code_cache.index_of([(key, own.names) for key, own in zip(keys, units)])))
@@ -311,7 +312,7 @@ class ObjectBuilder:
         data = self._known(entries, slots)
         if data is None:
             with _machine(options) as machine, Context() as context:
-                data = self._made(entries, _parse(unit.text, context, machine, verify=False).emit())
+                data = self._made(entries, _emitted(unit.text, context, machine))
         objects.update({(number, slot): _Code(data, names, entries) for slot, names in slots})
         return []
 
@@ -393,7 +394,12 @@ def _compiled(part: _Part, options: CodegenOptions) -> bytes:
     with _machine(options) as machine, Context() as context:
         module = _parse(part.text, context, machine)
         part.run_passes(module, options)
-        return module.emit()
+        return _emitted(str(module), context, machine) if may_have_long_sums(part.text) else module.emit()
+
+
+def _emitted(text: str, context: Context, machine: Machine) -> bytes:
+    """The object of optimised text."""
+    return _parse(cut_sums(text) if may_have_long_sums(text) else text, context, machine, verify=False).emit()
 
 
 def _linked(objects: _Objects, exports: Collection[str]) -> bytes:
