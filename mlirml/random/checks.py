@@ -9,16 +9,15 @@ import numpy as np
 
 from mlirml.core.sizes import same_shape
 from mlirml.errors import DTypeError, ShapeError
-from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.tracing.regions import trace_while_loop
 from mlirml.ir.text.dtypes import common_shape, is_float
-from mlirml.random.keys import as_array, sizes
+from mlirml.random.keys import as_array, dtype_of, known_value, sizes
 
 
 def float_dtype(name: str, dtype: Any) -> np.dtype:
     """The dtype of a result, f16, bf16, f32 or f64."""
-    found: np.dtype = np.dtype(dtype)
+    found = dtype_of(name, dtype)
     if not is_float(found):
         raise DTypeError(f"{name}: the dtype must be a float, not {found.name}")
     return found
@@ -29,8 +28,18 @@ def computed(dtype: np.dtype) -> np.dtype:
     return np.dtype(np.float32) if dtype.itemsize < 8 else dtype
 
 
+def check_real(name: str, *parameters: Any) -> None:
+    """An error where a parameter has no real numbers: None, which NumPy converts to NaN, text, complex numbers."""
+    for x in parameters:
+        dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
+        if type(x) is not int and dtype.kind not in "biu" and not is_float(dtype):
+            given = repr(x) if dtype.kind in "OUS" else dtype.name
+            raise DTypeError(f"{name}: parameters must be real numbers, got {given}")
+
+
 def shape_of(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
-    """The shape of a result: the one that is asked for, or that of the parameters."""
+    """The shape of a result: the one that is asked for, or that of the parameters, which must be real."""
+    check_real(name, *parameters)
     shapes = [np.shape(x) for x in parameters]
     try:
         common = common_shape(*shapes) if shapes else ()
@@ -41,18 +50,14 @@ def shape_of(name: str, shape: Any, *parameters: Any) -> tuple[int, ...]:
         raise
     except ValueError:
         given = ", ".join(str(list(s)) for s in shapes)
-        raise ShapeError(f"{name}: parameters of shape {given} do not broadcast to {shape!r}") from None
+        to = "" if shape is None else f" to {shape!r}"
+        raise ShapeError(f"{name}: parameters of shape {given} do not broadcast{to}") from None
     return wanted
-
-
-def known_value(x: Any) -> np.ndarray | None:
-    """A parameter as an array where its value is known, else None."""
-    found = x._known() if isinstance(x, Traced) else x
-    return None if found is None or isinstance(found, Traced) else np.asarray(found)
 
 
 def refuse(name: str, message: str, x: Any, wrong: Callable[[np.ndarray], Any], help: str | None = None) -> None:
     """A `ShapeError`, which is a `ValueError` as NumPy's, where the known value of a parameter is wrong."""
+    check_real(name, x)
     found = known_value(x)
     if found is not None and np.any(wrong(found)):
         raise ShapeError(f"{name}: {message}", help=help)
@@ -62,6 +67,12 @@ def refuse_negative(name: str, **parameters: Any) -> None:
     """An error where a parameter is known to be negative."""
     for parameter, x in parameters.items():
         refuse(name, f"{parameter} cannot be negative", x, lambda value: value < 0)
+
+
+def refuse_not_positive(name: str, **parameters: Any) -> None:
+    """An error where a parameter is known to be 0 or negative."""
+    for parameter, x in parameters.items():
+        refuse(name, f"{parameter} must be above 0", x, lambda value: value <= 0)
 
 
 def refuse_probabilities(name: str, p: Any) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from mlirml.errors import ShapeError
 from mlirml.ops.error_functions import erf
-from mlirml.random.checks import computed, float_dtype, placed, refuse, refuse_negative, shape_of, spread
-from mlirml.random.keys import as_array, blocks, checked_key, drawing
+from mlirml.random.checks import check_real, computed, float_dtype, placed, refuse, refuse_negative, shape_of, spread
+from mlirml.random.keys import as_array, blocks, checked_key, drawing, known_value
 from mlirml.random.quantiles import normal_quantile
 
 
@@ -45,7 +45,12 @@ def standard_gumbel(key: Any, shape: tuple[int, ...], dtype: np.dtype) -> Any:
 def uniform(key: Any, shape: Any = None, dtype: Any = np.float64, *, low: Any = 0.0, high: Any = 1.0) -> Any:
     """Uniform numbers of [low, high)."""
     key, dtype = checked_key("uniform", key), float_dtype("uniform", dtype)
-    drawn = unit(key, shape_of("uniform", shape, low, high), dtype)
+    wanted = shape_of("uniform", shape, low, high)
+    for bound in (low, high):
+        refuse("uniform", "low and high must be finite", bound, np.isinf)
+    if (least := known_value(low)) is not None:
+        refuse("uniform", "high cannot be below low", high, lambda value: value < least)
+    drawn = unit(key, wanted, dtype)
     if type(low) in (int, float) and type(high) in (int, float):
         return placed(drawn, low, high - low, dtype)
     return placed(drawn, low, as_array(high).astype(dtype) - as_array(low).astype(dtype), dtype)
@@ -111,8 +116,11 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     name = "multivariate_normal"
     key, dtype = checked_key(name, key), float_dtype(name, dtype)
     wide = computed(dtype)
+    check_real(name, mean, cov)
     mean, cov = as_array(mean).astype(wide), as_array(cov).astype(wide)
-    if not mean.ndim or cov.shape[-2:] != mean.shape[-1:] * 2:
+    if not mean.ndim or not mean.shape[-1]:
+        raise ShapeError(f"{name}: the mean is a vector of at least one number, got shape {list(mean.shape)}")
+    if cov.shape[-2:] != mean.shape[-1:] * 2:
         raise ShapeError(f"{name}: a mean {list(mean.shape)} and a covariance {list(cov.shape)} do not fit")
     wanted = shape_of(name, shape, mean[..., 0], cov[..., 0, 0])
     noise = standard_normal(key, (*wanted, mean.shape[-1]), dtype)

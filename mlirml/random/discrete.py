@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
-from mlirml.random.checks import known_value, refuse, refuse_probabilities, shape_of, spread
+from mlirml.ops.reductions import normalized_axes
+from mlirml.random.checks import check_real, refuse, refuse_probabilities, shape_of, spread
 from mlirml.random.continuous import standard_gumbel, unit
-from mlirml.random.keys import as_array, blocks, checked_key, drawing, sizes
+from mlirml.random.keys import as_array, blocks, checked_key, drawing, dtype_of, known_value, sizes
 
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -33,11 +34,11 @@ def randint(key: Any, shape: Any, low: Any, high: Any, dtype: Any = np.int64) ->
     The probabilities of two numbers differ by at most (high - low) / 2**64 of themselves. Where `high` is not above
     `low`, and both are dynamic, the result is `low`.
     """
-    key, wanted, kind = checked_key("randint", key), shape_of("randint", shape, low, high), np.dtype(dtype)
+    key, wanted, kind = checked_key("randint", key), shape_of("randint", shape, low, high), dtype_of("randint", dtype)
     if kind.kind not in "iu":
         raise DTypeError(f"randint: the dtype must be an integer, not {kind.name}")
     for name, x in (("low", low), ("high", high)):
-        if isinstance(x, (bool, float)) or (hasattr(x, "dtype") and x.dtype.kind not in "iu"):
+        if type(x) is not int and (x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype).kind not in "iu":
             raise DTypeError(f"randint: {name} must be an integer")
     first, last = known_value(low), known_value(high)
     if first is not None and last is not None:
@@ -46,14 +47,18 @@ def randint(key: Any, shape: Any, low: Any, high: Any, dtype: Any = np.int64) ->
             raise ShapeError(f"randint: [{low}, {high}) does not fit {kind.name}")
         if np.any(first >= last):
             raise ShapeError("randint: low must be below high")
-        span = np.asarray(last.astype(object) - first.astype(object)).astype(np.uint64)
+        spans = np.asarray(last.astype(object) - first.astype(object))
+        whole = np.asarray(spans == 1 << 64)  # all integers, whose number is no u64
+        span = np.where(whole, 0, spans).astype(np.uint64)
         start = np.asarray(first.astype(object) % (1 << 64)).astype(np.uint64)
     else:
         start, end = (as_array(x).astype(np.int64) + np.int64(0) for x in (low, high))  # no Python integers any more
         span, start = np.where(end > start, end - start, 1).astype(np.uint64), start.astype(np.uint64)
+        whole = np.asarray(False)
     span, start = as_array(span), as_array(start)
-    drawn = _upper_product(blocks(key, wanted, "both"), span)
-    return (drawn + start).astype(kind)
+    bits = blocks(key, wanted, "both")
+    drawn = _upper_product(bits, span)
+    return ((np.where(whole, bits, drawn) if whole.any() else drawn) + start).astype(kind)
 
 
 def _upper_product(x: Any, y: Any) -> Any:
@@ -68,8 +73,10 @@ def _upper_product(x: Any, y: Any) -> Any:
 @drawing
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
     """Indices (i64) along an axis, with probabilities proportional to exp(logits)."""
+    check_real("categorical", logits)
     key, logits = checked_key("categorical", key), as_array(logits)
-    if not logits.ndim or not -logits.ndim <= axis < logits.ndim or logits.shape[axis] == 0:
+    (axis,) = normalized_axes("categorical", logits.shape, axis)
+    if logits.shape[axis] == 0:
         raise ShapeError(f"categorical: logits of shape {list(logits.shape)} have nothing to choose along axis {axis}")
     moved = np.moveaxis(logits, axis, -1)
     rest = moved.shape[:-1]
@@ -100,6 +107,7 @@ def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     x = as_array(x)
     if not x.ndim:
         raise ShapeError("permutation: needs an array of at least 1 dimension, or an integer")
+    (axis,) = normalized_axes("permutation", x.shape, axis)
     return np.take(x, _order(key, x.shape[axis]), axis=axis)
 
 
@@ -113,6 +121,7 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
     a = a if _is_count(a) else as_array(a)
     if not _is_count(a) and not a.ndim:
         raise ShapeError("choice: needs an array of at least 1 dimension, or an integer")
+    (axis,) = (0,) if _is_count(a) else normalized_axes("choice", a.shape, axis)
     count = int(a) if _is_count(a) else a.shape[axis]
     total = math.prod(wanted)
     if count < 1 and total:
@@ -123,6 +132,9 @@ def choice(key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = Non
         if np.shape(p) != (count,):
             raise ShapeError(f"choice: probabilities of shape {list(np.shape(p))} for {count} elements")
         refuse_probabilities("choice", p)
+        if not replace:
+            few = f"without replacement {total} elements are chosen, and fewer have a probability above 0"
+            refuse("choice", few, p, lambda value: np.count_nonzero(value) < total)
     if not total:
         index = np.zeros(wanted, np.int64)
         return index if _is_count(a) else np.take(a, index, axis=axis)

@@ -9,15 +9,9 @@ import numpy as np
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
-from mlirml.random import continuous, discrete, rejection
-from mlirml.random.checks import shape_of
+from mlirml.random import continuous, discrete, rejection, transformed
+from mlirml.random.checks import refuse, shape_of
 from mlirml.random.keys import as_array, drawing, fold_in, key
-
-_COMPILED = (
-    "random, standard_normal, normal, uniform, integers, choice, permutation, permuted, shuffle, exponential, "
-    "standard_exponential, gamma, standard_gamma, beta, dirichlet, poisson, gumbel, laplace, lognormal, binomial of n "
-    "known, multivariate_normal and spawn"
-)
 
 
 def default_rng(seed: Any = None) -> Generator:
@@ -86,7 +80,7 @@ class Generator:
     @drawing
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Any:
         """The exponentials of normal numbers."""
-        return np.exp(continuous.normal(self._next(), size, loc=mean, scale=sigma))
+        return transformed.lognormal(self._next(), mean, sigma, size)
 
     @drawing
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
@@ -138,8 +132,79 @@ class Generator:
         if n < 0:
             raise ShapeError("binomial: n cannot be negative")
         wanted = shape_of("binomial", size, p)
+        refuse("binomial", "p must be in [0, 1]", p, lambda value: ~((value >= 0) & (value <= 1)))
         trials = discrete.bernoulli(self._next(), as_array(p)[..., None], (*wanted, int(n)))
         return np.sum(trials, axis=-1, dtype=np.int64)
+
+    @drawing
+    def weibull(self, a: Any, size: Any = None) -> Any:
+        """Powers 1 / a of exponential numbers."""
+        return transformed.weibull(self._next(), a, size)
+
+    @drawing
+    def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Any:
+        """The lengths of vectors of two normal numbers."""
+        return transformed.rayleigh(self._next(), scale, size)
+
+    @drawing
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """Numbers with the distribution 1 / (1 + exp(-(x - loc) / scale))."""
+        return transformed.logistic(self._next(), loc, scale, size)
+
+    @drawing
+    def pareto(self, a: Any, size: Any = None) -> Any:
+        """Numbers with density a / (1 + x)**(a + 1)."""
+        return transformed.pareto(self._next(), a, size)
+
+    @drawing
+    def power(self, a: Any, size: Any = None) -> Any:
+        """Numbers of [0, 1] with density a * x**(a - 1)."""
+        return transformed.power(self._next(), a, size)
+
+    @drawing
+    def standard_cauchy(self, size: Any = None) -> Any:
+        """Numbers with density 1 / (pi * (1 + x**2))."""
+        return transformed.standard_cauchy(self._next(), size)
+
+    @drawing
+    def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Any:
+        """Numbers with a density that rises linearly to `mode` and falls to `right`."""
+        return transformed.triangular(self._next(), left, mode, right, size)
+
+    @drawing
+    def chisquare(self, df: Any, size: Any = None) -> Any:
+        """Sums of the squares of `df` normal numbers."""
+        return transformed.chisquare(self._next(), df, size)
+
+    @drawing
+    def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Any:
+        """Quotients of two means of squares of normal numbers."""
+        return transformed.f(self._next(), dfnum, dfden, size)
+
+    @drawing
+    def standard_t(self, df: Any, size: Any = None) -> Any:
+        """Numbers with Student's distribution."""
+        return transformed.standard_t(self._next(), df, size)
+
+    @drawing
+    def wald(self, mean: Any, scale: Any, size: Any = None) -> Any:
+        """Numbers with the inverse Gaussian distribution."""
+        return transformed.wald(self._next(), mean, scale, size)
+
+    @drawing
+    def geometric(self, p: Any, size: Any = None) -> Any:
+        """Numbers of trials until one succeeds."""
+        return transformed.geometric(self._next(), p, size)
+
+    @drawing
+    def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        """Numbers of failures before the n-th success."""
+        return transformed.negative_binomial(self._next(), n, p, size)
+
+    @drawing
+    def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
+        """Numbers of occurrences of each result in n trials, n a Python integer."""
+        return transformed.multinomial(self._next(), n, pvals, size)
 
     @drawing
     def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> Any:
@@ -189,10 +254,11 @@ class Generator:
 
 
 def _refusal(name: str) -> Any:
-    def refuse() -> None:
-        raise UnsupportedSyntaxError(f"`rng.{name}` is not compiled", help=f"compiled are {_COMPILED}")
+    def refusal() -> None:
+        compiled = ", ".join(method for method in vars(Generator) if not method.startswith("_"))
+        raise UnsupportedSyntaxError(f"`rng.{name}` is not compiled", help=f"compiled are {compiled}")
 
-    return refuse
+    return refusal
 
 
 def _stored(drawn: Any, out: Any) -> Any:

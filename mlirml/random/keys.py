@@ -63,6 +63,21 @@ def as_array(x: Any) -> Any:
     return trace.wrap(trace.lift(x), scalar=False) if isinstance(x, np.ndarray) else trace.array(x)
 
 
+def dtype_of(name: str, dtype: Any) -> np.dtype:
+    """A dtype, or an error where NumPy has none of this name."""
+    try:
+        found: np.dtype = np.dtype(dtype)
+    except TypeError:
+        raise DTypeError(f"{name}: {dtype!r} is no dtype") from None
+    return found
+
+
+def known_value(x: Any) -> np.ndarray | None:
+    """A parameter as an array where its value is known, else None."""
+    found = x._known() if isinstance(x, Traced) else x
+    return None if found is None or isinstance(found, Traced) else np.asarray(found)
+
+
 def checked_key(name: str, key: Any) -> Any:
     """The key as an array; an error unless it is u32 [2]."""
     if not hasattr(key, "dtype") and not isinstance(key, (list, tuple)):
@@ -80,6 +95,8 @@ def checked_key(name: str, key: Any) -> Any:
 
 def sizes(name: str, shape: Any) -> tuple[int, ...]:
     """A shape as Python integers."""
+    if isinstance(shape, np.ndarray) and shape.ndim == 1:
+        shape = tuple(shape)
     found = extents(name, "the shape", shape if isinstance(shape, (tuple, list)) else (shape,))
     if any(n < 0 for n in found):
         raise ShapeError(f"{name}: sizes cannot be negative, got {list(found)}")
@@ -153,10 +170,11 @@ def split(key: Any, num: Any = 2) -> Any:
 def fold_in(key: Any, data: Any) -> Any:
     """A new key u32 [2] for an integer, such as the number of an iteration."""
     key = checked_key("fold_in", key)
-    if isinstance(data, (bool, float)) or np.ndim(data) or (hasattr(data, "dtype") and data.dtype.kind not in "iu"):
+    if np.ndim(data) or (data.dtype if hasattr(data, "dtype") else np.asarray(data).dtype).kind not in "iu":
         raise DTypeError(f"fold_in: data must be one integer, got {data!r}")
-    if isinstance(data, int) and not 0 <= data < _MOST:
-        raise DTypeError(f"fold_in: data must be at least 0 and below 2**32, got {data}")
+    known = known_value(data)
+    if known is not None and not 0 <= known.item() < _MOST:
+        raise DTypeError(f"fold_in: data must be at least 0 and below 2**32, got {known.item()}")
     data, trace = as_array(data), current_trace()
     if trace is not None and trace.lift(data) not in trace.builder.arguments:
         data = trace.array(data)  # the number of an iteration, which is no literal that has to fit
@@ -177,7 +195,7 @@ def fold_in(key: Any, data: Any) -> Any:
 @drawing
 def bits(key: Any, shape: Any = (), dtype: Any = np.uint32) -> Any:
     """Random bits as unsigned integers of 8, 16, 32 or 64 bits."""
-    key, shape, dtype = checked_key("bits", key), sizes("bits", shape), np.dtype(dtype)
+    key, shape, dtype = checked_key("bits", key), sizes("bits", shape), dtype_of("bits", dtype)
     if dtype.kind != "u":
         raise DTypeError(f"bits: the dtype must be an unsigned integer, not {dtype.name}")
     drawn = blocks(key, shape, "both" if dtype.itemsize == 8 else "xor")

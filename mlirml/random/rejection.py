@@ -13,18 +13,23 @@ import numpy as np
 
 from mlirml.errors import ShapeError
 from mlirml.frontend.current import current_trace
-from mlirml.random.checks import computed, float_dtype, placed, refuse, refuse_negative, repeated, shape_of, spread
+from mlirml.random.checks import (
+    computed,
+    float_dtype,
+    placed,
+    refuse,
+    refuse_negative,
+    refuse_not_positive,
+    repeated,
+    shape_of,
+    spread,
+)
 from mlirml.random.continuous import open_unit, standard_normal, unit
 from mlirml.random.keys import as_array, checked_key, drawing, fold_in, split
 from mlirml.random.proposals import accepted
 
 _DOUBLE = np.dtype(np.float64)
 _FEW = 10.0
-
-
-def _positive(name: str, **parameters: Any) -> None:
-    for parameter, x in parameters.items():
-        refuse(name, f"{parameter} must be above 0", x, lambda value: value <= 0)
 
 
 def _differentiable_parts(key: Any, a: Any) -> tuple[Any, Any]:
@@ -66,7 +71,7 @@ def gamma_parts(key: Any, a: Any) -> tuple[Any, Any]:
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = np.float64, *, scale: Any = 1.0) -> Any:
     """Numbers with density proportional to x**(a - 1) * exp(-x / scale); NaN where a is not above 0."""
     key, dtype = checked_key("gamma", key), float_dtype("gamma", dtype)
-    _positive("gamma", a=a)
+    refuse_not_positive("gamma", a=a)
     refuse_negative("gamma", scale=scale)
     result, factor = _differentiable_parts(key, spread(a, shape_of("gamma", shape, a, scale), computed(dtype)))
     return placed(result * np.exp(factor), 0, scale, dtype)
@@ -81,7 +86,7 @@ def _log_gamma(key: Any, a: Any) -> Any:
 def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = np.float64) -> Any:
     """Numbers of [0, 1] with density proportional to x**(a - 1) * (1 - x)**(b - 1)."""
     key, dtype = checked_key("beta", key), float_dtype("beta", dtype)
-    _positive("beta", a=a, b=b)
+    refuse_not_positive("beta", a=a, b=b)
     wanted, (first, second) = shape_of("beta", shape, a, b), split(key)
     one, other = (_log_gamma(k, spread(x, wanted, computed(dtype))) for k, x in ((first, a), (second, b)))
     # Where the exponential would be infinite, its derivative would not be a number.
@@ -97,7 +102,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = np.float64) 
     alpha = as_array(alpha)
     if not alpha.ndim or not alpha.shape[-1]:
         raise ShapeError(f"dirichlet: alpha is a vector of at least one number, got shape {list(alpha.shape)}")
-    _positive("dirichlet", alpha=alpha)
+    refuse_not_positive("dirichlet", alpha=alpha)
     wanted = (*shape_of("dirichlet", shape, alpha[..., 0]), alpha.shape[-1])
     logs = _log_gamma(key, spread(alpha, wanted, computed(dtype)))
     powers = np.exp(logs - np.max(logs, axis=-1, keepdims=True))

@@ -69,6 +69,18 @@ METHODS = {
     "beta": (lambda rng: rng.beta(2.0, 3.0, COUNT), stats.beta(2, 3)),
     "gumbel": (lambda rng: rng.gumbel(1.0, 2.0, COUNT), stats.gumbel_r(1, 2)),
     "laplace": (lambda rng: rng.laplace(1.0, 2.0, COUNT), stats.laplace(1, 2)),
+    "weibull": (lambda rng: rng.weibull(1.5, COUNT), stats.weibull_min(1.5)),
+    "rayleigh": (lambda rng: rng.rayleigh(2.0, COUNT), stats.rayleigh(0, 2)),
+    "logistic": (lambda rng: rng.logistic(1.0, 2.0, COUNT), stats.logistic(1, 2)),
+    "pareto": (lambda rng: rng.pareto(3.0, COUNT), stats.lomax(3)),
+    "power": (lambda rng: rng.power(2.5, COUNT), stats.powerlaw(2.5)),
+    "standard_cauchy": (lambda rng: rng.standard_cauchy(COUNT), stats.cauchy()),
+    "triangular": (lambda rng: rng.triangular(-1.0, 0.5, 3.0, COUNT), stats.triang(0.375, -1, 4)),
+    "triangular without a rise": (lambda rng: rng.triangular(0.0, 0.0, 2.0, COUNT), stats.triang(0.0, 0, 2)),
+    "chisquare": (lambda rng: rng.chisquare(3.0, COUNT), stats.chi2(3)),
+    "f": (lambda rng: rng.f(5.0, 7.0, COUNT), stats.f(5, 7)),
+    "standard_t": (lambda rng: rng.standard_t(4.0, COUNT), stats.t(4)),
+    "wald": (lambda rng: rng.wald(2.0, 3.0, COUNT), stats.invgauss(2 / 3, 0, 3)),
     "dirichlet": (lambda rng: rng.dirichlet(np.array([1.0, 2.0]), COUNT)[:, 0], stats.beta(1, 2)),
 }
 
@@ -98,6 +110,32 @@ def test_integers_and_choices() -> None:
     assert stats.chisquare(np.bincount(chosen)).pvalue > 1e-3 and abs(events.mean() - 2) < 0.03
     for order in orders:
         assert sorted(order) == [*range(50)] and list(order) != [*range(50)]
+
+
+COUNTED = {
+    "geometric": (lambda rng: rng.geometric(0.3, COUNT), stats.geom(0.3)),
+    "negative_binomial": (lambda rng: rng.negative_binomial(2.5, 0.4, COUNT), stats.nbinom(2.5, 0.4)),
+    "binomial": (lambda rng: rng.binomial(12, 0.2, COUNT), stats.binom(12, 0.2)),
+    "multinomial": (lambda rng: rng.multinomial(6, [0.5, 0.2, 0.3], COUNT)[:, 1], stats.binom(6, 0.2)),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_methods_count_as_the_distributions_of_numpy(name: str) -> None:
+    draw, distribution = COUNTED[name]
+    for sample in (ml.compile(lambda seed: draw(np.random.default_rng(seed)))(2), draw(np.random.default_rng(2))):
+        assert sample.dtype == np.int64
+        counts = np.bincount(np.minimum(sample, 12), minlength=13)
+        expected = np.append(distribution.pmf(np.arange(12)), distribution.sf(11)) * COUNT
+        common = expected > 5
+        assert counts[expected == 0].sum() == 0 and counts[~common].sum() < 60
+        assert np.sum((counts - expected)[common] ** 2 / expected[common]) < stats.chi2.isf(1e-3, common.sum())
+
+
+def test_counts_of_results_sum_to_the_trials() -> None:
+    draw = ml.compile(lambda p: np.random.default_rng(0).multinomial(20, p))
+    drawn = draw(np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]))
+    assert drawn.shape == (2, 3) and list(drawn.sum(-1)) == [20, 20] and list(drawn[1]) == [20, 0, 0]
 
 
 def test_what_is_not_compiled_is_refused() -> None:
