@@ -59,6 +59,8 @@ def cross_entropy(
         raise ShapeError(f"cross_entropy: the input must be [N, C, ...] or [C], got {shown(x)}")
     axis = 1 if len(x.shape) > 1 else 0
     classes, trailing = x.shape[axis], len(x.shape) - axis - 1
+    if not classes:
+        raise ShapeError(f"cross_entropy: needs at least one class, got {shown(x)}")
     rest = tuple(x.shape[:axis]) + tuple(x.shape[axis + 1 :])
     count = None
     if tuple(y.shape) == tuple(x.shape) and y.dtype.kind not in "iub":
@@ -222,7 +224,8 @@ def ctc_loss(
 
     The first `input_lengths` [N] times and `target_lengths` [N] labels of each row count; N may be missing. The mean is
     that of the losses divided by the numbers of labels. Where there is too little time for the labels the loss is
-    infinite, or, with `zero_infinity`, 0; its derivative is 0. The sums over paths are one loop over time (Graves,
+    infinite, or, with `zero_infinity`, 0; its derivative is 0. Where a length is negative or greater than T or S the
+    loss is NaN, and outside of compiled functions an error. The sums over paths are one loop over time (Graves,
     Fernandez, Gomez and Schmidhuber, "Connectionist temporal classification", equations 5 to 8).
     """
     (x,), dtype = floats("ctc_loss", log_probs)
@@ -239,6 +242,9 @@ def ctc_loss(
             raise DTypeError(f"ctc_loss: {what} must hold integers, got {shown(one)}")
         if tuple(one.shape) != shape:
             raise ShapeError(f"ctc_loss: {what} must have shape {list(shape)}, got {shown(one)}")
+    counted = (times >= 0) & (times <= x.shape[0]) & (lengths >= 0) & (lengths <= y.shape[-1])
+    if isinstance(counted, np.ndarray) and not counted.all():
+        raise ShapeError(f"ctc_loss: there are {x.shape[0]} times and {y.shape[-1]} labels, fewer than a length says")
     states = 2 * y.shape[-1] + 1
     blanks = known(np.full((batch, y.shape[-1]), blank, y.dtype))
     between = np.stack([blanks, y], axis=-1).reshape(batch, states - 1)
@@ -265,6 +271,7 @@ def ctc_loss(
     total = _log_sum(np.where((number == last) | (number == last - 1), first, _NEVER), 1)
     possible = np.logical_not(total <= 0.5 * _NEVER)  # NaN is none of those that are not
     loss = np.where(possible, -np.where(possible, total, 0), 0 if zero_infinity else np.inf)
+    loss = np.where(counted, loss, np.nan)
     if reduction == "mean":
         loss = loss / np.maximum(lengths, 1).astype(x.dtype)
     loss = loss[0] if single and reduction == "none" else loss

@@ -41,6 +41,16 @@ def test_spectra_of_matrices_that_are_not_finite_are_an_error(name: str, value: 
             compiled(a)
 
 
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_no_matrix_with_minus_infinity_on_the_diagonal_is_positive_definite(target: str, dtype: Any) -> None:
+    for n in (1, 2, 9, 40):
+        a = np.eye(n, dtype=dtype)
+        a[n - 1, n - 1] = -np.inf
+        with pytest.raises(np.linalg.LinAlgError):
+            ml.compile(np.linalg.cholesky, target)(a)
+
+
 def test_the_triangle_that_is_not_read_may_hold_anything() -> None:
     a = np.random.default_rng(0).standard_normal((5, 5))
     for uplo, hidden in (("L", np.triu_indices(5, 1)), ("U", np.tril_indices(5, -1))):

@@ -94,6 +94,7 @@ WRONG: dict[str, tuple[Callable[[Any], Any], tuple[int, ...], str]] = {
     "cropping": (lambda x: F.pad(x, (-2, 3)), (2, 1), "do not fit"),
     "convolution": (lambda x: F.conv1d(x, np.zeros((0, 1, 2)), groups=3), (0, 9), "has 0"),
     "bags": (lambda x: F.embedding_bag(np.array([[0, 1]]), x, padding_idx=7), (3, 2), "is no row"),
+    "no classes": (lambda x: F.cross_entropy(x, np.zeros(2, np.int64)), (2, 0), "at least one class"),
     "rows": (lambda x: F.embedding(np.array([0, 1]), x, padding_idx=3), (3, 2), "is no row"),
 }
 
@@ -104,3 +105,14 @@ def test_errors_say_what_is_wrong(name: str, compiled: bool) -> None:
     function, shape, message = WRONG[name]
     with pytest.raises(ml.ShapeError, match=message):
         (ml.compile(function) if compiled else function)(np.ones(shape))
+
+
+@pytest.mark.parametrize(("times", "labels"), [(9, 2), (4, 5), (-1, 2), (4, -1)])
+def test_lengths_beyond_the_sequences(times: int, labels: int) -> None:
+    def loss(x: Any, times: Any, labels: Any) -> Any:
+        return F.ctc_loss(x, np.array([[1, 2], [1, 2]]), times, labels, reduction="none")
+
+    arguments = np.log(np.full((4, 2, 3), 1 / 3)), np.array([times, 4]), np.array([labels, 2])
+    assert np.isnan(ml.compile(loss)(*arguments)).tolist() == [True, False]
+    with pytest.raises(ml.ShapeError, match="fewer than a length says"):
+        loss(*arguments)

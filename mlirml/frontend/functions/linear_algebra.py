@@ -108,7 +108,8 @@ def cholesky(trace: Trace, a: Any, /, *, upper: bool = False) -> Any:
         return a.copy()
     lower = adjoint(a) if upper else a
     factor = stacked(lambda a: _cholesky(trace, a), lower)
-    _check_result(trace, factor, -1, "Matrix is not positive definite", lower)
+    proper = lambda x: np.isfinite(x) | (x.real == -np.inf)  # noqa: E731  # no matrix with -inf is positive definite
+    _check_result(trace, factor, -1, "Matrix is not positive definite", lower, proper=proper)
     return adjoint(factor) if upper else factor
 
 
@@ -149,10 +150,12 @@ def check(trace: Trace, passes: Any, message: str) -> None:
     b.check(b.element(value_of(trace, truth, "a check")), Check("LinAlgError", message))
 
 
-def _check_result(trace: Trace, result: Any, corner: int, message: str, *inputs: Any) -> Any:
+def _check_result(
+    trace: Trace, result: Any, corner: int, message: str, *inputs: Any, proper: Callable[[Any], Any] = np.isfinite
+) -> Any:
     """The result of a function of stacks of matrices, with a check that it could be computed.
 
-    It could not where a NaN is in the corner of a result whose inputs are finite.
+    It could not where a NaN is in the corner of a result whose inputs are all `proper`.
     """
     from mlirml.frontend.tracing.regions import trace_cond
 
@@ -162,7 +165,7 @@ def _check_result(trace: Trace, result: Any, corner: int, message: str, *inputs:
     def excused(*inputs: Any) -> Any:
         finite: Any = True
         for x in inputs:
-            finite = finite & np.all(np.isfinite(x.reshape((flat.shape[0], -1))), axis=1)
+            finite = finite & np.all(proper(x.reshape((flat.shape[0], -1))), axis=1)
         return np.logical_not(np.any(failed & finite))
 
     passes = trace_cond(trace, np.any(failed), excused, lambda *_: np.True_, inputs)
