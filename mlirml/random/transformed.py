@@ -125,7 +125,7 @@ def negative_binomial(key: Any, n: Any, p: Any, size: Any) -> Any:
 
 
 def multinomial(key: Any, n: Any, pvals: Any, size: Any) -> Any:
-    """How often each of k results occurs in n trials (i64), [*size, k], for n that is known."""
+    """The number of occurrences of each of k results in n trials (i64), [*size, k], for n that is known."""
     check_real("multinomial", pvals)
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
         raise UnsupportedSyntaxError("`rng.multinomial` is compiled for an n that is known when the function is traced")
