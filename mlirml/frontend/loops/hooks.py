@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -679,8 +680,8 @@ class Hooks:
         return [element(item) for item in iterable]
 
     def list_(self, callee: Any, items: Any = (), *, grows: bool) -> Any:
-        """`list(items)`, a new list."""
-        if callee is not list:
+        """`list(items)` or `deque(items)`, a new list."""
+        if callee not in (list, deque):
             return self.function(callee)(items)
         if type(items) is GrowingList:
             return items.copy()
@@ -691,6 +692,16 @@ class Hooks:
         if isinstance(items, Traced) and items.ndim == 1:
             return GrowingList(self._trace, [number_rows(items.copy(), leaf_type_of(items, "an item"))], grows=grows)
         return self._new_list(items, grows)
+
+    def at_left(self, queue: Any, name: str, *args: Any) -> Any:
+        """`queue.popleft()`, `queue.appendleft(x)` or `queue.extendleft(xs)`; a deque that loops change is a list."""
+        if not isinstance(queue, list):
+            return getattr(queue, name)(*args)
+        if name == "popleft":
+            return queue.pop(0, *args)
+        for value in args if name == "appendleft" else [*args[0]]:
+            queue.insert(0, value)
+        return None
 
     def exchange(self, one: Any, first: Any, other: Any, second: Any) -> None:
         """`one[first], other[second] = other[second], one[first]`."""
