@@ -19,7 +19,7 @@ from mlirml.core.tree import flatten
 from mlirml.errors import CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import joined, leaf_type_of, several
-from mlirml.frontend.arrays.constructs import is_certain
+from mlirml.frontend.arrays.constructs import InlineStore, is_certain
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import number_rows
@@ -443,12 +443,12 @@ class Hooks:
             return self._branches(truth, body, other, logical)
         mark, held = b.mark(), Snapshot([("", body), ("", other)])
         assumptions = trace.integers.condition(truth)
-        with self._inline():
+        found: Traced | None = None
+        with suppress(InlineStore), self._inline():
             with trace.integers.given(assumptions.true):
                 one = body()
             with trace.integers.given(assumptions.false):
                 two = other()
-            found: Traced | None = None
             if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
                 if logical is not None and _is_bool(one) and _is_bool(two):
                     operands = self._wrapped(truth), two if logical is np.logical_or else one
@@ -527,7 +527,7 @@ class Hooks:
         """Context manager: operations emitted within may be erased, so that nothing is remembered about them."""
         b = self._trace.builder
         region = b.region
-        b.region = Region(region, region.owner, construct=region.construct)  # see `is_certain`
+        b.region = Region(region, region.owner, construct=region.construct, inline=True)  # see `is_certain`
         inner = b.region
         try:
             yield

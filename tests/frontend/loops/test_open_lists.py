@@ -111,6 +111,20 @@ def cut(x: Any) -> Any:
     return w
 
 
+def balanced(codes: Any) -> Any:
+    """`or` with an operand that changes the list."""
+    stack = []
+    for c in codes:
+        if c == 1 or c == 3:
+            stack.append(c)
+        elif c == 2:
+            if not stack or stack.pop() != 1:
+                return False
+        elif c == 4 and (not stack or stack.pop() != 3):
+            return False
+    return len(stack) == 0
+
+
 def levels(adjacent: Any, start: Any) -> Any:
     seen, level, order = np.zeros(len(adjacent), bool), [start], []
     seen[start] = True
@@ -224,6 +238,8 @@ def test_stacks_and_queues() -> None:
     check(copied, X)
     check(copied_each_time, X, 4)
     check(cut, X)
+    for codes in ([1, 3, 4, 2], [1, 3, 2, 4], [2], [1, 0, 1]):
+        check(balanced, np.array(codes))
     check(levels, GRAPH, 0)
     check(flood, IMAGE, 2, 2)
     for a in ([1, 2, -2, -1, 3, -3], [1, 2, -1], [1], [-1]):
