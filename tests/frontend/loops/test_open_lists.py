@@ -111,7 +111,7 @@ def cut(x: Any) -> Any:
     return w
 
 
-def balanced(codes: Any) -> Any:
+def matching(codes: Any) -> Any:
     """`or` with an operand that changes the list."""
     stack = []
     for c in codes:
@@ -239,7 +239,7 @@ def test_stacks_and_queues() -> None:
     check(copied_each_time, X, 4)
     check(cut, X)
     for codes in ([1, 3, 4, 2], [1, 3, 2, 4], [2], [1, 0, 1]):
-        check(balanced, np.array(codes))
+        check(matching, np.array(codes))
     check(levels, GRAPH, 0)
     check(flood, IMAGE, 2, 2)
     for a in ([1, 2, -2, -1, 3, -3], [1, 2, -1], [1], [-1]):
