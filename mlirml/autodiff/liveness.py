@@ -61,8 +61,8 @@ def _loop(op: mlir.Operation, live: set[mlir.Value]) -> None:
 
 
 def _branches(op: mlir.Operation, live: set[mlir.Value]) -> None:
-    for region in op.regions:
-        *body, end = block_ops(region.blocks[0])
+    for block in (block for region in op.regions for block in region.blocks):
+        *body, end = block_ops(block)
         live.update(passed for result, passed in zip(op.results, end.operands) if result in live)
         _block(body, live)
     if _acts(op, live):

@@ -155,7 +155,8 @@ def capture(
         except Restart:  # with the rooms as they are now
             continue
         except (CaptureError, IndexError, ValueError) as error:
-            refused = error if refused is None or getattr(error, "final", False) else refused
+            if not isinstance(refused, CaptureError) or getattr(error, "final", False):
+                refused = error
             sites: frozenset[str] = getattr(error, "lists", frozenset()) - rooms.keys()
             names: frozenset[Any] = getattr(error, "unassigned", frozenset()) - assigned
             if not loops or not (sites or names):

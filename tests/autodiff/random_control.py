@@ -269,6 +269,8 @@ def largest(x: Array) -> Array:
     for i in range(x.shape[0]):
         if x[i] > best:
             best = x[i]
+            if best > 1e9:
+                raise ValueError("too large")
         elif x[i] < 0:
             total += x[i] * x[i]
         else:

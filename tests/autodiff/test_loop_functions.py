@@ -68,11 +68,24 @@ def counted(x: Any) -> Any:
     return total
 
 
+def checked(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        weight = 1.0
+        while weight < abs(x[i]) + 0.1:
+            if x[i] > 0:
+                if x[i] > 90:
+                    raise ValueError("large")
+                total += x[i] * weight
+            weight *= 2
+    return total
+
+
 XS = np.array([[1.0, 1.5, -0.5, 2.5, 0.25], [-2.0, -0.25, 1.75, 0.5, 3.0]])
 D = np.array([1.0, -2, 3, 0.5, 2])
 
 
-@pytest.mark.parametrize("f", [filtered, scaled, interpolated, positive_product, until_large, counted])
+@pytest.mark.parametrize("f", [filtered, scaled, interpolated, positive_product, until_large, counted, checked])
 def test_both_modes_and_batches(f: Callable[[Any], Any]) -> None:
     gradients = [ml.grad(f)(x) for x in XS]
     for x, gradient in zip(XS, gradients):
@@ -80,6 +93,18 @@ def test_both_modes_and_batches(f: Callable[[Any], Any]) -> None:
         change = ml.jvp(f, (x,), (D,))[1]
         np.testing.assert_allclose([gradient @ D, change], [difference] * 2, rtol=1e-6)
     np.testing.assert_allclose(ml.vmap(ml.grad(f))(XS), np.stack(gradients))
+
+
+def test_checks_in_branches_fail_for_lanes_that_take_them() -> None:
+    batched = ml.compile(ml.vmap(ml.grad(checked)))
+    for large, fails in ((100.0, True), (-100.0, False)):
+        xs = XS.copy()
+        xs[1, 2] = large
+        if fails:
+            with pytest.raises(ValueError, match="large"):
+                batched(xs)
+        else:
+            np.testing.assert_allclose(batched(xs), np.stack([ml.grad(checked)(x) for x in xs]))
 
 
 def test_loops_stay_loops_inside_of_transforms() -> None:

@@ -20,7 +20,9 @@ LINES = [
     "w.insert(1, {v})", "if s in w: w.remove(s)", "if w: w[-1] = {v}", "if x[i] < 0: w.clear()",
     "if len(w) > 1: del w[1]", "if w and w[0] < s: w.reverse()", "s = i // (n + 1)", "if {v} > 0: w.append(s)",
     "if {v} < s: break", "s += i % n", "s += len(w)", "s = sum(w)", "p.append((i, {v}))", "x[i] = s",
-    "if p: s += p.pop()[1]", "w.pop()", "w += [{v}, s]",
+    "if p: s += p.pop()[1]", "w.pop()", "w += [{v}, s]", "q.append({v})", "q.appendleft({v})", "if q: s += q.popleft()",
+    "if q and q[0] < {v}: q.popleft()", "w = list(q)", "q = deque(w)", "if q: s -= q.pop()",
+    "if not w or w.pop() > {v}: s += 1", "while q and q.pop() != {v}: s += 1",
 ]  # fmt: skip
 VALUES = ["i", "s", "x[i]", "2", "k[i]"]
 
@@ -37,10 +39,10 @@ def programs(draw: st.DrawFn) -> str:
     return "\n".join(
         [
             "def program(x, k, n):",
-            "    w, p, s = [], [], 0",
+            "    w, p, q, s = [], [], deque(), 0",
             *loop,
             *(f"        {line}" for line in lines),
-            "    return w, p, s",
+            "    return w, p, list(q), s",
         ]
     )
 

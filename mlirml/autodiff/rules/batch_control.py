@@ -177,7 +177,7 @@ def _greatest(trip_count: mlir.Value) -> mlir.Value:
 def branches(batch: Batch, op: mlir.Operation) -> None:
     """The branch that all lanes take, or all branches and a select."""
     selector = op.operands[0]
-    blocks = [region.blocks[0] for region in op.regions]
+    blocks = [block for region in op.regions for block in region.blocks]  # an `if` of checks alone has no `else`
     if selector not in batch:
         _shared_branches(batch, op, blocks)
         return

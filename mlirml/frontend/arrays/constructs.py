@@ -36,6 +36,10 @@ class Restart(BaseException):
     """The function has to be traced anew, with what has been learned of its lists. No error either."""
 
 
+class InlineStore(BaseException):
+    """An expression that was evaluated inline stores: it has to be a branch. No error either."""
+
+
 def is_certain(region: Region) -> bool:
     """True if code in a region is executed in every iteration of the enclosing loops."""
     inner: Region | None = region
@@ -49,10 +53,15 @@ def is_certain(region: Region) -> bool:
 
 
 def note_store(trace: Trace, cell: Cell) -> None:
-    """Note a store into an allocation from outside: the outermost loop that does not contain it is retraced."""
+    """Note a store into an allocation from outside: the outermost loop that does not contain it is retraced.
+
+    What is evaluated inline becomes a branch first.
+    """
     region: Region | None = trace.builder.region
     around: list[Construct] = []
     while region is not None and region is not cell.region:
+        if region.inline:
+            raise InlineStore
         if not isinstance(region.construct, Construct):
             return
         around.append(region.construct)

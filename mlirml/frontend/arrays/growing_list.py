@@ -286,7 +286,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def _item(self, index: Any) -> Any:
         """A Python object of the list. In the first attempt to trace an appending loop, any item will do."""
         if isinstance(index, slice):
-            return GrowingList(self.trace, self.parts[index], grows=self.grows)
+            return self._alike(self.parts[index])
         known = not isinstance(index, Traced)
         if known and (not isinstance(index, int) or -len(self.parts) <= index < len(self.parts)):
             return self.parts[index]
@@ -435,7 +435,13 @@ class GrowingList(PartedList, MutableSequence[Any]):
         settle_items(self)
         self._check_closed("a copy of it")
         parts = [part.copied() if isinstance(part, Rows) else part for part in self.parts]
-        return GrowingList(self.trace, parts, grows=self.grows)
+        return self._alike(parts)
+
+    def _alike(self, parts: list[Any]) -> GrowingList:
+        """A list of items of this one, which has room for any number of them if this one has."""
+        found = GrowingList(self.trace, parts, grows=self.grows)
+        found.room, found.site = self.room, self.site
+        return found
 
     __copy__ = copy
 

@@ -215,7 +215,11 @@ def _guess(found: PartedList) -> None:
 def match_rooms(one: Any, other: Any) -> None:
     """Start anew with as much room in the lists of two expressions as in either, and items of one type."""
     rooms = [x.room for x in (one, other) if isinstance(x, PartedList) and x.room is not None]
-    if len(rooms) < 2 or rooms[0] is rooms[1] or None in (grown := [room.growth for room in rooms]):
+    if len(rooms) < 2 or rooms[0] is rooms[1]:
+        return
+    grown = [room.growth for room in rooms]
+    if None in grown:
+        _match_empty(rooms)
         return
     if grown[0].treedef != grown[1].treedef:
         return
@@ -228,6 +232,15 @@ def match_rooms(one: Any, other: Any) -> None:
         capacity_of(room.site, capacity)
         room.growth.leaf_types = both
     raise Restart
+
+
+def _match_empty(rooms: Sequence[Any]) -> None:
+    """Start anew with the items of one list as those of another one, of which nothing is known."""
+    known = next((room.growth for room in rooms if room.growth is not None), None)
+    for room in rooms:
+        if known is not None and room.growth is None:
+            room.growth = replace(known, leaf_types=[*known.leaf_types])
+            raise Restart
 
 
 def append(found: PartedList, value: Any) -> None:
@@ -332,7 +345,10 @@ def of_columns(found: PartedList, rows: Rows, columns: Sequence[Any]) -> Any:
     counter = _zeros(found.trace, (1,), np.dtype(np.int64))
     counter[0] = buffers[0][1]
     parts = tuple(buffer[0].copy() for buffer in buffers)
-    return type(found)(found.trace, [replace(rows, columns=parts, counter=counter, room=None)])
+    room = rows.room if parts[0].shape[0] == rows.capacity else None
+    made = type(found)(found.trace, [replace(rows, columns=parts, counter=counter, room=room)])
+    made.room, made.site = room, found.site
+    return made
 
 
 def put(found: PartedList, index: Any, value: Any) -> None:

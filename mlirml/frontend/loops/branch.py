@@ -17,6 +17,7 @@ from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
 from mlirml.frontend.arrays.list_parts import CopiedItem, close_items, note_joined
+from mlirml.frontend.arrays.open_lists import match_rooms
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
@@ -258,6 +259,7 @@ class Branch(RetracedConstruct):
             bound = bound * 2 if alone else bound
             trees = [Tree.of(value) for value in bound]
             if trees[0].treedef != trees[1].treedef:
+                match_rooms(*bound)
                 raise self._different(name, bound)
             if bound[0] is not bound[1] and not guess:
                 self._check_names(name, bound, found)
@@ -328,6 +330,7 @@ class Branch(RetracedConstruct):
             f"{_subject(path)} {one} in one branch and {other} in the other, and which one is known only at run time",
             help=_advice(path, values),
         )
+        error.lists = frozenset().union(*(value.sites() for value in values if type(value) is GrowingList))
         return self._decided(error)
 
     def _values(self, found: dict[str, Any], plan: dict[str, Merged], before: dict[str, Any]) -> list[Value]:
@@ -461,5 +464,5 @@ def _shown(value: Any) -> str:
         return value._describe()
     if is_dynamic(value):
         return str(getattr(type(value), DYNAMIC))
-    name = type(value).__name__
+    name = value.__class__.__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"

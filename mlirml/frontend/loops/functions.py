@@ -408,6 +408,7 @@ _OWN: dict[Any, _Function] = {
     builtins.min: _extreme(np.less),
     builtins.sum: _sum,
     builtins.sorted: _sorted,
+    builtins.list: lambda trace, items=(): items.copy() if _is_rows(items) else list(items),
     math.hypot: _hypot,
     math.dist: _dist,
     math.erf: _math(error_functions.erf.reference),
@@ -441,7 +442,9 @@ _ALWAYS = (
     builtins.enumerate, builtins.zip, builtins.map, builtins.reversed, itertools.product, itertools.repeat,
     np.ndindex, np.ndenumerate, math.dist,
 )  # fmt: skip
-_OF_LISTS = (builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted, builtins.any, builtins.all)
+_OF_LISTS = (
+    builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted, builtins.any, builtins.all, builtins.list,
+)  # fmt: skip
 _ORDERED = (builtins.max, builtins.min, builtins.sorted)
 _OF_ITEMS = (builtins.any, builtins.all, builtins.max, builtins.min, builtins.sorted)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence, Sized
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -18,7 +19,7 @@ from mlirml.core.tree import flatten
 from mlirml.errors import CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import joined, leaf_type_of, several
-from mlirml.frontend.arrays.constructs import is_certain
+from mlirml.frontend.arrays.constructs import InlineStore, is_certain
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import number_rows
@@ -442,12 +443,12 @@ class Hooks:
             return self._branches(truth, body, other, logical)
         mark, held = b.mark(), Snapshot([("", body), ("", other)])
         assumptions = trace.integers.condition(truth)
-        with self._inline():
+        found: Traced | None = None
+        with suppress(InlineStore), self._inline():
             with trace.integers.given(assumptions.true):
                 one = body()
             with trace.integers.given(assumptions.false):
                 two = other()
-            found: Traced | None = None
             if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
                 if logical is not None and _is_bool(one) and _is_bool(two):
                     operands = self._wrapped(truth), two if logical is np.logical_or else one
@@ -526,7 +527,7 @@ class Hooks:
         """Context manager: operations emitted within may be erased, so that nothing is remembered about them."""
         b = self._trace.builder
         region = b.region
-        b.region = Region(region, region.owner, construct=region.construct)  # see `is_certain`
+        b.region = Region(region, region.owner, construct=region.construct, inline=True)  # see `is_certain`
         inner = b.region
         try:
             yield
@@ -679,8 +680,8 @@ class Hooks:
         return [element(item) for item in iterable]
 
     def list_(self, callee: Any, items: Any = (), *, grows: bool) -> Any:
-        """`list(items)`, a new list."""
-        if callee is not list:
+        """`list(items)` or `deque(items)`, a new list."""
+        if callee not in (list, deque):
             return self.function(callee)(items)
         if type(items) is GrowingList:
             return items.copy()
@@ -691,6 +692,16 @@ class Hooks:
         if isinstance(items, Traced) and items.ndim == 1:
             return GrowingList(self._trace, [number_rows(items.copy(), leaf_type_of(items, "an item"))], grows=grows)
         return self._new_list(items, grows)
+
+    def at_left(self, queue: Any, name: str, *args: Any) -> Any:
+        """`queue.popleft()`, `queue.appendleft(x)` or `queue.extendleft(xs)`; a deque that loops change is a list."""
+        if not isinstance(queue, list):
+            return getattr(queue, name)(*args)
+        if name == "popleft":
+            return queue.pop(0, *args)
+        for value in args if name == "appendleft" else [*args[0]]:
+            queue.insert(0, value)
+        return None
 
     def exchange(self, one: Any, first: Any, other: Any, second: Any) -> None:
         """`one[first], other[second] = other[second], one[first]`."""

@@ -111,11 +111,14 @@ def renewed(body: Sequence[ast.stmt]) -> Names:
     return frozenset(found)
 
 
+_APPENDING = ("append", "appendleft", "extend", "extendleft")
+
+
 def appended(root: ast.AST) -> Names:
     """The names of lists that a statement appends to, or adds lists to."""
     found = set()
     for node in ast.walk(root):
-        if isinstance(node, ast.Attribute) and node.attr in ("append", "extend") and isinstance(node.value, ast.Name):
+        if isinstance(node, ast.Attribute) and node.attr in _APPENDING and isinstance(node.value, ast.Name):
             found.add(node.value.id)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name) and isinstance(node.value, ast.List):
             found.add(node.target.id)

@@ -322,6 +322,9 @@ class _Rewriter(ast.NodeTransformer):
         return _at(ast.Subscript(base, index, node.ctx), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
+        if isinstance(node.func, ast.Attribute) and node.func.attr in LEFT and not node.keywords:
+            args = [self.visit(node.func.value), _at(ast.Constant(node.func.attr), node), *map(self.visit, node.args)]
+            return _call("at_left", args, node)
         return self.folded(node) if is_folded(node) else self.plain_call(node)
 
     def visit_Lambda(self, node: ast.Lambda) -> ast.expr:
@@ -467,6 +470,10 @@ class _Rewriter(ast.NodeTransformer):
         return _call("filter_", [self.visit(node.func), *map(self.visit, node.args)], node)
 
 
+LEFT = ("popleft", "appendleft", "extendleft")
+"""The methods of a deque that a list does not have."""
+
+
 def _of_item(target: ast.expr, value: ast.expr, *others: str) -> ast.expr:
     """A function of an item, and of other values, whose names are those of a target: a name or a tuple of names."""
     item = _ITEM if isinstance(target, ast.Tuple) else target.id  # type: ignore[attr-defined]
@@ -507,11 +514,12 @@ def _is_filtered(node: ast.expr) -> bool:
 
 
 def _is_call_of_list(node: ast.AST) -> bool:
-    """True if a rewritten expression calls `list`, judging by names."""
+    """True if a rewritten expression calls `list` or `deque`, judging by names."""
     if not isinstance(node, ast.Call) or len(node.args) > 1 or node.keywords or not isinstance(node.func, ast.Call):
         return False
     callee = node.func.args[0] if node.func.args else None
-    return isinstance(callee, ast.Name) and callee.id == "list"
+    name = getattr(callee, "id", getattr(callee, "attr", None))
+    return name in ("list", "deque")
 
 
 def _new_list(node: ast.expr, grows: bool) -> ast.expr:

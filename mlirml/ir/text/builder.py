@@ -174,6 +174,7 @@ class Region:
     owner: str = ""
     open: bool = True
     construct: Any = None  # the loop or branch that handles stores into arrays defined outside of it
+    inline: bool = False  # of an expression that is evaluated whether or not it is needed
 
 
 @dataclass(frozen=True)

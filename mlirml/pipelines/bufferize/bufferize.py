@@ -264,9 +264,12 @@ def copy_views_out_of_branches(main: mlir.Operation) -> None:
 
 
 def separate_yields(main: mlir.Operation) -> None:
-    """Copy a tensor that a loop yields twice: upstream's analysis takes two stores of it for different values."""
+    """Copy a tensor that a loop or branch yields twice: upstream takes both for different values."""
     bodies = [
-        block for op in named_operations(main, SEQUENTIAL_LOOPS) for region in op.regions for block in region.blocks
+        block
+        for op in named_operations(main, (*SEQUENTIAL_LOOPS, *BRANCHES))
+        for region in op.regions
+        for block in region.blocks
     ]
     for end in [block_ops(block)[-1] for block in bodies]:
         seen: set[mlir.Value] = set()

@@ -224,3 +224,22 @@ def test_number_of_a_tuple_by_an_index_of_the_program() -> None:
     found = ml.compile(chosen)(x)
     assert found[0] == 2.5
     np.testing.assert_array_equal(found[1], 10 * x)
+
+
+def test_arrays_that_are_copied_before_a_break() -> None:
+    """Both ways through a branch yield one array as two."""
+
+    def program(x: Any, n: Any) -> Any:
+        w, q, count, left = np.zeros(5, int), np.zeros(5, int), np.zeros(1, int), np.zeros(1, int)
+        for i in range(n + 2):
+            w = q.copy()
+            left = count.copy()
+            if x[i] < 0:
+                break
+            q[count[0]] = x[i]
+            count[0] += 1
+            while left[0] > 0 and w[left[0] - 1] > 2:
+                left[0] -= 1
+        return w, left, q
+
+    check(program, np.array([3, 1, 4, -1, 2]), 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import collections
+from collections import deque
 from typing import Any
 
 import numpy as np
@@ -37,6 +39,90 @@ def breadth_first(adjacent: Any, start: Any) -> Any:
                 distance[v] = distance[u] + 1
                 queue.append(v)
     return distance
+
+
+def nearest_first(adjacent: Any, start: Any) -> Any:
+    """Edges of even columns cost nothing, others one."""
+    distance, queue = np.full(len(adjacent), 99), collections.deque([start])
+    order = deque()
+    distance[start] = 0
+    while queue:
+        u = queue.popleft()
+        order.appendleft(u)
+        for v in range(len(adjacent)):
+            if adjacent[u, v] and distance[u] + v % 2 < distance[v]:
+                distance[v] = distance[u] + v % 2
+                if v % 2:
+                    queue.append(v)
+                else:
+                    queue.appendleft(v)
+    return distance, list(order)
+
+
+def largest_in_windows(x: Any, size: Any) -> Any:
+    queue, found = deque(), []
+    for i in range(len(x)):
+        while queue and x[queue[-1]] <= x[i]:
+            queue.pop()
+        queue.append(i)
+        if queue[0] <= i - size:
+            queue.popleft()
+        if i >= size - 1:
+            found.append(x[queue[0]])
+    return found
+
+
+def copied(x: Any) -> Any:
+    w = []
+    i = 0
+    while i < len(x):
+        if x[i] > 2:
+            w.append(x[i])
+        i += 1
+    one, other = list(w), w.copy()
+    if x[0] > 0:
+        one.append(7)
+        w.append(8)
+    other.extend([1, 2])
+    return one, other, w, list(one)
+
+
+def copied_each_time(x: Any, n: Any) -> Any:
+    w, q = [], []
+    for i in range(n + 2):
+        w = list(q)
+        if x[i] < 0:
+            break
+        q.append(x[i])
+        while w and w[-1] > 3:
+            w.pop()
+    return w, q
+
+
+def cut(x: Any) -> Any:
+    q, w = [], []
+    for i in range(3):
+        w = q[:]
+        q.append(2)
+        if x[i] > 100:
+            q.pop()
+        while w and w[-1] > 2:
+            w.pop()
+    return w
+
+
+def matching(codes: Any) -> Any:
+    """`or` with an operand that changes the list."""
+    stack = []
+    for c in codes:
+        if c == 1 or c == 3:
+            stack.append(c)
+        elif c == 2:
+            if not stack or stack.pop() != 1:
+                return False
+        elif c == 4 and (not stack or stack.pop() != 3):
+            return False
+    return len(stack) == 0
 
 
 def levels(adjacent: Any, start: Any) -> Any:
@@ -147,6 +233,13 @@ def test_lists_of_arrays(function: Any) -> None:
 
 def test_stacks_and_queues() -> None:
     check(breadth_first, GRAPH, 0)
+    check(nearest_first, GRAPH, 0)
+    check(largest_in_windows, X, 3)
+    check(copied, X)
+    check(copied_each_time, X, 4)
+    check(cut, X)
+    for codes in ([1, 3, 4, 2], [1, 3, 2, 4], [2], [1, 0, 1]):
+        check(matching, np.array(codes))
     check(levels, GRAPH, 0)
     check(flood, IMAGE, 2, 2)
     for a in ([1, 2, -2, -1, 3, -3], [1, 2, -1], [1], [-1]):
