@@ -7,21 +7,31 @@ from MLIR.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from types import MappingProxyType
 from typing import Any
-
-from mlirml.core.dataclass import dataclass
 
 Span = tuple[int, int]
 """The least and the greatest value, both inclusive."""
+_NONE: Mapping[Any, int] = MappingProxyType({})
 
 
-@dataclass(frozen=True)
 class Linear:
-    """A linear expression; factors are not zero."""
+    """A linear expression, which is not changed; factors are not zero."""
 
-    constant: int = 0
-    factors: Mapping[Any, int] = field(default_factory=dict)
+    # Not a dataclass: captures and passes create hundreds of thousands.
+    __slots__ = ("constant", "factors")
+
+    def __init__(self, constant: int = 0, factors: Mapping[Any, int] = _NONE) -> None:
+        self.constant = constant
+        self.factors = factors
+
+    def __repr__(self) -> str:
+        return f"Linear({self.constant}, {self.factors})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Linear):
+            return NotImplemented
+        return self.constant == other.constant and self.factors == other.factors
 
     def __hash__(self) -> int:
         return hash((self.constant, frozenset(self.factors.items())))
@@ -33,13 +43,22 @@ class Linear:
     def __add__(self, other: Linear | int) -> Linear:
         if isinstance(other, int):
             return Linear(self.constant + other, self.factors)
-        factors = dict(self.factors)
-        for variable, factor in other.factors.items():
-            factors[variable] = factors.get(variable, 0) + factor
-        return Linear(self.constant + other.constant, {v: f for v, f in factors.items() if f})
+        if not other.factors:
+            return Linear(self.constant + other.constant, self.factors)
+        return self._plus(1, other)
 
     def __sub__(self, other: Linear | int) -> Linear:
-        return self + (-other if isinstance(other, int) else other * -1)
+        return Linear(self.constant - other, self.factors) if isinstance(other, int) else self._plus(-1, other)
+
+    def _plus(self, times: int, other: Linear) -> Linear:
+        factors = dict(self.factors)
+        for variable, factor in other.factors.items():
+            total = factors.get(variable, 0) + times * factor
+            if total:
+                factors[variable] = total
+            else:
+                factors.pop(variable, None)
+        return Linear(self.constant + times * other.constant, factors)
 
     def __mul__(self, factor: int) -> Linear:
         return Linear(self.constant * factor, {v: f * factor for v, f in self.factors.items()} if factor else {})
@@ -69,7 +88,7 @@ class Linear:
     def replaced(self, variable: Any, by: Linear) -> Linear:
         """The expression with `by` substituted for a variable."""
         factor = self.factor(variable)
-        return self.without(variable) + by * factor if factor else self
+        return self.without(variable)._plus(factor, by) if factor else self
 
     def range(self, spans: Mapping[Any, Span]) -> tuple[int | None, int | None]:
         """The least and greatest value, None where a variable has no span."""

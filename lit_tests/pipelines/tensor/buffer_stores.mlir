@@ -46,3 +46,34 @@ func.func @main(%x: tensor<3xf32>, %y: tensor<1x3xf32>) -> tensor<2x3xf32> {
   %t2 = tensor.insert_slice %row into %t1[1, 0] [1, 3] [1, 1] : tensor<1x3xf32> into tensor<2x3xf32>
   return %t2 : tensor<2x3xf32>
 }
+
+// -----
+
+// Stores in branches belong to the chain, of which both branches yield a version.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%[[T:.*]]: tensor<8xf32>, %[[A:.*]]: f32, %[[P:.*]]: i1)
+// CHECK: %[[M:.*]] = memref.alloc() {{.*}} : memref<8xf32>
+// CHECK: bufferization.materialize_in_destination %[[T]] in restrict writable %[[M]]
+// CHECK: memref.store %[[A]], %[[M]][%c0]
+// CHECK: scf.if %[[P]] {
+// CHECK-NEXT: %[[B:.*]] = memref.load %[[M]][%c0]
+// CHECK-NEXT: memref.store %[[B]], %[[M]][%c1]
+// CHECK-NEXT: }
+// CHECK: memref.store %[[A]], %[[M]][%c2]
+// CHECK: %[[N:.*]] = bufferization.to_tensor %[[M]] restrict writable
+// CHECK: return %[[N]]
+func.func @main(%t0: tensor<8xf32>, %a: f32, %p: i1) -> tensor<8xf32> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %t1 = tensor.insert %a into %t0[%c0] : tensor<8xf32>
+  %t2 = scf.if %p -> (tensor<8xf32>) {
+    %b = tensor.extract %t1[%c0] : tensor<8xf32>
+    %t = tensor.insert %b into %t1[%c1] : tensor<8xf32>
+    scf.yield %t : tensor<8xf32>
+  } else {
+    scf.yield %t1 : tensor<8xf32>
+  }
+  %t3 = tensor.insert %a into %t2[%c2] : tensor<8xf32>
+  return %t3 : tensor<8xf32>
+}

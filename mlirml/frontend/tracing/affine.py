@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ _COUNT = itertools.count()
 _STEPS = 64
 _FACTS = 16
 _I64 = np.dtype(np.int64)
+_number = attrgetter("number")
 
 
 @dataclass(eq=False)
@@ -37,14 +39,23 @@ class Symbol:
 
 def least_value(form: Linear) -> int | None:
     """The least value of a form, or None if no lower bound is known."""
-    found: Linear | None = form
+    constant, factors = form.constant, dict(form.factors)
     for _ in range(_STEPS):
-        if found is None or found.is_constant:
+        if not factors:
             break
-        symbol = max(found.factors, key=lambda symbol: symbol.number)
-        limit = symbol.least if found.factor(symbol) > 0 else symbol.greatest
-        found = None if limit is None else found.replaced(symbol, limit)
-    return found.constant if found is not None and found.is_constant else None
+        symbol = max(factors, key=_number)
+        factor = factors.pop(symbol)
+        limit = symbol.least if factor > 0 else symbol.greatest
+        if limit is None:
+            return None
+        constant += factor * limit.constant
+        for other, times in limit.factors.items():
+            total = factors.get(other, 0) + factor * times
+            if total:
+                factors[other] = total
+            else:
+                factors.pop(other, None)
+    return None if factors else constant
 
 
 def greatest_value(form: Linear) -> int | None:

@@ -23,6 +23,8 @@ becomes
     scf.for ... { memref.store ... memref.load ... }
     %r = bufferization.to_tensor %m restrict writable : ...
 
+Stores in the branches of an `scf.if` belong to a chain as well, if both branches yield a version of its tensor.
+
 A structured operation whose only use is such a store computes its result in the buffer, if the stores fill an empty
 tensor with disjoint slices: `np.stack` and `np.concatenate` of many values.
 
@@ -69,114 +71,183 @@ class BufferStoresPass(Pass):
         if carried:
             run_upstream(module, "canonicalize")
             body = main_function(module).regions[0].blocks[0]
-        ops = block_ops(body)
-        position = {result: number for number, op in enumerate(ops) for result in op.results}
-        done: set[int] = set()
+        order = {op: number for number, op in enumerate(block_ops(body))}
+        done: set[mlir.Operation] = set()
         chains = []
-        for number in [n for n, op in enumerate(ops) if op.name in _STORES]:
-            if number not in done:
-                numbers = chain(ops, number, position)
-                done.update(numbers)
-                chains.append([ops[n] for n in numbers])
-        for stores in chains:
-            if len(stores) >= self.shortest:
-                buffer_stores(stores, position)
+        for op in [op for op in order if op.name in _STORES]:
+            if op not in done:
+                steps = chain(op, order)
+                done.update(op for step in steps for op in step.stores)
+                chains.append(steps)
+        long = [steps for steps in chains if sum(len(step.stores) for step in steps) >= self.shortest]
+        branches = any(has_branches(step) for steps in long for step in steps)
+        for steps in long:
+            buffer_stores(steps, order)
+        if branches:
+            run_upstream(module, "canonicalize")
 
 
 @dataclass(frozen=True, eq=False)
 class Carried:
-    """A tensor that loops carry from `start` on: the loop results that it becomes, its stores, and its reads."""
+    """A tensor that a loop carries: the results that it becomes, of inner loops too, its stores, and its reads."""
 
     loop: mlir.Operation
-    start: mlir.Value
+    position: int
     results: tuple[mlir.Value, ...]
     stores: tuple[mlir.Operation, ...]
     reads: tuple[mlir.Operation, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Step:
+    """From one version of a tensor to the next, `after`; None at the end of a block, which yields it as `operand`.
+
+    `results` are those of the loop that it goes through, and of others in it.
+    """
+
+    after: mlir.Value | None
+    operand: int
+    results: tuple[mlir.Value, ...] = ()
+    stores: tuple[mlir.Operation, ...] = ()
+    reads: tuple[mlir.Operation, ...] = ()
+
+
 def match_loop(loop: mlir.Operation, position: int) -> Carried | None:
     """A loop-carried tensor of which only one version is live at any time; None if several may be."""
-    results: list[mlir.Value] = []
-    stores: list[mlir.Operation] = []
-    reads: list[mlir.Operation] = []
     if not isinstance(loop.results[position].type, mlir.RankedTensorType):
         return None
-    if not loop.results[position].type.has_static_shape or not follow(loop, position, results, stores, reads):
+    if not loop.results[position].type.has_static_shape:
         return None
-    return Carried(loop, loop.operands[3 + position], tuple(results), tuple(stores), tuple(reads))
+    found = through_loop(loop, position)
+    return None if found is None else Carried(loop, position, found.results, found.stores, found.reads)
 
 
-def follow(
-    loop: mlir.Operation,
-    position: int,
-    results: list[mlir.Value],
-    stores: list[mlir.Operation],
-    reads: list[mlir.Operation],
-) -> bool:
-    """Collect the stores and reads of a loop-carried tensor; False if it has other uses."""
-    body = loop.regions[0].blocks[0]
+def follow(current: mlir.Value, body: mlir.Block) -> Step | None:
+    """The steps of a tensor through a block to its end, as one; None if it has other uses than such steps."""
     order = {op: number for number, op in enumerate(block_ops(body))}
-    current = body.arguments[1 + position]
-    results.append(loop.results[position])
-    while True:
-        consumer: mlir.Operation | None = None
-        readers = []
-        for use in current.uses:
-            user = use.owner.operation
-            if user.name in TENSOR_READS and use.operand_number == 0 and is_static(user):
-                readers.append(user)
-            elif consumer is None and user.block == body:
-                consumer, operand = user, use.operand_number
-            else:
-                return False
-        if consumer is None:
-            return False
-        placed = [ancestor_in(reader, body) for reader in readers]
-        if any(place is None or order[place] > order[consumer] for place in placed):
-            return False
-        reads += readers
-        if consumer.name == "scf.yield":
-            return bool(operand == position)
-        if consumer.name in _STORES and operand == _STORES[consumer.name] and is_static(consumer):
-            stores.append(consumer)
-            current = consumer.results[0]
-        elif consumer.name == "scf.for" and operand >= 3:
-            if any(place == consumer for place in placed) or not follow(consumer, operand - 3, results, stores, reads):
-                return False
-            current = consumer.results[operand - 3]
-        else:
-            return False
+    steps: list[Step] = []
+    while (step := next_step(current, body, order)) is not None:
+        steps.append(step)
+        if step.after is None:
+            return joined(steps)
+        current = step.after
+    return None
+
+
+def joined(steps: Sequence[Step]) -> Step:
+    """Consecutive steps as one."""
+    results, stores, reads = (
+        tuple(each for step in steps for each in getattr(step, name)) for name in ("results", "stores", "reads")
+    )
+    return Step(steps[-1].after, steps[-1].operand, results, stores, reads)
+
+
+def next_step(current: mlir.Value, body: mlir.Block, order: dict[mlir.Operation, int]) -> Step | None:
+    """The step that ends the life of a version of a tensor in a block; None if others may be live with it."""
+    consumer: mlir.Operation | None = None
+    operand = -1
+    readers: list[tuple[mlir.Operation, mlir.Operation]] = []
+    for use in current.uses:
+        user = use.owner.operation
+        around = ancestor_in(user, body)
+        if around is None:  # in another branch than this one
+            continue
+        if user.name in TENSOR_READS and use.operand_number == 0 and is_static(user):
+            readers.append((around, user))
+        elif consumer is None:
+            consumer, operand = around, use.operand_number if around == user else -1
+        elif consumer != around or operand >= 0 or around == user:
+            return None
+    if consumer is None or any(order[around] > order[consumer] for around, _ in readers):
+        return None
+    within = any(around == consumer for around, _ in readers)
+    reads = tuple(reader for around, reader in readers if around != consumer)
+    if operand < 0:
+        return through_branches(consumer, current, reads) if consumer.name == "scf.if" else None
+    if consumer.name == "scf.yield":
+        return Step(None, operand, reads=reads)
+    if consumer.name in _STORES and operand == _STORES[consumer.name] and is_static(consumer):
+        return Step(consumer.results[0], operand, stores=(consumer,), reads=reads)
+    if consumer.name != "scf.for" or operand < 3 or within:
+        return None
+    inner = through_loop(consumer, operand - 3)
+    return None if inner is None else joined([Step(None, operand, reads=reads), inner])
+
+
+def through_loop(loop: mlir.Operation, position: int) -> Step | None:
+    """The step through a loop that carries a tensor."""
+    body = loop.regions[0].blocks[0]
+    found = follow(body.arguments[1 + position], body)
+    if found is None or found.operand != position:
+        return None
+    result = loop.results[position]
+    return Step(result, position, (result, *found.results), found.stores, found.reads)
+
+
+def through_branches(op: mlir.Operation, current: mlir.Value, reads: tuple[mlir.Operation, ...]) -> Step | None:
+    """The step through an `scf.if` of which both branches yield a version of a tensor as the same result."""
+    steps = [Step(None, -1, reads=reads)]
+    for region in op.regions:
+        found = follow(current, region.blocks[0]) if len(region.blocks) else None
+        if found is None:
+            return None
+        steps.append(found)
+    if steps[1].operand != steps[2].operand:
+        return None
+    all_of_them = joined(steps)
+    after = op.results[all_of_them.operand]
+    return Step(after, all_of_them.operand, all_of_them.results, all_of_them.stores, all_of_them.reads)
 
 
 def buffer_loop(found: Carried) -> None:
     """Lower the stores into a loop-carried tensor to a buffer; the loops then carry the initial tensor, unused."""
+    start = found.loop.operands[3 + found.position]
     with found.loop.location, mlir.InsertionPoint(found.loop):
-        buffer = new_buffer(found.start)
+        buffer = new_buffer(start)
     for op in found.reads:
         read(op, buffer)
     for op in found.stores:
         store(op, buffer)
     with found.loop.location, mlir.InsertionPoint.after(found.loop):
-        final = as_tensor(buffer, found.start.type)
+        final = as_tensor(buffer, start.type)
     found.results[0].replace_all_uses_with(final)
-    for result in found.results:
+    carry_unchanged(found.results)
+    remove(found.stores)
+
+
+def carry_unchanged(results: Sequence[mlir.Value]) -> None:
+    """Make loops yield the tensors that they carry as these results."""
+    for result in results:
         loop = result.owner
         position = mlir.OpResult(result).result_number
         body = loop.regions[0].blocks[0]
         block_ops(body)[-1].operands[position] = body.arguments[1 + position]
-    for op in reversed(found.stores):
+
+
+def remove(stores: Sequence[mlir.Operation]) -> None:
+    """Replace the results of stores by the tensors before them: `scf.if` then yields the same one in both branches."""
+    for op in reversed(stores):
         op.results[0].replace_all_uses_with(op.operands[_STORES[op.name]])
         op.erase()
 
 
-def chain(ops: Sequence[mlir.Operation], start: int, position: dict[mlir.Value, int]) -> list[int]:
-    """The indices of the stores of the chain from `start` on."""
-    stores: list[int] = []
-    number: int | None = start
-    while number is not None and is_static(ops[number]):
-        stores.append(number)
-        number = next_store(ops, ops[number], position)
-    return stores
+def chain(start: mlir.Operation, order: dict[mlir.Operation, int]) -> list[Step]:
+    """The steps of the chain that begins with a store, which is the first of them; loops end it."""
+    if not is_static(start):
+        return []
+    steps = [Step(start.results[0], -1, stores=(start,))]
+    body = start.block
+    while (after := steps[-1].after) is not None:
+        step = next_step(after, body, order)
+        if step is None or step.results or not step.stores or any(is_inner_slice(op, body) for op in step.reads):
+            break
+        steps.append(step)
+    return steps
+
+
+def is_inner_slice(read: mlir.Operation, body: mlir.Block) -> bool:
+    """True if a read of a slice, which is copied, may be executed more than once."""
+    return bool(read.name == "tensor.extract_slice" and read.block != body)
 
 
 def is_static(op: mlir.Operation) -> bool:
@@ -187,53 +258,34 @@ def is_static(op: mlir.Operation) -> bool:
     return len(op.operands) == source
 
 
-def next_store(ops: Sequence[mlir.Operation], op: mlir.Operation, position: dict[mlir.Value, int]) -> int | None:
-    """The one store into the result of `op`, if all its other users are reads before it; else None."""
-    following: int | None = None
-    reads = []
-    for use in op.results[0].uses:
-        user = use.owner.operation
-        if user.block != op.block or user.name not in (*_STORES, *TENSOR_READS):
-            return None
-        number = position[user.results[0]]
-        if user.name in _STORES and use.operand_number == _STORES[user.name]:
-            if following is not None:
-                return None
-            following = number
-        elif user.name in TENSOR_READS and use.operand_number == 0 and is_static(user):
-            reads.append(number)
-        else:
-            return None
-    if following is None or any(number > following for number in reads):
-        return None
-    return following
+def has_branches(step: Step) -> bool:
+    """True if a step goes through an `scf.if`."""
+    return step.after is not None and step.after.owner not in step.stores
 
 
-def buffer_stores(stores: Sequence[mlir.Operation], position: dict[mlir.Value, int]) -> None:
+def buffer_stores(steps: Sequence[Step], order: dict[mlir.Operation, int]) -> None:
     """Lower one chain of stores to stores into a buffer."""
-    first, last = stores[0], stores[-1]
-    start = first.operands[1]
-    sources = [computed(op) for op in stores] if are_apart(stores) else [None] * len(stores)
-    begin = min((op for op in sources if op is not None), key=lambda op: position[op.results[0]], default=first)
-    with first.location, mlir.InsertionPoint(begin):
+    stores, final = joined(steps).stores, steps[-1].after
+    assert final is not None
+    start = stores[0].operands[1]
+    is_plain = not any(map(has_branches, steps))
+    sources = [computed(op) for op in stores] if is_plain and are_apart(stores) else [None] * len(stores)
+    begin = min((op for op in sources if op is not None), key=lambda op: order[op], default=stores[0])
+    with stores[0].location, mlir.InsertionPoint(begin):
         buffer = new_buffer(start)
-    for op in stores:
-        if op != last:
-            for use in list(op.results[0].uses):
-                user = use.owner.operation
-                if user.name in TENSOR_READS and user not in stores:
-                    read(user, buffer)
+    for op in joined(steps).reads:
+        read(op, buffer)
     for op, source in zip(stores, sources, strict=True):
         if source is None:
             store(op, buffer)
         else:
             compute_in_place(op, source, buffer)
-    with last.location, mlir.InsertionPoint.after(last):
-        final = as_tensor(buffer, start.type)
-    last.results[0].replace_all_uses_with(final)
-    for op, source in zip(reversed(stores), reversed(sources), strict=True):
-        value = op.operands[0]
-        op.erase()
+    with final.owner.location, mlir.InsertionPoint.after(final.owner):
+        tensor = as_tensor(buffer, start.type)
+    final.replace_all_uses_with(tensor)
+    values = [op.operands[0] for op in stores]
+    remove(stores)
+    for value, source in zip(reversed(values), reversed(sources), strict=True):
         while source is not None and value != source.results[0]:
             reshape = value.owner
             value = reshape.operands[0]

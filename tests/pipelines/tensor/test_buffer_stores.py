@@ -124,3 +124,87 @@ def test_only_long_chains_and_reads_in_order(count: int, buffers: int) -> None:
     assert found == 2 * buffers if buffers else found == 0
     for new, old in zip(interpret(module, inputs), expected, strict=True):
         np.testing.assert_array_equal(new, old)
+
+
+class Branching:
+    """Random stores into two tensors of one shape, in branches and loops too; reads, some of which are late."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng, self.lines, self.count = np.random.default_rng(seed), list[str](), 0
+        self.scalars = ["%v"]
+
+    def new(self, operation: str, prefix: str = "t") -> str:
+        self.count += 1
+        name = f"%{prefix}{self.count}"
+        self.lines.append(f"{name} = {operation}")
+        return name
+
+    def scalar(self) -> str:
+        return str(self.rng.choice(self.scalars[-6:]))
+
+    def index(self) -> str:
+        return f"%c{self.rng.integers(8)}"
+
+    def versions(self, tensor: str, count: int, depth: int) -> str:
+        """The last version of a tensor after random operations; scalars of regions are used in these alone."""
+        earlier = tensor
+        for _ in range(count):
+            case = self.rng.integers(12)
+            if case < 6:
+                tensor, earlier = self.new(f"tensor.insert {self.scalar()} into {tensor}[{self.index()}] : {T}"), tensor
+            elif case < 9 or depth == 2:
+                source = earlier if self.rng.integers(30) == 0 else tensor
+                self.scalars.append(self.new(f"tensor.extract {source}[{self.index()}] : {T}", "e"))
+            elif case < 11:
+                tensor, earlier = self.branches(tensor, depth), tensor
+            else:
+                tensor, earlier = self.loop(tensor, depth), tensor
+        return tensor
+
+    def branches(self, tensor: str, depth: int) -> str:
+        condition = self.new(f"arith.cmpf ogt, {self.scalar()}, {self.scalar()} : f32", "p")
+        result = self.new(f"scf.if {condition} -> ({T}) {{")
+        for number in range(2):
+            known = len(self.scalars)
+            last = self.versions(tensor, int(self.rng.integers(3)), depth + 1)
+            last = "%other" if self.rng.integers(25) == 0 else last
+            self.lines += [f"scf.yield {last} : {T}", "} else {" if number == 0 else "}"]
+            del self.scalars[known:]
+        return result
+
+    def loop(self, tensor: str, depth: int) -> str:
+        self.count += 1
+        carried, result = f"%a{self.count}", f"%t{self.count}"
+        head = f"scf.for %i{self.count} = %c0 to %c3 step %c1 iter_args({carried} = {tensor}) -> ({T}) {{"
+        self.lines.append(f"{result} = {head}")
+        known = len(self.scalars)
+        self.lines += [f"scf.yield {self.versions(carried, int(self.rng.integers(1, 6)), depth + 1)} : {T}", "}"]
+        del self.scalars[known:]
+        return result
+
+
+T = "tensor<8xf32>"
+
+
+def branching(seed: int) -> str:
+    made = Branching(seed)
+    last = made.versions("%t", 30, 0)
+    value = made.scalars[-1]
+    constants = [f"%c{n} = arith.constant {n} : index" for n in range(8)]
+    head = f"func.func @main(%t: {T}, %other: {T}, %v: f32) -> ({T}, f32) {{"
+    return "\n".join([head, *constants, *made.lines, f"return {last}, {value} : {T}, f32", "}"])
+
+
+def test_random_branches() -> None:
+    """Most chains go through branches into one buffer; each module computes what it did."""
+    inputs = [np.arange(8, dtype=np.float32), np.arange(8, 16, dtype=np.float32), np.float32(3.5)]
+    through = 0
+    for seed in range(150):
+        module = parse(branching(seed))
+        expected = interpret(parse(branching(seed)), inputs)
+        parse_pipeline("mlirml-buffer-stores{shortest=3 shortest-in-loop=3}").run(module)
+        stores = [op for op in operations(module) if op.name == "memref.store"]
+        through += any(op.parent.operation.name == "scf.if" for op in stores)
+        for new, old in zip(interpret(module, inputs), expected, strict=True):
+            np.testing.assert_array_equal(new, old, err_msg=f"program {seed}")
+    assert through > 50
