@@ -20,10 +20,8 @@ VECTORS = 4
 """The minimal number of vectors in a tile of pixels, if rows are long enough: each is a separate chain of additions."""
 LEAST_TERMS = 48
 """The least terms of each sum in a chunk of channels."""
-LEAST_SHARED = 3
+LEAST_SHARED = 4
 """The least tiles that share the weights of a chunk."""
-MOST_SHARED = 16
-"""The most tiles that share the weights of a chunk: their sums are in the first-level cache, too."""
 _BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 _CHUNKS = 64
 
@@ -148,7 +146,8 @@ def with_order(problem: Problem, chosen: Plan, time: float, l2_bytes: int) -> Pl
 def with_chunks(problem: Problem, chosen: Plan) -> Plan:
     """The plan with the channels in chunks, if the weights of all of them do not fit the first-level cache.
 
-    A chunk's weights fit half of it, and take so many products that loading and storing the sums is cheap.
+    A chunk's weights fit half of it, and take so many products that loading and storing the sums is cheap. The sums of
+    a group of tiles fit the other half, and there are enough groups for the threads.
     """
     tiles, row = plane_tiles(problem, chosen), column_tiles(problem, chosen)
     each = problem.taps * chosen.width * _BYTES[problem.element]  # of a channel
@@ -156,7 +155,10 @@ def with_chunks(problem: Problem, chosen: Plan) -> Plan:
     chunks = -(-problem.channels.size // chunk)
     if problem.channels.size * each <= Processor.l1_bytes or chunks == 1 or tiles < LEAST_SHARED:
         return replace(chosen, tiles=row)
-    groups = -(-tiles // MOST_SHARED)
+    others = math.prod(a.size for a in problem.planes) * problem.slides[0].count
+    others *= -(-problem.filters.size // chosen.width)
+    sums = chosen.pixels * chosen.vectors * chosen.lanes * _BYTES[problem.element]
+    groups = max(-(-tiles * sums // (Processor.l1_bytes // 2)), min(-(-_CHUNKS // others), tiles // LEAST_SHARED))
     return replace(chosen, tiles=-(-tiles // groups), chunk=-(-problem.channels.size // chunks))
 
 
