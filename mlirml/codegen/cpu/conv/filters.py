@@ -355,9 +355,7 @@ class FilterKernel:
         found = functools.reduce(lambda one, other: e.let(f"arith.ori {one}, {other} : i1"), same)
         return e.let(f"arith.andi {found}, {finite} : i1") if finite else found
 
-    def _sum(
-        self, source: Source, start: Index, weights: Index, initial: list[str], bounds: Bounds
-    ) -> list[str]:
+    def _sum(self, source: Source, start: Index, weights: Index, initial: list[str], bounds: Bounds) -> list[str]:
         """The accumulators, summed over the channels and the taps of each dimension within bounds."""
         p, e = self.problem, self.e
         sizes = [p.channels.size, *(slide.kernel for slide in p.slides)]
