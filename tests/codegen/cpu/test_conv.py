@@ -464,3 +464,52 @@ def test_known_parts_of_vectors_are_stored_without_masks() -> None:
         text = ml.compile(lambda x, w: F.conv2d(x, w, padding=2)).lower(x, w).emit("asm")
     stores = [line for line in text.splitlines() if "vmaskmov" in line and line.rstrip().endswith(")")]
     assert "vfmadd" in text and stores == []
+
+
+CHUNKED: dict[str, tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = {
+    "border and interior tiles": ((2, 70, 20, 34), (24, 70, 3, 3), {"padding": 2}),
+    "chunks of other sizes at the end": ((1, 131, 9, 30), (16, 131, 3, 3), {}),
+    "missing filters": ((2, 110, 12, 26), (37, 110, 3, 4), {"padding": (1, 2), "stride": (2, 1), "dilation": (1, 2)}),
+    "flat rows": ((1, 160, 40, 2), (16, 160, 3, 3), {"padding": 1}),
+    "groups": ((2, 144, 10, 22), (40, 72, 3, 3), {"padding": 1, "groups": 2}),
+    "one dimension": ((2, 256, 500), (48, 256, 3), {"padding": 2}),
+    "three dimensions": ((1, 48, 5, 12, 21), (24, 48, 3, 3, 3), {"padding": 2}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHUNKED)
+@pytest.mark.parametrize("bits", [256, 512])
+def test_chunks_of_channels_share_weights_among_tiles(name: str, bits: int) -> None:
+    shape, kernel, options = CHUNKED[name]
+    function = getattr(F, f"conv{len(shape) - 2}d")
+    x, w, b = random(shape, kernel, (kernel[0],))
+    with ml.config.override(processor=f"{LEVELS[bits]},l2=1M"):
+        text = ml.compile(lambda x, w: function(x, w, **options)).lower(x, w).emit("llvm")
+    assert re.search(r"alloca .*float", text)
+    check(lambda x, w, b: np.maximum(function(x, w, b, **options), 0.1), x, w, b, kernel="conv_filters", bits=bits)
+
+
+def test_infinite_weights_in_chunks_meet_padding() -> None:
+    x, w = random((1, 70, 12, 34), (24, 70, 3, 3))
+    w[5, 66, 1, 1], w[7, 3, 0, 0] = np.inf, np.nan
+    with ml.config.override(processor="avx2,l2=512K", threads=1):
+        found = ml.compile(lambda x, w: F.conv2d(x, w, padding=2))(x, w)
+    with np.errstate(invalid="ignore"):
+        expected = F.conv2d(x.astype(np.float64), w.astype(np.float64), padding=2)
+    np.testing.assert_array_equal(np.isfinite(found), np.isfinite(expected))
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+
+
+@pytest.mark.parametrize(
+    ("size", "channels", "filters", "chunk", "tiles"),
+    [(32, 48, 24, 16, 5), (32, 12, 24, 0, 9), (32, 128, 128, 26, 30), (14, 256, 256, 18, 11)],
+)
+def test_channels_are_in_chunks_where_their_weights_exceed_the_first_cache(
+    size: int, channels: int, filters: int, chunk: int, tiles: int
+) -> None:
+    row = Slide(size + 2, 3, 1, 1, size, size, 3, size + 2, 2, 2)
+    column = replace(row, x=1, w=1, out=1)
+    axes = Axis(filters, 0, 0, 0), Axis(channels, 0, 0, 0)
+    problem = Problem("f32", "addf", True, (Axis(1, 1, 0, 1),), *axes, (Slide(1, 1, 1, 1, 1, 0, 0, 0), row, column))
+    found = plan(problem, named("avx2,l2=512K"))
+    assert (found.chunk, found.tiles) == (chunk, tiles)

@@ -2,10 +2,18 @@
 
 pad x                       if it has padding
 pack w                      [group][block][channel * taps][width], width filters interleaved
-for plane, block, row tile:    plane, row tile, block where that reads less from beyond the second-level cache
-    for column tile:
-        for channel, tap: acc[pixel][vector] += broadcast(x[pixel]) * w[vector]
-        out[filter][pixel] = transpose(acc)
+for plane, block, group:       plane, group, block where that reads less from beyond the second-level cache
+    for tile of the group: sums[tile] = bias
+    for chunk of channels:
+        for tile of the group:
+            acc = sums[tile]
+            for channel of the chunk, tap: acc[pixel][vector] += broadcast(x[pixel]) * w[vector]
+            sums[tile] = acc
+    for tile of the group: out[filter][pixel] = transpose(sums[tile])
+
+A group of tiles shares the weights of a chunk of channels, which stay in the first-level cache, and its sums are in
+memory between chunks. If all channels are one chunk, a group is a row of tiles, and each tile is completed in
+registers.
 
 Loops over channels and taps are not unrolled: LLVM would keep broadcasts alive across taps and spill. Planes and rows
 of taps that only meet padding with zeros are skipped if all weights of the block are finite: 0 * infinity is not 0.
@@ -18,15 +26,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from mlirml.codegen.cpu.contract.kernel import fused_multiply_add
 from mlirml.codegen.cpu.contract.pack import transpose
 from mlirml.codegen.cpu.conv.borders import Border, borders_of
 from mlirml.codegen.cpu.conv.epilogue import Epilogue
 from mlirml.codegen.cpu.conv.frame import Argument, Frame, Kernel, Offsets, Padded, clamped, pad_plane
-from mlirml.codegen.cpu.conv.plan import Plan, filter_iterations
+from mlirml.codegen.cpu.conv.plan import Plan, column_tiles, filter_iterations, plane_tiles
 from mlirml.codegen.cpu.conv.problem import Axis, Problem, Slide
-from mlirml.codegen.cpu.emitter import Emitter, Index, View, vector
+from mlirml.codegen.cpu.emitter import Emitter, Index, Value, View, vector
 from mlirml.core.dataclass import dataclass
 
 LEAST_SKIPPED = 0.02
@@ -40,6 +49,18 @@ class Source:
     view: View
     channel: int
     strides: tuple[int, int, int]
+
+
+class Position(NamedTuple):
+    """The first row and column of a tile, and its number in a row of tiles."""
+
+    row: Index
+    column: Index
+    number: Index
+
+
+Bounds = tuple[tuple[Value, Value], ...]
+"""The first and the end of the channels, and of the taps of the three spatial dimensions."""
 
 
 class FilterKernel:
@@ -69,12 +90,16 @@ class FilterKernel:
         source = self._source()
         problem, plan = self.problem, self.plan
         depth, height, width = problem.slides
-        tiles = -(-height.count // plan.rows)
-        rows, blocks = [depth.count, tiles], [self.blocks]
+        rows, blocks = [depth.count, -(-plane_tiles(problem, plan) // plan.tiles)], [self.blocks]
+        whole = (0, problem.channels.size)
+        if plan.chunk and not plan.grain:
+            sums = self._sums()
         sizes = [*(a.size for a in problem.planes), *(rows + blocks if plan.rows_first else blocks + rows)]
         with self.frame.maybe_parallel(filter_iterations(problem, plan), plan.grain) as item:
             *outer, a, b, c = self.e.digits(item, sizes)
-            block, plane, tile = (c, a, b) if plan.rows_first else (a, b, c)
+            if plan.chunk and plan.grain:
+                sums = self._sums()
+            block, plane, part = (c, a, b) if plan.rows_first else (a, b, c)
             offsets, group, number = Offsets(), Index(), Index()
             for axis, digit in zip(problem.planes, outer, strict=True):
                 offsets = offsets.step(axis, digit)
@@ -83,19 +108,77 @@ class FilterKernel:
                     group = group * axis.size + digit
             weights = (group * self.blocks + block) * self.panel
             first = block * plan.width
-            row = clamped(self.e, tile, plan.rows, height.count)
-            base = self._plane(source, number, offsets.x)
-            base += plane * (depth.stride * source.strides[0]) + row * (height.stride * source.strides[1])
-            out = offsets.out + first * problem.filters.out + plane * depth.out + row * height.out
+            base = self._plane(source, number, offsets.x) + plane * (depth.stride * source.strides[0])
+            out = offsets.out + first * problem.filters.out + plane * depth.out
+            bias = group * problem.filters.size + first
             finite = self._finite(group * self.blocks + block)
-            bounds = self._bounds(finite, plane, row)
-            with self.e.loop(0, -(-width.count // plan.columns), 1, "t") as t:
-                column = clamped(self.e, t, plan.columns, width.count)
-                start = base + column * (width.stride * source.strides[2])
-                bias = group * problem.filters.size + first
-                totals = self._tile(t, finite, source, start, weights, self._start(bias, first), bounds)
-                self._store(totals, out + column * width.out, first, bias)
+            count = self.e.minimum(plan.tiles, part * -plan.tiles + plane_tiles(problem, plan))
+            initial = self._start(bias, first)
+
+            def total(t: Index, channels: tuple[Index | int, Index | int], before: list[str]) -> list[str]:
+                tile = self._position(part, t)
+                start = base + tile.row * (height.stride * source.strides[1])
+                start += tile.column * (width.stride * source.strides[2])
+                bounds = self._bounds(finite, plane, tile.row)
+                return self._tile(tile.number, finite, source, start, weights, before, (channels, *bounds))
+
+            def finish(t: Index, totals: list[str]) -> None:
+                tile = self._position(part, t)
+                self._store(totals, out + tile.row * height.out + tile.column * width.out, first, bias)
+
+            if not plan.chunk:
+                with self.e.loop(0, count, 1, "t") as t:
+                    finish(t, total(t, whole, initial))
+            else:
+                with self.e.loop(0, count, 1, "t") as t:
+                    self._put(sums, t, initial)
+                with self.e.loop(0, problem.channels.size, plan.chunk, "c") as c:
+                    channels = c, self.e.minimum(c + plan.chunk, problem.channels.size)
+                    if problem.channels.size % plan.chunk == 0:
+                        channels = c, c + plan.chunk
+                    with self.e.loop(0, count, 1, "t") as t:
+                        self._put(sums, t, total(t, channels, self._get(sums, t)))
+                with self.e.loop(0, count, 1, "t") as t:
+                    finish(t, self._get(sums, t))
         return self.frame.finish(name)
+
+    def _position(self, part: Index, tile: Index) -> Position:
+        """The position of a tile of a group."""
+        _, height, width = self.problem.slides
+        plan, columns = self.plan, column_tiles(self.problem, self.plan)
+        row, column = part, tile
+        if plan.tiles != columns:
+            row, column = self.e.digits(part * plan.tiles + tile, [-(-height.count // plan.rows), columns])
+        first = clamped(self.e, row, plan.rows, height.count)
+        return Position(first, clamped(self.e, column, plan.columns, width.count), column)
+
+    def _sums(self) -> View:
+        """Memory for the sums of a group of tiles, on the stack."""
+        e, element = self.e, self.problem.element
+        type_ = f"memref<{self.plan.tiles * self.plan.pixels * self.plan.vectors * self.plan.lanes}x{element}>"
+        return View(e.let(f"memref.alloca() {{alignment = 64 : i64}} : {type_}", "sums"), element, type_)
+
+    def _get(self, sums: View, tile: Index) -> list[str]:
+        """The sums of a tile of a group."""
+        plan = self.plan
+        base = tile * (plan.pixels * plan.vectors * plan.lanes)
+        return [self.e.load(sums, base + at, lanes) for at, lanes in self._slots()]
+
+    def _put(self, sums: View, tile: Index, totals: list[str]) -> None:
+        """Store the sums of a tile of a group."""
+        plan = self.plan
+        base = tile * (plan.pixels * plan.vectors * plan.lanes)
+        for total, (at, lanes) in zip(totals, self._slots(), strict=True):
+            self.e.store(total, sums, base + at, lanes)
+
+    def _slots(self) -> list[tuple[int, int]]:
+        """The offset and the lanes of each accumulator of a tile in memory."""
+        plan = self.plan
+        return [
+            (pixel * plan.vectors * plan.lanes + first, lanes)
+            for pixel in range(plan.pixels)
+            for first, lanes in plan.parts
+        ]
 
     def _source(self) -> Source:
         """The input, or a padded copy of it."""
@@ -241,23 +324,23 @@ class FilterKernel:
         start: Index,
         weights: Index,
         initial: list[str],
-        taps: list[tuple[Index, Index]],
+        bounds: Bounds,
     ) -> list[str]:
         """The sums of tile `number` of a row: without the products with padding where it is a border."""
         e, types = self.e, self.types * self.plan.pixels
-        tiles = -(-self.problem.slides[2].count // self.plan.columns)
+        tiles = column_tiles(self.problem, self.plan)
 
         def summed(borders: list[Border]) -> list[str]:
             if not borders:
-                return self._sum(source, start, weights, initial, taps)
+                return self._sum(source, start, weights, initial, bounds)
             border, *others = borders
             condition = self._is_of(border, number, finite, tiles)
             if not condition:
-                return self._border_sum(border, source, start, weights, initial, taps)
+                return self._border_sum(border, source, start, weights, initial, bounds)
             return e.either(
                 condition,
                 types,
-                lambda: self._border_sum(border, source, start, weights, initial, taps),
+                lambda: self._border_sum(border, source, start, weights, initial, bounds),
                 lambda: summed(others),
             )
 
@@ -272,14 +355,15 @@ class FilterKernel:
         found = functools.reduce(lambda one, other: e.let(f"arith.ori {one}, {other} : i1"), same)
         return e.let(f"arith.andi {found}, {finite} : i1") if finite else found
 
-    def _sum(
-        self, source: Source, start: Index, weights: Index, initial: list[str], taps: list[tuple[Index, Index]]
-    ) -> list[str]:
-        """The accumulators, summed over channels and the taps of each dimension within bounds."""
+    def _sum(self, source: Source, start: Index, weights: Index, initial: list[str], bounds: Bounds) -> list[str]:
+        """The accumulators, summed over the channels and the taps of each dimension within bounds."""
         p, e = self.problem, self.e
-        loops = [(Index(), Index.of(p.channels.size), p.channels.size, source.channel)]
-        for slide, (low, high), stride in zip(p.slides, taps, source.strides, strict=True):
-            loops.append((low, high, slide.kernel, slide.dilation * stride))
+        sizes = [p.channels.size, *(slide.kernel for slide in p.slides)]
+        strides = [slide.dilation * stride for slide, stride in zip(p.slides, source.strides, strict=True)]
+        loops = [
+            (low, high, size, stride)
+            for (low, high), size, stride in zip(bounds, sizes, [source.channel, *strides], strict=True)
+        ]
         pixels = list(range(self.plan.pixels))
 
         def nest(level: int, x: Index, k: Index, totals: list[str]) -> list[str]:
@@ -302,13 +386,14 @@ class FilterKernel:
         start: Index,
         weights: Index,
         initial: list[str],
-        taps: list[tuple[Index, Index]],
+        bounds: Bounds,
     ) -> list[str]:
         """The accumulators of a border, each summed over the taps where it meets elements."""
         p, plan, e = self.problem, self.plan, self.e
         depth, height, width = p.slides
         every = self.types * plan.pixels
         face, row, column = source.strides
+        channels, planes, rows, _ = bounds
 
         def row_of_taps(d: Index, h: Index, totals: list[str]) -> list[str]:
             for w, met in enumerate(border.met):
@@ -325,17 +410,17 @@ class FilterKernel:
                     at = weights + (c * p.taps + k) * plan.width
                     return self._tap(source, x + c * source.channel, at, pixels, inner)
 
-                found = e.carry((0, p.channels.size, 1), [totals[i] for i in kept], [every[i] for i in kept], channel)
+                found = e.carry((*channels, 1), [totals[i] for i in kept], [every[i] for i in kept], channel)
                 totals = list(totals)
                 for i, value in zip(kept, found, strict=True):
                     totals[i] = value
             return totals
 
         return e.carry(
-            (*taps[0], 1),
+            (*planes, 1),
             initial,
             every,
-            lambda d, outer: e.carry((*taps[1], 1), outer, every, lambda h, inner: row_of_taps(d, h, inner)),
+            lambda d, outer: e.carry((*rows, 1), outer, every, lambda h, inner: row_of_taps(d, h, inner)),
         )
 
     def _tap(self, source: Source, x: Index, weights: Index, pixels: list[int], totals: Sequence[str]) -> list[str]:

@@ -18,6 +18,10 @@ ROWS = 4
 """Output rows that share the loads of a window."""
 VECTORS = 4
 """The minimal number of vectors in a tile of pixels, if rows are long enough: each is a separate chain of additions."""
+LEAST_TERMS = 48
+"""The least terms of each sum in a chunk of channels."""
+LEAST_SHARED = 4
+"""The least tiles that share the weights of a chunk."""
 _BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
 _CHUNKS = 64
 
@@ -29,7 +33,8 @@ class Plan:
     A tile of "filters" is `vectors` vectors of filters for `rows` times `columns` pixels, where the last vector has
     `last` lanes; one of "pixels" is `vectors` vectors in each of `rows` rows. `grain` is the least number of parallel
     iterations worth a chunk, 0 for a serial loop. With `rows_first` a row of tiles is computed for all filters before
-    the next one, else all rows for some filters.
+    the next one, else all rows for some filters. `tiles` of a plane, one row of them if `chunk` is 0, share the weights
+    of `chunk` channels, and keep their sums in memory between chunks.
     """
 
     kernel: str
@@ -40,6 +45,8 @@ class Plan:
     last: int
     grain: int = 0
     rows_first: bool = False
+    tiles: int = 0
+    chunk: int = 0
 
     @property
     def width(self) -> int:
@@ -129,10 +136,40 @@ def filter_plans(problem: Problem, lanes: int, registers: int) -> Iterator[tuple
 
 def with_order(problem: Problem, chosen: Plan, time: float, l2_bytes: int) -> Plan:
     """The plan with the order and the grain of its parallel loop, if one channel of one tap takes so many cycles."""
+    chosen = with_chunks(problem, chosen)
     total = time * problem.taps * problem.channels.size * problem.slides[0].count / costs().ghz
     total *= math.prod(axis.size for axis in problem.planes)
     iterations = filter_iterations(problem, chosen)
     return replace(chosen, grain=grain(iterations, total), rows_first=is_rows_first(problem, chosen, l2_bytes))
+
+
+def with_chunks(problem: Problem, chosen: Plan) -> Plan:
+    """The plan with the channels in chunks, if the weights of all of them do not fit the first-level cache.
+
+    A chunk's weights fit half of it, and take so many products that loading and storing the sums is cheap. The sums of
+    a group of tiles fit the other half, and there are enough groups for the threads.
+    """
+    tiles, row = plane_tiles(problem, chosen), column_tiles(problem, chosen)
+    each = problem.taps * chosen.width * _BYTES[problem.element]  # of a channel
+    chunk = max(Processor.l1_bytes // 2 // each, -(-LEAST_TERMS // problem.taps))
+    chunks = -(-problem.channels.size // chunk)
+    if problem.channels.size * each <= Processor.l1_bytes or chunks == 1 or tiles < LEAST_SHARED:
+        return replace(chosen, tiles=row)
+    others = math.prod(a.size for a in problem.planes) * problem.slides[0].count
+    others *= -(-problem.filters.size // chosen.width)
+    sums = chosen.pixels * chosen.vectors * chosen.lanes * _BYTES[problem.element]
+    groups = max(-(-tiles * sums // (Processor.l1_bytes // 2)), min(-(-_CHUNKS // others), tiles // LEAST_SHARED))
+    return replace(chosen, tiles=-(-tiles // groups), chunk=-(-problem.channels.size // chunks))
+
+
+def column_tiles(problem: Problem, chosen: Plan) -> int:
+    """The number of tiles in a row."""
+    return -(-problem.slides[2].count // chosen.columns)
+
+
+def plane_tiles(problem: Problem, chosen: Plan) -> int:
+    """The number of tiles of one plane of the output."""
+    return -(-problem.slides[1].count // chosen.rows) * column_tiles(problem, chosen)
 
 
 def is_rows_first(problem: Problem, chosen: Plan, l2_bytes: int) -> bool:
@@ -141,8 +178,8 @@ def is_rows_first(problem: Problem, chosen: Plan, l2_bytes: int) -> bool:
     In that order the input is read once, and all weights are read for each row of tiles; in the other one all of the
     input is read for each block of filters. What half of the cache holds is read once.
     """
-    depth, height, _ = problem.slides
-    blocks, tiles = -(-problem.filters.size // chosen.width), depth.count * -(-height.count // chosen.rows)
+    depth = problem.slides[0]
+    blocks, groups = -(-problem.filters.size // chosen.width), -(-plane_tiles(problem, chosen) // chosen.tiles)
     each = problem.channels.size * _BYTES[problem.element]
     read = each * math.prod(slide.padded for slide in problem.slides)
     weights = each * problem.taps * blocks * chosen.width
@@ -150,7 +187,7 @@ def is_rows_first(problem: Problem, chosen: Plan, l2_bytes: int) -> bool:
     def beyond(size: int, times: int) -> int:
         return size * (times if 2 * size > l2_bytes else 1)
 
-    return beyond(weights, tiles) + read < weights + beyond(read, blocks)
+    return beyond(weights, depth.count * groups) + read < weights + beyond(read, blocks)
 
 
 def is_flat(problem: Problem) -> bool:
@@ -160,10 +197,9 @@ def is_flat(problem: Problem) -> bool:
 
 
 def filter_iterations(problem: Problem, chosen: Plan) -> int:
-    """The parallel iterations: planes, blocks of filters, rows of tiles."""
-    blocks = -(-problem.filters.size // chosen.width)
-    depth, height, _ = problem.slides
-    return math.prod(a.size for a in problem.planes) * blocks * depth.count * -(-height.count // chosen.rows)
+    """The parallel iterations: planes, blocks of filters, groups of tiles."""
+    blocks, groups = -(-problem.filters.size // chosen.width), -(-plane_tiles(problem, chosen) // chosen.tiles)
+    return math.prod(a.size for a in problem.planes) * blocks * problem.slides[0].count * groups
 
 
 def pixel_plan(problem: Problem, lanes: int) -> Plan:
