@@ -144,7 +144,7 @@ def with_order(problem: Problem, chosen: Plan, time: float, l2_bytes: int) -> Pl
 
 
 def with_chunks(problem: Problem, chosen: Plan) -> Plan:
-    """The plan with the channels in chunks, if the weights of all of them do not fit the first-level cache.
+    """The plan with the channels in chunks, if the weights of all of them exceed the first-level cache by a quarter.
 
     A chunk's weights fit half of it, and take so many products that loading and storing the sums is cheap. The sums of
     a group of tiles fit the other half, and there are enough groups for the threads.
@@ -153,7 +153,7 @@ def with_chunks(problem: Problem, chosen: Plan) -> Plan:
     each = problem.taps * chosen.width * _BYTES[problem.element]  # of a channel
     chunk = max(Processor.l1_bytes // 2 // each, -(-LEAST_TERMS // problem.taps))
     chunks = -(-problem.channels.size // chunk)
-    if problem.channels.size * each <= Processor.l1_bytes or chunks == 1 or tiles < LEAST_SHARED:
+    if 4 * problem.channels.size * each <= 5 * Processor.l1_bytes or chunks == 1 or tiles < LEAST_SHARED:
         return replace(chosen, tiles=row)
     others = math.prod(a.size for a in problem.planes) * problem.slides[0].count
     others *= -(-problem.filters.size // chosen.width)
