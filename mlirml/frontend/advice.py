@@ -32,6 +32,7 @@ STORE = "a store into a real array"
 SLICE = "a slice"  # with a dynamic bound
 INDEX = "an index"  # of a list or tuple, dynamic
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
+KEY = "count and mark in an array that the key indexes, `counts = np.zeros(n, int); counts[key] += 1`, or `np.bincount`"
 _TRACED_INDEX = "index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list"
 _CALLS = {
     **dict.fromkeys(("str", "repr", "format"), PRINT),

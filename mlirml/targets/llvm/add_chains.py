@@ -22,6 +22,8 @@ def cut_sums(text: str) -> str:
     the iterations of a cipher or a hash (4.5 s for 300 additions, 0.06 s when they are cut). It does not look through
     inline assembly, which is empty here and adds no instruction.
     """
+    if not may_have_long_sums(text):
+        return text
     lines: list[str] = []
     depths: dict[str, int] = {}
     for line in text.split("\n"):

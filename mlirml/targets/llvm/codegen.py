@@ -297,7 +297,7 @@ class ObjectBuilder:
             part.run_passes(module, options)
             units = units_to_emit(str(module), EXTERNALS | options.externals)
             if units is None:
-                objects[number, 0] = _Code(_emitted(str(module), context, machine), unit.names)
+                objects[number, 0] = _Code(_object(module, part.text, options), unit.names)
                 return []
         keys = [_entries(each.text, "none", options) for each in units]
         self._new.append((entries, code_cache.index_of([(key, own.names) for key, own in zip(keys, units)])))
@@ -312,7 +312,7 @@ class ObjectBuilder:
         data = self._known(entries, slots)
         if data is None:
             with _machine(options) as machine, Context() as context:
-                data = self._made(entries, _emitted(unit.text, context, machine))
+                data = self._made(entries, _parse(cut_sums(unit.text), context, machine, verify=False).emit())
         objects.update({(number, slot): _Code(data, names, entries) for slot, names in slots})
         return []
 
@@ -394,12 +394,21 @@ def _compiled(part: _Part, options: CodegenOptions) -> bytes:
     with _machine(options) as machine, Context() as context:
         module = _parse(part.text, context, machine)
         part.run_passes(module, options)
-        return _emitted(str(module), context, machine) if may_have_long_sums(part.text) else module.emit()
+        return _object(module, part.text, options)
 
 
-def _emitted(text: str, context: Context, machine: Machine) -> bytes:
-    """The object of optimised text."""
-    return _parse(cut_sums(text) if may_have_long_sums(text) else text, context, machine, verify=False).emit()
+def _object(module: Module, source: str, options: CodegenOptions) -> bytes:
+    """The object of an optimised module, whose text was `source`."""
+    if not may_have_long_sums(source):
+        return module.emit()
+    text = str(module)
+    cut = cut_sums(text)
+    if cut == text:
+        return module.emit()
+    # The variants of functions for vectors are inlined or gone, and the parser refuses attributes that name them.
+    cut = _VARIANTS.sub("", cut)
+    with _machine(options) as machine, Context() as context:
+        return _parse(cut, context, machine).emit()
 
 
 def _linked(objects: _Objects, exports: Collection[str]) -> bytes:

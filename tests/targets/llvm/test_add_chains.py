@@ -60,6 +60,24 @@ def test_sums_are_those_of_numpy() -> None:
         assert found == expected and found.dtype == dtype
 
 
+def test_functions_with_variants_for_vectors_beside_long_sums() -> None:
+    """The optimised module has no variant any more, but an attribute that names it."""
+
+    def mixed(x: Any, y: Any, z: Any) -> Any:
+        for k in range(12):
+            x = x + y
+            y = (y ^ x) + k
+        return x, np.remainder(z, 0.7) + np.sin(z) ** 1.5
+
+    arguments = np.int32(12345), np.int32(54321), np.linspace(0.1, 3.0, 1003)
+    with np.errstate(over="ignore"):
+        expected = mixed(*arguments)
+    with ml.config.override(libraries=()):
+        found = ml.compile(mixed, frontend="trace")(*arguments)
+    assert found[0] == expected[0]
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-13)
+
+
 def test_a_generator_of_many_scalars() -> None:
     def draws(seed: Any) -> Any:
         rng = np.random.default_rng(seed)
