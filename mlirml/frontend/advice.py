@@ -32,7 +32,7 @@ STORE = "a store into a real array"
 SLICE = "a slice"  # with a dynamic bound
 INDEX = "an index"  # of a list or tuple, dynamic
 REAL_ARRAY = "make the array inside the function with `np.zeros` or its like, or pass it as an argument"
-KEY = "count and mark in an array that the key indexes, `counts = np.zeros(n, int); counts[key] += 1`, or `np.bincount`"
+KEY = "count in an array that the key indexes, `counts = np.zeros(n)`, `counts[key] += 1`, or `np.bincount`"
 _TRACED_INDEX = "index an array of the program, `np.asarray(table)[i]`, or `np.stack(items)[i]` for a list"
 _CALLS = {
     **dict.fromkeys(("str", "repr", "format"), PRINT),
@@ -83,6 +83,12 @@ def on_conversion(location: SourceLocation | None, what: str) -> Advice | None:
         found = [f for f, rank in zip(found, ranks) if rank == min(ranks)]
         found = found if len(found) == 1 else []
     return _made(location, found[0]) if found else None
+
+
+def on_key(location: SourceLocation | None, what: str) -> Advice | None:
+    """Advice for a location where an array is the key of a dict or an item of a set: of a table, that for an index."""
+    found = on_conversion(location, what)
+    return found if found is not None and found.subject == INDEX else None
 
 
 def in_user_words(help: str, location: SourceLocation | None) -> str:

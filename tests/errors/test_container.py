@@ -27,3 +27,24 @@ def test_an_item_is_added() -> None:
            = help: return what is new; compiled code can assign to the items of a container, not add or remove any
         """,
     )
+
+
+def counted(x: Any) -> Any:
+    counts: dict[Any, int] = {}
+    for v in x:
+        counts[v] = counts.get(v, 0) + 1
+    return counts
+
+
+def test_an_element_is_a_key() -> None:
+    check_error(
+        lambda: ml.compile(counted)(np.array([1, 2, 1])),
+        """
+        mlirml.TracedValueError: a key of a dict or an item of a set needs the value of i64[], known only at run time
+          --> test_container.py:35:21 (counted)
+            |
+         35 |         counts[v] = counts.get(v, 0) + 1
+            |                     ^^^^^^^^^^^^^^^^
+           = help: count in an array that the key indexes, `counts = np.zeros(n)`, `counts[key] += 1`, or `np.bincount`
+        """,
+    )

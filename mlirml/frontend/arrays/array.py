@@ -434,7 +434,7 @@ class Traced(Tracer):
     def __hash__(self) -> int:
         if not self._scalar:
             raise TypeError("unhashable type: 'numpy.ndarray'")
-        return hash(self._convert("a key of a dict or an item of a set", help=advice.KEY)[()])
+        return hash(self._convert("a key of a dict or an item of a set", advice.on_key, advice.KEY)[()])
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
         return np.array(self._convert("conversion to a real NumPy array", advice.on_conversion), dtype)
