@@ -405,7 +405,7 @@ def _object(module: Module, source: str, options: CodegenOptions) -> bytes:
     cut = cut_sums(text)
     if cut == text:
         return module.emit()
-    # The variants of functions for vectors are inlined or gone, and the parser refuses attributes that name them.
+    # The variants of functions for vectors are inlined or erased, and the parser refuses attributes that name them.
     cut = _VARIANTS.sub("", cut)
     with _machine(options) as machine, Context() as context:
         return _parse(cut, context, machine).emit()
