@@ -15,6 +15,16 @@ Span = tuple[int, int]
 _NONE: Mapping[Any, int] = MappingProxyType({})
 
 
+def add_factors(factors: dict[Any, int], times: int, other: Linear) -> None:
+    """Add the factors of an expression, `times` over, to those in a dict, which has none that are zero."""
+    for variable, factor in other.factors.items():
+        total = factors.get(variable, 0) + times * factor
+        if total:
+            factors[variable] = total
+        else:
+            factors.pop(variable, None)
+
+
 class Linear:
     """A linear expression, which is not changed; factors are not zero."""
 
@@ -52,12 +62,7 @@ class Linear:
 
     def _plus(self, times: int, other: Linear) -> Linear:
         factors = dict(self.factors)
-        for variable, factor in other.factors.items():
-            total = factors.get(variable, 0) + times * factor
-            if total:
-                factors[variable] = total
-            else:
-                factors.pop(variable, None)
+        add_factors(factors, times, other)
         return Linear(self.constant + times * other.constant, factors)
 
     def __mul__(self, factor: int) -> Linear:

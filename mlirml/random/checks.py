@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.sizes import same_shape
-from mlirml.errors import DTypeError, ShapeError
+from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.tracing.regions import trace_while_loop
 from mlirml.ir.text.dtypes import common_shape, is_float
-from mlirml.random.keys import as_array, dtype_of, known_value, sizes
+from mlirml.random.keys import as_array, dtype_in, dtype_of, known_value, sizes
 
 
 def float_dtype(name: str, dtype: Any) -> np.dtype:
@@ -31,7 +31,7 @@ def computed(dtype: np.dtype) -> np.dtype:
 def check_real(name: str, *parameters: Any) -> None:
     """An error where a parameter has no real numbers: None, which NumPy converts to NaN, text, complex numbers."""
     for x in parameters:
-        dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
+        dtype = dtype_in(x)
         if type(x) is not int and dtype.kind not in "biu" and not is_float(dtype):
             given = repr(x) if dtype.kind in "OUS" else dtype.name
             raise DTypeError(f"{name}: parameters must be real numbers, got {given}")
@@ -73,6 +73,27 @@ def refuse_not_positive(name: str, **parameters: Any) -> None:
     """An error where a parameter is known to be 0 or negative."""
     for parameter, x in parameters.items():
         refuse(name, f"{parameter} must be above 0", x, lambda value: value <= 0)
+
+
+def refuse_no_probability(name: str, **parameters: Any) -> None:
+    """An error where a parameter is known not to be in [0, 1], or NaN."""
+    for parameter, x in parameters.items():
+        refuse(name, f"{parameter} must be in [0, 1]", x, lambda value: ~((value >= 0) & (value <= 1)))
+
+
+def known_trials(name: str, n: Any) -> int:
+    """A number of trials, which are drawn one by one: a Python integer."""
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
+        raise UnsupportedSyntaxError(f"`rng.{name}` is compiled for an n that is known when the function is traced")
+    if n < 0:
+        raise ShapeError(f"{name}: n cannot be negative")
+    return int(n)
+
+
+def check_vectors(name: str, what: str, x: Any) -> None:
+    """An error unless the last dimension of an array is there and has an element."""
+    if not x.ndim or not x.shape[-1]:
+        raise ShapeError(f"{name}: {what} is a vector of at least one number, got shape {list(x.shape)}")
 
 
 def refuse_probabilities(name: str, p: Any) -> None:

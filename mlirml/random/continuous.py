@@ -8,7 +8,17 @@ import numpy as np
 
 from mlirml.errors import ShapeError
 from mlirml.ops.error_functions import erf
-from mlirml.random.checks import check_real, computed, float_dtype, placed, refuse, refuse_negative, shape_of, spread
+from mlirml.random.checks import (
+    check_real,
+    check_vectors,
+    computed,
+    float_dtype,
+    placed,
+    refuse,
+    refuse_negative,
+    shape_of,
+    spread,
+)
 from mlirml.random.keys import as_array, blocks, checked_key, drawing, known_value
 from mlirml.random.quantiles import normal_quantile
 
@@ -118,8 +128,7 @@ def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype:
     wide = computed(dtype)
     check_real(name, mean, cov)
     mean, cov = as_array(mean).astype(wide), as_array(cov).astype(wide)
-    if not mean.ndim or not mean.shape[-1]:
-        raise ShapeError(f"{name}: the mean is a vector of at least one number, got shape {list(mean.shape)}")
+    check_vectors(name, "the mean", mean)
     if cov.shape[-2:] != mean.shape[-1:] * 2:
         raise ShapeError(f"{name}: a mean {list(mean.shape)} and a covariance {list(cov.shape)} do not fit")
     wanted = shape_of(name, shape, mean[..., 0], cov[..., 0, 0])

@@ -9,9 +9,9 @@ import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.ops.reductions import normalized_axes
-from mlirml.random.checks import check_real, refuse, refuse_probabilities, shape_of, spread
+from mlirml.random.checks import check_real, refuse, refuse_no_probability, refuse_probabilities, shape_of, spread
 from mlirml.random.continuous import standard_gumbel, unit
-from mlirml.random.keys import as_array, blocks, checked_key, drawing, dtype_of, known_value, sizes
+from mlirml.random.keys import as_array, blocks, checked_key, drawing, dtype_in, dtype_of, known_value, sizes
 
 _SINGLE, _DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -21,7 +21,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     """True with probability p."""
     key = checked_key("bernoulli", key)
-    refuse("bernoulli", "p must be in [0, 1]", p, lambda value: ~((value >= 0) & (value <= 1)))
+    refuse_no_probability("bernoulli", p=p)
     single = hasattr(p, "dtype") and p.dtype.kind == "f" and p.dtype.itemsize < 8
     dtype, wanted = _SINGLE if single else _DOUBLE, shape_of("bernoulli", shape, p)
     return unit(key, wanted, dtype) < spread(p, wanted, dtype)
@@ -38,7 +38,7 @@ def randint(key: Any, shape: Any, low: Any, high: Any, dtype: Any = np.int64) ->
     if kind.kind not in "iu":
         raise DTypeError(f"randint: the dtype must be an integer, not {kind.name}")
     for name, x in (("low", low), ("high", high)):
-        if type(x) is not int and (x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype).kind not in "iu":
+        if type(x) is not int and dtype_in(x).kind not in "iu":
             raise DTypeError(f"randint: {name} must be an integer")
     first, last = known_value(low), known_value(high)
     if first is not None and last is not None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.errors import DTypeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.random import continuous, discrete, rejection, transformed
-from mlirml.random.checks import refuse, shape_of
+from mlirml.random.checks import known_trials, refuse_no_probability, shape_of
 from mlirml.random.keys import as_array, drawing, fold_in, key
 
 
@@ -125,15 +125,9 @@ class Generator:
     @drawing
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
         """Numbers of successes of n trials, which are drawn one by one: n is a Python integer."""
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-            raise UnsupportedSyntaxError(
-                "`rng.binomial` is compiled for an n that is known when the function is traced"
-            )
-        if n < 0:
-            raise ShapeError("binomial: n cannot be negative")
-        wanted = shape_of("binomial", size, p)
-        refuse("binomial", "p must be in [0, 1]", p, lambda value: ~((value >= 0) & (value <= 1)))
-        trials = discrete.bernoulli(self._next(), as_array(p)[..., None], (*wanted, int(n)))
+        count, wanted = known_trials("binomial", n), shape_of("binomial", size, p)
+        refuse_no_probability("binomial", p=p)
+        trials = discrete.bernoulli(self._next(), as_array(p)[..., None], (*wanted, count))
         return np.sum(trials, axis=-1, dtype=np.int64)
 
     @drawing

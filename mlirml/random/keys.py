@@ -72,6 +72,12 @@ def dtype_of(name: str, dtype: Any) -> np.dtype:
     return found
 
 
+def dtype_in(x: Any) -> np.dtype:
+    """The dtype of an array or of a Python number; one of objects or text for what is no number."""
+    found: np.dtype = x.dtype if hasattr(x, "dtype") else np.asarray(x).dtype
+    return found
+
+
 def known_value(x: Any) -> np.ndarray | None:
     """A parameter as an array where its value is known, else None."""
     found = x._known() if isinstance(x, Traced) else x
@@ -170,7 +176,7 @@ def split(key: Any, num: Any = 2) -> Any:
 def fold_in(key: Any, data: Any) -> Any:
     """A new key u32 [2] for an integer, such as the number of an iteration."""
     key = checked_key("fold_in", key)
-    if np.ndim(data) or (data.dtype if hasattr(data, "dtype") else np.asarray(data).dtype).kind not in "iu":
+    if np.ndim(data) or dtype_in(data).kind not in "iu":
         raise DTypeError(f"fold_in: data must be one integer, got {data!r}")
     known = known_value(data)
     if known is not None and not 0 <= known.item() < _MOST:

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import ShapeError
 from mlirml.frontend.current import current_trace
 from mlirml.random.checks import (
+    check_vectors,
     computed,
     float_dtype,
     placed,
@@ -100,8 +100,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = np.float64) 
     """Vectors [*shape, d] that sum to 1, with density proportional to the product of x**(alpha - 1)."""
     key, dtype = checked_key("dirichlet", key), float_dtype("dirichlet", dtype)
     alpha = as_array(alpha)
-    if not alpha.ndim or not alpha.shape[-1]:
-        raise ShapeError(f"dirichlet: alpha is a vector of at least one number, got shape {list(alpha.shape)}")
+    check_vectors("dirichlet", "alpha", alpha)
     refuse_not_positive("dirichlet", alpha=alpha)
     wanted = (*shape_of("dirichlet", shape, alpha[..., 0]), alpha.shape[-1])
     logs = _log_gamma(key, spread(alpha, wanted, computed(dtype)))

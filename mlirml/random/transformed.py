@@ -6,8 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import ShapeError, UnsupportedSyntaxError
-from mlirml.random.checks import check_real, refuse, refuse_negative, refuse_not_positive, shape_of
+from mlirml.random.checks import (
+    check_real,
+    check_vectors,
+    known_trials,
+    refuse,
+    refuse_negative,
+    refuse_no_probability,
+    refuse_not_positive,
+    shape_of,
+)
 from mlirml.random.continuous import exponential, normal, open_unit, unit
 from mlirml.random.keys import as_array, split
 from mlirml.random.rejection import gamma, poisson
@@ -110,15 +118,16 @@ def wald(key: Any, mean: Any, scale: Any, size: Any) -> Any:
 
 def geometric(key: Any, p: Any, size: Any) -> Any:
     """The number of trials (i64) until one succeeds, which it does with probability p."""
-    refuse("geometric", "p must be in (0, 1]", p, lambda value: ~((value > 0) & (value <= 1)))
+    refuse_not_positive("geometric", p=p)
+    refuse_no_probability("geometric", p=p)
     drawn = exponential(key, shape_of("geometric", size, p))
     return (np.floor(np.minimum(drawn / -np.log1p(-as_array(p)), _MOST)) + 1).astype(np.int64)
 
 
 def negative_binomial(key: Any, n: Any, p: Any, size: Any) -> Any:
     """The number of failures (i64) before the n-th success: Poisson numbers, gamma numbers of which are expected."""
-    refuse_not_positive("negative_binomial", n=n)
-    refuse("negative_binomial", "p must be in (0, 1]", p, lambda value: ~((value > 0) & (value <= 1)))
+    refuse_not_positive("negative_binomial", n=n, p=p)
+    refuse_no_probability("negative_binomial", p=p)
     wanted, (first, second) = shape_of("negative_binomial", size, n, p), split(key)
     p = as_array(p)
     return poisson(second, gamma(first, n, wanted) * ((1 - p) / p))
@@ -127,17 +136,12 @@ def negative_binomial(key: Any, n: Any, p: Any, size: Any) -> Any:
 def multinomial(key: Any, n: Any, pvals: Any, size: Any) -> Any:
     """The number of occurrences of each of k results in n trials (i64), [*size, k], for n that is known."""
     check_real("multinomial", pvals)
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-        raise UnsupportedSyntaxError("`rng.multinomial` is compiled for an n that is known when the function is traced")
-    if n < 0:
-        raise ShapeError("multinomial: n cannot be negative")
-    pvals = as_array(pvals)
-    if not pvals.ndim or not pvals.shape[-1]:
-        raise ShapeError(f"multinomial: pvals is a vector of at least one number, got shape {list(pvals.shape)}")
-    refuse("multinomial", "pvals must be in [0, 1]", pvals, lambda value: ~((value >= 0) & (value <= 1)))
+    trials, pvals = known_trials("multinomial", n), as_array(pvals)
+    check_vectors("multinomial", "pvals", pvals)
+    refuse_no_probability("multinomial", pvals=pvals)
     refuse("multinomial", "pvals sum to more than 1", pvals, lambda value: value[..., :-1].sum(-1) > 1 + 1e-12)
     wanted = shape_of("multinomial", size, pvals[..., 0])
-    u = unit(key, (*wanted, int(n)), _DOUBLE)
+    u = unit(key, (*wanted, trials), _DOUBLE)
     below = np.sum(u[..., None, :] < np.cumsum(pvals, axis=-1)[..., :-1, None], axis=-1, dtype=np.int64)
-    ends = np.zeros((*wanted, 1), np.int64), np.full((*wanted, 1), int(n))
+    ends = np.zeros((*wanted, 1), np.int64), np.full((*wanted, 1), trials)
     return np.diff(np.concatenate([ends[0], below, ends[1]], axis=-1), axis=-1)

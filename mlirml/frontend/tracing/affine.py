@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.core.affine import Linear
+from mlirml.core.affine import Linear, add_factors
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.text.builder import Value
 
@@ -49,12 +49,7 @@ def least_value(form: Linear) -> int | None:
         if limit is None:
             return None
         constant += factor * limit.constant
-        for other, times in limit.factors.items():
-            total = factors.get(other, 0) + factor * times
-            if total:
-                factors[other] = total
-            else:
-                factors.pop(other, None)
+        add_factors(factors, factor, limit)
     return None if factors else constant
 
 
