@@ -9,6 +9,7 @@ import numpy as np
 
 from mlirml.core.sizes import same_shape
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.advice import STATIC
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.tracing.regions import trace_while_loop
 from mlirml.ir.text.dtypes import common_shape, is_float
@@ -84,7 +85,10 @@ def refuse_no_probability(name: str, **parameters: Any) -> None:
 def known_trials(name: str, n: Any) -> int:
     """A number of trials, which are drawn one by one: a Python integer."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-        raise UnsupportedSyntaxError(f"`rng.{name}` is compiled for an n that is known when the function is traced")
+        raise UnsupportedSyntaxError(
+            f"`rng.{name}` is compiled for an n that is known when the function is traced",
+            help=f"write the number, or {STATIC}",
+        )
     if n < 0:
         raise ShapeError(f"{name}: n cannot be negative")
     return int(n)
