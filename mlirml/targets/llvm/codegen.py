@@ -297,7 +297,7 @@ class ObjectBuilder:
             part.run_passes(module, options)
             units = units_to_emit(str(module), EXTERNALS | options.externals)
             if units is None:
-                objects[number, 0] = _Code(_object(module, part.text, options), unit.names)
+                objects[number, 0] = _Code(module.emit(), unit.names)
                 return []
         keys = [_entries(each.text, "none", options) for each in units]
         self._new.append((entries, code_cache.index_of([(key, own.names) for key, own in zip(keys, units)])))
@@ -312,7 +312,7 @@ class ObjectBuilder:
         data = self._known(entries, slots)
         if data is None:
             with _machine(options) as machine, Context() as context:
-                data = self._made(entries, _parse(cut_sums(unit.text), context, machine, verify=False).emit())
+                data = self._made(entries, _parse(unit.text, context, machine, verify=False).emit())
         objects.update({(number, slot): _Code(data, names, entries) for slot, names in slots})
         return []
 
@@ -394,12 +394,12 @@ def _compiled(part: _Part, options: CodegenOptions) -> bytes:
     with _machine(options) as machine, Context() as context:
         module = _parse(part.text, context, machine)
         part.run_passes(module, options)
-        return _object(module, part.text, options)
+        return _object(module, part, options)
 
 
-def _object(module: Module, source: str, options: CodegenOptions) -> bytes:
-    """The object of an optimised module, whose text was `source`."""
-    if not may_have_long_sums(source):
+def _object(module: Module, part: _Part, options: CodegenOptions) -> bytes:
+    """The object of the optimised module of a part."""
+    if part.is_vector_code or not may_have_long_sums(part.text):
         return module.emit()
     text = str(module)
     cut = cut_sums(text)
