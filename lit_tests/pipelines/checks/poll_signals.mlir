@@ -136,3 +136,21 @@ func.func private @main.parallel0(%first: index, %end: index, %x: memref<?xf64>)
   }
   return
 }
+
+// -----
+
+// A loop whose end is at most a constant is no longer than that.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: call @mlirml_poll
+// CHECK: return
+func.func @main(%n: index, %x: memref<?xf64>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %zero = arith.constant 0.0 : f64
+  %end = arith.minsi %n, %c8 : index
+  scf.for %i = %c0 to %end step %c1 {
+    memref.store %zero, %x[%i] : memref<?xf64>
+  }
+  return
+}

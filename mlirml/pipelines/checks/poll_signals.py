@@ -42,7 +42,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
-from mlirml.analysis.trip_counts import trip_count
+from mlirml.analysis.trip_counts import most_trips, trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import TILE
 from mlirml.ir import emit
@@ -106,7 +106,7 @@ class Costs:
         if op.name == "scf.while":
             return _UNKNOWN, _USUAL_TRIPS * usual
         if op.name == "scf.for":
-            count = trip_count(op)
+            count = most_trips(op)
             return (_UNKNOWN, _USUAL_TRIPS * usual) if count is None else (count * most, count * usual)
         return most, usual
 

@@ -112,7 +112,9 @@ class FilterKernel:
             out = offsets.out + first * problem.filters.out + plane * depth.out
             bias = group * problem.filters.size + first
             finite = self._finite(group * self.blocks + block)
-            count = self.e.minimum(plan.tiles, part * -plan.tiles + plane_tiles(problem, plan))
+            count = Index.of(plan.tiles)
+            if plane_tiles(problem, plan) % plan.tiles:
+                count = self.e.minimum(plan.tiles, part * -plan.tiles + plane_tiles(problem, plan))
             initial = self._start(bias, first)
 
             def total(t: Index, channels: tuple[Index | int, Index | int], before: list[str]) -> list[str]:
