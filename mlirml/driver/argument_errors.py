@@ -21,15 +21,13 @@ from mlirml.errors import (
     SourceLocation,
     nan_check,
 )
+from mlirml.frontend.aliasing import share_elements
 from mlirml.ir.text.dtypes import short_name
 from mlirml.runtime.array import Array
 
 if TYPE_CHECKING:
     from mlirml.frontend.aliasing import NotCompiled
     from mlirml.frontend.captured import Captured
-
-# As in the runtime: the exact answer can take exponential time, and arrays that need more steps count as shared.
-_MAX_WORK = 100000
 
 
 def refusal(
@@ -136,7 +134,7 @@ def overlap_refused(
 
 def _constant_refused(captured: Captured, leaves: Sequence[Any], paths: Sequence[str]) -> MlirmlError | None:
     for (_, target), location in zip(captured.writebacks, captured.stored_at):
-        if any(_overlap(leaves[target], constant) for constant in captured.constants):
+        if any(share_elements(leaves[target], constant) for constant in captured.constants):
             what = (
                 f"argument `{paths[target]}` is stored into, and shares memory with an array from outside the function"
             )
@@ -148,10 +146,6 @@ def _out_refused(out_arrays: Sequence[np.ndarray]) -> MlirmlError | None:
     for i, out in enumerate(out_arrays):
         if not out.flags.writeable:
             return LaunchError(f"`out`: the array for result {i} is read-only")
-        if any(_overlap(out, other) for other in out_arrays[:i]):
+        if any(share_elements(out, other) for other in out_arrays[:i]):
             return LaunchError(f"`out`: the array for result {i} shares memory with that of another result")
     return None
-
-
-def _overlap(array: np.ndarray, other: Any) -> bool:
-    return isinstance(other, np.ndarray) and np.may_share_memory(array, other, _MAX_WORK)  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from mlirml.ir.text.dtypes import describe, short_name
 from mlirml.ops.shapes.views import Broadcast, Reshape, Slice, Transpose, ViewOp, Window
 
 # As in the runtime: the exact answer can take exponential time, and arrays that need more steps count as shared.
-_MAX_WORK = 100000
+_MAX_WORK: Any = 100000
 # Strides up to this one are tried as sizes of the base's rows, planes and so on.
 _MAX_STRIDES = 6
 
@@ -122,15 +122,16 @@ def _layout(value: Any) -> tuple[int, ...] | None:
     return tuple(stride // value.itemsize for stride in value.strides)
 
 
-def _overlap(a: Any, b: Any) -> bool:
-    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b, _MAX_WORK)  # type: ignore[arg-type]
+def share_elements(a: Any, b: Any) -> bool:
+    """True if two values are arrays that may share elements."""
+    return isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b, _MAX_WORK)
 
 
 def _connected(leaves: Sequence[Any], stored: Sequence[int]) -> list[list[int]]:
     """The sets of two or more arguments that overlap, each with one that is stored into."""
     sets: list[set[int]] = []
     for target in stored:
-        near = {i for i, leaf in enumerate(leaves) if i == target or _overlap(leaves[target], leaf)}
+        near = {i for i, leaf in enumerate(leaves) if i == target or share_elements(leaves[target], leaf)}
         touching = [s for s in sets if s & near]
         sets = [s for s in sets if not s & near] + [near.union(*touching)]
     return sorted(sorted(s) for s in sets if len(s) > 1)
@@ -142,10 +143,10 @@ def _meeting(
     """A group and an argument or group that overlaps its base, as leaf indices; None if there is none."""
     for i, (numbers, _, base) in enumerate(groups):
         for others, _, other in groups[i + 1 :]:
-            if _overlap(base, other):
+            if share_elements(base, other):
                 return numbers, others
         for leaf, array in enumerate(leaves):
-            if leaf not in numbers and _overlap(base, array):
+            if leaf not in numbers and share_elements(base, array):
                 return numbers, [leaf]
     return None
 

@@ -177,10 +177,10 @@ def _distance(x: Any, y: Any, p: float, eps: float, keepdims: bool = False) -> A
     """The p-norms of the differences of vectors, to each of which `eps` is added."""
     far = x - y + eps
     if p == 2:
-        return np.sqrt(np.sum(far * far, axis=-1, keepdims=keepdims))
+        return np.sqrt((far * far).sum(axis=-1, keepdims=keepdims))
     if p == np.inf:
-        return np.max(np.abs(far), axis=-1, keepdims=keepdims)
-    total = np.sum(np.abs(far) if p == 1 else np.abs(far) ** p, axis=-1, keepdims=keepdims)
+        return np.abs(far).max(axis=-1, keepdims=keepdims)
+    total = (np.abs(far) if p == 1 else np.abs(far) ** p).sum(axis=-1, keepdims=keepdims)
     return total if p == 1 else total ** (1 / p)
 
 

@@ -15,10 +15,9 @@ import mlirml as ml
 from mlirml.driver.compilation import run_pipeline
 from mlirml.ir.bindings import parse, to_text
 from mlirml.nn import functional as F
-from mlirml.passes import Pipeline, Stage
+from mlirml.passes import Pipeline, Stage, parse_pipeline
 from mlirml.passes.files import condition_of
 from mlirml.passes.presence import Presence
-from mlirml.pipelines.recipe import step
 from mlirml.targets.registry import get_target
 from tests.pipelines.real_programs import programs
 
@@ -129,7 +128,7 @@ def idle_passes_that_change(module: Any) -> list[str]:
 def folded(text: str) -> str:
     """The text of a module whose constants are folded."""
     module = parse(text)
-    Pipeline((Stage("", (step("canonicalize"),)),)).run(module.operation)
+    parse_pipeline("canonicalize").run(module.operation)
     return to_text(module.operation, locations=True)
 
 

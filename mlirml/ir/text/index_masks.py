@@ -11,6 +11,7 @@ What computes a mask is known to be an interval of columns for each row, and blo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -121,7 +122,7 @@ def _edges(found: np.ndarray, known: np.ndarray, lowest: int, highest: int) -> l
         row, value = int(rows[free][0]), int(values[free][0])
         edges.append(Edge(1, value - row))
     steps = np.flatnonzero(np.diff(found)) + 1
-    block = int(np.gcd.reduce(steps)) if len(steps) else 0
+    block = math.gcd(*steps.tolist())
     if block > 1:
         start = int(rows[free][0]) if free.any() else 0
         edges.append(Edge(1, int(found[start]) - start // block * block, block))

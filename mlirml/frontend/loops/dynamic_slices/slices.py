@@ -87,7 +87,8 @@ class DynamicSlice:
     @property
     def dtype(self) -> np.dtype:
         """Element type."""
-        return np.asarray(self._sample).dtype
+        sample: np.ndarray = np.asarray(self._sample)
+        return sample.dtype
 
     @property
     def ndim(self) -> int:
