@@ -82,15 +82,15 @@ def refuse_no_probability(name: str, **parameters: Any) -> None:
         refuse(name, f"{parameter} must be in [0, 1]", x, lambda value: ~((value >= 0) & (value <= 1)))
 
 
-def known_trials(name: str, n: Any) -> int:
-    """A number of trials, which are drawn one by one: a Python integer."""
+def known_trials(name: str, n: Any, parameter: str = "n") -> int:
+    """A number of trials or things: a Python integer."""
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
         raise UnsupportedSyntaxError(
-            f"`rng.{name}` is compiled for an n that is known when the function is traced",
+            f"`rng.{name}` is compiled where {parameter} is known when the function is traced",
             help=f"write the number, or {STATIC}",
         )
     if n < 0:
-        raise ShapeError(f"{name}: n cannot be negative")
+        raise ShapeError(f"{name}: {parameter} cannot be negative")
     return int(n)
 
 

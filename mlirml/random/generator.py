@@ -171,6 +171,36 @@ class Generator:
         return transformed.chisquare(self._next(), df, size)
 
     @drawing
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> Any:
+        """Sums of the squares of `df` normal numbers whose squared means sum to `nonc`."""
+        return transformed.noncentral_chisquare(self._next(), df, nonc, size)
+
+    @drawing
+    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Any:
+        """Quotients of two means of squares of normal numbers, those of the first with means."""
+        return transformed.noncentral_f(self._next(), dfnum, dfden, nonc, size)
+
+    @drawing
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Any:
+        """Angles with density proportional to exp(kappa * cos(x - mu))."""
+        return transformed.vonmises(self._next(), mu, kappa, size)
+
+    @drawing
+    def zipf(self, a: Any, size: Any = None) -> Any:
+        """Numbers from 1 on with probabilities proportional to x**-a."""
+        return transformed.zipf(self._next(), a, size)
+
+    @drawing
+    def logseries(self, p: Any, size: Any = None) -> Any:
+        """Numbers from 1 on with probabilities proportional to p**x / x."""
+        return transformed.logseries(self._next(), p, size)
+
+    @drawing
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
+        """Numbers of good ones among those that are drawn without replacement, of Python integers."""
+        return transformed.hypergeometric(self._next(), ngood, nbad, nsample, size)
+
+    @drawing
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Any:
         """Quotients of two means of squares of normal numbers."""
         return transformed.f(self._next(), dfnum, dfden, size)

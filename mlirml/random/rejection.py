@@ -61,7 +61,7 @@ def gamma_parts(key: Any, a: Any) -> tuple[Any, Any]:
         return (v > 0) & (np.log(drawn) < 0.5 * x * x + d * (1 - v + np.log(safe))), d * v
 
     # An infinite parameter is its own number: no proposal for it is accepted.
-    start = np.where(a > 0, a, dtype.type(np.nan))
+    start = np.where(a >= 0, a, dtype.type(np.nan))
     result = accepted(propose, (d, c), ~((a > 0) & (a < np.inf)), start)
     factor = np.where(a < 1, np.log(open_unit(below, shape, dtype)) / np.where(a < 1, a, dtype.type(1)), dtype.type(0))
     return result, factor
@@ -69,10 +69,9 @@ def gamma_parts(key: Any, a: Any) -> tuple[Any, Any]:
 
 @drawing
 def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = np.float64, *, scale: Any = 1.0) -> Any:
-    """Numbers with density proportional to x**(a - 1) * exp(-x / scale); NaN where a is not above 0."""
+    """Numbers with density proportional to x**(a - 1) * exp(-x / scale); 0 where a is 0, NaN where it is negative."""
     key, dtype = checked_key("gamma", key), float_dtype("gamma", dtype)
-    refuse_not_positive("gamma", a=a)
-    refuse_negative("gamma", scale=scale)
+    refuse_negative("gamma", a=a, scale=scale)
     result, factor = _differentiable_parts(key, spread(a, shape_of("gamma", shape, a, scale), computed(dtype)))
     return placed(result * np.exp(factor), 0, scale, dtype)
 
@@ -97,15 +96,20 @@ def beta(key: Any, a: Any, b: Any, shape: Any = None, dtype: Any = np.float64) -
 
 @drawing
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = np.float64) -> Any:
-    """Vectors [*shape, d] that sum to 1, with density proportional to the product of x**(alpha - 1)."""
+    """Vectors [*shape, d] that sum to 1, with density proportional to the product of x**(alpha - 1).
+
+    Elements whose alpha is 0 are 0.
+    """
     key, dtype = checked_key("dirichlet", key), float_dtype("dirichlet", dtype)
     alpha = as_array(alpha)
     check_vectors("dirichlet", "alpha", alpha)
-    refuse_not_positive("dirichlet", alpha=alpha)
+    refuse_negative("dirichlet", alpha=alpha)
     wanted = (*shape_of("dirichlet", shape, alpha[..., 0]), alpha.shape[-1])
     logs = _log_gamma(key, spread(alpha, wanted, computed(dtype)))
-    powers = np.exp(logs - np.max(logs, axis=-1, keepdims=True))
-    return (powers / np.sum(powers, axis=-1, keepdims=True)).astype(dtype)
+    largest = np.max(logs, axis=-1, keepdims=True)
+    powers = np.exp(logs - np.where(largest == -np.inf, 0, largest))
+    total = np.sum(powers, axis=-1, keepdims=True)
+    return (powers / np.where(total == 0, 1, total)).astype(dtype)
 
 
 @drawing

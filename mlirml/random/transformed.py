@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.frontend.current import current_trace
 from mlirml.random.checks import (
     check_real,
     check_vectors,
@@ -15,14 +17,18 @@ from mlirml.random.checks import (
     refuse_no_probability,
     refuse_not_positive,
     shape_of,
+    spread,
 )
 from mlirml.random.continuous import exponential, normal, open_unit, unit
-from mlirml.random.keys import as_array, split
+from mlirml.random.keys import as_array, fold_in, known_value, split
+from mlirml.random.proposals import accepted
 from mlirml.random.rejection import gamma, poisson
 
 _DOUBLE = np.dtype(np.float64)
 _MOST = float(2**63 - 1024)
 """The greatest f64 that an i64 holds."""
+_MOST_VALUES = 1 << 20
+"""The most values whose probabilities are in a table."""
 
 
 def lognormal(key: Any, mean: Any, sigma: Any, size: Any) -> Any:
@@ -33,8 +39,9 @@ def lognormal(key: Any, mean: Any, sigma: Any, size: Any) -> Any:
 
 def weibull(key: Any, a: Any, size: Any) -> Any:
     """Powers 1 / a of exponential numbers."""
-    refuse_not_positive("weibull", a=a)
-    return exponential(key, shape_of("weibull", size, a)) ** (1 / as_array(a))
+    refuse_negative("weibull", a=a)
+    drawn, a = exponential(key, shape_of("weibull", size, a)), as_array(a)
+    return np.where(a == 0, 0.0, drawn ** (1 / np.where(a == 0, 1, a)))
 
 
 def rayleigh(key: Any, scale: Any, size: Any) -> Any:
@@ -87,11 +94,40 @@ def chisquare(key: Any, df: Any, size: Any) -> Any:
     return gamma(key, as_array(df) / 2, size, scale=2.0)
 
 
+def noncentral_chisquare(key: Any, df: Any, nonc: Any, size: Any) -> Any:
+    """Sums of the squares of `df` normal numbers whose squared means sum to `nonc`.
+
+    One of the normal numbers has the mean and the others are a gamma number; where df may be 1 or less, gamma numbers
+    of a Poisson number of degrees more.
+    """
+    refuse_not_positive("noncentral_chisquare", df=df)
+    refuse_negative("noncentral_chisquare", nonc=nonc)
+    wanted, (first, second) = shape_of("noncentral_chisquare", size, df, nonc), split(key)
+    degrees, df, nonc = known_value(df), as_array(df), as_array(nonc)
+    if degrees is not None and np.all(degrees > 1):
+        return chisquare(first, df - 1, wanted) + (normal(second, wanted) + np.sqrt(nonc)) ** 2
+    trace = current_trace()
+    if trace is not None and trace.derivatives and known_value(nonc) is None:
+        raise UnsupportedSyntaxError(
+            "noncentral_chisquare: the derivative by `nonc` needs a df that is known and above 1"
+        )
+    return chisquare(first, df + 2 * poisson(second, np.broadcast_to(nonc / 2, wanted)), wanted)
+
+
 def f(key: Any, dfnum: Any, dfden: Any, size: Any) -> Any:
     """Quotients of two means of squares of normal numbers."""
     refuse_not_positive("f", dfnum=dfnum, dfden=dfden)
     wanted, (first, second) = shape_of("f", size, dfnum, dfden), split(key)
     return (chisquare(first, dfnum, wanted) / as_array(dfnum)) / (chisquare(second, dfden, wanted) / as_array(dfden))
+
+
+def noncentral_f(key: Any, dfnum: Any, dfden: Any, nonc: Any, size: Any) -> Any:
+    """Quotients of two means of squares of normal numbers; the squared means of those of the first sum to `nonc`."""
+    refuse_not_positive("noncentral_f", dfnum=dfnum, dfden=dfden)
+    refuse_negative("noncentral_f", nonc=nonc)
+    wanted, (first, second) = shape_of("noncentral_f", size, dfnum, dfden, nonc), split(key)
+    over = noncentral_chisquare(first, dfnum, nonc, wanted) / as_array(dfnum)
+    return over / (chisquare(second, dfden, wanted) / as_array(dfden))
 
 
 def standard_t(key: Any, df: Any, size: Any) -> Any:
@@ -131,6 +167,87 @@ def negative_binomial(key: Any, n: Any, p: Any, size: Any) -> Any:
     wanted, (first, second) = shape_of("negative_binomial", size, n, p), split(key)
     p = as_array(p)
     return poisson(second, gamma(first, n, wanted) * ((1 - p) / p))
+
+
+def vonmises(key: Any, mu: Any, kappa: Any, size: Any) -> Any:
+    """Angles of [-pi, pi] with density proportional to exp(kappa * cos(x - mu)).
+
+    D. J. Best, N. I. Fisher: Efficient simulation of the von Mises distribution. Applied Statistics 28, 1979. The
+    proposals are of a wrapped Cauchy distribution, from the tangents of half the angles, so that nothing cancels.
+    """
+    refuse_negative("vonmises", kappa=kappa)
+    wanted = shape_of("vonmises", size, mu, kappa)
+    kappa = spread(kappa, wanted, _DOUBLE)
+    root = np.hypot(1, 2 * kappa)
+    r = 1 + root
+    near = np.sqrt(r) * (np.sqrt(r) + np.sqrt(2))
+    rho, rest = 2 * kappa / near, (1 + 1 / (root + 2 * kappa) + np.sqrt(2 * r)) / near  # their sum is 1
+    slope, least = rest / (1 + rho), rest * rest * near / 4
+
+    def propose(i: Any, at: Any, kappa: Any, slope: Any, least: Any) -> tuple[Any, Any]:
+        first, second = split(fold_in(key, i))
+        half = np.arctan(slope * np.tan(np.pi * (open_unit(first, kappa.shape, _DOUBLE, at) - 0.5)))
+        y, v = least + 2 * kappa * np.sin(half) ** 2, open_unit(second, kappa.shape, _DOUBLE, at)
+        return np.log(y / v) + 1 >= y, 2 * half
+
+    has_density = kappa < np.inf
+    start = np.where(kappa == np.inf, 0.0, np.nan)
+    angle = as_array(mu) + accepted(propose, (kappa, slope, least), ~((kappa >= 0) & has_density), start, share=2)
+    return np.clip(angle - 2 * np.pi * np.floor((angle + np.pi) / (2 * np.pi)), -np.pi, np.pi)
+
+
+def zipf(key: Any, a: Any, size: Any) -> Any:
+    """Numbers (i64) from 1 on with probabilities proportional to x**-a; -1 where a is not above 1.
+
+    L. Devroye: Non-uniform random variate generation. 1986, page 551.
+    """
+    refuse("zipf", "a must be above 1", a, lambda value: ~(value > 1))
+    a = spread(a, shape_of("zipf", size, a), _DOUBLE)
+    power = a - 1
+    steep = power >= 1000  # all are 1, as two to this power would be infinite
+    scale = 2.0 ** np.where(steep, 1.0, power)
+
+    def propose(i: Any, at: Any, power: Any, scale: Any) -> tuple[Any, Any]:
+        first, second = split(fold_in(key, i))
+        x = np.floor(open_unit(first, power.shape, _DOUBLE, at) ** (-1 / power))
+        fits = x <= _MOST
+        t = (1 + 1 / x) ** power
+        v = open_unit(second, power.shape, _DOUBLE, at)
+        return fits & (v * x * (t - 1) / (scale - 1) <= t / scale), np.where(fits, x, 1.0)
+
+    start = np.where(steep, 1.0, -1.0)
+    return accepted(propose, (power, scale), steep | ~(power > 0), start, share=2).astype(np.int64)
+
+
+def logseries(key: Any, p: Any, size: Any) -> Any:
+    """Numbers (i64) from 1 on with probabilities proportional to p**x / x.
+
+    A. W. Kemp: Efficient generation of logarithmically distributed pseudo-random variables. Applied Statistics 30,
+    1981.
+    """
+    refuse("logseries", "p must be in [0, 1)", p, lambda value: ~((value >= 0) & (value < 1)))
+    wanted, (first, second) = shape_of("logseries", size, p), split(key)
+    below = np.log1p(-spread(p, wanted, _DOUBLE)) * open_unit(first, wanted, _DOUBLE)
+    # log(1 - exp(below)) without cancellation
+    log_q = np.where(below < -0.5, np.log1p(-np.exp(below)), np.log(-np.expm1(below)))
+    return (np.floor(np.minimum(np.log(open_unit(second, wanted, _DOUBLE)) / log_q, _MOST)) + 1).astype(np.int64)
+
+
+def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, size: Any) -> Any:
+    """The number (i64) of good ones among `nsample` that are drawn without replacement, by inversion."""
+    numbers = {"ngood": ngood, "nbad": nbad, "nsample": nsample}
+    good, bad, drawn = (known_trials("hypergeometric", n, name) for name, n in numbers.items())
+    if good + bad < drawn:
+        raise ShapeError("hypergeometric: nsample must not be above ngood + nbad")
+    least, most = max(0, drawn - bad), min(good, drawn)
+    if most - least >= _MOST_VALUES:
+        raise ShapeError(f"hypergeometric: more than {_MOST_VALUES:,} values are possible")
+    k = np.arange(least, most, dtype=np.float64)
+    ratios = np.log((good - k) * (drawn - k)) - np.log((k + 1) * (bad - drawn + k + 1))
+    logs = np.concatenate([[0.0], np.cumsum(ratios)])
+    ends = np.cumsum(np.exp(logs - logs.max()))
+    u = unit(key, shape_of("hypergeometric", size), _DOUBLE)
+    return np.searchsorted(ends[:-1] / ends[-1], u, side="right") + least
 
 
 def multinomial(key: Any, n: Any, pvals: Any, size: Any) -> Any:

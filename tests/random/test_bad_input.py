@@ -148,7 +148,8 @@ GENERATOR = {
     "poisson": (-1.0,), "binomial": (5, 1.5), "integers": (5, 2), "weibull": (-1.0,), "rayleigh": (-1.0,),
     "pareto": (0.0,), "power": (0.0,), "triangular": (0.0, 2.0, 1.0), "chisquare": (0.0,), "f": (1.0, 0.0),
     "standard_t": (0.0,), "wald": (0.0, 1.0), "geometric": (0.0,), "negative_binomial": (0.0, 0.5),
-    "multinomial": (-1, [1.0]),
+    "multinomial": (-1, [1.0]), "zipf": (1.0,), "logseries": (1.0,), "vonmises": (0.0, -1.0),
+    "hypergeometric": (3, 2, 6), "noncentral_chisquare": (0.0, 1.0), "noncentral_f": (1.0, 1.0, -1.0),
 }  # fmt: skip
 
 

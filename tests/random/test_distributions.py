@@ -244,7 +244,7 @@ KEY = random.key(0)
 WRONG = {
     "scale": (lambda: random.normal(KEY, 3, scale=-1.0), "scale cannot be negative"),
     "scales": (lambda: random.exponential(KEY, scale=np.array([1.0, -1.0])), "scale cannot be negative"),
-    "gamma": (lambda: random.gamma(KEY, 0.0), "a must be above 0"),
+    "gamma": (lambda: random.gamma(KEY, -1.0), "a cannot be negative"),
     "beta": (lambda: random.beta(KEY, 1.0, -1.0), "b must be above 0"),
     "poisson": (lambda: random.poisson(KEY, -1.0), "lam must be in"),
     "bernoulli": (lambda: random.bernoulli(KEY, 1.5), r"p must be in \[0, 1\]"),

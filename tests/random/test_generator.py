@@ -78,7 +78,13 @@ METHODS = {
     "triangular": (lambda rng: rng.triangular(-1.0, 0.5, 3.0, COUNT), stats.triang(0.375, -1, 4)),
     "triangular without a rise": (lambda rng: rng.triangular(0.0, 0.0, 2.0, COUNT), stats.triang(0.0, 0, 2)),
     "chisquare": (lambda rng: rng.chisquare(3.0, COUNT), stats.chi2(3)),
+    "noncentral_chisquare": (lambda rng: rng.noncentral_chisquare(3.0, 2.0, COUNT), stats.ncx2(3, 2)),
+    "noncentral_chisquare of one": (lambda rng: rng.noncentral_chisquare(1.0, 2.0, COUNT), stats.ncx2(1, 2)),
     "f": (lambda rng: rng.f(5.0, 7.0, COUNT), stats.f(5, 7)),
+    "noncentral_f": (lambda rng: rng.noncentral_f(5.0, 7.0, 3.0, COUNT), stats.ncf(5, 7, 3)),
+    "vonmises": (lambda rng: rng.vonmises(0.0, 1.5, COUNT), stats.vonmises(1.5)),
+    "vonmises of few": (lambda rng: rng.vonmises(0.0, 1e-9, COUNT), stats.uniform(-np.pi, 2 * np.pi)),
+    "vonmises of many": (lambda rng: rng.vonmises(1.0, 1e8, COUNT), stats.norm(1.0, 1e-4)),
     "standard_t": (lambda rng: rng.standard_t(4.0, COUNT), stats.t(4)),
     "wald": (lambda rng: rng.wald(2.0, 3.0, COUNT), stats.invgauss(2 / 3, 0, 3)),
     "dirichlet": (lambda rng: rng.dirichlet(np.array([1.0, 2.0]), COUNT)[:, 0], stats.beta(1, 2)),
@@ -115,6 +121,9 @@ def test_integers_and_choices() -> None:
 COUNTED = {
     "geometric": (lambda rng: rng.geometric(0.3, COUNT), stats.geom(0.3)),
     "negative_binomial": (lambda rng: rng.negative_binomial(2.5, 0.4, COUNT), stats.nbinom(2.5, 0.4)),
+    "zipf": (lambda rng: rng.zipf(2.5, COUNT), stats.zipf(2.5)),
+    "logseries": (lambda rng: rng.logseries(0.7, COUNT), stats.logser(0.7)),
+    "hypergeometric": (lambda rng: rng.hypergeometric(20, 7, 12, COUNT), stats.hypergeom(27, 20, 12)),
     "binomial": (lambda rng: rng.binomial(12, 0.2, COUNT), stats.binom(12, 0.2)),
     "multinomial": (lambda rng: rng.multinomial(6, [0.5, 0.2, 0.3], COUNT)[:, 1], stats.binom(6, 0.2)),
 }
@@ -138,9 +147,29 @@ def test_counts_of_results_sum_to_the_trials() -> None:
     assert drawn.shape == (2, 3) and list(drawn.sum(-1)) == [20, 20] and list(drawn[1]) == [20, 0, 0]
 
 
+def test_limits_of_parameters() -> None:
+    @ml.compile
+    def draws(zero: Any, much: Any) -> Any:
+        rng = np.random.default_rng(0)
+        return (
+            rng.gamma(zero, 1.0, 3), rng.weibull(zero, 3), rng.zipf(much, 3), rng.logseries(zero, 3),
+            rng.vonmises(zero, np.inf, 3), rng.dirichlet(zero + np.zeros(2)), rng.hypergeometric(0, 5, 3),
+        )  # fmt: skip
+
+    assert [x.tolist() for x in draws(0.0, 2000.0)] == [[0] * 3, [0] * 3, [1] * 3, [1] * 3, [0] * 3, [0] * 2, 0]
+    bad = ml.compile(lambda a: (np.random.default_rng(0).zipf(a), np.random.default_rng(0).vonmises(0.0, a)))
+    assert np.isnan(bad(-1.0)[1]) and bad(np.nan)[0] == -1 and np.isnan(bad(np.nan)[1])
+
+
+def test_angles_are_wrapped() -> None:
+    sample = ml.compile(lambda mu: np.random.default_rng(0).vonmises(mu, 0.5, COUNT))(7.0)
+    assert np.all(np.abs(sample) <= np.pi)
+    assert stats.kstest((sample - 7 + 3 * np.pi) % (2 * np.pi) - np.pi, stats.vonmises(0.5).cdf).pvalue > 1e-3
+
+
 def test_what_is_not_compiled_is_refused() -> None:
-    with pytest.raises(ml.UnsupportedSyntaxError, match=r"`rng\.zipf` is not compiled"):
-        ml.compile(lambda: np.random.default_rng(0).zipf(3.0))()
+    with pytest.raises(ml.UnsupportedSyntaxError, match=r"`rng\.bytes` is not compiled"):
+        ml.compile(lambda: np.random.default_rng(0).bytes(3))()
     with pytest.raises(ml.UnsupportedSyntaxError, match="takes an integer in compiled code, not list"):
         ml.compile(lambda: np.random.default_rng([1, 2]).random())()
 
