@@ -558,7 +558,7 @@ def test_what_a_compilation_makes_is_old_at_once() -> None:
 
     compiled = ml.compile(lambda x: x + 1)
     compiled(np.ones(3))
-    assert gc.get_freeze_count() == 0 and gc.get_count()[0] < 700
+    assert not gc.get_freeze_count() and gc.get_count()[0] < 700
     gc.freeze()
     try:
         compiled(np.ones(4))

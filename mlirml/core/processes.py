@@ -93,6 +93,17 @@ def native_code(*, is_help: bool = False) -> Iterator[None]:
             state.calls -= 1
 
 
+def started(thread: threading.Thread) -> bool:
+    """Start a thread; False where none starts any more: from CPython 3.12 on that is so at the exit of the process."""
+    try:
+        thread.start()
+    except RuntimeError:
+        return False
+    return True
+
+
+_FROZEN_AT_START = 2000
+"""More objects than CPython 3.12 begins with in the permanent generation, and less than a user's `gc.freeze` adds."""
 _COLLECTION_SHARE = 30
 """A full garbage collection is run when compilations have taken this many times as long as the last one took."""
 _collection = 0.1  # seconds that the last one took, or the first one may take
@@ -117,7 +128,7 @@ def uncollected() -> Iterator[None]:
     finally:
         if was_on:
             _paused_collections.discard(threading.get_ident())
-            if not gc.get_freeze_count():  # else `unfreeze` would undo what somebody has frozen
+            if gc.get_freeze_count() < _FROZEN_AT_START:  # else `unfreeze` would undo what somebody has frozen
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mlirml.analysis.costs import used
 from mlirml.core.config import config
 from mlirml.core.dataclass import dataclass
-from mlirml.core.processes import native_code
+from mlirml.core.processes import native_code, started
 from mlirml.errors import InternalError, TargetError
 from mlirml.runtime.binding import Binding
 from mlirml.runtime.host import Host
@@ -93,7 +93,7 @@ def progress(name: str) -> Iterator[Clock]:
 
     timer = threading.Timer(PATIENCE, report_delay)
     timer.daemon = True
-    timer.start()
+    started(timer)
     begun = time.perf_counter()
     try:
         yield clock

@@ -116,13 +116,16 @@ def test_a_conditional_expression() -> None:
 
 
 def test_a_comprehension() -> None:
+    import sys
+
+    function = "<dictcomp>" if sys.version_info < (3, 12) else "filtered"  # PEP 709
     check_error(
         lambda: ml.compile(filtered)(np.ones(3)),
-        """
+        f"""
         mlirml.TracedBoolError: a branch needs the value of bool[], known only at run time
-          --> test_if.py:45:32 (<dictcomp>)
+          --> test_if.py:45:32 ({function})
             |
-         45 |     return {v: 1 for v in x if v > 0}
+         45 |     return {{v: 1 for v in x if v > 0}}
             |                                ^^^^^
            = help: select with `np.where(condition, a, b)`
         """,

@@ -33,10 +33,11 @@ def drawn(rng: np.random.Generator, dtype: np.dtype, shape: tuple[int, ...]) -> 
 
 def check(x: np.ndarray, kth: Any, found: np.ndarray) -> None:
     """The contract, and that no element is lost, the sign of zeros included."""
-    nan = x.dtype.kind == "f"
+    if x.dtype == np.float16:  # NumPy 2.5 does not sort f16 with zeros of both signs where it uses AVX-512
+        x, found = x.astype(np.float64), found.astype(np.float64)
     expected = np.sort(x, axis=-1)
     np.testing.assert_array_equal(np.sort(found, axis=-1), expected)
-    if nan:
+    if x.dtype.kind == "f":
         np.testing.assert_array_equal(np.sum(np.signbit(found), -1), np.sum(np.signbit(x), -1))
     for k in np.atleast_1d(kth) % x.shape[-1]:
         np.testing.assert_array_equal(found[..., k], expected[..., k])

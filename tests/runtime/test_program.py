@@ -244,6 +244,7 @@ def test_constants_are_live(add_code: Callable[[int], Any]) -> None:
         assert np.array_equal(program([a])[0], a + constant)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")  # of NumPy 2.5
 def test_a_constant_that_changes_shape_in_place_stays_what_it_was(add_code: Callable[[int], Any]) -> None:
     constant = floats(12).copy()
     program = Program(add_code(12), "entry", [("f4", (12,))], [("f4", (12,))], constants=[constant])

@@ -335,14 +335,14 @@ class Effects:
             yield one.held, None, tuple(x for key, v in entries for x in (key, original(v) if key in names else ANY))
 
     def _refuse_draws(self) -> None:
-        variable = self._located(lambda: [_state(one) for one, _ in self._random])
-        if variable is None:  # by another thread
+        drawn, location = self._located(lambda: [_state(one) for one, _ in self._random])
+        if not drawn:  # by another thread
             return
         for one, state in self._random:
             _restore(one, state)
         raise UnsupportedSyntaxError(
             "random numbers would be drawn once, when the function is traced",
-            location=variable,
+            location=location,
             help="draw outside, and pass the numbers as an argument",
         )
 
@@ -357,12 +357,12 @@ class Effects:
         grows = "in a container that grows, " if whole else ""
         return LeakedTracerError(
             f"`{variable.path}` would keep a value of the program {grows}which only the function's own variables can",
-            location=self._located(state),
+            location=self._located(state)[1],
             help="return it, and store it outside; attributes and items hold numbers, arrays, and containers of them",
         )
 
-    def _located(self, state: Callable[[], Any]) -> SourceLocation | None:
-        """The user's source location of the instruction after which `state()` differs, found in a second run."""
+    def _located(self, state: Callable[[], Any]) -> tuple[bool, SourceLocation | None]:
+        """Whether a second run changes `state()`, and the user's source location of the instruction that does."""
         before = state()
         last: tuple[types.CodeType, int] | None = None
 
@@ -377,19 +377,22 @@ class Effects:
                 last = frame.f_code, frame.f_lasti
             return step
 
-        outer = sys.gettrace()
+        outer, own = sys.gettrace(), sys._getframe()
         _LOCATING.append(True)
+        own.f_trace_opcodes = True  # CPython 3.12 has events of opcodes only if a frame asks for them before `settrace`
         sys.settrace(step)
         try:
             self.again()
         except _Found as found:
-            return code_location(*found.variable)
+            return True, code_location(*found.variable)
         except CaptureError:
-            return None
+            last = None
         finally:
             sys.settrace(outer)
+            own.f_trace_opcodes = False
             _LOCATING.pop()
-        return code_location(*last) if last is not None and state() != before else None
+        changed = state() != before
+        return changed, code_location(*last) if changed and last is not None else None
 
 
 class _Found(BaseException):

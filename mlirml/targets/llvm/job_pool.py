@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from mlirml.core.config import config
-from mlirml.core.processes import native_code
+from mlirml.core.processes import native_code, started
 
 Job = Callable[[], "Iterable[Job]"]
 
@@ -35,8 +35,10 @@ class JobPool:
             self._waiting.extend(jobs)
             self._changed.notify_all()
         while len(self._others) < others:
-            self._others.append(threading.Thread(target=self._work, daemon=True))
-            self._others[-1].start()
+            thread = threading.Thread(target=self._work, daemon=True)
+            if not started(thread):
+                break
+            self._others.append(thread)
 
     def finish(self) -> None:
         """Help until all jobs are done. Raises the exception of a failed job; waiting jobs are then dropped."""

@@ -12,7 +12,7 @@ import os
 import threading
 from functools import cache
 
-from mlirml.core.processes import native_code
+from mlirml.core.processes import native_code, started
 from mlirml.errors import MlirmlError
 from mlirml.targets.llvm.job_pool import thread_count
 
@@ -23,7 +23,7 @@ _BINDINGS = ("_mlir_libs", "libTorchMLIRAggregateCAPI.so")
 def begin() -> None:
     """Start the thread, once, if there is a second processor. The later import reports missing libraries."""
     if thread_count() > 1:
-        threading.Thread(target=_load, name="mlirml-preload", daemon=True).start()
+        started(threading.Thread(target=_load, name="mlirml-preload", daemon=True))
 
 
 def _load() -> None:

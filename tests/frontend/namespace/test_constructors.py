@@ -51,6 +51,7 @@ def test_grids() -> None:
         assert "static" in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:Setting the:DeprecationWarning")  # of NumPy 2.5
 def test_assignments_to_shape() -> None:
     def f(x: Any) -> Any:
         y = x + 1

@@ -37,6 +37,7 @@ def test_numpy_scalars_do_not_give_way() -> None:
     check(lambda arrays: f(arrays, scalars), arrays)
 
 
+@pytest.mark.filterwarnings("ignore:Bitwise inversion:DeprecationWarning")  # of CPython 3.12
 def test_arithmetic_of_python_numbers_is_python_s() -> None:
     def ints(a: Any, b: Any) -> Any:
         return a + b, a - b, a * b, a // b, a % b, a / b, -a, +a, abs(a), ~a, a & b, a | b, a ^ b, a << b, a >> b, a**b
