@@ -194,6 +194,7 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]
         close_items(state)
         for item in state.copied_items:
             item.check()
+        state.warn_of_reuse()
         with at_function(function):
             leaves, out_tree = flatten_result(result, state.reached.has_seen, state)
             arguments = (dynamic, kwargs) if lists is None else lists.plain((dynamic, kwargs))

@@ -1,38 +1,61 @@
-"""Keys that a compiled function uses twice."""
+"""Keys that a compiled function uses twice, or in each iteration of a loop."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from mlirml.errors import KeyReuseWarning
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import user_location
 from mlirml.frontend.tracing.trace import Trace
 
 
 def note_use(trace: Trace, key: Any) -> None:
-    """Warn if the key has drawn numbers or was split before, where the code of both uses runs in one call."""
-    if not isinstance(key, (Traced, np.ndarray)):
+    """Note a key that has drawn numbers or was split before, where the code of both uses runs in one call."""
+    b = trace.builder
+    if not isinstance(key, (Traced, np.ndarray)) or b.region is None:
         return
-    identity, b, place = _identity(key), trace.builder, user_location()
-    before = trace.drawn.get(identity)
-    if before is not None:
+    identity, place = _identity(key), user_location()
+    if _repeats(b.region, _regions_of(key)):
+        _note(trace, place, "each iteration draws the same numbers, by a key from outside of the loop")
+    elif (before := trace.drawn.get(identity)) is not None:
         region, line, first, _ = before
         if _encloses(region, b.region) and b.has_line(*line):
-            if place is not None and first is not None:
-                message = f"the key was used at {first.file}:{first.line} already, and gives the same numbers: split it"
-                warnings.warn_explicit(message, KeyReuseWarning, place.file, place.line)
+            if first is not None:
+                _note(
+                    trace, place, f"the key was used at {first.file}:{first.line} already, and gives the same numbers"
+                )
             return
-    if b.region is not None:
-        trace.drawn[identity] = b.region, b.last_line(), place, key
+    trace.drawn[identity] = b.region, b.last_line(), place, key
+
+
+def _note(trace: Trace, place: Any, message: str) -> None:
+    if place is not None:
+        noted = trace.reused.setdefault((place, f"{message}: split the key"), [])
+        noted.append(trace.builder.last_line()[1])
 
 
 def _identity(key: Any) -> Any:
     known = key._known() if isinstance(key, Traced) else key
     return known.tobytes() if known is not None else (id(key._cell), key._cell.version, key._views)
+
+
+def _regions_of(key: Any) -> list[Any]:
+    """The regions that a key, or the offset of a view that it is, is computed in."""
+    if not isinstance(key, Traced) or key._known() is not None:
+        return []
+    regions = [key._cell.region, *(getattr(view, "region", None) for view in key._views)]
+    return [region for region in regions if region is not None]
+
+
+def _repeats(inner: Any, own: list[Any]) -> bool:
+    """True if a region is in a loop that is in none of these regions."""
+    while inner is not None and not any(inner is region for region in own):
+        if inner.repeats:
+            return True
+        inner = inner.parent
+    return False
 
 
 def _encloses(outer: Any, inner: Any) -> bool:

@@ -131,6 +131,91 @@ def test_a_key_that_is_used_twice_gives_a_warning() -> None:
         ml.compile(unrolled)(random.key(0))
 
 
+def in_a_for_loop(key: Any) -> Any:
+    return ml.fori_loop(0, 5, lambda i, x: x + random.normal(key, (2,)), np.zeros(2))
+
+
+def in_a_scan(key: Any) -> Any:
+    return ml.scan(lambda total, x: (total + random.normal(key, (2,)), x), np.zeros(2), np.ones(3))
+
+
+def in_a_while(key: Any) -> Any:
+    x = np.zeros(2)
+    while x[0] < 100:
+        x += random.uniform(key, (2,)) + 1
+    return x
+
+
+def in_a_nest(key: Any) -> Any:
+    out = np.zeros((300, 300, 2))
+    for i in range(300):
+        own = random.fold_in(key, i)
+        for j in range(300):
+            out[i, j] = random.normal(own, (2,))
+    return out
+
+
+def of_a_constant(key: Any) -> Any:
+    out = np.zeros((300, 2))
+    for i in range(300):
+        out[i] = random.normal(random.key(3), (2,))
+    return out
+
+
+@pytest.mark.parametrize("function", [in_a_for_loop, in_a_scan, in_a_while, in_a_nest, of_a_constant])
+def test_a_key_that_each_iteration_uses_gives_a_warning(function: Any) -> None:
+    with pytest.warns(ml.errors.KeyReuseWarning, match="each iteration draws the same numbers") as caught:
+        ml.trace(function, random.key(0))
+    (found,) = [w for w in caught if w.category is ml.errors.KeyReuseWarning]
+    assert found.filename == __file__ and 0 < found.lineno - function.__code__.co_firstlineno < 8
+
+
+def test_a_loop_that_is_unrolled_gives_one_warning() -> None:
+    with pytest.warns(ml.errors.KeyReuseWarning) as caught:
+        ml.trace(lambda key: [random.normal(key) for _ in range(5)], random.key(0))
+    assert len(caught) == 1
+
+
+def of_its_row(keys: Any) -> Any:
+    out = np.zeros((300, 2))
+    for i in range(300):
+        out[i] = random.normal(keys[i], (2,))
+    return out
+
+
+def of_the_iteration(keys: Any) -> Any:
+    out = np.zeros((300, 2))
+    for i in range(300):
+        out[i] = random.normal(random.fold_in(keys[0], i), (2,))
+    return out
+
+
+def carried(keys: Any) -> Any:
+    key, out = keys[0], np.zeros((300, 2))
+    for i in range(300):
+        key, own = random.split(key)
+        out[i] = random.normal(own, (2,))
+    return out
+
+
+def stored(keys: Any) -> Any:
+    out = np.zeros((300, 2))
+    for i in range(300):
+        out[i] = random.normal(keys[0], (2,))
+        keys[0] = random.fold_in(keys[0], i)
+    return out
+
+
+def carried_by_scan(keys: Any) -> Any:
+    return ml.scan(lambda total, key: (total + random.normal(key, (2,)), total), np.zeros(2), keys)
+
+
+@pytest.mark.parametrize("function", [of_its_row, of_the_iteration, carried, stored, carried_by_scan])
+def test_a_key_of_each_iteration_gives_no_warning(function: Any, recwarn: pytest.WarningsRecorder) -> None:
+    ml.trace(function, random.split(random.key(0), 300))
+    assert not [w for w in recwarn if w.category is ml.errors.KeyReuseWarning]
+
+
 def test_keys_that_are_used_once_give_no_warning(recwarn: pytest.WarningsRecorder) -> None:
     def once(key: Any, choose: Any) -> Any:
         first, second = random.split(key)

@@ -362,7 +362,7 @@ class Effects:
         )
 
     def _located(self, state: Callable[[], Any]) -> tuple[bool, SourceLocation | None]:
-        """Whether a second run changes `state()`, and the user's source location of the instruction that does."""
+        """True if a second run changes `state()`, and the user's source location of the instruction that does."""
         before = state()
         last: tuple[types.CodeType, int] | None = None
 

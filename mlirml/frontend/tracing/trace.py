@@ -20,6 +20,7 @@ from mlirml.errors import (
     DTypeError,
     IndexOutOfBoundsError,
     IntegerRangeError,
+    KeyReuseWarning,
     ShapeError,
     SourceLocation,
     UnsupportedSyntaxError,
@@ -126,6 +127,7 @@ class Trace:
         self.assigned: set[Any] = set()  # variables that a check says to have a value, with the code of loops
         self.unbound: dict[str, Any] = {}  # the loop or branch because of which a variable may be unassigned
         self.drawn: dict[Any, Any] = {}  # the first use of each key of `mlirml.random`
+        self.reused: dict[tuple[SourceLocation, str], list[str]] = {}  # warnings, and the lines that they are about
         self.compactions: dict[str, Any] = {}  # of masks, by the names of their values
         self.has_source = False  # whether the function can be captured with its loops instead
         self._requests = 0
@@ -133,6 +135,12 @@ class Trace:
         self.inputs: Sequence[Traced] = ()  # the function's arguments
         self.donated: Sequence[int] = ()  # the indices of those that hold results after the call
         self.derivatives = 0  # the order of differentiation of the code traced now
+
+    def warn_of_reuse(self) -> None:
+        """Warn of keys that the program uses twice; what other attempts at its loops have done does not count."""
+        for (place, message), lines in self.reused.items():
+            if any(map(self.builder.has_text, lines)):
+                warnings.warn_explicit(message, KeyReuseWarning, place.file, place.line)
 
     def note_unrolled(self, why: str) -> None:
         """Record that the loop at the user's current location is unrolled, with the reason."""

@@ -175,6 +175,7 @@ class Region:
     open: bool = True
     construct: Any = None  # the loop or branch that handles stores into arrays defined outside of it
     inline: bool = False  # of an expression that is evaluated whether or not it is needed
+    repeats: bool = False  # of a loop
 
 
 @dataclass(frozen=True)
@@ -287,13 +288,17 @@ class Builder:
         """True if this line is still at the index where it was written."""
         return 0 <= number < len(self._operations) and self._operations[number] is text
 
+    def has_text(self, text: str) -> bool:
+        """True if this line, the same object, is in the program."""
+        return any(line is text for line in self._operations)
+
     # Regions.
 
-    def begin(self, owner: str) -> int:
-        """Open a region of a new operation; returns the index of its first line, for `set_line`."""
+    def begin(self, owner: str, *, repeats: bool = False) -> int:
+        """Open a region of a new operation or loop; returns the index of its first line, for `set_line`."""
         if self.pointwise is not None:
             raise NotPointwise
-        self.region = Region(self.region, owner)
+        self.region = Region(self.region, owner, repeats=repeats)
         self._append("")
         return len(self._operations) - 1
 
@@ -303,8 +308,9 @@ class Builder:
 
     def next_region(self, text: str, owner: str | None = None) -> None:
         """Close the innermost region and open another one of the same operation; `text` is written between them."""
-        self.region.open = False
-        self.region = Region(self.region.parent, self.region.owner if owner is None else owner)
+        before = self.region
+        before.open = False
+        self.region = Region(before.parent, before.owner if owner is None else owner, repeats=before.repeats)
         self._append(text)
 
     def end(self, attributes: str = "") -> None:

@@ -133,7 +133,7 @@ class ForLoop:
     def __init__(self, b: Builder, lower: str, upper: str, owner: str, step: int = 1) -> None:
         self.builder = b
         self._bounds = f"{lower} to {upper} step {index(b, step)}"
-        self._line = b.begin(owner)
+        self._line = b.begin(owner, repeats=True)
         self.index = b.fresh()
         self._carried: list[tuple[str, str, Value]] = []
         self._like: list[Value] = []
@@ -208,7 +208,7 @@ def while_loop(
         return as_given(while_loop(b, moved, proceeds, reordered_body, owners, attributes))
     like, inits = inits, _flat(inits)
     starts = [_passed(b, value) for value in inits]
-    line = b.begin(owners[0])
+    line = b.begin(owners[0], repeats=True)
     before = [b.fresh() for _ in inits]
     proceed = to_scalar(b, condition(_grouped([_received(b, name, value) for name, value in zip(before, inits)], like)))
     types = _region_types(inits)
