@@ -246,7 +246,10 @@ def cond(xp: Any, x: Any, p: Any = None) -> Any:
         values = xp.linalg.svdvals(x)
         result = values[..., -1] / values[..., 0] if p == -2 else values[..., 0] / values[..., -1]
     else:
-        result = xp.linalg.norm(x, p, axis=(-2, -1)) * xp.linalg.norm(xp.linalg.inv(x), p, axis=(-2, -1))
+        singular = xp.linalg.slogdet(x)[0] == 0
+        inverse = xp.linalg.inv(xp.where(singular[..., None, None], xp.eye(x.shape[-1], dtype=x.dtype), x))
+        result = xp.linalg.norm(x, p, axis=(-2, -1)) * xp.linalg.norm(inverse, p, axis=(-2, -1))
+        result = xp.where(singular, np.inf, result)
     return xp.where(xp.isnan(result) & ~xp.any(xp.isnan(x), axis=(-2, -1)), np.inf, result).astype(result.dtype)
 
 

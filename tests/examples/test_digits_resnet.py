@@ -19,7 +19,16 @@ ROOT = Path(__file__).parent.parent.parent
 def test_it_learns_and_is_saved(tmp_path: Path) -> None:
     file = tmp_path / "resnet.safetensors"
     done = subprocess.run(
-        [sys.executable, "examples/digits_resnet.py", "--epochs", "4", "--save", file],
+        [
+            sys.executable,
+            "examples/digits_resnet.py",
+            "--epochs",
+            "4",
+            "--save",
+            file,
+            "--png",
+            tmp_path / "picture.png",
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,

@@ -159,6 +159,15 @@ def test_norms_of_empty_matrices_are_zero(compiled: bool) -> None:
             assert float(np.asarray(found)) == 0, (shape, order)
 
 
+@pytest.mark.parametrize("order", [None, 1, -1, 2, np.inf, -np.inf, "fro"])
+def test_the_condition_of_a_singular_matrix_is_infinite(order: Any) -> None:
+    for x in (np.ones((2, 2)), np.zeros((3, 3)), np.ones((40, 40)), np.ones((2, 2)) * 1j):
+        found, expected = ml.compile(lambda x: np.linalg.cond(x, order))(x), np.linalg.cond(x, order)
+        assert found == expected or (found > 1e15 and expected > 1e15), (order, x.shape)
+    both = ml.compile(lambda x: np.linalg.cond(x, order))(np.stack([np.ones((2, 2)), np.eye(2)]))
+    assert both[0] > 1e15 and np.isclose(both[1], np.linalg.cond(np.eye(2), order))
+
+
 def test_the_condition_of_an_empty_matrix_is_an_error() -> None:
     with pytest.raises(np.linalg.LinAlgError, match="cond is not defined on empty arrays"):
         ml.compile(np.linalg.cond)(np.zeros((0, 0)))

@@ -372,6 +372,7 @@ class Effects:
                 raise _Found(last)
             if is_internal(frame):
                 return None
+            frame.f_trace = step  # before the next: CPython 3.13 has events of opcodes only for frames that have one
             frame.f_trace_opcodes, frame.f_trace_lines = True, False
             if event == "opcode":
                 last = frame.f_code, frame.f_lasti
