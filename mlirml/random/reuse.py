@@ -16,23 +16,22 @@ def note_use(trace: Trace, key: Any) -> None:
     b = trace.builder
     if not isinstance(key, (Traced, np.ndarray)) or b.region is None:
         return
-    identity, place = _identity(key), user_location()
+    identity, location = _identity(key), user_location()
     if _repeats(b.region, _regions_of(key)):
-        _note(trace, place, "each iteration draws the same numbers, by a key from outside of the loop")
+        _note(trace, location, "each iteration draws the same numbers, by a key from outside of the loop")
     elif (before := trace.drawn.get(identity)) is not None:
         region, line, first, _ = before
         if _encloses(region, b.region) and b.has_line(*line):
             if first is not None:
-                _note(
-                    trace, place, f"the key was used at {first.file}:{first.line} already, and gives the same numbers"
-                )
+                before = f"{first.file}:{first.line}"
+                _note(trace, location, f"the key was used at {before} already, and gives the same numbers")
             return
-    trace.drawn[identity] = b.region, b.last_line(), place, key
+    trace.drawn[identity] = b.region, b.last_line(), location, key
 
 
-def _note(trace: Trace, place: Any, message: str) -> None:
-    if place is not None:
-        noted = trace.reused.setdefault((place, f"{message}: split the key"), [])
+def _note(trace: Trace, location: Any, message: str) -> None:
+    if location is not None:
+        noted = trace.reused.setdefault((location, f"{message}: split the key"), [])
         noted.append(trace.builder.last_line()[1])
 
 

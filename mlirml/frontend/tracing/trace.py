@@ -138,9 +138,9 @@ class Trace:
 
     def warn_of_reuse(self) -> None:
         """Warn of keys that the program uses twice; what other attempts at its loops have done does not count."""
-        for (place, message), lines in self.reused.items():
+        for (location, message), lines in self.reused.items():
             if any(map(self.builder.has_text, lines)):
-                warnings.warn_explicit(message, KeyReuseWarning, place.file, place.line)
+                warnings.warn_explicit(message, KeyReuseWarning, location.file, location.line)
 
     def note_unrolled(self, why: str) -> None:
         """Record that the loop at the user's current location is unrolled, with the reason."""
