@@ -9,7 +9,7 @@ import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.control import scan
-from mlirml.nn.define import as_array, composite, floats, known, rounded, shown
+from mlirml.nn.define import as_array, composite, floats, known, rounded, shown, table
 from mlirml.nn.losses import reduced
 from mlirml.nn.normalizations import log_probabilities
 
@@ -86,7 +86,7 @@ def cross_entropy(
         weights = _weights("cross_entropy", weight, classes, x.dtype)
         wanted = wanted * weights.reshape(-1, *[1] * trailing)
         if count is not None:
-            count = count * np.take(weights, np.clip(y, 0, classes - 1))
+            count = count * np.take(table(weights), np.clip(y, 0, classes - 1))
     logarithms = log_probabilities(x, axis)
     if count is not None and not label_smoothing:
         logarithms = np.where(wanted == 0, 0, logarithms)  # log(0) of another class is no NaN

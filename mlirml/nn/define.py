@@ -65,6 +65,12 @@ def as_array(x: Any) -> Any:
     return x if isinstance(x, Traced) else np.asarray(x)
 
 
+def table(x: Any) -> Any:
+    """An array that may be indexed by dynamic integers."""
+    x, trace = as_array(x), current_trace()
+    return x if isinstance(x, Traced) or trace is None else trace.array(x, copy=False)
+
+
 def shown(x: Any) -> str:
     """An array's dtype and shape as messages show them: `f32[4,8]`."""
     return describe(tuple(x.shape), x.dtype)

@@ -13,7 +13,7 @@ from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.transforms.derivatives import trace_stop_gradient
 from mlirml.ir.text.dtypes import is_float
-from mlirml.nn.define import as_array, composite, floats, known, refuse_random, rounded, shown
+from mlirml.nn.define import as_array, composite, floats, known, refuse_random, rounded, shown, table
 from mlirml.ops.registry import INTEGERS
 
 
@@ -122,7 +122,7 @@ def embedding(input: Any, weight: Any, padding_idx: int | None = None) -> Any:
     Row `padding_idx` is a constant: derivatives leave it out. Negative numbers count from the end. Raises
     `IndexOutOfBoundsError`, or `IndexError` on real arrays.
     """
-    x, w = as_array(input), as_array(weight)
+    x, w = as_array(input), table(weight)
     if x.dtype.kind not in "iu":
         raise DTypeError(f"embedding: the input must hold integers, got {shown(x)}")
     if len(w.shape) != 2:
@@ -260,7 +260,7 @@ def embedding_bag(
         raise ShapeError(f"embedding_bag: there must be a factor for each of {shown(x)}, got {shown(factors)}")
     if padding_idx is not None and not -w.shape[0] <= padding_idx < w.shape[0]:
         raise ShapeError(f"embedding_bag: padding_idx {padding_idx!r} is no row of {shown(w)}")
-    rows = w[x]
+    rows = table(w)[x]
     counted = np.ones_like(x, dtype=np.bool_) if padding_idx is None else x != padding_idx % w.shape[0]
     if offsets is None:
         member, axis = counted[..., None], 1

@@ -80,7 +80,15 @@ class OfLists(FunctionProxy):
             with at_user_line():
                 args = tuple(self._array(x) if i in self._positions else x for i, x in enumerate(args))
                 kwargs = {name: self._array(x) if name in self._names else x for name, x in kwargs.items()}
+        elif self._hides_traced(args, kwargs):
+            args = (self._trace.array(args[0], copy=False), *args[1:])
         return self._function(*args, **kwargs)
+
+    def _hides_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """True where NumPy may not see that an argument is traced: `np.take` asks its first one only."""
+        if isinstance(self._function, np.ufunc) or 0 not in self._positions or not args:
+            return False
+        return isinstance(args[0], np.ndarray) and any(isinstance(x, Traced) for x in (*args[1:], *kwargs.values()))
 
     def _array(self, x: Any) -> Any:
         if isinstance(x, PartedList):
