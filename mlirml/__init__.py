@@ -25,6 +25,7 @@ from mlirml.errors import (
     LeakedTracerError,
     LinAlgError,
     LoweringError,
+    MatrixShapeError,
     MlirmlError,
     NegativePowerError,
     NoBatchingError,
@@ -75,7 +76,8 @@ __version__ = "0.1.0"
 __all__ = [
     "ArgumentError", "Array", "CaptureError", "DTypeError", "Dim", "FailedAssertionError", "FileFormatError",
     "FloatOperationError", "IndexOutOfBoundsError", "IntegerRangeError", "InternalError", "InvalidIndexError",
-    "LaunchError", "LeakedTracerError", "LinAlgError", "LoweringError", "MlirmlError", "NegativePowerError",
+    "LaunchError", "LeakedTracerError", "LinAlgError", "LoweringError", "MatrixShapeError", "MlirmlError",
+    "NegativePowerError",
     "NoBatchingError", "NoDerivativeError", "OutgrownListError", "ParseError", "PipelineError", "PreconditionError",
     "ShapeError", "TargetError",
     "TensorSpec", "TracedBoolError", "TracedValueError", "TransformError", "UnassignedNameError",

@@ -133,6 +133,10 @@ class LinAlgError(MlirmlError, np.linalg.LinAlgError):
     """A matrix is singular or not positive definite, or an iteration does not converge, as in NumPy."""
 
 
+class MatrixShapeError(ShapeError, LinAlgError):
+    """An array is not the matrices, or not the square ones, that a function of linear algebra needs."""
+
+
 class InvalidIndexError(ShapeError, IndexError):
     """The expression in brackets is no index."""
 

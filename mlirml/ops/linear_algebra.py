@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import DTypeError, LinAlgError, ShapeError
+from mlirml.errors import DTypeError, LinAlgError, MatrixShapeError, ShapeError
 from mlirml.ir.text.dtypes import is_float
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, BOOL, INTEGERS, NO_COMPLEX_ORDER, NUMBERS, composed, extension
@@ -120,7 +120,7 @@ def matrix_power(xp: Any, a: Any, n: int) -> Any:
     """The matrix product of n copies, or of -n copies of the inverse; n is known."""
     a = xp.asarray(a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ShapeError(f"matrix_power: needs square matrices, not shape {list(a.shape)}")
+        raise MatrixShapeError(f"matrix_power: needs square matrices, not shape {list(a.shape)}")
     count = int(n.__index__())
     if count < 0:
         a, count = xp.linalg.inv(a), -count
@@ -239,7 +239,7 @@ def cond(xp: Any, x: Any, p: Any = None) -> Any:
     """The condition number of matrices in a norm: the ratio of the singular values for None, 2 and -2."""
     x = _inexact(xp, x)
     if x.ndim < 2:
-        raise ShapeError(f"cond: needs matrices, not shape {list(x.shape)}")
+        raise MatrixShapeError(f"cond: needs matrices, not shape {list(x.shape)}")
     if 0 in x.shape[-2:]:
         raise LinAlgError("cond is not defined on empty arrays")
     if p in (None, 2, -2):
@@ -268,7 +268,8 @@ def tensorsolve(xp: Any, a: Any, b: Any, axes: Any = None) -> Any:
     shape = a.shape[b.ndim :]
     size = math.prod(shape)
     if size != b.size or size * size != a.size:
-        raise ShapeError(f"tensorsolve: shape {list(a.shape)} is no square system for a right side of {list(b.shape)}")
+        given = f"shape {list(a.shape)} is no square system for a right side of {list(b.shape)}"
+        raise MatrixShapeError(f"tensorsolve: {given}")
     return xp.linalg.solve(a.reshape(size, size), b.reshape(-1)).reshape(shape)
 
 
@@ -281,5 +282,5 @@ def tensorinv(xp: Any, a: Any, ind: int = 2) -> Any:
     first, last = a.shape[:ind], a.shape[ind:]
     size = math.prod(last)
     if math.prod(first) != size:
-        raise ShapeError(f"tensorinv: shape {list(a.shape)} is no square matrix with ind={ind}")
+        raise MatrixShapeError(f"tensorinv: shape {list(a.shape)} is no square matrix with ind={ind}")
     return xp.linalg.inv(a.reshape(size, size)).reshape((*last, *first))

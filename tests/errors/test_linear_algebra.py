@@ -16,7 +16,7 @@ def test_matrices_that_are_not_square() -> None:
     check_error(
         lambda: ml.compile(solution)(np.ones((3, 2)), np.ones(3)),
         """
-        mlirml.ShapeError: solve: needs square matrices in the last two dimensions, not f64[3,2]
+        mlirml.MatrixShapeError: solve: needs square matrices in the last two dimensions, not f64[3,2]
           --> test_linear_algebra.py:12:12 (solution)
             |
          12 |     return np.linalg.solve(a, b)

@@ -168,6 +168,16 @@ def test_the_condition_of_a_singular_matrix_is_infinite(order: Any) -> None:
     assert both[0] > 1e15 and np.isclose(both[1], np.linalg.cond(np.eye(2), order))
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+def test_what_is_no_matrix_is_an_error_of_linear_algebra(compiled: bool) -> None:
+    functions = [np.linalg.inv, np.linalg.det, np.linalg.cholesky, np.linalg.eigh, np.linalg.svd, np.linalg.cond]
+    for function in functions:
+        for x in (np.ones(3), np.ones((2, 3)))[: 1 if function in (np.linalg.svd, np.linalg.cond) else 2]:
+            with pytest.raises(np.linalg.LinAlgError) as caught:
+                ml.compile(function)(x) if compiled else function(ml.array(x))
+            assert isinstance(caught.value, ml.ShapeError)
+
+
 def test_the_condition_of_an_empty_matrix_is_an_error() -> None:
     with pytest.raises(np.linalg.LinAlgError, match="cond is not defined on empty arrays"):
         ml.compile(np.linalg.cond)(np.zeros((0, 0)))

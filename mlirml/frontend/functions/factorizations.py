@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import NoDerivativeError, ShapeError
+from mlirml.errors import MatrixShapeError, NoDerivativeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
@@ -64,7 +64,7 @@ def _matrices(trace: Trace, name: str, a: Any, *, square: bool = False) -> Any:
     a = trace.array(a, copy=False)
     if a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
         what = "square matrices" if square else "matrices"
-        raise ShapeError(f"{name}: needs {what} in the last two dimensions, not {a._describe()}")
+        raise MatrixShapeError(f"{name}: needs {what} in the last two dimensions, not {a._describe()}")
     return a.astype(float_dtype(name, a))
 
 
@@ -417,7 +417,8 @@ def lstsq(trace: Trace, a: Any, b: Any, rcond: Any = None) -> Any:
     """
     a, b = _matrices(trace, "lstsq", a), trace.array(b, copy=False)
     if a.ndim != 2 or b.ndim not in (1, 2) or b.shape[0] != a.shape[0]:
-        raise ShapeError(f"lstsq: {a._describe()} and {b._describe()} are not a matrix and right sides of as many rows")
+        given = f"{a._describe()} and {b._describe()}"
+        raise MatrixShapeError(f"lstsq: {given} are not a matrix and right sides of as many rows")
     dtype = np.result_type(a.dtype, float_dtype("lstsq", b))
     a, b = a.astype(dtype), b.astype(dtype)
     columns = b[:, None] if b.ndim == 1 else b

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.sizes import is_dynamic_shape
-from mlirml.errors import DTypeError, ShapeError
+from mlirml.errors import DTypeError, MatrixShapeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
@@ -127,7 +127,7 @@ def _matrices(trace: Trace, name: str, a: Any) -> Any:
     a = trace.array(a, copy=False)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         normal = "least squares are `np.linalg.lstsq(a, b)`"
-        raise ShapeError(
+        raise MatrixShapeError(
             f"{name}: needs square matrices in the last two dimensions, not {a._describe()}",
             help=normal if name == "solve" and a.ndim == 2 else None,
         )
