@@ -170,9 +170,12 @@ class _Builder:
         if self.raised.combination is not None and self.raised.combination.name != "arith.select":
             roots = [term for term, _ in self.raised.combination.terms]
         known: dict[mlir.Value, mlir.Value] = {}
-        todo = roots
+        todo, visited = list(roots), set[mlir.Value]()
         while todo:
             value = todo.pop()
+            if value in visited:
+                continue
+            visited.add(value)
             if self.varies(value):
                 op = defining_op(value)
                 if value not in self.statement.reads and op is not None:

@@ -20,17 +20,28 @@ from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
-Formula = tuple[Any, ...]
-"""The name of an operation, its attributes, and its operands."""
-
 _LARGEST = 4000
+_MOST_FACTORS = 64
+
+
+class Formula(tuple[Any, ...]):
+    """The name of an operation, its attributes, and its operands; equal ones are one object of a `Formulas`.
+
+    It is compared and hashed by its identity, as the hash of a tuple visits shared parts again and again.
+    """
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
 
 
 class Formulas:
     """The formulas of a function's elements. Equal ones are one object."""
 
     def __init__(self) -> None:
-        self._one: dict[Formula, Formula] = {}
+        self._one: dict[tuple[Any, ...], Formula] = {}
         self._elements: dict[tuple[Any, ...], Formula] = {}
         self.masked = False  # a mask of a triangle was ignored
 
@@ -38,7 +49,9 @@ class Formulas:
         """A formula; the same object for the same parts."""
         if len(self._one) > _LARGEST:
             raise NoMatch("too much to look through")
-        return self._one.setdefault(parts, parts)
+        if parts not in self._one:
+            self._one[parts] = Formula(parts)
+        return self._one[parts]
 
     def element(self, value: mlir.Value, indices: tuple[Any, ...]) -> Formula:
         """The element of a tensor at indices."""
@@ -76,17 +89,17 @@ class Formulas:
 
     def replaced(self, formula: Formula, old: Any, new: Any) -> Formula:
         """A formula with another index."""
-        known: dict[int, Formula] = {}
+        known: dict[Formula, Formula] = {}
 
         def visit(one: Formula) -> Formula:
-            if id(one) not in known:
+            if one not in known:
                 if one[0] in ("constant", "number"):
-                    known[id(one)] = one
+                    known[one] = one
                 elif one[0] in ("element", "index"):
-                    known[id(one)] = self.make(one[0], one[1], tuple(new if p == old else p for p in one[2]))
+                    known[one] = self.make(one[0], one[1], tuple(new if p == old else p for p in one[2]))
                 else:
-                    known[id(one)] = self.make(one[0], one[1], *map(visit, one[2:]))
-            return known[id(one)]
+                    known[one] = self.make(one[0], one[1], *map(visit, one[2:]))
+            return known[one]
 
         return visit(formula)
 
@@ -102,6 +115,7 @@ class Body:
         self.arguments = list(self.block.arguments)
         self.reduced = [d for d, symbol in symbols.items() if symbol == ("summed", op, d)]
         self.known: dict[mlir.Value, Formula] = {}
+        self._of_indices: dict[mlir.Value, bool] = {}
 
     @property
     def out(self) -> mlir.Value:
@@ -119,7 +133,7 @@ class Body:
         start = self.formulas.element(
             self.op.operands[len(self.op.operands) - 1], self.indices(len(self.arguments) - 1)
         )
-        if op.name == "arith.addf" and start != ("constant", 0.0):
+        if op.name == "arith.addf" and start is not self.formulas.make("constant", 0.0):
             return self.formulas.make("number", self.op.results[0])
         return self.formulas.make("reduce", (op.name, tuple(self.symbols[d] for d in self.reduced)), self.of(term))
 
@@ -149,7 +163,9 @@ class Body:
         op = defining_op(value)
         if op is None or op.name in ("linalg.index", "arith.constant") or op.block != self.block:
             return op is not None
-        return all(map(self.is_of_indices, op.operands))
+        if value not in self._of_indices:
+            self._of_indices[value] = all(map(self.is_of_indices, op.operands))
+        return self._of_indices[value]
 
     def of(self, value: mlir.Value) -> Formula:
         """The formula of a value of the body."""
@@ -233,13 +249,13 @@ def name_of(formulas: Formulas, op: mlir.Operation) -> str | None:
 
 def parts_of(formula: Formula) -> Iterator[Formula]:
     """A formula and its parts, except reduced terms."""
-    seen: set[int] = set()
+    visited: set[Formula] = set()
     todo = [formula]
     while todo:
         one = todo.pop()
-        if id(one) in seen:
+        if one in visited:
             continue
-        seen.add(id(one))
+        visited.add(one)
         yield one
         if one[0] not in ("constant", "number", "element", "index", "reduce"):
             todo += one[2:]
@@ -247,9 +263,12 @@ def parts_of(formula: Formula) -> Iterator[Formula]:
 
 def products_in(formula: Formula) -> Iterator[Formula]:
     """The outermost products and quotients in a formula."""
-    todo = [formula]
+    todo, visited = [formula], set[Formula]()
     while todo:
         one = todo.pop()
+        if one in visited:
+            continue
+        visited.add(one)
         if one[0] in ("arith.mulf", "arith.divf"):
             yield one
         elif one[0] not in ("constant", "number", "element", "index", "reduce"):
@@ -258,17 +277,19 @@ def products_in(formula: Formula) -> Iterator[Formula]:
 
 def factors(formulas: Formulas, formula: Formula) -> tuple[list[Formula], list[Formula]]:
     """The factors and the divisors of a formula."""
-    if formula[0] == "arith.mulf":
-        above, below = factors(formulas, formula[2])
-        more, less = factors(formulas, formula[3])
-        return [*above, *more], [*below, *less]
-    if formula[0] == "arith.divf":
-        above, below = factors(formulas, formula[2])
-        more, less = factors(formulas, formula[3])
-        return [*above, *less], [*below, *more]
-    if formula[0] == "math.rsqrt":
-        return [], [formulas.make("math.sqrt", "", formula[2])]
-    return [formula], []
+    found: tuple[list[Formula], list[Formula]] = [], []
+    todo = [(formula, 0)]
+    while todo:
+        one, divides = todo.pop()
+        if len(todo) + len(found[0]) + len(found[1]) > _MOST_FACTORS:
+            raise NoMatch("too many factors")
+        if one[0] in ("arith.mulf", "arith.divf"):
+            todo += [(one[3], divides ^ (one[0] == "arith.divf")), (one[2], divides)]
+        elif one[0] == "math.rsqrt":
+            found[1 - divides].append(formulas.make("math.sqrt", "", one[2]))
+        else:
+            found[divides].append(one)
+    return found
 
 
 def name_of_product(formulas: Formulas, above: list[Formula], below: list[Formula]) -> str | None:
