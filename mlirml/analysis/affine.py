@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
+from mlirml.analysis.values import walk
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
@@ -124,17 +125,21 @@ class Reader:
 
     def read_all(self, value: mlir.Value, names: Mapping[str, str]) -> tuple[Linear, ...] | None:
         """The expressions whose minimum or maximum `value` is; `names` are the min or max operations."""
-        op = defining_op(value)
-        if op is not None and op.name in names:
-            if op.name.startswith("affine."):
-                results = self._results(op, "map")
-                return None if results is None else tuple(results)
-            parts = [self.read_all(operand, names) for operand in op.operands]
-            return None if None in parts else tuple(e for part in parts if part is not None for e in part)
-        if op is not None and op.name in _CASTS:
-            return self.read_all(op.operands[0], names)
-        found = self.read(value)
-        return None if found is None else (found,)
+
+        def parts(value: mlir.Value) -> Iterable[mlir.Value]:
+            op = defining_op(value)
+            if op is None or (op.name not in _CASTS and (op.name not in names or op.name.startswith("affine."))):
+                return ()
+            return list(op.operands)
+
+        found: list[Linear | None] = []
+        for each in walk(value, parts):
+            op = defining_op(each)
+            if op is not None and op.name in names and op.name.startswith("affine."):
+                found += self._results(op, "map") or [None]
+            elif not parts(each):
+                found.append(self.read(each))
+        return None if None in found else tuple(found)  # type: ignore[arg-type]
 
     def read_loop(self, op: mlir.Operation) -> Loop | None:
         """Read the bounds of an `scf.for` and register its induction variable; None where they are not linear."""

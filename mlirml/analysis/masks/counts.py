@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -108,14 +109,19 @@ def _total(sum_: Sum, rows: Part, at: _Array) -> _Array:
 
 def _value(term: Term, rows: Part, at: _Array) -> _Array:
     """A term for rows of a matrix; raises `NoMatch` if it depends on a call, or on the matrix."""
-    if term.name == INDEX and term.payload == rows:
-        return at
-    if term.name == LITERAL:
-        return np.full_like(at, int(term.payload))
-    if term.name == "arith.cmpi" and term.op is not None:
-        compare = _COMPARISONS.get(term.op.attributes["predicate"].value)
-    else:
-        compare = _OPERATIONS.get(term.name)
-    if compare is None:
-        raise NoMatch("limits that depend on a call")
-    return compare(*(_value(arg, rows, at) for arg in term.args))
+
+    @functools.cache
+    def value(term: Term) -> _Array:
+        if term.name == INDEX and term.payload == rows:
+            return at
+        if term.name == LITERAL:
+            return np.full_like(at, int(term.payload))
+        if term.name == "arith.cmpi" and term.op is not None:
+            compare = _COMPARISONS.get(term.op.attributes["predicate"].value)
+        else:
+            compare = _OPERATIONS.get(term.name)
+        if compare is None:
+            raise NoMatch("limits that depend on a call")
+        return compare(*map(value, term.args))
+
+    return value(term)

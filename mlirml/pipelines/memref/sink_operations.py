@@ -28,6 +28,7 @@ executed as scalars, and both of their sides. Selects by one condition share the
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from functools import cached_property, cmp_to_key
 
@@ -299,15 +300,20 @@ def _is_bool(value: mlir.Value) -> bool:
 
 def likely_side(condition: mlir.Value) -> bool | None:
     """True or False if a condition nearly always is: floats are rarely equal, and rarely NaN; None if unknown."""
-    op = defining_op(condition)
-    if op is None:
-        return None
-    if op.name == "arith.cmpf":
-        predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
-        return next((side for side, names in _LIKELY if predicate in map(emit.FLOAT_PREDICATES.get, names)), None)
-    sides = {likely_side(value) for value in op.operands} if op.name in ("arith.andi", "arith.ori") else set()
-    wanted = op.name == "arith.ori"
-    return wanted if wanted in sides else None
+
+    @functools.cache
+    def side_of(value: mlir.Value) -> bool | None:
+        op = defining_op(value)
+        if op is None:
+            return None
+        if op.name == "arith.cmpf":
+            predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
+            return next((side for side, names in _LIKELY if predicate in map(emit.FLOAT_PREDICATES.get, names)), None)
+        sides = {side_of(value) for value in op.operands} if op.name in ("arith.andi", "arith.ori") else set()
+        wanted = op.name == "arith.ori"
+        return wanted if wanted in sides else None
+
+    return side_of(condition)
 
 
 def rare_side(condition: mlir.Value) -> bool | None:

@@ -20,6 +20,7 @@ from dataclasses import field
 from mlirml.analysis.affine import Loop, Reader, constant
 from mlirml.analysis.cost import is_costly
 from mlirml.analysis.traits import AFFINE_VALUES
+from mlirml.analysis.values import walk
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -401,10 +402,13 @@ class _Walk:
 
 def is_computed(value: mlir.Value) -> bool:
     """True if a value is more than a constant or an index converted to a scalar."""
-    op = defining_op(value)
-    if op is None or op.name == "arith.constant":
-        return False
-    return op.name == "tensor.extract" or any(is_computed(operand) for operand in op.operands)
+
+    def operands(one: mlir.Value) -> Sequence[mlir.Value]:
+        op = defining_op(one)
+        return op.operands if op is not None else ()
+
+    made = map(defining_op, walk(value, operands))
+    return any(op is not None and op.name == "tensor.extract" for op in made)
 
 
 def stored_first(value: mlir.Value) -> bool:

@@ -18,6 +18,16 @@ _CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
 
 def read_linear(nest: Nest, value: mlir.Value) -> Linear:
     """A value of the body as a linear expression; raises `NoMatch`."""
+    return _read(nest, value, {})
+
+
+def _read(nest: Nest, value: mlir.Value, known: dict[mlir.Value, Linear]) -> Linear:
+    if value not in known:
+        known[value] = _compute(nest, value, known)
+    return known[value]
+
+
+def _compute(nest: Nest, value: mlir.Value, known: dict[mlir.Value, Linear]) -> Linear:
     op = nest.inner(value)
     if op is None or op.name == "arith.constant":
         number = constant_of(value)
@@ -27,12 +37,12 @@ def read_linear(nest: Nest, value: mlir.Value) -> Linear:
     if op.name == "linalg.index":
         return Linear.of(op.attributes["dim"].value)
     if op.name in _CASTS:
-        return read_linear(nest, op.operands[0])
+        return _read(nest, op.operands[0], known)
     if op.name in INTEGER_STEPS:
-        left, right = (read_linear(nest, operand) for operand in op.operands)
+        left, right = (_read(nest, operand, known) for operand in op.operands)
         return left + right if op.name == "arith.addi" else left - right
     if op.name == "arith.muli":
-        left, right = (read_linear(nest, operand) for operand in op.operands)
+        left, right = (_read(nest, operand, known) for operand in op.operands)
         product = left.times(right)
         if product is not None:
             return product

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from mlirml.analysis.structured import dims_of, reductions_of, sizes_of
+from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -71,21 +72,23 @@ class Nest:
             raise NoMatch(f"the body has a {op.name}")
         return union(self.loops(operand) for operand in op.operands)
 
+    def sources(self, value: mlir.Value) -> Iterator[mlir.Value]:
+        """A value of the body and the values that it is computed from, each once, depth first."""
+
+        def operands(one: mlir.Value) -> Sequence[mlir.Value]:
+            op = self.inner(one)
+            return op.operands if op is not None else ()
+
+        return walk(value, operands)
+
     def reads_out(self, value: mlir.Value) -> bool:
         """True if a value of the body depends on an accumulator."""
-        if value in self.arguments[len(self.inputs) :]:
-            return True
-        op = self.inner(value)
-        return op is not None and any(self.reads_out(operand) for operand in op.operands)
+        accumulators = self.arguments[len(self.inputs) :]
+        return any(source in accumulators for source in self.sources(value))
 
     def leaves(self, value: mlir.Value) -> list[int]:
         """The operands that a value of the body is computed from, in order."""
-        number = self.number(value)
-        if number is not None:
-            return [number]
-        op = self.inner(value)
-        found = [number for operand in op.operands for number in self.leaves(operand)] if op is not None else []
-        return list(dict.fromkeys(found))
+        return [number for number in map(self.number, self.sources(value)) if number is not None]
 
     def volume(self, loops: Iterable[int]) -> int:
         """The number of iterations of some of the loops."""
