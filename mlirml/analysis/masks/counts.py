@@ -112,16 +112,20 @@ def _value(term: Term, rows: Part, at: _Array) -> _Array:
 
     @functools.cache
     def value(term: Term) -> _Array:
-        if term.name == INDEX and term.payload == rows:
-            return at
-        if term.name == LITERAL:
-            return np.full_like(at, int(term.payload))
-        if term.name == "arith.cmpi" and term.op is not None:
-            compare = _COMPARISONS.get(term.op.attributes["predicate"].value)
-        else:
-            compare = _OPERATIONS.get(term.name)
-        if compare is None:
-            raise NoMatch("limits that depend on a call")
-        return compare(*map(value, term.args))
+        return _computed(term, rows, at, value)
 
     return value(term)
+
+
+def _computed(term: Term, rows: Part, at: _Array, value: Callable[[Term], _Array]) -> _Array:
+    if term.name == INDEX and term.payload == rows:
+        return at
+    if term.name == LITERAL:
+        return np.full_like(at, int(term.payload))
+    if term.name == "arith.cmpi" and term.op is not None:
+        compare = _COMPARISONS.get(term.op.attributes["predicate"].value)
+    else:
+        compare = _OPERATIONS.get(term.name)
+    if compare is None:
+        raise NoMatch("limits that depend on a call")
+    return compare(*map(value, term.args))
