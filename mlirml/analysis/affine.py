@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
-from mlirml.analysis.values import walk
+from mlirml.analysis.values import operands_first, walk
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi")
+_ARITHMETIC = ("arith.addi", "arith.subi", "arith.muli")
 _WIDE = ("index", "i64")
 _LEAST = {"arith.minsi": "affine.min", "affine.min": "affine.min"}
 _MOST = {"arith.maxsi": "affine.max", "affine.max": "affine.max"}
@@ -75,12 +76,20 @@ class Reader:
         """The linear expression of an integer; None if it has none. Values from outside are variables."""
         if value in self.indices:
             return self.indices[value]
-        if value not in self._known:
-            found = self._compute(value)
-            if found is None and self._outside(value) and is_integer(value.type):
-                found = Linear.of(value)
-            self._known[value] = found
+        if value in self._known:
+            return self._known[value]
+        for each in operands_first(value, self._unknown_operands):
+            if each not in self._known and each not in self.indices:
+                found = self._compute(each)
+                if found is None and self._outside(each) and is_integer(each.type):
+                    found = Linear.of(each)
+                self._known[each] = found
         return self._known[value]
+
+    def _unknown_operands(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        op = defining_op(value)
+        is_known = value in self._known or value in self.indices
+        return op.operands if not is_known and op is not None and op.name in (*_CASTS, *_ARITHMETIC) else ()
 
     def replace(self, loops: Mapping[Loop, Linear]) -> None:
         """Substitute expressions for loop variables in all expressions read so far."""
@@ -104,7 +113,7 @@ class Reader:
         if op.name in _CASTS:
             source = op.operands[0]
             return self.read(source) if is_integer(source.type) and str(source.type) != "i1" else None
-        if op.name in ("arith.addi", "arith.subi", "arith.muli") and str(value.type) in _WIDE:
+        if op.name in _ARITHMETIC and str(value.type) in _WIDE:
             a, b = (self.read(operand) for operand in op.operands)
             if a is None or b is None:
                 return None

@@ -10,7 +10,7 @@ from mlirml.analysis.float_ranges import FloatRanges
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.tensor_elements import element_of, extremum_of, source_of
 from mlirml.analysis.traits import AFFINE_VALUES, INTEGER_STEPS
-from mlirml.analysis.values import combined
+from mlirml.analysis.values import combined, operands_first
 from mlirml.analysis.while_ranges import SIGNED, bound, is_outside, range_of_argument, range_of_result
 from mlirml.ir.bindings import defining_op, mlir
 
@@ -40,6 +40,7 @@ class Ranges:
         self._carried: dict[mlir.Operation, dict[int, Range]] = {}
         self.inducing: frozenset[mlir.Operation] = frozenset()
         self.depth = 0
+        self._nested = 0
         self.floats = FloatRanges(self)
 
     def _refined(self) -> Ranges:
@@ -99,14 +100,24 @@ class Ranges:
     def of(self, value: mlir.Value) -> Range:
         """The range of an index or a signed integer."""
         if value not in self._known:
+            if self._nested > _DEEPEST:  # a chain of many operations, whose operands are looked at first
+                for each in operands_first(value, self._unknown_operands):
+                    if each != value:
+                        self.of(each)
             whole = _whole(value.type)
             self._known[value] = whole  # for values that depend on themselves, such as loop-carried ones
+            self._nested += 1
             low, high = self._find(value) or whole
+            self._nested -= 1
             if value in self._assumed:
                 low, high = _both((max(low, whole[0]), min(high, whole[1])), self._assumed[value])
             # Beyond the type's range the arithmetic has wrapped.
             self._known[value] = (low, high) if _is_within((low, high), whole) else whole
         return self._known[value]
+
+    def _unknown_operands(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        op = defining_op(value)
+        return op.operands if value not in self._known and op is not None and op.name in _RULES else ()
 
     def within(self, value: mlir.Value, low: int, high: int) -> bool:
         """True if a value is known to lie from `low` to `high`, both included."""

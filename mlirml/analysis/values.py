@@ -89,6 +89,22 @@ def walk(root: T, parts: Callable[[T], Iterable[T]]) -> Iterator[T]:
             todo += reversed(list(parts(one)))
 
 
+def operands_first(root: T, parts: Callable[[T], Iterable[T]]) -> Iterator[T]:
+    """A value and what it is computed from, each once, after its own parts, which are asked for before them.
+
+    Functions that recurse over operands break down for chains of many hundred operations: Python limits its stack.
+    """
+    todo, visited = [(root, False)], set[T]()
+    while todo:
+        one, is_ready = todo.pop()
+        if is_ready:
+            yield one
+        elif one not in visited:
+            visited.add(one)
+            todo.append((one, True))
+            todo += [(part, False) for part in reversed(list(parts(one)))]
+
+
 def combined(value: mlir.Value, name: str) -> list[mlir.Value]:
     """The values that operations of a name combine, each once, in order: the parts of `a and b and c`."""
 

@@ -278,3 +278,24 @@ def test_softmax_of_rows(chain: Callable[..., Any]) -> None:
 
     x = np.outer(X, X) + 0.1
     np.testing.assert_allclose(ml.compile(softmax)(x), softmax(x), rtol=1e-9)
+
+
+LENGTH = 1500
+
+
+def long_floats(y):
+    for j in range(LENGTH):
+        y = np.maximum(y * 0.999, j * 1e-5)
+    return y
+
+
+def long_integers(k):
+    for j in range(LENGTH):
+        k = (k ^ j) + 1
+    return k
+
+
+@pytest.mark.parametrize("function", [of_elements(long_floats), as_read(long_integers)], ids=["floats", "integers"])
+def test_chains_are_longer_than_the_stack_of_python(function: Callable[..., Any]) -> None:
+    unrolled = ml.compile(function, frontend="loops")
+    np.testing.assert_allclose(unrolled(X), function(X), rtol=1e-12)

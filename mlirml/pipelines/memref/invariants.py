@@ -7,7 +7,7 @@ from dataclasses import field
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import Effects, body_effects
-from mlirml.analysis.values import walk
+from mlirml.analysis.values import operands_first, walk
 from mlirml.analysis.work import trips_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
@@ -59,13 +59,12 @@ class Invariants:
 
     def hoist(self, value: mlir.Value) -> mlir.Value:
         """An invariant value computed at the insertion point, before the loop."""
-        op = defining_op(value)
-        if op is None or op.block != self.body:
-            return value
-        if value not in self.hoisted:
-            operands = {operand: self.hoist(operand) for operand in op.operands}
-            self.hoisted[value] = clone_with(op, operands).results[0]
-        return self.hoisted[value]
+        for each in operands_first(value, lambda one: () if one in self.hoisted else self._operands(one)):
+            op = defining_op(each)
+            if op is not None and op.block == self.body and each not in self.hoisted:
+                operands = {operand: self.hoisted.get(operand, operand) for operand in op.operands}
+                self.hoisted[each] = clone_with(op, operands).results[0]
+        return self.hoisted.get(value, value)
 
 
 def is_in_range(load: mlir.Operation) -> bool:
