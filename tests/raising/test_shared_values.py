@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -16,47 +17,32 @@ DOUBLINGS = 60
 X = np.linspace(0.1, 0.9, 12)
 
 
-def scaled(y):
-    for _ in range(DOUBLINGS):
-        y = y * 0.5 + y * 0.49
-    return y
+def chain(line: str, count: int = DOUBLINGS, end: str = "y", start: str = "") -> Callable[..., Any]:
+    """A function that computes a line `count` times: as a loop it would be one of the program."""
+    lines = ["def chain(y):", f"    {start}", *(f"    {line.replace('J', str(j))}" for j in range(count))]
+    source = "\n".join([*lines, f"    return {end}", ""])
+    file = f"<chain {abs(hash(source))}>"
+    linecache.cache[file] = len(source), None, source.splitlines(True), file
+    names: dict[str, Any] = {"np": np}
+    exec(compile(source, file, "exec"), names)
+    return names["chain"]  # type: ignore[no-any-return]
 
 
-def squared(y):
-    for _ in range(DOUBLINGS):
-        y = y * y
-    return y
-
-
-def added(y):
-    for _ in range(DOUBLINGS):
-        y = (y + 0.1) + (y - 0.2)
-    return y * 0.5**DOUBLINGS
-
-
-def divided(y):
-    for _ in range(DOUBLINGS):
-        y = (1.0 + y) / (2.0 + y)
-    return y
-
-
-def clamped(y):
-    for _ in range(DOUBLINGS):
-        y = np.minimum(np.maximum(y, 0.2), np.maximum(y - 0.01, 0.3))
-    return y
-
-
-def selected(y):
-    for _ in range(DOUBLINGS):
-        y = np.where(y > 0.5, y - 0.1, y + 0.1)
-    return y
-
-
-def masked(y):
-    found = y > 0.3
-    for _ in range(DOUBLINGS):
-        found = (found & (y > 0.2)) & (found & (y < 0.8))
-    return np.where(found, y, 0.0)
+FLOATS = {
+    "scaled": chain("y = y * 0.5 + y * 0.49"),
+    "squared": chain("y = y * y"),
+    "added": chain("y = (y + 0.1) + (y - 0.2)", end=f"y * 0.5**{DOUBLINGS}"),
+    "divided": chain("y = (1.0 + y) / (2.0 + y)"),
+    "clamped": chain("y = np.minimum(np.maximum(y, 0.2), np.maximum(y - 0.01, 0.3))"),
+    "selected": chain("y = np.where(y > 0.5, y - 0.1, y + 0.1)"),
+    "masked": chain("c = (c & (y > 0.2)) & (c & (y < 0.8 + J))", end="np.where(c, y, 0.0)", start="c = y > 0.3"),
+}
+INTEGERS = {
+    "mixed": chain("y = (y ^ (y << 3)) + (y >> 2) & 1023"),
+    "summed": chain("y = (y + J) + (y + 1) - y"),
+    "limited": chain("y = min(max(y, J - 40), max(y - 1, 2))"),
+    "multiplied": chain("y = y * y % 1009 + y"),
+}
 
 
 def of_elements(chain):
@@ -135,39 +121,18 @@ def of_a_maximum(chain):
     return function
 
 
-CHAINS = (scaled, squared, added, divided, clamped, selected, masked)
 CONTEXTS = (of_elements, of_a_sum, of_an_invariant, of_a_condition, of_products, of_a_recurrence, of_a_maximum)
 
 
-@pytest.mark.parametrize("chain", CHAINS)
+def check(function: Callable[..., Any], rtol: float = 1e-12) -> None:
+    """Compare a compiled function with NumPy."""
+    np.testing.assert_allclose(ml.compile(function, frontend="loops")(X), function(X), rtol=rtol)
+
+
+@pytest.mark.parametrize("name", FLOATS)
 @pytest.mark.parametrize("context", CONTEXTS)
-def test_chains_of_floats(context: Callable[..., Any], chain: Callable[..., Any]) -> None:
-    function = context(chain)
-    np.testing.assert_allclose(ml.compile(function, frontend="loops")(X), function(X), rtol=1e-12)
-
-
-def mixed(k):
-    for _ in range(DOUBLINGS):
-        k = (k ^ (k << 3)) + (k >> 2) & 1023
-    return k
-
-
-def summed(k):
-    for j in range(DOUBLINGS):
-        k = (k + j) + (k + 1) - k
-    return k
-
-
-def limited(k):
-    for j in range(DOUBLINGS):
-        k = min(max(k, j - 40), max(k - 1, 2))
-    return k
-
-
-def multiplied(k):
-    for _ in range(DOUBLINGS):
-        k = k * k % 1009 + k
-    return k
+def test_chains_of_floats(context: Callable[..., Any], name: str) -> None:
+    check(context(FLOATS[name]))
 
 
 def as_index(chain):
@@ -223,79 +188,60 @@ def as_number(chain):
     return function
 
 
-@pytest.mark.parametrize("chain", [mixed, summed, limited, multiplied])
+@pytest.mark.parametrize("name", INTEGERS)
 @pytest.mark.parametrize("context", [as_index, as_read, as_condition, as_bound, as_number])
-def test_chains_of_integers(context: Callable[..., Any], chain: Callable[..., Any]) -> None:
-    function = context(chain)
-    np.testing.assert_allclose(ml.compile(function, frontend="loops")(X), function(X), rtol=1e-12)
+def test_chains_of_integers(context: Callable[..., Any], name: str) -> None:
+    check(context(INTEGERS[name]))
 
 
 def test_conditions_of_loop_variables() -> None:
-    def both(x):
-        total = 0.0
-        for i in range(12):
-            for j in range(12):
-                found = j > i - 20
-                for k in range(DOUBLINGS):
-                    found = (found & (j < 9 + k)) & (found & (i - j < k + 1))
-                if found:
-                    total += x[i] * x[j]
-        return total
+    both = chain("c = (c & (y < 9 + J)) & (c & (y > -J - 1))", end="c", start="c = y > -20")
+    either = chain("c = (c & (y < 12 + J)) | (c ^ (y > 5 + J))", end="c", start="c = y > 0")
+    for holds in (both, either):
 
-    def either(x):
-        out = np.zeros((12, 12))
-        for i in range(12):
-            for j in range(12):
-                found = j > i
-                for k in range(DOUBLINGS):
-                    found = (found & (j < 12 + k)) | (found ^ (i > 5 + k))
-                if found:
-                    out[i, j] = x[i] * x[j]
-        return out
+        def function(x):
+            total = 0.0
+            for i in range(12):
+                for j in range(12):
+                    if holds(j - i):  # noqa: B023
+                        total += x[i] * x[j]
+            return total
 
-    for function in (both, either):
-        np.testing.assert_allclose(ml.compile(function, frontend="loops")(X), function(X), rtol=1e-12)
+        check(function)
 
 
-@pytest.mark.parametrize("chain", [scaled, added, divided, clamped, selected])
-def test_derivatives(chain: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("name", ["scaled", "added", "divided", "clamped", "selected"])
+def test_derivatives(name: str) -> None:
+    element = FLOATS[name]
+
     def summed(x):
         total = 0.0
         for i in range(12):
-            total += chain(x[i])
+            total += element(x[i])
         return total
 
-    np.testing.assert_allclose(
-        ml.compile(ml.grad(summed), frontend="loops")(X), ml.vmap(ml.grad(chain))(X), rtol=1e-9, atol=1e-12
-    )
+    found = ml.compile(ml.grad(summed), frontend="loops")(X)
+    np.testing.assert_allclose(found, ml.vmap(ml.grad(element))(X), rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("chain", CHAINS)
-def test_softmax_of_rows(chain: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("name", FLOATS)
+def test_softmax_of_rows(name: str) -> None:
+    element = FLOATS[name]
+
     def softmax(x):
-        scores = chain(x) - np.max(chain(x), axis=1, keepdims=True)
+        scores = element(x) - np.max(element(x), axis=1, keepdims=True)
         return np.exp(scores) / np.sum(np.exp(scores), axis=1, keepdims=True)
 
     x = np.outer(X, X) + 0.1
     np.testing.assert_allclose(ml.compile(softmax)(x), softmax(x), rtol=1e-9)
 
 
-LENGTH = 1500
+LONG = {
+    "floats": of_elements(chain("y = np.maximum(y * 0.999, J * 1e-5)", 800)),
+    "integers": as_read(chain("y = (y ^ J) + 1", 800)),
+}
 
 
-def long_floats(y):
-    for j in range(LENGTH):
-        y = np.maximum(y * 0.999, j * 1e-5)
-    return y
-
-
-def long_integers(k):
-    for j in range(LENGTH):
-        k = (k ^ j) + 1
-    return k
-
-
-@pytest.mark.parametrize("function", [of_elements(long_floats), as_read(long_integers)], ids=["floats", "integers"])
-def test_chains_are_longer_than_the_stack_of_python(function: Callable[..., Any]) -> None:
-    unrolled = ml.compile(function, frontend="loops")
-    np.testing.assert_allclose(unrolled(X), function(X), rtol=1e-12)
+@pytest.mark.parametrize("name", LONG)
+def test_chains_are_longer_than_the_stack_of_python(name: str) -> None:
+    check(LONG[name])

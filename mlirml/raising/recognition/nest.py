@@ -46,7 +46,7 @@ class Nest:
     def inner(self, value: mlir.Value) -> mlir.Operation | None:
         """The operation of the body that defines a value; None for arguments and outer values."""
         op = defining_op(value)
-        return op if op is not None and op in self.body else None
+        return op if op is not None and op.block == self.op.regions[0].blocks[0] else None
 
     def number(self, value: mlir.Value) -> int | None:
         """The number of the operand that a value of the body is an element of."""
