@@ -6,11 +6,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
+from mlirml.analysis.values import operands_first, walk
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 
 _CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi")
+_ARITHMETIC = ("arith.addi", "arith.subi", "arith.muli")
 _WIDE = ("index", "i64")
 _LEAST = {"arith.minsi": "affine.min", "affine.min": "affine.min"}
 _MOST = {"arith.maxsi": "affine.max", "affine.max": "affine.max"}
@@ -74,12 +76,20 @@ class Reader:
         """The linear expression of an integer; None if it has none. Values from outside are variables."""
         if value in self.indices:
             return self.indices[value]
-        if value not in self._known:
-            found = self._compute(value)
-            if found is None and self._outside(value) and is_integer(value.type):
-                found = Linear.of(value)
-            self._known[value] = found
+        if value in self._known:
+            return self._known[value]
+        for each in operands_first(value, self._unknown_operands):
+            if each not in self._known and each not in self.indices:
+                found = self._compute(each)
+                if found is None and self._outside(each) and is_integer(each.type):
+                    found = Linear.of(each)
+                self._known[each] = found
         return self._known[value]
+
+    def _unknown_operands(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        op = defining_op(value)
+        is_known = value in self._known or value in self.indices
+        return op.operands if not is_known and op is not None and op.name in (*_CASTS, *_ARITHMETIC) else ()
 
     def replace(self, loops: Mapping[Loop, Linear]) -> None:
         """Substitute expressions for loop variables in all expressions read so far."""
@@ -103,7 +113,7 @@ class Reader:
         if op.name in _CASTS:
             source = op.operands[0]
             return self.read(source) if is_integer(source.type) and str(source.type) != "i1" else None
-        if op.name in ("arith.addi", "arith.subi", "arith.muli") and str(value.type) in _WIDE:
+        if op.name in _ARITHMETIC and str(value.type) in _WIDE:
             a, b = (self.read(operand) for operand in op.operands)
             if a is None or b is None:
                 return None
@@ -124,17 +134,21 @@ class Reader:
 
     def read_all(self, value: mlir.Value, names: Mapping[str, str]) -> tuple[Linear, ...] | None:
         """The expressions whose minimum or maximum `value` is; `names` are the min or max operations."""
-        op = defining_op(value)
-        if op is not None and op.name in names:
-            if op.name.startswith("affine."):
-                results = self._results(op, "map")
-                return None if results is None else tuple(results)
-            parts = [self.read_all(operand, names) for operand in op.operands]
-            return None if None in parts else tuple(e for part in parts if part is not None for e in part)
-        if op is not None and op.name in _CASTS:
-            return self.read_all(op.operands[0], names)
-        found = self.read(value)
-        return None if found is None else (found,)
+
+        def parts(value: mlir.Value) -> Iterable[mlir.Value]:
+            op = defining_op(value)
+            if op is None or (op.name not in _CASTS and (op.name not in names or op.name.startswith("affine."))):
+                return ()
+            return list(op.operands)
+
+        found: list[Linear | None] = []
+        for each in walk(value, parts):
+            op = defining_op(each)
+            if op is not None and op.name in names and op.name.startswith("affine."):
+                found += self._results(op, "map") or [None]
+            elif not parts(each):
+                found.append(self.read(each))
+        return None if None in found else tuple(found)  # type: ignore[arg-type]
 
     def read_loop(self, op: mlir.Operation) -> Loop | None:
         """Read the bounds of an `scf.for` and register its induction variable; None where they are not linear."""

@@ -14,6 +14,7 @@ import math
 
 from mlirml.analysis.structured import indexing_maps, is_contraction, is_parallel, reductions_of
 from mlirml.analysis.traits import FLOAT_CASTS
+from mlirml.analysis.values import agree, walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
@@ -81,25 +82,29 @@ class Tracer:
 
     def leaves(self, traced: Traced) -> list[mlir.Value]:
         """The tensors that a value is computed from."""
-        if traced.op is None:
-            return [traced.tensor]
-        if traced.op.name == "linalg.index":
-            return []
-        if traced.op.regions or traced.op.name == "tensor.extract":
-            raise NoMatch("a score is computed in another way")
-        found = [self.leaves(self.trace(v)) for v in traced.op.operands if is_inside(v)]
-        return list(dict.fromkeys(leaf for leaves in found for leaf in leaves))
+
+        def parts(one: Traced) -> list[Traced]:
+            if one.op is None or one.op.name == "linalg.index":
+                return []
+            if one.op.regions or one.op.name == "tensor.extract":
+                raise NoMatch("a score is computed in another way")
+            return [self.trace(v) for v in one.op.operands if is_inside(v)]
+
+        return [one.tensor for one in walk(traced, parts) if one.op is None]
 
     def same(self, a: Traced, b: Traced) -> bool:
         """True if two values are computed in the same way."""
+        return agree(a, b, self._compared)
+
+    def _compared(self, a: Traced, b: Traced) -> list[tuple[Traced, Traced]] | None:
         if a.op is None or b.op is None or a.op == b.op:
-            return a == b
+            return [] if a == b else None
         if a.op.name != b.op.name or a.op.attributes != b.op.attributes or len(a.op.operands) != len(b.op.operands):
-            return False
-        pairs = zip(a.op.operands, b.op.operands, strict=True)
-        return all(
-            x == y or (is_inside(x) and is_inside(y) and self.same(self.trace(x), self.trace(y))) for x, y in pairs
-        )
+            return None
+        pairs = [(x, y) for x, y in zip(a.op.operands, b.op.operands, strict=True) if x != y]
+        if not all(is_inside(x) and is_inside(y) for x, y in pairs):
+            return None
+        return [(self.trace(x), self.trace(y)) for x, y in pairs]
 
 
 def is_inside(value: mlir.Value) -> bool:

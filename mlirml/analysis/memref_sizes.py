@@ -6,6 +6,8 @@ import math
 
 from mlirml.ir.bindings import defining_op, mlir, named_operations
 
+_MOST_FACTORS = 16
+
 Factors = tuple[int, tuple[mlir.Value, ...]]
 """A product of a constant and of values."""
 
@@ -57,13 +59,24 @@ def _of_subview(op: mlir.Operation, value: mlir.Value, d: int) -> Factors | None
     return 1, (op.operands[segments[0] + segments[1] + before],)
 
 
-def factors_of(value: mlir.Value) -> Factors:
-    """A value of type `index` as a product, looked for through `memref.dim` and multiplications."""
+def factors_of(value: mlir.Value, known: dict[mlir.Value, Factors] | None = None) -> Factors:
+    """A value of type `index` as a product, looked for through `memref.dim` and multiplications.
+
+    A product of too many factors is one itself; `known` are those of the values of this search.
+    """
+    known = {} if known is None else known
+    if value not in known:
+        found = _factors_of(value, known)
+        known[value] = found if len(found[1]) <= _MOST_FACTORS else (1, (value,))
+    return known[value]
+
+
+def _factors_of(value: mlir.Value, known: dict[mlir.Value, Factors]) -> Factors:
     op = defining_op(value)
     if op is not None and op.name == "arith.constant":
         return int(mlir.IntegerAttr(op.attributes["value"]).value), ()
     if op is not None and op.name == "arith.muli":
-        found = product([factors_of(operand) for operand in op.operands])
+        found = product([factors_of(operand, known) for operand in op.operands])
         assert found is not None
         return found
     if op is not None and op.name == "memref.dim":
@@ -71,7 +84,7 @@ def factors_of(value: mlir.Value) -> Factors:
         if number is not None and number.name == "arith.constant":
             size = size_of(op.operands[0], int(mlir.IntegerAttr(number.attributes["value"]).value))
             if size is not None:
-                found = product([(size[0], ()), *(factors_of(part) for part in size[1])])
+                found = product([(size[0], ()), *(factors_of(part, known) for part in size[1])])
                 assert found is not None
                 return found
     return 1, (value,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mlirml.analysis.constants import is_constant
 from mlirml.analysis.traits import TENSOR_STORES
+from mlirml.analysis.values import walk
 from mlirml.dialects.mlirml import DIMS, KERNEL
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
@@ -33,11 +34,19 @@ def has_known_bounds(op: mlir.Operation) -> bool:
 
 def is_size(value: mlir.Value) -> bool:
     """True for a size that the host has at the start of a call: in a kernel function, an argument."""
+    factors = [each for each in walk(value, _factors) if not _factors(each)]
+    return all(_is_one_size(each) or (each != value and is_constant(each)) for each in factors)
+
+
+def _factors(value: mlir.Value) -> list[mlir.Value]:
+    op = defining_op(value)
+    return list(op.operands) if op is not None and op.name == "arith.muli" else []
+
+
+def _is_one_size(value: mlir.Value) -> bool:
     op = defining_op(value)
     if op is None:
         return KERNEL in value.owner.owner.operation.attributes
-    if op.name == "arith.muli":
-        return all(is_constant(operand) or is_size(operand) for operand in op.operands)
     table = defining_op(op.operands[0]) if op.name == "arith.index_cast" else None
     if table is None or table.name != "tensor.extract" or defining_op(table.operands[0]) is not None:
         return False

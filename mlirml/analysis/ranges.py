@@ -10,6 +10,7 @@ from mlirml.analysis.float_ranges import FloatRanges
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.tensor_elements import element_of, extremum_of, source_of
 from mlirml.analysis.traits import AFFINE_VALUES, INTEGER_STEPS
+from mlirml.analysis.values import combined, operands_first
 from mlirml.analysis.while_ranges import SIGNED, bound, is_outside, range_of_argument, range_of_result
 from mlirml.ir.bindings import defining_op, mlir
 
@@ -25,6 +26,7 @@ Change = tuple[Range, Range | None]
 
 _BITS = 64
 """Shifts by as many bits, or more, have no range."""
+_MOST_ASSUMED = 500
 _DEEPEST = 50
 """Tensors that are computed of each other, at most: each is a few calls on Python's stack."""
 
@@ -38,6 +40,7 @@ class Ranges:
         self._carried: dict[mlir.Operation, dict[int, Range]] = {}
         self.inducing: frozenset[mlir.Operation] = frozenset()
         self.depth = 0
+        self._nested = 0
         self.floats = FloatRanges(self)
 
     def _refined(self) -> Ranges:
@@ -79,30 +82,42 @@ class Ranges:
 
     def _assume(self, value: mlir.Value, found: Range, outside: Ranges) -> None:
         """Assume a range of a value, and the ranges that follow for the operands it is computed from."""
-        low, high = _both(found, self._assumed.get(value, outside.of(value)))
-        if low > high:  # unreachable
-            return
-        self._assumed[value] = low, high
-        op = defining_op(value)
-        if op is None:
-            return
-        if op.name in INTEGER_STEPS:
-            for part, of_part in _parts(op, (low, high), outside):
-                self._assume(part, of_part, outside)
-        elif op.name in _SIGNED_CASTS and _width(op.operands[0].type) <= _width(value.type):
-            self._assume(op.operands[0], (low, high), outside)
+        todo, done = [(value, found)], dict[mlir.Value, Range]()
+        for _ in range(_MOST_ASSUMED):
+            if not todo:
+                break
+            value, found = todo.pop()
+            low, high = _both(found, self._assumed.get(value, outside.of(value)))
+            if low > high or done.get(value) == (low, high):  # unreachable, or nothing new
+                continue
+            self._assumed[value] = done[value] = low, high
+            op = defining_op(value)
+            if op is not None and op.name in INTEGER_STEPS:
+                todo += reversed(list(_parts(op, (low, high), outside)))
+            elif op is not None and op.name in _SIGNED_CASTS and _width(op.operands[0].type) <= _width(value.type):
+                todo.append((op.operands[0], (low, high)))
 
     def of(self, value: mlir.Value) -> Range:
         """The range of an index or a signed integer."""
         if value not in self._known:
+            if self._nested > _DEEPEST:  # a chain of many operations, whose operands are looked at first
+                for each in operands_first(value, self._unknown_operands):
+                    if each != value:
+                        self.of(each)
             whole = _whole(value.type)
             self._known[value] = whole  # for values that depend on themselves, such as loop-carried ones
+            self._nested += 1
             low, high = self._find(value) or whole
+            self._nested -= 1
             if value in self._assumed:
                 low, high = _both((max(low, whole[0]), min(high, whole[1])), self._assumed[value])
             # Beyond the type's range the arithmetic has wrapped.
             self._known[value] = (low, high) if _is_within((low, high), whole) else whole
         return self._known[value]
+
+    def _unknown_operands(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        op = defining_op(value)
+        return op.operands if value not in self._known and op is not None and op.name in _RULES else ()
 
     def within(self, value: mlir.Value, low: int, high: int) -> bool:
         """True if a value is known to lie from `low` to `high`, both included."""
@@ -321,13 +336,10 @@ def _both(a: Range, b: Range) -> Range:
 
 def _implied_ranges(condition: mlir.Value, holds: bool, ranges: Ranges) -> Iterator[tuple[mlir.Value, Range]]:
     """The ranges that follow from a condition."""
-    op = defining_op(condition)
-    if op is None:
-        return
-    if op.name == ("arith.andi" if holds else "arith.ori"):
-        for operand in op.operands:
-            yield from _implied_ranges(operand, holds, ranges)
-    elif op.name == "arith.cmpi" and not isinstance(op.operands[0].type, mlir.ShapedType):
+    for value in combined(condition, "arith.andi" if holds else "arith.ori"):
+        op = defining_op(value)
+        if op is None or op.name != "arith.cmpi" or isinstance(op.operands[0].type, mlir.ShapedType):
+            continue
         predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
         if not holds:
             predicate = _NEGATED[predicate]

@@ -5,10 +5,13 @@ The `operands` of an operation are only its direct ones: a gather reads its sour
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import TypeVar
 
 from mlirml.ir.bindings import defining_op, mlir, operations
 from mlirml.ir.c_api import has_captures
+
+T = TypeVar("T", bound=Hashable)
 
 
 def used_values(op: mlir.Operation) -> list[mlir.Value]:
@@ -70,6 +73,60 @@ def depends_on(value: mlir.Value, sources: Iterable[mlir.Value]) -> bool:
             seen.add(found)
             todo += used_values(op)
     return False
+
+
+def walk(root: T, parts: Callable[[T], Iterable[T]]) -> Iterator[T]:
+    """A value and what it is computed from, each once, depth first; `parts` are what one is computed from directly.
+
+    Programs use values twice, many times in a row: visiting a value once for each path to it would never end.
+    """
+    todo, visited = [root], set[T]()
+    while todo:
+        one = todo.pop()
+        if one not in visited:
+            visited.add(one)
+            yield one
+            todo += reversed(list(parts(one)))
+
+
+def operands_first(root: T, parts: Callable[[T], Iterable[T]]) -> Iterator[T]:
+    """A value and what it is computed from, each once, after its own parts, which are asked for before them.
+
+    Functions that recurse over operands break down for chains of many hundred operations: Python limits its stack.
+    """
+    todo, visited = [(root, False)], set[T]()
+    while todo:
+        one, is_ready = todo.pop()
+        if is_ready:
+            yield one
+        elif one not in visited:
+            visited.add(one)
+            todo.append((one, True))
+            todo += [(part, False) for part in reversed(list(parts(one)))]
+
+
+def combined(value: mlir.Value, name: str) -> list[mlir.Value]:
+    """The values that operations of a name combine, each once, in order: the parts of `a and b and c`."""
+
+    def parts(one: mlir.Value) -> Iterable[mlir.Value]:
+        op = defining_op(one)
+        return op.operands if op is not None and op.name == name else ()
+
+    return [one for one in walk(value, parts) if not parts(one)]
+
+
+def agree(one: T, other: T, compared: Callable[[T, T], Iterable[tuple[T, T]] | None]) -> bool:
+    """True if two values are computed in the same way. `compared` returns what must agree too; None if they differ."""
+    todo, visited = [(one, other)], set[tuple[T, T]]()
+    while todo:
+        pair = todo.pop()
+        if pair not in visited:
+            visited.add(pair)
+            more = compared(*pair)
+            if more is None:
+                return False
+            todo += more
+    return True
 
 
 def ancestor_in(op: mlir.Operation, block: mlir.Block) -> mlir.Operation | None:

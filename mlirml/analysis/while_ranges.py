@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 
@@ -115,21 +116,10 @@ def _iterations(state: _State) -> int | None:
 
 def _conditions(ranges: Ranges, loop: mlir.Operation, condition: mlir.Value) -> Iterator[tuple[mlir.Value, Range]]:
     """The ranges of the arguments of the first block if a condition holds: `a < b` with an invariant `b`."""
-    op = defining_op(condition)
-    if op is None:
-        return
-    if op.name == "arith.andi":
-        for operand in op.operands:
-            yield from _conditions(ranges, loop, operand)
-    elif op.name == "arith.select" and _is_false(op.operands[2]):
-        for operand in list(op.operands)[:2]:
-            yield from _conditions(ranges, loop, operand)
-    elif op.name == "scf.if":
-        number = list(op.results).index(condition)
-        if _is_false(_last(op.regions[1]).operands[number]):
-            yield from _conditions(ranges, loop, op.operands[0])
-            yield from _conditions(ranges, loop, _last(op.regions[0]).operands[number])
-    elif op.name == "arith.cmpi" and str(op.operands[0].type) in _TYPES:
+    for value in walk(condition, _all_of):
+        op = defining_op(value)
+        if op is None or op.name != "arith.cmpi" or str(op.operands[0].type) not in _TYPES:
+            continue
         predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
         (a, b), block = op.operands, loop.regions[0].blocks[0]
         if a.owner == block and is_outside(b, loop):
@@ -178,3 +168,17 @@ def bound(predicate: int, other: Range, whole: Range) -> Range:
             return whole
         return 0, high - (predicate == SIGNED + 1)
     return ((low, high), whole, (whole[0], high - 1), (whole[0], high), (low + 1, whole[1]), (low, whole[1]))[predicate]
+
+
+def _all_of(condition: mlir.Value) -> list[mlir.Value]:
+    """The conditions that must all hold for a condition that combines them."""
+    op = defining_op(condition)
+    if op is not None and op.name == "arith.andi":
+        return list(op.operands)
+    if op is not None and op.name == "arith.select" and _is_false(op.operands[2]):
+        return list(op.operands)[:2]
+    if op is not None and op.name == "scf.if":
+        number = list(op.results).index(condition)
+        if _is_false(_last(op.regions[1]).operands[number]):
+            return [op.operands[0], _last(op.regions[0]).operands[number]]
+    return []

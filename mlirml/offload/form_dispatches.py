@@ -27,7 +27,7 @@ from mlirml.analysis.bounds import DYNAMIC, dims_of_slice, size_operand
 from mlirml.analysis.device_transforms import reason_not_to_transform
 from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.traits import RESHAPES
-from mlirml.analysis.values import is_within
+from mlirml.analysis.values import is_within, walk
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, WHY
 from mlirml.errors import TargetError
@@ -387,14 +387,16 @@ def is_cheap_to_clone(op: mlir.Operation) -> bool:
 
 def is_read_from_device(op: mlir.Operation) -> bool:
     """True if a scalar depends on an element of a tensor on the device, for which the host would have to wait."""
-    if ON_HOST in op.attributes:
-        return False
-    if op.name == "tensor.extract":
-        return not is_argument_number(op.operands[0])
-    if not op.name.startswith(_SCALARS) or op.regions or not len(op.operands):
-        return False
-    owners = [owner for owner in map(defining_op, op.operands) if owner is not None]
-    return any(is_read_from_device(owner) for owner in owners)
+
+    def parts(op: mlir.Operation) -> list[mlir.Operation]:
+        if ON_HOST in op.attributes or op.name == "tensor.extract" or not op.name.startswith(_SCALARS) or op.regions:
+            return []
+        return [owner for owner in map(defining_op, op.operands) if owner is not None]
+
+    return any(
+        each.name == "tensor.extract" and ON_HOST not in each.attributes and not is_argument_number(each.operands[0])
+        for each in walk(op, parts)
+    )
 
 
 def is_argument_number(value: mlir.Value) -> bool:

@@ -26,6 +26,7 @@ with equal code, as of the iterations of an unrolled loop, call one function.
 from __future__ import annotations
 
 import itertools
+from typing import TypeAlias
 
 from mlirml.analysis.bounds import dims_of_slice, size_operand
 from mlirml.analysis.traits import TENSOR_STORES
@@ -37,6 +38,8 @@ from mlirml.ir.bindings import block_ops, callee_of, clone_with, defining_op, ma
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
+Made: TypeAlias = "dict[mlir.Value, mlir.Value]"
+"""Indices of a dispatch, and their clones outside of it."""
 _QUIET = frozenset(["linalg.yield", "linalg.index", "arith.constant", "scf.yield", "tensor.empty", "linalg.fill"])
 
 
@@ -194,16 +197,18 @@ def empty_like(owner: mlir.Operation | None, result: mlir.Value, body: mlir.Bloc
     """A `tensor.empty` outside of a dispatch, with the sizes of the one inside, or of what is computed there."""
     if result.type.has_static_shape:
         return emit.empty(result.type)
+    made: Made = {}
     if owner is None:
-        found = [size_outside(result, d, body) for d in range(result.type.rank) if result.type.is_dynamic_dim(d)]
+        dims = [d for d in range(result.type.rank) if result.type.is_dynamic_dim(d)]
+        found = [size_outside(result, d, body, made) for d in dims]
         sizes = [emit.index(size) if isinstance(size, int) else size for size in found]
     else:
-        sizes = [number_outside(operand, body) for operand in owner.operands]
+        sizes = [number_outside(operand, body, made) for operand in owner.operands]
     return emit.value("tensor.empty", sizes, result.type)
 
 
-def size_outside(tensor: mlir.Value, d: int, body: mlir.Block) -> mlir.Value | int:
-    """A size of a tensor of a dispatch as a value outside of it."""
+def size_outside(tensor: mlir.Value, d: int, body: mlir.Block, made: Made) -> mlir.Value | int:
+    """A size of a tensor of a dispatch as a value outside of it; `made` has the numbers there already are."""
     if not tensor.type.is_dynamic_dim(d):
         return int(tensor.type.shape[d])
     op = defining_op(tensor)
@@ -211,15 +216,15 @@ def size_outside(tensor: mlir.Value, d: int, body: mlir.Block) -> mlir.Value | i
         return emit.value("tensor.dim", [tensor, emit.index(d)], mlir.IndexType.get())
     before = sum(tensor.type.is_dynamic_dim(i) for i in range(d))
     if op.name == "tensor.empty":
-        return number_outside(op.operands[before], body)
+        return number_outside(op.operands[before], body, made)
     if op.name == "tensor.expand_shape":
-        return number_outside(op.operands[1 + before], body)
+        return number_outside(op.operands[1 + before], body, made)
     if op.name == "tensor.extract_slice":
         size = size_operand(op, dims_of_slice(op)[d], 1)
-        return size if isinstance(size, int) else number_outside(size, body)
+        return size if isinstance(size, int) else number_outside(size, body, made)
     if op.name == "tensor.collapse_shape":
         group = [int(i.value) for i in op.attributes["reassociation"][d]]
-        parts = [size_outside(op.operands[0], i, body) for i in group]
+        parts = [size_outside(op.operands[0], i, body, made) for i in group]
         total, *others = [emit.index(part) if isinstance(part, int) else part for part in parts]
         for other in others:
             total = emit.same_type("arith.muli", total, other)
@@ -227,7 +232,7 @@ def size_outside(tensor: mlir.Value, d: int, body: mlir.Block) -> mlir.Value | i
     source = init_of(op, list(op.results).index(tensor))
     if source is None:
         raise no_size(tensor)
-    return size_outside(source, d, body)
+    return size_outside(source, d, body, made)
 
 
 def init_of(op: mlir.Operation, number: int) -> mlir.Value | None:
@@ -241,14 +246,17 @@ def init_of(op: mlir.Operation, number: int) -> mlir.Value | None:
     return op.operands[0] if op.name == "tensor.cast" else None
 
 
-def number_outside(number: mlir.Value, body: mlir.Block) -> mlir.Value:
+def number_outside(number: mlir.Value, body: mlir.Block, made: Made) -> mlir.Value:
     """An index of a dispatch outside of it: itself, or a clone of what computes it."""
     op = defining_op(number)
     if op is None or op.block != body:
         return number
     if not op.name.startswith("arith.") or op.regions:
         raise no_size(number)
-    return clone_with(op, {operand: number_outside(operand, body) for operand in op.operands}).results[0]
+    if number not in made:
+        operands = {operand: number_outside(operand, body, made) for operand in op.operands}
+        made[number] = clone_with(op, operands).results[0]
+    return made[number]
 
 
 def no_size(result: mlir.Value) -> LoweringError:

@@ -37,6 +37,7 @@ from typing import Any
 
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges
+from mlirml.analysis.values import agree
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CHECK
@@ -221,6 +222,7 @@ def runs_mostly(op: mlir.Operation, branch: int, ranges: Ranges) -> bool:
 
 Point = Mapping[Any, int]
 _DRAWN = 100
+_MOST_TERMS = 64
 _MOST_ROUNDS = 1 << 40
 _COMPARISONS: dict[int, Callable[[int], bool]] = {
     2: lambda difference: difference < 0,
@@ -240,13 +242,14 @@ def _condition(value: mlir.Value, reader: Reader, terms: list[Linear]) -> Callab
         return lambda _: always
     if op is not None and op.name in _LOGIC:
         combine = _LOGIC[op.name]
-        first, second = (_condition(operand, reader, terms) for operand in op.operands)
+        first = _condition(op.operands[0], reader, terms)
+        second = _condition(op.operands[1], reader, terms) if first is not None else None
         return None if first is None or second is None else lambda point: combine(first(point), second(point))
     if op is None or op.name != "arith.cmpi":
         return None
     a, b = (reader.read(operand) for operand in op.operands)
     compare = _COMPARISONS.get(mlir.IntegerAttr(op.attributes["predicate"]).value)
-    if a is None or b is None or compare is None:
+    if a is None or b is None or compare is None or len(terms) >= _MOST_TERMS:
         return None
     difference = a - b
     terms.append(difference)
@@ -310,13 +313,17 @@ def chain_of(value: mlir.Value, around: mlir.Operation) -> tuple[mlir.Value, tup
 
 def is_same(a: mlir.Value, b: mlir.Value) -> bool:
     """True if two values are computed in the same way."""
-    if a == b:
-        return True
+    return agree(a, b, _compared)
+
+
+def _compared(a: mlir.Value, b: mlir.Value) -> list[tuple[mlir.Value, mlir.Value]] | None:
     one, other = defining_op(a), defining_op(b)
+    if a == b:
+        return []
     if one is None or other is None or one.name != other.name or one.name.partition(".")[0] not in ("arith", "affine"):
-        return False
+        return None
     attributes = [{name: str(op.attributes[name]) for name in op.attributes} for op in (one, other)]
-    return attributes[0] == attributes[1] and all(map(is_same, one.operands, other.operands))
+    return list(zip(one.operands, other.operands)) if attributes[0] == attributes[1] else None
 
 
 def build_selects(found: Conditional, ranges: Ranges) -> None:

@@ -20,6 +20,7 @@ the nest then is one over elements, and can be raised as a whole. Other nests ar
 
 from __future__ import annotations
 
+from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -153,13 +154,29 @@ def match_carried(final: mlir.Operation, number: int, row: mlir.Value) -> Sink:
 
 def check_reads(sink: Sink, row: mlir.Value, nest: mlir.Operation) -> None:
     """Raises `NoMatch` where a row is computed from other elements of its destination array."""
+
+    def inputs(each: mlir.Value) -> list[mlir.Value]:
+        op = defining_op(each)
+        if not is_row(each):
+            return []
+        if op is not None and op.name == "linalg.generic" and op.block == sink.op.block:
+            return list(op.operands)[:-1]
+        check_read(sink, each, nest)
+        return []
+
+    for _ in walk(row, inputs):
+        pass
+
+
+def is_row(value: mlir.Value) -> bool:
+    """True for tensors of at least one dimension."""
+    return isinstance(value.type, mlir.RankedTensorType) and len(value.type.shape) > 0
+
+
+def check_read(sink: Sink, row: mlir.Value, nest: mlir.Operation) -> None:
+    """Raises `NoMatch` where a row that a computation starts from has other elements of the destination array."""
     op = defining_op(row)
-    if not isinstance(row.type, mlir.RankedTensorType) or not row.type.shape:
-        return
-    if op is not None and op.name == "linalg.generic" and op.block == sink.op.block:
-        for operand in list(op.operands)[:-1]:
-            check_reads(sink, operand, nest)
-    elif op is not None and op.name == "tensor.extract_slice":
+    if op is not None and op.name == "tensor.extract_slice":
         array, offsets = op.operands[0], tuple(slice_offsets(op))
         if (array == sink.array and offsets != sink.offsets) or (array != sink.array and is_inside(array, nest)):
             raise NoMatch("a row of an array that changes")
@@ -178,7 +195,7 @@ def build_loop(sink: Sink) -> None:
         inner = emit.block(loop, [mlir.IndexType.get(), sink.array.type])
     at, array = inner.arguments
     with mlir.InsertionPoint(inner):
-        value = element(sink, sink.row, at, array)
+        value = element(sink, sink.row, at, array, {})
         stored = emit.value("tensor.insert", [value, array, *indices_of(sink.offsets, at)], array.type)
         emit.create("scf.yield", [stored])
     if sink.op.name == "tensor.insert_slice":
@@ -194,8 +211,21 @@ def indices_of(offsets: tuple[mlir.Value | int, ...], at: mlir.Value) -> list[ml
     return [*front, at if offsets[-1] == 0 else emit.same_type("arith.addi", start, at)]
 
 
-def element(sink: Sink, row: mlir.Value, at: mlir.Value, array: mlir.Value) -> mlir.Value:
-    """An element of a row, or a scalar; `array` is the iter_arg of the loop, in place of the array of the sink."""
+def element(
+    sink: Sink, row: mlir.Value, at: mlir.Value, array: mlir.Value, known: dict[mlir.Value, mlir.Value]
+) -> mlir.Value:
+    """An element of a row, or a scalar; `array` is the iter_arg of the loop, for the array of the sink.
+
+    `known` gets the elements, by their rows.
+    """
+    if row not in known:
+        known[row] = _element(sink, row, at, array, known)
+    return known[row]
+
+
+def _element(
+    sink: Sink, row: mlir.Value, at: mlir.Value, array: mlir.Value, known: dict[mlir.Value, mlir.Value]
+) -> mlir.Value:
     if not isinstance(row.type, mlir.RankedTensorType):
         return row
     op, type_ = defining_op(row), mlir.ShapedType(row.type)
@@ -205,7 +235,7 @@ def element(sink: Sink, row: mlir.Value, at: mlir.Value, array: mlir.Value) -> m
         return emit.value("tensor.extract", [array, at], type_.element_type)
     if op is not None and op.name == "linalg.generic":
         inputs = list(op.operands)[:-1]
-        values = [element(sink, operand, at, array) for operand in inputs]
+        values = [element(sink, operand, at, array, known) for operand in inputs]
         block = op.regions[0].blocks[0]
         return emit.body_again(block, [*values, *list(block.arguments)[len(inputs) :]])[0]
     if op is not None and op.name == "tensor.extract_slice":

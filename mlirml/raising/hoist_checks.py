@@ -33,6 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.constants import constant_of
+from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.dialects.mlirml import CHECK, CHECK_BASE
@@ -100,11 +101,21 @@ class Check:
 
 def is_data(value: mlir.Value) -> bool:
     """True if a value is computed from elements of arrays, or is loop-carried."""
-    if defining_op(value) is None:
+    return any(map(_is_read, walk(value, _operands)))
+
+
+def _operands(value: mlir.Value) -> Sequence[mlir.Value]:
+    op = defining_op(value)
+    return op.operands if op is not None else ()
+
+
+def _is_read(value: mlir.Value) -> bool:
+    """True if a value is an element of an array, or is loop-carried."""
+    op = defining_op(value)
+    if op is None:
         argument = mlir.BlockArgument(value)
         return str(argument.owner.owner.name) != "scf.for" or int(argument.arg_number) > 0
-    op = defining_op(value)
-    return op is None or op.name.startswith(("tensor.", "scf.")) or any(map(is_data, op.operands))
+    return bool(op.name.startswith(("tensor.", "scf.")))
 
 
 def match(op: mlir.Operation, longest: int) -> Check | None:

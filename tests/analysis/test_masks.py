@@ -31,9 +31,9 @@ LIMITS: dict[str, Callable[[Any, Any], Any]] = {
 @pytest.mark.parametrize("name", LIMITS)
 def test_limits_have_all_columns_where_a_mask_holds(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """The indices are those of constants plus a number in memory, which is zero, so that nothing is folded."""
-    mask, value = LIMITS[name], counts._value
+    mask, computed = LIMITS[name], counts._computed
     monkeypatch.setattr(
-        counts, "_value", lambda term, part, at: 0 * at if term.name == "element" else value(term, part, at)
+        counts, "_computed", lambda term, *rest: 0 * rest[1] if term.name == "element" else computed(term, *rest)
     )
     rows, columns = 200, 300
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -108,6 +109,15 @@ def _total(sum_: Sum, rows: Part, at: _Array) -> _Array:
 
 def _value(term: Term, rows: Part, at: _Array) -> _Array:
     """A term for rows of a matrix; raises `NoMatch` if it depends on a call, or on the matrix."""
+
+    @functools.cache
+    def value(term: Term) -> _Array:
+        return _computed(term, rows, at, value)
+
+    return value(term)
+
+
+def _computed(term: Term, rows: Part, at: _Array, value: Callable[[Term], _Array]) -> _Array:
     if term.name == INDEX and term.payload == rows:
         return at
     if term.name == LITERAL:
@@ -118,4 +128,4 @@ def _value(term: Term, rows: Part, at: _Array) -> _Array:
         compare = _OPERATIONS.get(term.name)
     if compare is None:
         raise NoMatch("limits that depend on a call")
-    return compare(*(_value(arg, rows, at) for arg in term.args))
+    return compare(*map(value, term.args))

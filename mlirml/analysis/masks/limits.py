@@ -24,6 +24,7 @@ _PREDICATES = {0: "eq", 1: "ne", 2: "lt", 3: "le", 4: "gt", 5: "ge"}
 """The predicates of `arith.cmpi` that are signed, or the same for both."""
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _CASTS = (*INDEX_CONVERSIONS, "arith.extui")
+_MOST_PARTS = 500
 
 
 @dataclass(frozen=True)
@@ -110,23 +111,37 @@ def negated(terms: tuple[tuple[int, Term], ...]) -> tuple[tuple[int, Term], ...]
 
 
 def limits_of(condition: Term, column: Part) -> Limits:
-    """The columns where a condition may hold."""
+    """The columns where a condition may hold; all for a condition of too many parts."""
+    return _limits_of(condition, column) if _is_short(condition, column) else Unknown()
+
+
+def _is_short(condition: Term, column: Part) -> bool:
+    """True unless a term has many parts that depend on the column, each counted as often as it is used."""
+    todo = [condition]
+    for _ in range(_MOST_PARTS):
+        if not todo:
+            return True
+        todo += [arg for arg in todo.pop().args if arg.depends_on(column)]
+    return False
+
+
+def _limits_of(condition: Term, column: Part) -> Limits:
     if condition.name == "arith.cmpi":
         return _compared(condition, column)
     if not condition.depends_on(column):
         return Row(condition)
     if condition.name == "arith.andi":
-        a, b = (limits_of(arg, column) for arg in condition.args)
+        a, b = (_limits_of(arg, column) for arg in condition.args)
         return Both(a, b)
     if condition.name == "arith.ori":
-        a, b = (limits_of(arg, column) for arg in condition.args)
+        a, b = (_limits_of(arg, column) for arg in condition.args)
         return Either(a, b)
     if condition.name == "arith.xori":
         inner, other = condition.args
         if other.name == LITERAL:
-            return Not(limits_of(inner, column)) if other.payload else limits_of(inner, column)
+            return Not(_limits_of(inner, column)) if other.payload else _limits_of(inner, column)
     if condition.name == "arith.select" and is_truth(condition):
-        chosen, a, b = (limits_of(arg, column) for arg in condition.args)
+        chosen, a, b = (_limits_of(arg, column) for arg in condition.args)
         return Either(Both(chosen, a), Both(Not(chosen), b))
     return Unknown()
 

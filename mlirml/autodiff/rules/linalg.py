@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 from mlirml.analysis.reductions import Combination, combination_of, is_only_use
 from mlirml.analysis.structured import dims_of
-from mlirml.analysis.values import depends_on
+from mlirml.analysis.values import depends_on, walk
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import add, div, is_float, mul, number, select
 from mlirml.autodiff.bodies import Pullback, depends, refuse
@@ -159,22 +159,19 @@ def _has_derivative(combiner: Combiner) -> bool:
 
 def _adds_to(accumulator: mlir.Value, result: mlir.Value) -> bool:
     """True if the result is the accumulator plus or minus terms, some of them under a condition."""
-    while result != accumulator:
-        op = defining_op(result)
-        if op is None or op.name not in ("arith.addf", "arith.subf", "arith.select"):
-            return False
+
+    def totals(value: mlir.Value) -> list[mlir.Value]:
+        op = defining_op(value)
+        if value == accumulator or op is None or op.name not in ("arith.addf", "arith.subf", "arith.select"):
+            return []
         *others, left, right = op.operands
         if op.name == "arith.select":
-            if depends_on(others[0], [accumulator]) or not _adds_to(accumulator, left):
-                return False
-            result = right
-        elif not depends_on(right, [accumulator]):
-            result = left
-        elif op.name == "arith.addf" and not depends_on(left, [accumulator]):
-            result = right
-        else:
-            return False
-    return True
+            return [] if depends_on(others[0], [accumulator]) else [left, right]
+        if not depends_on(right, [accumulator]):
+            return [left]
+        return [right] if op.name == "arith.addf" and not depends_on(left, [accumulator]) else []
+
+    return all(totals(value) or value == accumulator for value in walk(result, totals))
 
 
 def _share(s: Structured, term: mlir.Value, cotangent: mlir.Value, final: Read) -> mlir.Value:

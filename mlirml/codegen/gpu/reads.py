@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import TypeAlias
 
 from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.values import depends_on
@@ -11,13 +12,25 @@ from mlirml.codegen.gpu.index import Base, Digit, Form, coordinates, cut_up, fla
 from mlirml.codegen.gpu.kernel import is_tensor
 from mlirml.ir.bindings import defining_op, mlir, operations
 
+Element: TypeAlias = "tuple[mlir.Value, Indices]"
+"""A tensor and the indices of an element."""
+
 
 class Untraceable(Exception):
     """An element reads one of the tensors at indices that are not known."""
 
 
-def reads(tensor: mlir.Value, indices: Indices, targets: Collection[mlir.Value]) -> list[tuple[mlir.Value, Indices]]:
-    """The elements of the targets that an element of `tensor` is computed from; raises `Untraceable`."""
+def reads(
+    tensor: mlir.Value, indices: Indices, targets: Collection[mlir.Value], seen: set[Element] | None = None
+) -> list[Element]:
+    """The elements of the targets that an element of `tensor` is computed from; raises `Untraceable`.
+
+    Those in `seen` are left out, which gets the elements of this search.
+    """
+    seen = set() if seen is None else seen
+    if (tensor, tuple(indices)) in seen:
+        return []
+    seen.add((tensor, tuple(indices)))
     if tensor in targets:
         return [(tensor, indices)]
     op = defining_op(tensor)
@@ -26,25 +39,26 @@ def reads(tensor: mlir.Value, indices: Indices, targets: Collection[mlir.Value])
     if op.name == "tensor.expand_shape":
         shape = tensor.type.shape
         inner = tuple(flat([indices[d] for d in group], [shape[d] for d in group]) for group in groups_of(op))
-        return reads(op.operands[0], inner, targets)
+        return reads(op.operands[0], inner, targets, seen)
     if op.name == "tensor.collapse_shape":
         shape = op.operands[0].type.shape
         parts: list[Form] = []
         for group, index in zip(groups_of(op), indices, strict=True):
             parts += cut_up(index, [shape[d] for d in group])
-        return reads(op.operands[0], tuple(parts), targets)
+        return reads(op.operands[0], tuple(parts), targets, seen)
     if not is_structured(op) or op.name == "linalg.fill":
         raise Untraceable
     dims = dims_at(op, list(op.results).index(tensor), indices)
     if None in dims:
         raise Untraceable
-    return reads_of_operands(op, [dim for dim in dims if dim is not None], targets)
+    return reads_of_operands(op, [dim for dim in dims if dim is not None], targets, seen)
 
 
 def reads_of_operands(
-    op: mlir.Operation, point: Sequence[Form], targets: Collection[mlir.Value]
-) -> list[tuple[mlir.Value, Indices]]:
+    op: mlir.Operation, point: Sequence[Form], targets: Collection[mlir.Value], seen: set[Element] | None = None
+) -> list[Element]:
     """The elements of the targets that the body of a structured operation reads at a point."""
+    seen = set() if seen is None else seen
     block = op.regions[0].blocks[0]
     captured = [v for inner in operations(op) for v in inner.operands if inner != op and is_tensor(v)]
     if any(depends_on(value, targets) for value in captured):
@@ -52,7 +66,7 @@ def reads_of_operands(
     found = []
     for argument, operand, map_ in zip(block.arguments, op.operands, indexing_maps(op), strict=True):
         if is_tensor(operand) and any(True for _ in argument.uses):
-            found += reads(operand, apply(map_, point), targets)
+            found += reads(operand, tuple(apply(map_, point)), targets, seen)
     return found
 
 

@@ -94,9 +94,9 @@ def number_on_host(host: Host, value: mlir.Value) -> mlir.Value:
         return on_host(host, ("number", size), lambda: emit.index(size)) if isinstance(size, int) else size
     if not op.name.startswith("arith.") or op.regions:
         raise no_rule(op)
-    environment = {operand: number_on_host(host, operand) for operand in op.operands}
 
     def build() -> mlir.Value:
+        environment = {operand: number_on_host(host, operand) for operand in op.operands}
         with op.location:
             emit.body_op(op, environment)
         return environment[value]

@@ -147,7 +147,7 @@ def reads_elsewhere(host: Host, op: mlir.Operation) -> bool:
     if not versions_read(small, [big], host) or all(size == 1 for size in op.attributes["static_sizes"]):
         return False  # one thread reads everything before it stores
     own = tuple(form(Digit(Base(("own", dim)))) for dim in range(small.type.rank))
-    return strays(host, small, own, big, symbolic_indices(op, own))
+    return strays(host, small, own, big, symbolic_indices(op, own), set())
 
 
 def symbolic_indices(op: mlir.Operation, indices: Sequence[Form]) -> tuple[Form, ...]:
@@ -166,16 +166,27 @@ def symbolic_indices(op: mlir.Operation, indices: Sequence[Form]) -> tuple[Form,
 
 
 def strays(
-    host: Host, tensor: mlir.Value, indices: tuple[Form, ...], big: mlir.Value, allowed: tuple[Form, ...]
+    host: Host,
+    tensor: mlir.Value,
+    indices: tuple[Form, ...],
+    big: mlir.Value,
+    allowed: tuple[Form, ...],
+    seen: set[tuple[mlir.Value, tuple[Form, ...]]],
 ) -> bool:
-    """True if an element of a tensor may be computed from another element of `big` than the allowed one."""
+    """True if an element of a tensor may be computed from another element of `big` than the allowed one.
+
+    False for the elements in `seen`, which gets those of this search.
+    """
+    if (tensor, indices) in seen:
+        return False
+    seen.add((tensor, indices))
     if tensor == big:
         return indices != allowed
     op = defining_op(tensor)
     if op is None or not versions_read(tensor, [big], host):
         return False
     if op.name == "tensor.extract_slice":
-        return strays(host, op.operands[0], symbolic_indices(op, indices), big, allowed)
+        return strays(host, op.operands[0], symbolic_indices(op, indices), big, allowed, seen)
     if not is_structured(op):
         return True
     point = dims_at(op, list(op.results).index(tensor), indices)
@@ -186,7 +197,7 @@ def strays(
         if is_tensor(operand) and versions_read(operand, [big], host):
             known = [dim or form(0) for dim in point]
             reduced = any(dim is None and uses_dim(map_, d) for d, dim in enumerate(point))
-            if reduced or strays(host, operand, apply(map_, known), big, allowed):
+            if reduced or strays(host, operand, tuple(apply(map_, known)), big, allowed, seen):
                 return True
     return False
 

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from mlirml.analysis.distances import Distances, box_of
 from mlirml.analysis.traits import BRANCHES, CASTED_VIEWS, SEQUENTIAL_LOOPS
-from mlirml.analysis.values import ancestor_in
+from mlirml.analysis.values import ancestor_in, walk
 from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -280,14 +280,18 @@ def is_read_in_loop(target: mlir.Value, value: mlir.Value) -> bool:
 
 def memories_of(value: mlir.Value) -> set[mlir.Value]:
     """The tensors in whose buffer a value may be: those that stores have turned into it."""
-    op = defining_op(value)
-    if op is None:
-        return {value}
-    if op.name in BRANCHES:
-        number = list(op.results).index(value)
-        return set().union(*(memories_of(block_ops(r.blocks[0])[-1].operands[number]) for r in op.regions))
-    grown = op.operands[0] if op.name in CASTED_VIEWS else grows_from(op, value)
-    return {value} if grown is None else memories_of(grown)
+
+    def before(one: mlir.Value) -> list[mlir.Value]:
+        op = defining_op(one)
+        if op is None:
+            return []
+        if op.name in BRANCHES:
+            number = list(op.results).index(one)
+            return [block_ops(r.blocks[0])[-1].operands[number] for r in op.regions]
+        grown = op.operands[0] if op.name in CASTED_VIEWS else grows_from(op, one)
+        return [] if grown is None else [grown]
+
+    return {one for one in walk(value, before) if not before(one)}
 
 
 def region_start(op: mlir.Operation, result: mlir.Value) -> mlir.Value | None:

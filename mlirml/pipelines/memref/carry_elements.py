@@ -36,6 +36,7 @@ from contextlib import suppress
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.traits import INTEGER_STEPS
+from mlirml.analysis.values import agree
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
@@ -94,22 +95,26 @@ def match(loop: mlir.Operation) -> Match:
 def follows(read: mlir.Value, stored: mlir.Value, loop: mlir.Operation, step: int) -> bool:
     """True if an index is what another one was in the iteration before."""
     block = loop.regions[0].blocks[0]
-    offsets = offset_of(read, block.arguments[0]), offset_of(stored, block.arguments[0])
-    if offsets[1] is not None:
-        return bool(offsets[0] is not None and offsets[0] == offsets[1] - step)
-    op, other = defining_op(read), defining_op(stored)
-    if op is None or other is None:
-        return bool(read == stored and read.owner != block)
-    if read == stored and op.block != block:
-        return True
-    if op.name != other.name or op.block != block or other.block != block:
-        return False
-    if op.name == "memref.load":
-        return op == other and is_scalar_argument(op, loop)
-    mine, theirs = ({name: one.attributes[name] for name in one.attributes} for one in (op, other))
-    if op.name not in _INDEX_OPS or mine != theirs:
-        return False
-    return all(follows(a, b, loop, step) for a, b in zip(op.operands, other.operands, strict=True))
+
+    def compared(read: mlir.Value, stored: mlir.Value) -> list[tuple[mlir.Value, mlir.Value]] | None:
+        offsets = offset_of(read, block.arguments[0]), offset_of(stored, block.arguments[0])
+        if offsets[1] is not None:
+            return [] if offsets[0] is not None and offsets[0] == offsets[1] - step else None
+        op, other = defining_op(read), defining_op(stored)
+        if op is None or other is None:
+            return [] if read == stored and read.owner != block else None
+        if read == stored and op.block != block:
+            return []
+        if op.name != other.name or op.block != block or other.block != block:
+            return None
+        if op.name == "memref.load":
+            return [] if op == other and is_scalar_argument(op, loop) else None
+        mine, theirs = ({name: one.attributes[name] for name in one.attributes} for one in (op, other))
+        if op.name not in _INDEX_OPS or mine != theirs:
+            return None
+        return list(zip(op.operands, other.operands, strict=True))
+
+    return agree(read, stored, compared)
 
 
 def offset_of(value: mlir.Value, variable: mlir.Value) -> int | None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import Effects, body_effects
+from mlirml.analysis.values import operands_first, walk
 from mlirml.analysis.work import trips_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
@@ -27,15 +29,22 @@ class Invariants:
 
     def has(self, value: mlir.Value) -> bool:
         """True if a value is the same in all iterations: it may be computed before the loop."""
+        return all(map(self._may_have, walk(value, self._operands)))
+
+    def _operands(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        op = defining_op(value)
+        return op.operands if op is not None and op.block == self.body else ()
+
+    def _may_have(self, value: mlir.Value) -> bool:
+        """True if a value is the same in all iterations in case its operands are."""
         op = defining_op(value)
         if op is None:
             return bool(value.owner != self.body)
         if op.block != self.body:
             return True
         if op.name == "memref.load":
-            may_move = not self.writes_to(op.operands[0]) and (self.is_executed or is_in_range(op))
-            return may_move and all(map(self.has, op.operands))
-        return bool(op.name.startswith(_PURE) and not len(op.regions)) and all(map(self.has, op.operands))
+            return not self.writes_to(op.operands[0]) and (self.is_executed or is_in_range(op))
+        return bool(op.name.startswith(_PURE) and not len(op.regions))
 
     @property
     def is_executed(self) -> bool:
@@ -50,13 +59,12 @@ class Invariants:
 
     def hoist(self, value: mlir.Value) -> mlir.Value:
         """An invariant value computed at the insertion point, before the loop."""
-        op = defining_op(value)
-        if op is None or op.block != self.body:
-            return value
-        if value not in self.hoisted:
-            operands = {operand: self.hoist(operand) for operand in op.operands}
-            self.hoisted[value] = clone_with(op, operands).results[0]
-        return self.hoisted[value]
+        for each in operands_first(value, lambda one: () if one in self.hoisted else self._operands(one)):
+            op = defining_op(each)
+            if op is not None and op.block == self.body and each not in self.hoisted:
+                operands = {operand: self.hoisted.get(operand, operand) for operand in op.operands}
+                self.hoisted[each] = clone_with(op, operands).results[0]
+        return self.hoisted.get(value, value)
 
 
 def is_in_range(load: mlir.Operation) -> bool:

@@ -28,12 +28,12 @@ executed as scalars, and both of their sides. Selects by one condition share the
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property, cmp_to_key
 
 from mlirml.analysis.cost import instructions_of
 from mlirml.analysis.traits import COMPARISONS, INTEGER_DIVISIONS, LOOPS, SEQUENTIAL_LOOPS
-from mlirml.analysis.values import ancestor_in, used_values
+from mlirml.analysis.values import ancestor_in, operands_first, used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
@@ -299,15 +299,23 @@ def _is_bool(value: mlir.Value) -> bool:
 
 def likely_side(condition: mlir.Value) -> bool | None:
     """True or False if a condition nearly always is: floats are rarely equal, and rarely NaN; None if unknown."""
+    sides: dict[mlir.Value, bool | None] = {}
+    for value in operands_first(condition, _combined):
+        op = defining_op(value)
+        if op is not None and op.name == "arith.cmpf":
+            found = mlir.IntegerAttr(op.attributes["predicate"]).value
+            likely = (side for side, names in _LIKELY if found in map(emit.FLOAT_PREDICATES.get, names))
+            sides[value] = next(likely, None)
+        else:
+            wanted = op is not None and op.name == "arith.ori"
+            sides[value] = wanted if wanted in {sides[part] for part in _combined(value)} else None
+    return sides[condition]
+
+
+def _combined(condition: mlir.Value) -> Sequence[mlir.Value]:
+    """The conditions that another one combines."""
     op = defining_op(condition)
-    if op is None:
-        return None
-    if op.name == "arith.cmpf":
-        predicate = mlir.IntegerAttr(op.attributes["predicate"]).value
-        return next((side for side, names in _LIKELY if predicate in map(emit.FLOAT_PREDICATES.get, names)), None)
-    sides = {likely_side(value) for value in op.operands} if op.name in ("arith.andi", "arith.ori") else set()
-    wanted = op.name == "arith.ori"
-    return wanted if wanted in sides else None
+    return op.operands if op is not None and op.name in ("arith.andi", "arith.ori") else ()
 
 
 def rare_side(condition: mlir.Value) -> bool | None:

@@ -44,6 +44,7 @@ from mlirml.analysis.masks.limits import Both, Cut, Limits, Not, Row, has_limits
 from mlirml.analysis.masks.terms import INDEX, LITERAL, OPAQUE, SCALAR, Term
 from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.analysis.trip_counts import trip_count
+from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, has_op, mlir, named_operations
@@ -305,13 +306,20 @@ class Folded:
 
     def is_fixed(self, value: mlir.Value) -> bool:
         """True for values that are the same in each iteration, without loads."""
-        value = self.of(value)
-        op = defining_op(value)
-        if op is None:
-            return bool(value.owner != self.body)
-        if op.block != self.body or value in self.truths:
-            return True
-        return op.name.startswith(_PURE) and all(map(self.is_fixed, op.operands))
+
+        def operands(value: mlir.Value) -> list[mlir.Value]:
+            op = defining_op(value)
+            if op is None or op.block != self.body or value in self.truths:
+                return []
+            return [self.of(operand) for operand in op.operands]
+
+        def may_be(value: mlir.Value) -> bool:
+            op = defining_op(value)
+            if op is None:
+                return bool(value.owner != self.body)
+            return op.block != self.body or value in self.truths or op.name.startswith(_PURE)
+
+        return all(map(may_be, walk(self.of(value), operands)))
 
     def changes_once(self) -> bool:
         """True if all iterations but the first one change nothing."""

@@ -25,6 +25,7 @@ from contextlib import suppress
 from mlirml.analysis.dimensions import Member, Part, along
 from mlirml.analysis.masks.terms import COPY, ELEMENT, INDEX, Term, Terms
 from mlirml.analysis.structured import dims_of, reductions_of, sizes_of
+from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, named_operations
@@ -110,7 +111,7 @@ def is_recomputed(term: Term, rank: int) -> bool:
 
 def leaves(term: Term) -> list[Term]:
     """The elements of tensors in a term."""
-    return [term] if term.name == ELEMENT else [leaf for arg in term.args for leaf in leaves(arg)]
+    return [one for one in walk(term, lambda one: () if one.name == ELEMENT else one.args) if one.name == ELEMENT]
 
 
 def recompute(found: Masks) -> list[mlir.Operation]:

@@ -20,7 +20,8 @@ rewritten. What else the loop carries stays in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import indexing_maps, reductions_of
@@ -39,6 +40,7 @@ from mlirml.pipelines.tensor.products.networks import Dims, Factor
 _UNIT = -1
 """The label of a dim of one element that no factor has."""
 _FEWEST = 4
+_MOST_PARTS = 64
 """The fewest iterations that are worth a product."""
 _ADDS, _SUBTRACTS = ("arith.addf", "arith.addi"), ("arith.subf", "arith.subi")
 _MULTIPLIES = ("arith.mulf", "arith.muli")
@@ -76,6 +78,7 @@ class Part:
     offsets: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
     strides: tuple[int, ...] = ()
+    count: ClassVar[int] = 1
 
     def build(self) -> Factor:
         """The tensor at the insertion point."""
@@ -92,6 +95,10 @@ class Computed:
     op: mlir.Operation
     parts: tuple[Part | Computed, ...]
     dims: Dims
+
+    @property
+    def count(self) -> int:
+        return sum(part.count for part in self.parts)
 
     def build(self) -> Factor:
         """The results of all iterations, at the insertion point."""
@@ -187,12 +194,18 @@ def parts_of(value: mlir.Value, dims: Dims, loop: mlir.Operation, counted: int) 
         if op.name in RESHAPES:
             return parts_of(op.operands[0], reshaped(op, dims), loop, counted)
         if is_elementwise(op) and is_product(op):
-            return [
-                part
-                for source, own in zip(op.operands, labels_of(op, dims))
-                for part in parts_of(source, own, loop, counted)
-            ]
+            found: list[Part | Computed] = []
+            for source, own in zip(op.operands, labels_of(op, dims)):
+                found += parts_of(source, own, loop, counted)
+                check_count(found)
+            return found
     return [part_of(value, dims, loop, counted)]
+
+
+def check_count(parts: Sequence[Part | Computed]) -> None:
+    """Raises `NoMatch` for too many parts, each counted as often as it is used."""
+    if sum(part.count for part in parts) > _MOST_PARTS:
+        raise NoMatch("it has too many parts")
 
 
 def part_of(value: mlir.Value, dims: Dims, loop: mlir.Operation, counted: int) -> Part | Computed:
@@ -214,6 +227,7 @@ def part_of(value: mlir.Value, dims: Dims, loop: mlir.Operation, counted: int) -
     if not inner or not is_plain(body, inner, block):
         raise NoMatch("a term is not computed element by element")
     parts = tuple(part_of(source, own, loop, counted) for source, own in zip(op.operands, labels_of(op, dims)))
+    check_count(parts)
     labels = {label for part in parts for label in part.dims}
     if labels - {counted} != set(dims) - {_UNIT}:
         raise NoMatch("it is the same along a dim")

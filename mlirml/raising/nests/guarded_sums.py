@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mlirml.analysis.affine import Reader
+from mlirml.analysis.values import combined
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
@@ -69,9 +70,11 @@ def index_under_guards(index: mlir.Value, required: Mapping[mlir.Value, bool], r
 
 def conditions_of(guard: mlir.Value, holds: bool, reader: Reader) -> list[Linear]:
     """The expressions that must be >= 0 for a guard to hold, or not to hold."""
+    return [_condition(each, holds, reader) for each in combined(guard, "arith.andi" if holds else "arith.ori")]
+
+
+def _condition(guard: mlir.Value, holds: bool, reader: Reader) -> Linear:
     op = defining_op(guard)
-    if op is not None and op.name == ("arith.andi" if holds else "arith.ori"):
-        return [condition for operand in op.operands for condition in conditions_of(operand, holds, reader)]
     if op is None or op.name != "arith.cmpi":
         raise NoMatch("it runs on a condition that is not about the loops")
     a, b = (reader.read(operand) for operand in op.operands)
@@ -79,4 +82,4 @@ def conditions_of(guard: mlir.Value, holds: bool, reader: Reader) -> list[Linear
     signs = _AT_LEAST.get(predicate if holds else _NEGATED.get(predicate, -1))
     if a is None or b is None or signs is None:
         raise NoMatch("it runs on a condition that is not about the loops")
-    return [a * signs[0] + b * signs[1] + signs[2]]
+    return a * signs[0] + b * signs[1] + signs[2]

@@ -14,12 +14,14 @@ private to each iteration of the enclosing loops.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
 from mlirml.analysis.affine import Loop, Reader, constant
 from mlirml.analysis.cost import is_costly
 from mlirml.analysis.traits import AFFINE_VALUES
+from mlirml.analysis.values import operands_first, walk
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -122,7 +124,8 @@ def shared_values(root: mlir.Operation) -> set[mlir.Value]:
         users = [use.owner.operation for use in value.uses]
         if len(users) > 1 or any(user.block != op.block for user in users):
             kept.add(value)
-    return {value for value in kept if len(_readers(value)) > 1 or _used_inside(value)}
+    readers: dict[mlir.Value, frozenset[mlir.Operation]] = {}
+    return {value for value in kept if len(_readers(value, readers)) > 1 or _used_inside(value)}
 
 
 def _used_inside(value: mlir.Value) -> bool:
@@ -130,19 +133,19 @@ def _used_inside(value: mlir.Value) -> bool:
     return any(use.owner.operation.block != block for use in value.uses)
 
 
-def _readers(value: mlir.Value) -> set[mlir.Operation]:
-    """The users of a value, through pure computations, that are not pure themselves."""
-    found: set[mlir.Operation] = set()
-    todo, seen = [value], {value}
-    while todo:
-        for use in todo.pop().uses:
-            user = use.owner.operation
-            if not is_pure(user):
-                found.add(user)
-            else:
-                todo += [result for result in user.results if result not in seen]
-                seen.update(user.results)
-    return found
+def _readers(value: mlir.Value, known: dict[mlir.Value, frozenset[mlir.Operation]]) -> frozenset[mlir.Operation]:
+    """Two users of a value, through pure computations, that are not pure themselves, or the only one."""
+
+    def computed(one: mlir.Value) -> list[mlir.Value]:
+        users = [use.owner.operation for use in one.uses] if one not in known else []
+        return [result for user in users if is_pure(user) for result in user.results]
+
+    for each in operands_first(value, computed):
+        if each not in known:
+            found = {user for use in each.uses if not is_pure(user := use.owner.operation)}
+            found = found.union(*(known[result] for result in computed(each)))
+            known[each] = frozenset(itertools.islice(found, 2))
+    return known[value]
 
 
 def is_pure(op: mlir.Operation) -> bool:
@@ -401,10 +404,13 @@ class _Walk:
 
 def is_computed(value: mlir.Value) -> bool:
     """True if a value is more than a constant or an index converted to a scalar."""
-    op = defining_op(value)
-    if op is None or op.name == "arith.constant":
-        return False
-    return op.name == "tensor.extract" or any(is_computed(operand) for operand in op.operands)
+
+    def operands(one: mlir.Value) -> Sequence[mlir.Value]:
+        op = defining_op(one)
+        return op.operands if op is not None else ()
+
+    made = map(defining_op, walk(value, operands))
+    return any(op is not None and op.name == "tensor.extract" for op in made)
 
 
 def stored_first(value: mlir.Value) -> bool:

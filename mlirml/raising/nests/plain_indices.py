@@ -14,9 +14,12 @@ Narrower integers are unchanged unless the index is known to fit.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.ranges import Ranges, decided, remainder_of
 from mlirml.analysis.traits import INDEX_CASTS
+from mlirml.analysis.values import operands_first
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.ir.rank_zero import insertion_point_after
@@ -60,10 +63,15 @@ class _Plain:
 
     def is_rooted(self, value: mlir.Value) -> bool:
         """True if an integer is computed from an index and may be computed in `index` type."""
-        if value not in self._rooted:
-            self._rooted[value] = False
-            self._rooted[value] = self._finds_root(value)
+        for each in operands_first(value, self._unknown_integers):
+            if each not in self._rooted:
+                self._rooted[each] = self._finds_root(each)
         return self._rooted[value]
+
+    def _unknown_integers(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        """The integers that decide whether another one is computed from an index, if that is not known."""
+        op = defining_op(value)
+        return _integers(op) if value not in self._rooted and op is not None and op.name in _ARITHMETIC else ()
 
     def _finds_root(self, value: mlir.Value) -> bool:
         op = defining_op(value)
@@ -73,7 +81,7 @@ class _Plain:
             return is_wide(value.type) or self._fits(op.operands[0], value.type)
         if op.name not in _ARITHMETIC or not is_wide(value.type):
             return False
-        return any(map(self.is_rooted, _integers(op)))
+        return any(self._rooted[v] for v in _integers(op))
 
     def _fits(self, index: mlir.Value, type_: mlir.Type) -> bool:
         low, high = self._ranges.of(index)
@@ -81,8 +89,15 @@ class _Plain:
 
     def index(self, value: mlir.Value) -> mlir.Value:
         """An integer as an index."""
-        if value not in self._made:
-            self._made[value] = self._make(value)
+
+        def integers(one: mlir.Value) -> Sequence[mlir.Value]:
+            op = defining_op(one)
+            is_computed = op is not None and op.name in _ARITHMETIC and one not in self._made and self.is_rooted(one)
+            return _integers(op) if is_computed else ()
+
+        for each in operands_first(value, integers):
+            if each not in self._made:
+                self._made[each] = self._make(each)
         return self._made[value]
 
     def _make(self, value: mlir.Value) -> mlir.Value:
@@ -91,7 +106,7 @@ class _Plain:
             assert op is not None
             if op.name in INDEX_CASTS:
                 return op.operands[0]
-            integers = [self.index(v) for v in _integers(op)]
+            integers = [self._made[v] for v in _integers(op)]
             with op.location, mlir.InsertionPoint(op):
                 operands = [op.operands[0], *integers] if op.name == "arith.select" else integers
                 return emit.same_type(op.name, *operands)

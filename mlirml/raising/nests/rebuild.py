@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from mlirml.analysis.affine import Loop
+from mlirml.analysis.values import operands_first
 from mlirml.core.affine import Linear
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
@@ -77,18 +78,19 @@ class State:
 
     def compute(self, value: mlir.Value, leaf: Leaf, known: dict[mlir.Value, mlir.Value]) -> mlir.Value:
         """Recompute a value of the nest; `leaf` returns those that are not recomputed, `known` gets the others."""
-        if value not in known:
-            found = leaf(value)
-            if found is None:
-                op = defining_op(value)
-                if op is None or not is_pure(op) or not self.is_inside(op):
-                    return value
-                for operand in op.operands:
-                    self.compute(operand, leaf, known)
+
+        def operands(one: mlir.Value) -> Sequence[mlir.Value]:
+            found = leaf(one) if one not in known else None
+            if found is not None:
+                known[one] = found
+            op = defining_op(one)
+            return op.operands if one not in known and op is not None and is_pure(op) and self.is_inside(op) else ()
+
+        for each in operands_first(value, operands):
+            op = defining_op(each)
+            if each not in known and op is not None and is_pure(op) and self.is_inside(op):
                 emit.body_op(op, known)
-            else:
-                known[value] = found
-        return known[value]
+        return known.get(value, value)
 
     def is_inside(self, op: mlir.Operation) -> bool:
         """True if an operation is nested in the nest."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from mlirml.analysis.affine import Loop, loops_in
 from mlirml.analysis.constants import is_constant
+from mlirml.analysis.values import operands_first
 from mlirml.core.affine import Linear
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
@@ -197,18 +198,26 @@ class _Builder:
 
     def varies(self, value: mlir.Value) -> bool:
         """True if a value is not invariant in the generic."""
-        if value not in self._variant:
-            op = defining_op(value)
-            linear = self.state.nest.reader.indices.get(value)
-            if value in self.statement.reads:
-                found = True
-            elif linear is not None:
-                found = any(loop in self.loops for loop in loops_in(linear))
-            else:
-                nested = op is not None and is_pure(op) and self.state.is_inside(op)
-                found = nested and any(self.varies(operand) for operand in op.operands)  # type: ignore[union-attr]
-            self._variant[value] = found
+        if value in self._variant:
+            return self._variant[value]
+        for each in operands_first(value, self._unknown_operands):
+            if each not in self._variant:
+                linear = self.state.nest.reader.indices.get(each)
+                if each in self.statement.reads:
+                    found = True
+                elif linear is not None:
+                    found = any(loop in self.loops for loop in loops_in(linear))
+                else:
+                    found = any(self._variant[operand] for operand in self._unknown_operands(each))
+                self._variant[each] = found
         return self._variant[value]
+
+    def _unknown_operands(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        """The operands that decide whether a value varies, if that is not known."""
+        op = defining_op(value)
+        if value in self._variant or value in self.statement.reads or value in self.state.nest.reader.indices:
+            return ()
+        return op.operands if op is not None and is_pure(op) and self.state.is_inside(op) else ()
 
     def result(self, out: mlir.Value, kept: mlir.Value) -> mlir.Value:
         """The body of the generic."""

@@ -73,13 +73,11 @@ def operand_of(nest: Nest, factor: Factor) -> Operand:
 
 def check_picked(nest: Nest, value: mlir.Value) -> None:
     """Refuse elements that the body extracts itself, if they are those of a window."""
-    op = nest.inner(value)
-    if op is None:
-        return
-    if op.name == "tensor.extract" and any(len(nest.loops(place)) > 1 for place in list(op.operands)[1:]):
-        raise NoMatch("a window slides")
-    for operand in op.operands:
-        check_picked(nest, operand)
+    for each in nest.sources(value):
+        op = nest.inner(each)
+        indices = list(op.operands)[1:] if op is not None and op.name == "tensor.extract" else []
+        if any(len(nest.loops(index)) > 1 for index in indices):
+            raise NoMatch("a window slides")
 
 
 def match_direct(nest: Nest, operand: Operand) -> Direct | None:

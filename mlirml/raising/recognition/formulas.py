@@ -12,11 +12,12 @@ generics is left to the passes that schedule them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mlirml.analysis.structured import reductions_of
 from mlirml.analysis.traits import FLOAT_CASTS
+from mlirml.analysis.values import operands_first
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 
@@ -169,9 +170,16 @@ class Body:
 
     def of(self, value: mlir.Value) -> Formula:
         """The formula of a value of the body."""
-        if value not in self.known:
-            self.known[value] = self._of(value)
+        for each in operands_first(value, self._unknown_operands):
+            if each not in self.known:
+                self.known[each] = self._of(each)
         return self.known[value]
+
+    def _unknown_operands(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        op = defining_op(value)
+        if value in self.known or op is None or op.block != self.block or op.name == "arith.select":
+            return ()
+        return list(op.operands)
 
     def _of(self, value: mlir.Value) -> Formula:
         if value in self.arguments:

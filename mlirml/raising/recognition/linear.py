@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlirml.analysis.constants import constant_of, is_constant
 from mlirml.analysis.traits import INTEGER_STEPS
+from mlirml.analysis.values import operands_first
 from mlirml.core.affine import Linear
 from mlirml.ir.bindings import mlir
 from mlirml.passes import NoMatch
@@ -18,6 +21,18 @@ _CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
 
 def read_linear(nest: Nest, value: mlir.Value) -> Linear:
     """A value of the body as a linear expression; raises `NoMatch`."""
+
+    def operands(one: mlir.Value) -> Sequence[mlir.Value]:
+        op = nest.inner(one)
+        return op.operands if op is not None and op.name in (*_CASTS, *INTEGER_STEPS, "arith.muli") else ()
+
+    known: dict[mlir.Value, Linear] = {}
+    for each in operands_first(value, operands):
+        known[each] = _compute(nest, each, known)
+    return known[value]
+
+
+def _compute(nest: Nest, value: mlir.Value, known: dict[mlir.Value, Linear]) -> Linear:
     op = nest.inner(value)
     if op is None or op.name == "arith.constant":
         number = constant_of(value)
@@ -27,12 +42,12 @@ def read_linear(nest: Nest, value: mlir.Value) -> Linear:
     if op.name == "linalg.index":
         return Linear.of(op.attributes["dim"].value)
     if op.name in _CASTS:
-        return read_linear(nest, op.operands[0])
+        return known[op.operands[0]]
     if op.name in INTEGER_STEPS:
-        left, right = (read_linear(nest, operand) for operand in op.operands)
+        left, right = (known[operand] for operand in op.operands)
         return left + right if op.name == "arith.addi" else left - right
     if op.name == "arith.muli":
-        left, right = (read_linear(nest, operand) for operand in op.operands)
+        left, right = (known[operand] for operand in op.operands)
         product = left.times(right)
         if product is not None:
             return product

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 
 from mlirml.analysis.structured import dims_of, reductions_of, sizes_of
+from mlirml.analysis.values import operands_first, walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
@@ -45,7 +46,7 @@ class Nest:
     def inner(self, value: mlir.Value) -> mlir.Operation | None:
         """The operation of the body that defines a value; None for arguments and outer values."""
         op = defining_op(value)
-        return op if op is not None and op in self.body else None
+        return op if op is not None and op.block == self.op.regions[0].blocks[0] else None
 
     def number(self, value: mlir.Value) -> int | None:
         """The number of the operand that a value of the body is an element of."""
@@ -53,10 +54,15 @@ class Nest:
 
     def loops(self, value: mlir.Value) -> Loops:
         """The loops that a value of the body depends on."""
-        known = self._loops.get(value)
-        if known is None:
-            known = self._loops[value] = self._find_loops(value)
-        return known
+        if value not in self._loops:
+            for each in operands_first(value, self._operands):
+                if each not in self._loops:
+                    self._loops[each] = self._find_loops(each)
+        return self._loops[value]
+
+    def _operands(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        op = self.inner(value)
+        return op.operands if op is not None else ()
 
     def _find_loops(self, value: mlir.Value) -> Loops:
         number = self.number(value)
@@ -69,23 +75,20 @@ class Nest:
             return frozenset([op.attributes["dim"].value])
         if op.regions:
             raise NoMatch(f"the body has a {op.name}")
-        return union(self.loops(operand) for operand in op.operands)
+        return union(self._loops[operand] for operand in op.operands)
+
+    def sources(self, value: mlir.Value) -> Iterator[mlir.Value]:
+        """A value of the body and the values that it is computed from, each once, depth first."""
+        return walk(value, self._operands)
 
     def reads_out(self, value: mlir.Value) -> bool:
         """True if a value of the body depends on an accumulator."""
-        if value in self.arguments[len(self.inputs) :]:
-            return True
-        op = self.inner(value)
-        return op is not None and any(self.reads_out(operand) for operand in op.operands)
+        accumulators = self.arguments[len(self.inputs) :]
+        return any(source in accumulators for source in self.sources(value))
 
     def leaves(self, value: mlir.Value) -> list[int]:
         """The operands that a value of the body is computed from, in order."""
-        number = self.number(value)
-        if number is not None:
-            return [number]
-        op = self.inner(value)
-        found = [number for operand in op.operands for number in self.leaves(operand)] if op is not None else []
-        return list(dict.fromkeys(found))
+        return [number for number in map(self.number, self.sources(value)) if number is not None]
 
     def volume(self, loops: Iterable[int]) -> int:
         """The number of iterations of some of the loops."""
@@ -187,8 +190,18 @@ class Rebuild:
         self._values = {nest.arguments[number]: value for number, value in operands.items()}
 
     def __call__(self, value: mlir.Value) -> mlir.Value:
-        if value in self._values:
-            return self._values[value]
+        for each in operands_first(value, self._operands):
+            if each not in self._values:
+                made = self._build(each)
+                if made != each:
+                    self._values[each] = made
+        return self._values.get(value, value)
+
+    def _operands(self, value: mlir.Value) -> Sequence[mlir.Value]:
+        op = self._nest.inner(value) if value not in self._values else None
+        return op.operands if op is not None and op.name != "linalg.index" else ()
+
+    def _build(self, value: mlir.Value) -> mlir.Value:
         op = self._nest.inner(value)
         if op is None:
             return value
@@ -196,9 +209,8 @@ class Rebuild:
             loop = op.attributes["dim"].value
             place = emit.value("linalg.index", (), value.type, dim=emit.i64(self._order.index(loop)))
             offset = self._nest.offsets[loop]
-            self._values[value] = emit.same_type("arith.addi", place, emit.index(offset)) if offset else place
-            return self._values[value]
-        environment = {operand: self(operand) for operand in op.operands}
+            return emit.same_type("arith.addi", place, emit.index(offset)) if offset else place
+        environment = {operand: self._values.get(operand, operand) for operand in op.operands}
         emit.body_op(op, environment)
         self._values.update(environment)
         return self._values[value]

@@ -15,9 +15,10 @@ that is scaled as it grows are not accumulations.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import field, replace
 
+from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.passes import NoMatch
@@ -27,6 +28,7 @@ _ADD = ("arith.addf", "arith.addi")
 _SUBTRACT = ("arith.subf", "arith.subi")
 _MULTIPLY = ("arith.mulf", "arith.muli")
 _WIDEN = ("arith.extf",)
+_MOST_VISITS = 2000
 _ELEMENTS = frozenset(["f16", "bf16", "f32", "f64", "i8", "i16", "i32", "i64"])
 
 
@@ -69,6 +71,14 @@ def read_terms(nest: Nest) -> list[Term]:
 @dataclass(frozen=True)
 class _Reader:
     nest: Nest
+    visits: list[mlir.Value] = field(default_factory=list)
+
+    def visit(self, value: mlir.Value) -> mlir.Operation | None:
+        """The operation of the body that defines a value; raises `NoMatch` if too many have been visited."""
+        self.visits.append(value)
+        if len(self.visits) > _MOST_VISITS:
+            raise NoMatch("it has too many terms, or factors")
+        return self.nest.inner(value)
 
     @property
     def out(self) -> mlir.Value:
@@ -78,7 +88,7 @@ class _Reader:
         """The terms of a value that contains the accumulator."""
         if value == self.out:
             return
-        op = self.nest.inner(value)
+        op = self.visit(value)
         if op is None:
             raise NoMatch("the body does not accumulate")
         if op.name == "arith.select":
@@ -101,7 +111,7 @@ class _Reader:
 
     def terms(self, value: mlir.Value, negative: bool) -> Iterator[Term]:
         """The terms of a value that does not depend on the accumulator."""
-        op = self.nest.inner(value)
+        op = self.visit(value)
         if op is not None and op.name in (*_ADD, *_SUBTRACT):
             left, right = op.operands
             yield from self.terms(left, negative)
@@ -120,7 +130,7 @@ class _Reader:
 
     def factors(self, value: mlir.Value) -> Iterator[tuple[Factor, bool]]:
         """The factors of a value; True if one is negated."""
-        op = self.nest.inner(value)
+        op = self.visit(value)
         if op is not None and op.name in _MULTIPLY:
             for operand in op.operands:
                 yield from self.factors(operand)
@@ -144,12 +154,13 @@ class _Reader:
 
 def masks_of(nest: Nest, condition: mlir.Value, wanted: bool) -> Iterator[Mask]:
     """A condition as conditions that must all hold: both of `and`, neither of `or`."""
-    op = nest.inner(condition)
-    if op is not None and op.name == ("arith.andi" if wanted else "arith.ori"):
-        for operand in op.operands:
-            yield from masks_of(nest, operand, wanted)
-    else:
-        yield Mask(condition, wanted)
+    name = "arith.andi" if wanted else "arith.ori"
+
+    def parts(one: mlir.Value) -> Sequence[mlir.Value]:
+        op = nest.inner(one)
+        return op.operands if op is not None and op.name == name else ()
+
+    return (Mask(one, wanted) for one in walk(condition, parts) if not parts(one))
 
 
 def is_zero(value: mlir.Value) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from mlirml.analysis.structured import indexing_maps, is_parallel
-from mlirml.analysis.values import depends_on
+from mlirml.analysis.values import depends_on, walk
 from mlirml.codegen.gpu.contract.product import Product, has_zero_init, match_product
 from mlirml.codegen.gpu.contract.tiles import SHARED, SMALL, SharedTiles, Store, Tile
 from mlirml.codegen.gpu.elements import Elements, apply, out_map
@@ -162,17 +162,17 @@ class SizedContract(SharedTiles):
 
 def is_pointwise(value: mlir.Value, matched: Product) -> bool:
     """True if each element of a tensor is computed from the element of the product at its own indices."""
-    if value == matched.result:
-        return True
-    op = defining_op(value)
-    if op is None or not op.name.startswith("linalg.") or op.name == "linalg.fill" or not is_parallel(op):
-        return False
-    identity = mlir.AffineMap.get_identity(value.type.rank)
-    if out_map(op, list(op.results).index(value)) != identity:
-        return False
-    read = [
-        (operand, map_)
-        for operand, map_ in zip(op.operands, indexing_maps(op), strict=True)
-        if depends_on(operand, [matched.result])
-    ]
-    return bool(read) and all(map_ == identity and is_pointwise(operand, matched) for operand, map_ in read)
+
+    def read(each: mlir.Value) -> list[mlir.Value]:
+        op = defining_op(each)
+        if each == matched.result or op is None or not op.name.startswith("linalg."):
+            return []
+        if op.name == "linalg.fill" or not is_parallel(op):
+            return []
+        identity = mlir.AffineMap.get_identity(each.type.rank)
+        pairs = zip(op.operands, indexing_maps(op), strict=True)
+        found = [(operand, map_) for operand, map_ in pairs if depends_on(operand, [matched.result])]
+        is_plain = out_map(op, list(op.results).index(each)) == identity and all(map_ == identity for _, map_ in found)
+        return [operand for operand, _ in found] if is_plain else []
+
+    return all(each == matched.result or read(each) for each in walk(value, read))

@@ -12,6 +12,7 @@ from mlirml.ir.bindings import block_ops, mlir
 from mlirml.passes import NoMatch
 from mlirml.pipelines.bufferize.out_parameters import computes_tensor, slice_of
 from mlirml.pipelines.tensor.fusion.nodes import (
+    Clones,
     Input,
     MapCache,
     Node,
@@ -351,18 +352,23 @@ class Graph:
         found = self.producer.get(node.inputs[number].value) if is_clone and self.choices.recomputed else None
         return found is not None and found[0].position in self.choices.recomputed
 
-    def edges_agree(self, node: Node, loop_map: tuple[int, ...], target: Cluster, *, is_clone: bool = False) -> bool:
+    def edges_agree(self, node: Node, loop_map: tuple[int, ...], target: Cluster, clones: Clones | None = None) -> bool:
         """True if all values that a node uses of a cluster are computed at the same point of the iteration space.
 
-        The operands of inlined producers are checked, too: they must not be partial sums.
+        The operands of inlined producers are checked, too: they must not be partial sums. `clones` are those that
+        have been, if the node is one.
         """
+        is_clone, clones = clones is not None, set() if clones is None else clones
         for number, item in enumerate(node.inputs):
             found = self.producer.get(item.value)
             if self.is_inlined(node, number, is_clone):
                 if found is None:
                     continue
-                if not self.edges_agree(found[0], through(item, found[1], loop_map), target, is_clone=True):
-                    return False
+                inner = found[0], through(item, found[1], loop_map)
+                if inner not in clones:
+                    clones.add(inner)
+                    if not self.edges_agree(*inner, target, clones):
+                        return False
                 continue
             if item.value not in target.results:
                 continue
@@ -373,15 +379,18 @@ class Graph:
         others = [*(out.init for out in node.outs), *node.captures]
         return not any(value in target.results for value in others)
 
-    def uses(self, node: Node, *, is_clone: bool = False) -> list[mlir.Value]:
-        """The values that a node uses, through inlined producers."""
+    def uses(self, node: Node, clones: set[Node] | None = None) -> list[mlir.Value]:
+        """The values that a node uses, through inlined producers; `clones` are those before, if the node is one."""
+        is_clone, clones = clones is not None, set() if clones is None else clones
         used = [*(out.init for out in node.outs), *node.captures]
         for number, item in enumerate(node.inputs):
             found = self.producer.get(item.value)
             if not self.is_inlined(node, number, is_clone):
                 used.append(item.value)
             elif found is not None:
-                used += self.uses(found[0], is_clone=True)
+                if found[0] not in clones:
+                    clones.add(found[0])
+                    used += self.uses(found[0], clones)
             elif (source := splat(item.value)) is not None:
                 used += list(source.operands)[:1]  # the scalar of a fill
         return used

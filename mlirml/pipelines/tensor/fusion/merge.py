@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
 from mlirml.pipelines.tensor.fusion.clusters import Cluster, Graph
-from mlirml.pipelines.tensor.fusion.nodes import Input, Map, Node, Out, splat, through
+from mlirml.pipelines.tensor.fusion.nodes import Clones, Input, Map, Node, Out, splat, through
 
 Key = tuple[mlir.Value, Map]
 
@@ -134,17 +134,22 @@ class Builder:
         self.members_by_result = {out.result: (node, out) for node in self.members for out in node.outs}
         self.loads: dict[Key, mlir.Value] = {}
         self.values: dict[mlir.Value, mlir.Value] = {}
+        self.inlined: dict[Key, mlir.Value] = {}
         self.identity = tuple(range(len(cluster.sizes)))
         for node in self.members:
             self.collect(node, cluster.loop_maps[node])
 
-    def collect(self, node: Node, loop_map: tuple[int, ...], *, is_clone: bool = False) -> None:
-        """Collect the loads of a member, and of producers that are inlined into it."""
+    def collect(self, node: Node, loop_map: tuple[int, ...], clones: Clones | None = None) -> None:
+        """Collect the loads of a member, and of producers that are inlined into it, the `clones`."""
+        is_clone, clones = clones is not None, set() if clones is None else clones
         for number, item in enumerate(node.inputs):
             if self.graph.is_inlined(node, number, is_clone):
                 if splat(item.value) is None:
                     producer, out = self.graph.producer[item.value]
-                    self.collect(producer, through(item, out, loop_map), is_clone=True)
+                    inner = producer, through(item, out, loop_map)
+                    if inner not in clones:
+                        clones.add(inner)
+                        self.collect(*inner, clones)
             elif item.value not in self.members_by_result:
                 self.loads[item.value, compose(item.map, loop_map)] = item.argument
 
@@ -289,12 +294,12 @@ class Builder:
         """The scalar of an input of a member or a clone: loaded, computed by another member, or inlined."""
         item = node.inputs[number]
         if self.graph.is_inlined(node, number, is_clone):
-            return self.inlined(item, loop_map, replaced)
+            return self.inline(item, loop_map, replaced)
         if item.value in self.members_by_result:
             return self.values[item.value]
         return self.loads[item.value, compose(item.map, loop_map)]
 
-    def inlined(self, item: Input, loop_map: tuple[int, ...], replaced: dict[mlir.Value, mlir.Value]) -> mlir.Value:
+    def inline(self, item: Input, loop_map: tuple[int, ...], replaced: dict[mlir.Value, mlir.Value]) -> mlir.Value:
         """The value of a producer, recomputed at the insertion point."""
         source = splat(item.value)
         if source is not None:
@@ -303,12 +308,15 @@ class Builder:
             return emit.constant(source.attributes["value"].get_splat_value())
         producer, out = self.graph.producer[item.value]
         there = through(item, out, loop_map)
+        if (out.result, there) in self.inlined:
+            return self.inlined[out.result, there]
         environment = {
             other.argument: self.argument(producer, n, there, replaced, is_clone=True)
             for n, other in enumerate(producer.inputs)
         }
         self.clone_body(producer, there, environment, replaced)
-        return environment.get(out.value, out.value)
+        self.inlined[out.result, there] = environment.get(out.value, out.value)
+        return self.inlined[out.result, there]
 
 
 def compose(map_: Map, loop_map: tuple[int, ...]) -> Map:

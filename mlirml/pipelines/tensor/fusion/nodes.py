@@ -99,6 +99,10 @@ class Node:
         return self.is_elementwise and self.cost is not None and costs().is_cheap(self.cost) and len(self.outs) == 1
 
 
+Clones: TypeAlias = "set[tuple[Node, tuple[int, ...]]]"
+"""Producers that are inlined into a node, and their loops: those that a walk over them has visited."""
+
+
 def is_permutation(map_: Map, rank: int) -> bool:
     """True if a map has every one of `rank` loops once."""
     return isinstance(map_, tuple) and len(map_) == rank

@@ -22,7 +22,7 @@ from mlirml.core.dataclass import dataclass, replace
 from mlirml.ir.bindings import mlir
 from mlirml.pipelines.tensor.fusion.clusters import Choices, Cluster, Graph
 from mlirml.pipelines.tensor.fusion.merge import Builder, needed_values
-from mlirml.pipelines.tensor.fusion.nodes import FREE, Map, Node, splat, through
+from mlirml.pipelines.tensor.fusion.nodes import FREE, Clones, Map, Node, splat, through
 
 MOST_GRAPHS, MOST_NODES = 16, 512
 """The graphs that a search makes for one block, and the nodes of all of them together."""
@@ -189,15 +189,18 @@ class Partition:
         node: Node,
         loop_map: tuple[int, ...],
         bodies: dict[tuple[Node, tuple[int, ...]], None],
-        *,
-        is_clone: bool = False,
+        clones: Clones | None = None,
     ) -> None:
         """Add the body of a node, and those of what is recomputed in it, each once for one point."""
+        is_clone, clones = clones is not None, set() if clones is None else clones
         bodies[node, loop_map] = None
         for number, item in enumerate(node.inputs):
             if self.graph.is_inlined(node, number, is_clone) and splat(item.value) is None:
                 producer, out = self.graph.producer[item.value]
-                self._add_bodies(producer, through(item, out, loop_map), bodies, is_clone=True)
+                inner = producer, through(item, out, loop_map)
+                if inner not in clones:
+                    clones.add(inner)
+                    self._add_bodies(*inner, bodies, clones)
 
     def _key(self, cluster: Cluster) -> tuple[object, ...]:
         loops = self.loops[id(cluster)]

@@ -27,7 +27,7 @@ from dataclasses import field
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.cost import bytes_of, is_costly
 from mlirml.analysis.structured import indexing_maps
-from mlirml.analysis.values import ancestor_in, uses_any
+from mlirml.analysis.values import ancestor_in, uses_any, walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import NoMatch
@@ -127,6 +127,18 @@ def _level(batch: Batch, block: mlir.Block) -> None:
 
 def _is_again(batch: Batch, op: mlir.Operation) -> bool:
     """True if an operation is cheap, and reads results of other members only if these are cheap, too."""
+
+    def sources(each: mlir.Operation) -> list[mlir.Operation]:
+        if each.name == "linalg.fill":
+            return []
+        found = map(defining_op, each.operands)
+        return [source for source in found if source is not None and source in batch.all.members]
+
+    return all(_may_be_again(batch, each) for each in walk(op, sources))
+
+
+def _may_be_again(batch: Batch, op: mlir.Operation) -> bool:
+    """True if an operation is cheap, apart from what it reads."""
     if op.name == "linalg.fill":
         return True
     if op.name != "linalg.generic" or batch.levels[op] or any(r not in batch.all.parts for r in op.results):
@@ -134,10 +146,7 @@ def _is_again(batch: Batch, op: mlir.Operation) -> bool:
     body = block_ops(op.regions[0].blocks[0])
     if len(body) > _CHEAP or any(inner.name.startswith("tensor.") or is_costly(inner) for inner in body):
         return False
-    if "reduction" in str(op.attributes["iterator_types"]):
-        return False
-    sources = [defining_op(value) for value in op.operands]
-    return all(source is None or source not in batch.all.members or _is_again(batch, source) for source in sources)
+    return "reduction" not in str(op.attributes["iterator_types"])
 
 
 def kept_bytes(block: mlir.Block, cluster: Cluster) -> int:
