@@ -141,7 +141,7 @@ def side(combiner: Combiner, value: mlir.Value, arguments: list[mlir.Value]) -> 
             raise NoMatch("a factor is computed in another way")
         if op not in needed:
             needed.append(op)
-        todo += list(op.operands)
+            todo += list(op.operands)
     if len(sources) != 1:
         raise NoMatch("a factor is not made of one operand")
     ordered = [op for op in combiner.body.ops if op in needed]
