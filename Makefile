@@ -7,14 +7,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 NATIVE := $(wildcard mlirml/runtime/native/*.cpp mlirml/runtime/native/*.h mlirml/runtime/native/*.inc)
 
 .DEFAULT_GOAL := test
-.PHONY: demo test test-all driver lint machines other-machine bench accuracy fuzz record replay \
+.PHONY: demo test test-all driver lint machines other-machine other-python bench accuracy fuzz record replay \
   rehearse-cuda gpu gpu-bundle rehearse-gpu array-api develop constraints clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/digits.py
 
 # The runs of pytest, and processes that they start, share the bytecode of the tests.
-test test-all other-machine rehearse-cuda: export PYTHONDONTWRITEBYTECODE :=
+test test-all other-machine other-python rehearse-cuda: export PYTHONDONTWRITEBYTECODE :=
 
 # All tests but those of tests/short_run.py, which test-all has too.
 test: SHORT := --short
@@ -29,6 +29,13 @@ OTHER := sse4.1 512K 1
 other-machine: $(VENV)/installed
 	MLIRML_PROCESSOR=$(word 1,$(OTHER)),l2=$(word 2,$(OTHER)) MLIRML_THREADS=$(word 3,$(OTHER)) \
 	  $(BIN)/python -m pytest -n auto --dist loadfile $(SHORT) $(STRUCTURE)
+
+# The part of the tests that depends on the version of CPython: tracing, its frames and lines, threads, garbage collection.
+OTHER_PYTHON := python3.13
+OF_PYTHON := tests/core tests/driver tests/errors tests/frontend/state tests/frontend/tracing tests/runtime tests/test_api.py
+other-python:
+	$(MAKE) --no-print-directory VENV=build/other-python PYTHON=$(OTHER_PYTHON) build/other-python/installed
+	build/other-python/bin/python -m pytest -n auto --dist loadfile $(SHORT) $(OF_PYTHON)
 
 # All of them; those of AVX-512 where this processor has it.
 machines: $(VENV)/installed
