@@ -20,6 +20,7 @@ from mlirml.analysis.traits import RESHAPES
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.erase import erase_unused
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 
@@ -58,8 +59,7 @@ def narrow(op: mlir.Operation) -> None:
     op.results[0].replace_all_uses_with(new)
     before = list(op.operands)[:2]
     op.erase()
-    for value in before:
-        erase_unused(value)
+    erase_unused(before, lambda op: op.name.startswith(("tensor.", "linalg.")))
 
 
 def is_f32(value: mlir.Value) -> bool:
@@ -126,14 +126,3 @@ def narrowed(value: mlir.Value) -> mlir.Value:
     with mlir.InsertionPoint(emit.block(pad, [mlir.IndexType.get()] * len(type_.shape))):
         emit.create("tensor.yield", [emit.number(type_.element_type, 0)])
     return pad.results[0]
-
-
-def erase_unused(value: mlir.Value) -> None:
-    """Erase the operations that computed a tensor, as far as nothing else uses them."""
-    op = defining_op(value)
-    if op is None or not op.name.startswith(("tensor.", "linalg.")) or any(True for r in op.results for _ in r.uses):
-        return
-    operands = list(op.operands)
-    op.erase()
-    for operand in operands:
-        erase_unused(operand)

@@ -35,6 +35,7 @@ from mlirml.dialects.mlirml import SORTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.ir.compactions import COMPACTIONS
+from mlirml.ir.erase import erase_unused
 from mlirml.ir.library_calls import LIBRARY_CALLS
 from mlirml.passes import Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
@@ -191,8 +192,7 @@ class _Lowering:
         if self.store is not None:
             self.store.erase()
         self.op.erase()
-        for value in dict.fromkeys([result, *self.inputs, self.out]):
-            erase_unused(value)
+        erase_unused([result, *self.inputs, self.out], lambda op: op.name in _FREE)
 
     def cut(self, dims: Sequence[int], box: dict[int, tuple[mlir.Value, int]], array: mlir.Value) -> mlir.Value:
         """Split the product along these dims into strips; `box` has the first index and the length of others."""
@@ -425,17 +425,6 @@ def without_limit(size: mlir.Value) -> mlir.Value:
         return size
     value, least = op.operands
     return value if constant_of(least) == 0 else size
-
-
-def erase_unused(value: mlir.Value) -> None:
-    """Erase a value without uses, and the operations that were only needed for it."""
-    op = defining_op(value)
-    if op is None or op.name not in _FREE or any(True for result in op.results for _ in result.uses):
-        return
-    operands = list(op.operands)
-    op.erase()
-    for operand in dict.fromkeys(operands):
-        erase_unused(operand)
 
 
 _FREE = ("tensor.extract_slice", "tensor.from_elements", "tensor.empty", "arith.maxsi", "arith.constant", "tensor.dim")

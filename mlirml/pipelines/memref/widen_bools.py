@@ -26,6 +26,7 @@ from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, set_function_type
+from mlirml.ir.erase import erase_unused
 from mlirml.passes import Pass, register
 
 
@@ -114,7 +115,7 @@ def widen_structured(op: mlir.Operation) -> None:
             if value.type != element_type(out):
                 argument = block.arguments[len(block.arguments) - len(inits) + position]
                 final.operands[position] = accumulated(value, argument) or to_byte(value)
-                erase_unused(value)
+                erase_unused([value], lambda op: op.name.startswith("arith."))
 
 
 def accumulated(value: mlir.Value, argument: mlir.Value) -> mlir.Value | None:
@@ -128,16 +129,6 @@ def accumulated(value: mlir.Value, argument: mlir.Value) -> mlir.Value | None:
         return None
     combined = emit.same_type(op.name, to_byte(op.operands[1 - mine[0]]), argument)
     return combined
-
-
-def erase_unused(value: mlir.Value) -> None:
-    """Erase the operations that compute a value, as far as they are unused."""
-    op = defining_op(value)
-    if op is not None and op.name.startswith("arith.") and not any(True for _ in value.uses):
-        operands = list(op.operands)
-        op.erase()
-        for operand in operands:
-            erase_unused(operand)
 
 
 def widen_fill(op: mlir.Operation) -> None:

@@ -23,6 +23,7 @@ from mlirml.codegen.cpu.contract.problem import CASTS, CONTRACTIONS, ELEMENTS, m
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.erase import is_unused
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW
 
@@ -231,8 +232,3 @@ def converted(casts: Sequence[mlir.Operation], value: mlir.Value) -> mlir.Value:
         emit.body_op(cast, environment)
         value = environment[cast.results[0]]
     return value
-
-
-def is_unused(op: mlir.Operation) -> bool:
-    """True if the results of an operation on tensors are unused."""
-    return bool(op.results) and not any(True for result in op.results for _ in result.uses)

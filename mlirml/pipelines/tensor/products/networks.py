@@ -13,11 +13,11 @@ from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import has_one_use
 from mlirml.codegen.cpu.contract.problem import match_contraction
 from mlirml.core.dataclass import dataclass
-from mlirml.ir import emit
+from mlirml.ir import emit, erase
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.passes import NoMatch
 from mlirml.passes.report import add_remark
-from mlirml.pipelines.tensor.fold_contract import is_unused, match_copy
+from mlirml.pipelines.tensor.fold_contract import match_copy
 from mlirml.pipelines.tensor.products.orders import Problem, Tree
 
 Dims = tuple[int, ...]
@@ -297,17 +297,10 @@ def build_sum(factor: Factor, kept: Dims, element: mlir.Type) -> Factor:
 def erase_unused(ops: Sequence[mlir.Operation]) -> None:
     """Erase operations whose results are unused, the users first, and the inits that they leave."""
     for op in ops:
-        if not is_unused(op):
-            continue
-        inits = [defining_op(value) for value in op.operands]
-        op.erase()
-        for init in inits:
-            if init is not None and init.name in ("linalg.fill", "tensor.empty") and is_unused(init):
-                below = [defining_op(value) for value in init.operands]
-                init.erase()
-                for empty in below:
-                    if empty is not None and empty.name == "tensor.empty" and is_unused(empty):
-                        empty.erase()
+        if erase.is_unused(op):
+            operands = list(op.operands)
+            op.erase()
+            erase.erase_unused(operands, lambda init: init.name in ("linalg.fill", "tensor.empty"))
 
 
 def tell(location: mlir.Location, text: str) -> None:
