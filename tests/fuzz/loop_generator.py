@@ -273,7 +273,7 @@ class _Writer:
             else:
                 self.slices()
         elif kind == 18 and self.in_loop:
-            self.jump() if self.chance(50) else self.chosen()
+            self.pick(self.jump, self.jump, self.chosen, self.chosen, self.doubled)()
         elif kind == 19 and self.rounds * self.n <= _ROUNDS:
             self.while_loop()
 
@@ -337,6 +337,14 @@ class _Writer:
         with self.indented():
             self.line(self.pick("break", "continue"))
         self.line(f"{self.element()} += m")
+
+    def doubled(self) -> None:
+        """Numbers that are used twice, many times in a row: code for each path to them would never end."""
+        self.line(f"d, e = {self.element()}, {self.element()}")
+        update = self.pick("d, e = max(d, e) - 1, min(d, e) + 1", "d, e = e, d - e if d > e else d + 1")
+        for _ in range(40):
+            self.line(update)
+        self.line(f"{self.pick('s', 't', self.element())} += {self.pick('d', 'd - e')}")
 
     def slices(self) -> None:
         row, low = self.index(), self.pick("", "1")
