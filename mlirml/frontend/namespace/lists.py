@@ -86,7 +86,8 @@ class OfLists(FunctionProxy):
 
     def _hides_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """True where NumPy may not see that an argument is traced: `np.take` asks its first one only."""
-        if isinstance(self._function, np.ufunc) or 0 not in self._positions or not args:
+        is_operation = self._function in BY_FUNCTION and not isinstance(self._function, np.ufunc)
+        if not is_operation or 0 not in self._positions or not args:
             return False
         return isinstance(args[0], np.ndarray) and any(isinstance(x, Traced) for x in (*args[1:], *kwargs.values()))
 
