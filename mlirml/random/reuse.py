@@ -31,7 +31,7 @@ def note_use(trace: Trace, key: Any) -> None:
 
 def _note(trace: Trace, location: Any, message: str) -> None:
     if location is not None:
-        noted = trace.reused.setdefault((location, f"{message}: split the key"), [])
+        noted = trace.reused.setdefault((location, f"{message}: split it"), [])
         noted.append(trace.builder.last_line()[1])
 
 
