@@ -220,17 +220,20 @@ def zipf(key: Any, a: Any, size: Any) -> Any:
 
 
 def logseries(key: Any, p: Any, size: Any) -> Any:
-    """Numbers (i64) from 1 on with probabilities proportional to p**x / x.
+    """Numbers (i64) from 1 on with probabilities proportional to p**x / x; -1 where p is not in [0, 1).
 
     A. W. Kemp: Efficient generation of logarithmically distributed pseudo-random variables. Applied Statistics 30,
     1981.
     """
     refuse("logseries", "p must be in [0, 1)", p, lambda value: ~((value >= 0) & (value < 1)))
     wanted, (first, second) = shape_of("logseries", size, p), split(key)
-    below = np.log1p(-spread(p, wanted, _DOUBLE)) * open_unit(first, wanted, _DOUBLE)
+    p = spread(p, wanted, _DOUBLE)
+    is_share = (p >= 0) & (p < 1)
+    below = np.log1p(-np.where(is_share, p, 0.5)) * open_unit(first, wanted, _DOUBLE)
     # log(1 - exp(below)) without cancellation
     log_q = np.where(below < -0.5, np.log1p(-np.exp(below)), np.log(-np.expm1(below)))
-    return (np.floor(np.minimum(np.log(open_unit(second, wanted, _DOUBLE)) / log_q, _MOST)) + 1).astype(np.int64)
+    drawn = np.floor(np.minimum(np.log(open_unit(second, wanted, _DOUBLE)) / log_q, _MOST)) + 1
+    return np.where(is_share, drawn, -1.0).astype(np.int64)
 
 
 def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, size: Any) -> Any:
