@@ -157,6 +157,7 @@ def test_limits_of_parameters() -> None:
         )  # fmt: skip
 
     assert [x.tolist() for x in draws(0.0, 2000.0)] == [[0] * 3, [0] * 3, [1] * 3, [1] * 3, [0] * 3, [0] * 2, 0]
+
     @ml.compile
     def bad(a: Any) -> Any:
         rng = np.random.default_rng(0)
