@@ -33,6 +33,7 @@ from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, WHY
 from mlirml.errors import TargetError
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations, seen_through
+from mlirml.ir.erase import is_unused
 from mlirml.ir.library_calls import TRANSFORMS
 from mlirml.ir.location import source_location
 from mlirml.offload.grouping import groups_of, is_work, source_of_reshapes
@@ -419,5 +420,5 @@ def erase_unread(function: mlir.Operation) -> None:
 
     for op in reversed(list(operations(function))):
         pure = op.name in _FREE_TO_CLONE or op.name.startswith(("tensor.", *_SCALARS))
-        if pure and op.results and not any(True for result in op.results for _ in result.uses):
+        if pure and is_unused(op):
             op.erase()

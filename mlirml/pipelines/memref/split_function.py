@@ -34,6 +34,7 @@ from mlirml.analysis.values import used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations
+from mlirml.ir.erase import is_unused
 from mlirml.passes import Pass, register
 
 NO_INLINE = "mlirml.no_inline"
@@ -85,7 +86,7 @@ class SplitFunctionPass(Pass):
 def erase_unused(body: mlir.Block) -> None:
     """Erase the constants, views and stack buffers of a block that nothing uses any more."""
     for op in reversed(block_ops(body)):
-        if op.name in _STAY and not any(True for result in op.results for _ in result.uses):
+        if op.name in _STAY and is_unused(op):
             op.erase()
 
 

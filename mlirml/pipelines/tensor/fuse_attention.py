@@ -29,6 +29,7 @@ from __future__ import annotations
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir, named_operations
+from mlirml.ir.erase import is_unused
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW, Several
 from mlirml.targets.machine import Processor
@@ -66,5 +67,5 @@ def erase_unused(block: mlir.Block) -> None:
     """Erase unused operations."""
     for op in reversed(block_ops(block)):
         pure = op.name.startswith(("linalg.", "tensor."))
-        if pure and not any(True for result in op.results for _ in result.uses):
+        if pure and is_unused(op):
             op.erase()

@@ -19,6 +19,7 @@ from mlirml.analysis.tensor_stores import stored_between
 from mlirml.analysis.traits import BRANCHES
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir
+from mlirml.ir.erase import is_unused
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.raising.nests.computed import element_at, is_worth_reading, sources_of
 
@@ -36,7 +37,7 @@ def read_in_place(ops: Sequence[mlir.Operation]) -> None:
             row = defining_op(read.operands[0])
             read.results[0].replace_all_uses_with(found)
             read.erase()
-            if row is not None and not any(True for result in row.results for _ in result.uses):
+            if row is not None and is_unused(row):
                 row.erase()
             read = defining_op(found)
 
