@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from tests.fuzz.loop_generator import function_of
 
 # mypy: disable-error-code="no-untyped-def"
 
@@ -19,13 +19,8 @@ X = np.linspace(0.1, 0.9, 12)
 
 def chain(line: str, count: int = DOUBLINGS, end: str = "y", start: str = "") -> Callable[..., Any]:
     """A function that computes a line `count` times: as a loop it would be one of the program."""
-    lines = ["def chain(y):", f"    {start}", *(f"    {line.replace('J', str(j))}" for j in range(count))]
-    source = "\n".join([*lines, f"    return {end}", ""])
-    file = f"<chain {abs(hash(source))}>"
-    linecache.cache[file] = len(source), None, source.splitlines(True), file
-    names: dict[str, Any] = {"np": np}
-    exec(compile(source, file, "exec"), names)
-    return names["chain"]  # type: ignore[no-any-return]
+    lines = ["def program(y):", f"    {start}", *(f"    {line.replace('J', str(j))}" for j in range(count))]
+    return function_of("\n".join([*lines, f"    return {end}", ""]))
 
 
 FLOATS = {
