@@ -9,7 +9,7 @@ import numpy as np
 from mlirml.core.sizes import is_size
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.ops.reductions import normalized_axes
-from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed
+from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, composed, refuse_complex
 
 NO_BF16 = ("bf16", "NumPy computes in another dtype from step to step")
 NUMBERS_BUT_BF16 = tuple(d for d in NUMBERS if d != "bf16")
@@ -232,12 +232,17 @@ def vander(xp: Any, x: Any, N: int | None = None, increasing: bool = False) -> A
     return result if increasing else result[:, ::-1]
 
 
-@composed("numeric", np.interp, dtypes=ALL, gaps=NO_COMPLEX_ORDER, tolerance=16)
+@composed("numeric", np.interp, dtypes=ALL, tolerance=16)
 def interp(np_: Any, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """Linear interpolation in f64 between increasing points xp with values fp; `left` and `right` are the values
-    outside.
+    """Linear interpolation in f64 between increasing points xp with values fp, which may be complex; `left` and `right`
+    are the values outside.
     """
-    x, places, values = (np_.asarray(a).astype(np.float64) for a in (x, xp, fp))
+    x, xp, fp = (np_.asarray(a) for a in (x, xp, fp))
+    if "c" in (x.dtype.kind, xp.dtype.kind):
+        raise refuse_complex("interp")
+    if fp.dtype.kind == "c":
+        return _interpolated_parts(np_, x, xp, fp, left, right, period)
+    x, places, values = (a.astype(np.float64) for a in (x, xp, fp))
     if places.ndim != 1 or places.shape != values.shape:
         raise ShapeError(
             f"interp: xp {list(places.shape)} and fp {list(values.shape)} must be of 1 dimension and alike"
@@ -267,6 +272,15 @@ def interp(np_: Any, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = No
         inside = np_.where(place >= n - 1, inside, line)
     result = np_.where(x < places[0], below, inside)
     return np_.where(np_.isnan(x), x, result).astype(np.float64)
+
+
+def _interpolated_parts(np_: Any, x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Any:
+    """Complex values between points, whose real and imaginary parts are interpolated each by itself."""
+    result = np_.zeros(x.shape, np.complex128)
+    for part, to in ((np_.real, result.real), (np_.imag, result.imag)):
+        sides = (None if side is None else part(side) for side in (left, right))
+        to[...] = np_.interp(x, xp, part(fp), *sides, period)
+    return result
 
 
 def _correlate(xp: Any, name: str, a: Any, v: Any, mode: Any) -> Any:

@@ -188,15 +188,18 @@ def _vander(draw: Draw) -> Iterator[Arguments]:
 
 @sampler("interp")
 def _interp(draw: Draw) -> Iterator[Arguments]:
-    places = np.unique(draw.array(9))
-    yield (draw.array(3, 7), places, draw.array(len(places))), {}
+    def points(*shape: int) -> Any:
+        return draw.array(*shape).real  # those of complex values are real, too
+
+    places = np.unique(points(9))
+    yield (points(3, 7), places, draw.array(len(places))), {}
     if draw.thorough:
         yield (places, places, draw.array(len(places))), {}
-        yield (draw.array(20), places, draw.array(len(places))), {"left": -7, "right": 9.5}
-        yield (draw.array(20), places[:1], draw.array(1)), {}
-        yield (draw.array(20), draw.random.permutation(places), draw.array(len(places))), {"period": 11}
+        yield (points(20), places, draw.array(len(places))), {"left": -7, "right": 9.5}
+        yield (points(20), places[:1], draw.array(1)), {}
+        yield (points(20), draw.random.permutation(places), draw.array(len(places))), {"period": 11}
         if draw.is_float:
-            yield (np.array([np.nan, np.inf, -np.inf, 0.5], draw.dtype), places, draw.array(len(places))), {}
+            yield (np.array([np.nan, np.inf, -np.inf, 0.5], places.dtype), places, draw.array(len(places))), {}
 
 
 @sampler("correlate", "convolve")

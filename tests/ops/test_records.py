@@ -262,7 +262,7 @@ def in_wider_type(
     record: OpDef, call: Call, leaves: list[Any], dtype: np.dtype, part: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """The result almost exactly, and the magnitude that rounding errors are in proportion to."""
-    wider = dtype.itemsize >= 4 and record.name not in OF_LAPACK
+    wider = dtype.itemsize >= 4 and record.name not in (*OF_LAPACK, "interp")
     wide = np.dtype(np.longdouble) if wider else np.dtype(np.float64)
 
     def widened(given: np.dtype) -> np.dtype:

@@ -205,7 +205,7 @@ def _to_bins(trace: Trace, name: str, a: Any, s: Any, axes: Any, norm: Any, out:
 
 def _from_bins(trace: Trace, name: str, a: Any, s: Any, axes: Any, norm: Any, out: Any, *, forward: bool) -> Any:
     mode = modes.C2R | (0 if forward else modes.BACKWARD) | _scale(name, norm, forward)
-    half = getattr(a, "dtype", None) == np.float16  # as NumPy's result is
+    half = getattr(a, "dtype", None) == np.float16
     a, positions, counts = _prepared(trace, name, a, s, axes)
     last = positions[-1]
     given = s is not None and (not isinstance(s, Sequence) or s[-1] not in (None, -1))
@@ -215,7 +215,8 @@ def _from_bins(trace: Trace, name: str, a: Any, s: Any, axes: Any, norm: Any, ou
     resized = _resized(name, a, positions, [*counts[:-1], count // 2 + 1])
     mode |= modes.ODD if count % 2 else 0
     found = _last_axis_last(trace, resized.astype(np.result_type(a.dtype, np.complex64)), positions, mode)
-    return _stored(found.astype(np.float16) if half else found, out)
+    # As NumPy's result is, which has no other axes in f16.
+    return _stored(found.astype(np.float16) if half and len(positions) == 1 else found, out)
 
 
 def _last_axis_last(trace: Trace, a: Any, positions: list[int], mode: int) -> Any:

@@ -92,7 +92,7 @@ def test_cropped_and_padded(name: str) -> None:
 @pytest.mark.parametrize("target", ["cpu", "reference"])
 def test_axes(name: str, target: str) -> None:
     function = getattr(np.fft, name)
-    for dtype in ("float64", "complex128"):
+    for dtype in ("float64", "complex128", "float16"):
         x = samples(name, dtype, 3, 4, 5, 6)
         for axes in ((0,), (1, 2), (2, 1), (3, 0), (-1, -3), (0, 1, 2, 3), (0, 2)):
             check(lambda x, axes=axes: function(x, axes=axes), x, target=target)
