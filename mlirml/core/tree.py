@@ -8,6 +8,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
@@ -138,7 +139,8 @@ class TreeDef:
         if self.kind in (dict, OrderedDict):
             return self._ordered(values)
         if isinstance(self.kind, type) and dataclasses.is_dataclass(self.kind):
-            return _rebuild_dataclass(self.kind, dict(zip(self.keys, values)))
+            build = getattr(self.kind, "_mlirml_built", partial(_rebuild_dataclass, self.kind))
+            return build(dict(zip(self.keys, values)))
         return self.kind._make(values)
 
     def _ordered(self, values: list[Any]) -> Any:
@@ -156,7 +158,8 @@ class TreeDef:
                 return self.children[0].paths(prefix)
             return [path for k, child in zip(self.keys, self.children) for path in child.paths(f"{prefix}[{k}]")]
         named = self.kind not in (tuple, list, dict, OrderedDict)
-        steps = [f".{key}" if named else f"[{key!r}]" for key in self.keys]
+        own = getattr(self.kind, "_mlirml_steps", {})
+        steps = [own.get(key, f".{key}") if named else f"[{key!r}]" for key in self.keys]
         return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]
 
     def classes(self) -> set[type]:

@@ -155,7 +155,8 @@ def capture(
         except Restart:  # with the rooms as they are now
             continue
         except (CaptureError, IndexError, ValueError) as error:
-            if not isinstance(refused, CaptureError) or getattr(error, "final", False):
+            # One that does not arise where arguments are static comes before those of more room or checks.
+            if not isinstance(refused, CaptureError) or getattr(error, "final", False) or getattr(error, "sizes", ()):
                 refused = error
             sites: frozenset[str] = getattr(error, "lists", frozenset()) - rooms.keys()
             names: frozenset[Any] = getattr(error, "unassigned", frozenset()) - assigned

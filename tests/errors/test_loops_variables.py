@@ -48,7 +48,7 @@ def reshaped(x: Any) -> Any:
 def found(x: Any) -> Any:
     for i in range(4):
         if x[i] > 0:
-            return i
+            return {"i": i}
 
 
 def mixed(x: Any) -> Any:
@@ -132,12 +132,12 @@ def test_results_that_differ() -> None:
     check_error(
         lambda: ml.compile(found)(V),
         """
-        mlirml.UnsupportedSyntaxError: the function returns None in one branch and i64[] in the other, and which one is known only at run time
+        mlirml.UnsupportedSyntaxError: the function returns None in one branch and a dict in the other, and which one is known only at run time
           --> test_loops_variables.py:49:5 (found)
             |
          49 |     for i in range(4):
             |     ^^^^^^^^^^^^^^^^^^
-           = help: return a number in place of None, such as -1
+           = help: beside None only a number, an array, or a tuple of them can be chosen by data
         """,  # noqa: E501
     )
     check_error(
@@ -181,18 +181,18 @@ def test_none_in_one_branch() -> None:
         for i in range(len(x)):
             if x[i] > 3:
                 break
-            if most is None or x[i] > most:
-                most = x[i]
+            if most is None or x[i] > most[0]:
+                most = [x[i]]
         return most
 
     check_error(
         lambda: ml.compile(best)(V),
         """
-        mlirml.UnsupportedSyntaxError: `most` is None in one branch and f64[] in the other, and which one is known only at run time
+        mlirml.UnsupportedSyntaxError: `most` is None in one branch and a list in the other, and which one is known only at run time
           --> test_loops_variables.py:182:16 (best)
              |
          182 |             if x[i] > 3:
              |                ^^^^^^^^
-           = help: start with a number in place of None, such as -1 or `np.inf`, and compare with that
+           = help: beside None only a number, an array, or a tuple of them can be chosen by data
         """,  # noqa: E501
     )

@@ -266,7 +266,7 @@ class _Writer:
         elif kind < 15:
             self.scalar() if self.chance(80) or self.rounds * self.n > _ROUNDS else self.total()
         elif kind < 17:
-            self.branch()
+            self.branch() if self.chance(80) or self.rounds * self.n > _ROUNDS else self.search()
         elif kind < 18:
             if self.loops and self.chance(60):
                 self.parts()
@@ -316,6 +316,34 @@ class _Writer:
             self.line("else:")
             with self.indented():
                 self.statements(2)
+
+    def search(self) -> None:
+        """A variable that is None until an element passes a test, compared with None in the loop and after it."""
+        name = self.fresh()
+        self.line("w = None")
+        self.line(f"for {name} in range(n):")
+        self.loops[name] = (0, self.n - 1)
+        with self.indented():
+            better = f"(w is None or {self.element()} {self.pick('<', '>')} w)"
+            self.line(f"if {self.pick(self.condition(), better, f'{self.condition()} and {better}')}:")
+            with self.indented():
+                self.line(f"w = {self.element()}")
+                if self.chance(30):
+                    self.line("break")
+            if self.chance(20):
+                self.line("else:")
+                with self.indented():
+                    self.line("w = None")
+            if self.chance(30):
+                self.line(f"{self.element()} += 1 if w is None else w")
+        del self.loops[name]
+        if self.chance(30):
+            self.line("if w is None:")
+            with self.indented():
+                self.line(f"w = {self.element()}")
+        if self.chance(20):
+            self.line(f"{self.element()} += {self.pick('w == 1', 'w != k')}")
+        self.line(f"{self.element()} += {self.pick('0 if w is None else w', '1 if w is not None and w > 0 else k')}")
 
     def jump(self) -> None:
         self.line(f"if {self.condition()}:")

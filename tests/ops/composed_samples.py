@@ -188,7 +188,7 @@ def _vander(draw: Draw) -> Iterator[Arguments]:
 
 @sampler("interp")
 def _interp(draw: Draw) -> Iterator[Arguments]:
-    def points(*shape: int) -> Any:
+    def points(*shape: int) -> np.ndarray:
         return draw.array(*shape).real  # those of complex values are real, too
 
     places = np.unique(points(9))

@@ -286,7 +286,9 @@ def _consumed(item: Any) -> int:
 
 
 def _array(trace: Trace, item: Any) -> Any:
-    """A list or `range` as the array that NumPy takes it for; anything else as it is."""
+    """A list or `range` as NumPy's array, and the value of a variable that may be None; anything else as it is."""
+    if hasattr(type(item), "_mlirml_given"):
+        return item._mlirml_given()
     if not isinstance(item, (list, tuple, range)):
         return item
     array = trace.array(list(item))

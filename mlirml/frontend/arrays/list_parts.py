@@ -15,6 +15,7 @@ from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, SourceLocation, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType
+from mlirml.frontend.arrays.optional import Optional
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_location
 from mlirml.ir.text.builder import Region
@@ -314,6 +315,8 @@ def is_mutable(item: Any) -> bool:
     """True for a list, dict or object, and a tuple with one in it."""
     if isinstance(item, tuple):
         return any(map(is_mutable, item))
+    if type(item) is Optional:
+        return is_mutable(item.value)
     return not isinstance(item, (Traced, np.generic, bool, int, float, complex, str, bytes, type(None)))
 
 

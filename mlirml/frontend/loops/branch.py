@@ -18,11 +18,13 @@ from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
 from mlirml.frontend.arrays.list_parts import CopiedItem, close_items, note_joined
 from mlirml.frontend.arrays.open_lists import match_rooms
+from mlirml.frontend.arrays.optional import Optional, leaves_of, structure_of
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
 from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_name
 from mlirml.frontend.loops.growing import Branched, appending_loop, holds, mask_of
+from mlirml.frontend.loops.narrowing import narrowed
 from mlirml.frontend.loops.references import watch
 from mlirml.frontend.loops.resized import (
     Lengths,
@@ -130,6 +132,11 @@ class Branch(RetracedConstruct):
             stored.enter(stored.starts)
             if loop is not None:
                 loop.missing = {}
+            presence = self.assumptions.false_presence if number else self.assumptions.true_presence
+            with narrowed(self.parts, presence):
+                return traced(number)
+
+        def traced(number: int) -> list[Value]:
             with self.trace.integers.given(self.assumptions.false if number else self.assumptions.true):
                 self.parts[number]()
                 close_items(self.trace)
@@ -259,9 +266,9 @@ class Branch(RetracedConstruct):
             bound = bound * 2 if alone else bound
             trees = [Tree.of(value) for value in bound]
             if trees[0].treedef != trees[1].treedef:
-                match_rooms(*bound)
-                raise self._different(name, bound)
-            if bound[0] is not bound[1] and not guess:
+                trees = self._optional(name, bound)
+                alone = any(value is None for value in bound)
+            elif bound[0] is not bound[1] and not guess:
                 self._check_names(name, bound, found)
             paths = trees[0].paths(name)
             merged = plan[name] = Merged(trees[0].treedef, [], [], [], [])
@@ -277,6 +284,15 @@ class Branch(RetracedConstruct):
                 merged.scalars.append(scalar)
                 merged.forms.append(form)
         return plan
+
+    def _optional(self, name: str, values: Sequence[Any]) -> list[Tree]:
+        """A variable that is None, or may be, in one of the branches; an error for other structures that differ."""
+        treedef = structure_of(values)
+        if treedef is None:
+            match_rooms(*values)
+            raise self._different(name, values)
+        there = next(leaves_of(value, treedef)[1:] for value in values if value is not None)
+        return [Tree(leaves_of(value, treedef, there), treedef) for value in values]
 
     def _check_names(self, name: str, values: Sequence[Any], found: Sequence[dict[str, Any]]) -> None:
         """Refuse a variable that is one of two containers, one of which has a second name; a list may be read only."""
@@ -340,10 +356,7 @@ class Branch(RetracedConstruct):
             if found[name] is UNBOUND:
                 leaves: list[Any] = [0 if form is None else _NOTHING for form in merged.forms]
             else:
-                tree = Tree.of(found[name])
-                if tree.treedef != merged.treedef:
-                    raise self._different(name, [found[name], merged.treedef])
-                leaves = tree.leaves
+                leaves = self._leaves(name, found[name], merged)
             roots = self._roots(name, merged, before)
             for leaf, leaf_type, form, root in zip(leaves, merged.leaf_types, merged.forms, roots):
                 if form is not None:
@@ -356,6 +369,15 @@ class Branch(RetracedConstruct):
                 if leaf_type is not None:
                     values.append(value_of_type(self.trace, leaf, leaf_type, f"`{name}`"))
         return values
+
+    def _leaves(self, name: str, value: Any, merged: Merged) -> list[Any]:
+        """The leaves of a value in the structure of the results."""
+        tree = Tree.of(value)
+        if tree.treedef == merged.treedef:
+            return tree.leaves
+        if merged.treedef.kind is not Optional or (value is not None and structure_of([value, None]) != merged.treedef):
+            raise self._different(name, [value, merged.treedef])
+        return leaves_of(value, merged.treedef)
 
     def _roots(self, name: str, merged: Merged, before: dict[str, Any]) -> list[Cell | None]:
         """The allocations in whose buffers the arrays of a variable are computed: those that it had before."""
@@ -383,7 +405,7 @@ class Branch(RetracedConstruct):
                 self.trace.unbound[name] = self
         for name, merged in plan.items():
             leaves = []
-            given = [Tree.of(f[name]).leaves for f in found if f[name] is not UNBOUND]
+            given = [self._leaves(name, f[name], merged) for f in found if f[name] is not UNBOUND]
             for number, (leaf_type, scalar) in enumerate(zip(merged.leaf_types, merged.scalars)):
                 if leaf_type is None:  # `kept` may be of an earlier attempt
                     leaves.append(given[0][number])
@@ -428,9 +450,7 @@ def common(one: LeafType, other: LeafType) -> LeafType:
 def _advice(path: str, values: Sequence[Any]) -> str:
     if all(value is not None for value in values):
         return "assign numbers or arrays of one shape and dtype in both branches"
-    if path.startswith("."):
-        return "return a number in place of None, such as -1"
-    return "start with a number in place of None, such as -1 or `np.inf`, and compare with that"
+    return "beside None only a number, an array, or a tuple of them can be chosen by data"
 
 
 def _subject(path: str) -> str:

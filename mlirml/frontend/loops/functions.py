@@ -23,6 +23,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import is_numeric_list
+from mlirml.frontend.arrays.optional import given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.loops.orders import extreme_by_key, sorted_by_key
@@ -72,6 +73,7 @@ def replaced(trace: Trace, callee: Any) -> Any:
         return callee
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        args = tuple(map(given, args))
         by_key = callee in _ORDERED and kwargs.get("key") is not None
         plain = len(args) == 1 and not isinstance(args[0], Traced) and not is_dynamic(args[0]) and not _is_rows(args[0])
         if callee in _OF_ITEMS and plain and not by_key:

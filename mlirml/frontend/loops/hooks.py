@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from mlirml.analysis.traits import INTEGER_DIVISIONS
-from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import flatten
 from mlirml.errors import CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
@@ -25,6 +24,7 @@ from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import number_rows
 from mlirml.frontend.arrays.number_lists import element_at, exchange, is_dynamic_integer
 from mlirml.frontend.arrays.open_lists import opened
+from mlirml.frontend.arrays.optional import Optional, given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.iteration_limits import MOST_COPIES
@@ -33,6 +33,7 @@ from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.membership import contains
+from mlirml.frontend.loops.narrowing import is_same, narrowed, some, truth_of
 from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
 from mlirml.frontend.loops.variables import UNBOUND, Variables, is_array, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
@@ -46,9 +47,10 @@ _BOOL = np.dtype(np.bool_)
 _COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt, "GtE": operator.ge,
     "Eq": operator.eq, "NotEq": operator.ne,
-    "Is": operator.is_, "IsNot": operator.is_not,
+    "Is": is_same,
     "In": lambda a, b: contains(b, a),
 }  # fmt: skip
+_NEGATED = {"IsNot": "Is", "NotIn": "In"}
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 UNROLLED = 256  # the most iterations of a loop that has to be unrolled
 MOST_UNROLLED = 1 << 14
@@ -98,7 +100,7 @@ class Hooks:
         if self._emit_loop(iterable, body, *names):  # after peeling, the others are alike
             iterable, item = numbered(iterable)
             body(iterable[0] if item is None else item(iterable[0]))
-            rest = iterable[1:] if item is None else _Items(iterable[1:], item)
+            rest = iterable[1:] if item is None else Items(iterable[1:], item)
             self._emit_loop(rest, body, *names, peels=False)
 
     def _emit_loop(
@@ -123,7 +125,7 @@ class Hooks:
         """
         nests = nests or self._trace.derivatives > 0
         lists = lists_in(iterable)
-        iterable, item = (iterable.iterable, iterable.item) if isinstance(iterable, _Items) else numbered(iterable)
+        iterable, item = numbered(iterable)
         why = f"iterates over a {iterable.__class__.__name__}"
         if isinstance(iterable, (range, TracedRange, Parallel)):
             if isinstance(iterable, range) and not len(iterable):
@@ -148,29 +150,29 @@ class Hooks:
                     after=after,
                     renewed=renewed,
                 )
+                loop.peels = peels and not stop and isinstance(iterable, range) and len(iterable) > 1
                 try:
                     if not loop.info.differ:
                         _run_over(loop, lists)
                         return False
                 except CaptureError as error:
-                    may_peel = peels and not stop and isinstance(iterable, range) and len(iterable) > 1
-                    if self._is_peeled(loop, error, may_peel):
+                    if self._is_peeled(loop, error):
                         return True
                 why = loop.info.differ
         if item is not None:
-            iterable = _Items(iterable, item)
+            iterable = Items(iterable, item)
         self._trace.note_unrolled(why)
         self._unrolled(iterable, body, own, head, after, changed, stop)
         return False
 
-    def _is_peeled(self, loop: ForLoop, error: CaptureError, may_peel: bool) -> bool:
+    def _is_peeled(self, loop: ForLoop, error: CaptureError) -> bool:
         """True if only the first iteration of a loop differs from others; False if it is to be unrolled.
 
         An error that neither avoids is raised.
         """
         if loop not in error.roots:
             raise error
-        if error.first and may_peel:
+        if error.first and loop.peels:
             return True
         around = loop.roots()
         if loop.count is None and around:  # the bounds become constant if the enclosing loops are unrolled
@@ -372,6 +374,8 @@ class Hooks:
         """The truth of a value: a constant, or a rank-0 bool of the program."""
         if type(x) is GrowingList and x.rows is not None and x.rows.counter is not None:
             x = x.rows.length > 0
+        if type(x) is Optional:
+            x = truth_of(x)
         if not isinstance(x, Traced):
             return bool(x)
         known = x._known()
@@ -424,7 +428,10 @@ class Hooks:
                     rest = partial(self.compare, names[number:], left, *later[number:])
                     return self._choose(truth, rest, partial(_same, result), np.logical_and)
             right = one()
-            result = self.not_(contains(right, left)) if name == "NotIn" else _COMPARISONS[name](left, right)
+            if name in _NEGATED:
+                result = self.not_(_COMPARISONS[_NEGATED[name]](left, right))
+            else:
+                result = _COMPARISONS[name](left, right)
             left = right
         return result
 
@@ -445,9 +452,9 @@ class Hooks:
         assumptions = trace.integers.condition(truth)
         found: Traced | None = None
         with suppress(InlineStore), self._inline():
-            with trace.integers.given(assumptions.true):
+            with trace.integers.given(assumptions.true), narrowed([body], assumptions.true_presence):
                 one = body()
-            with trace.integers.given(assumptions.false):
+            with trace.integers.given(assumptions.false), narrowed([other], assumptions.false_presence):
                 two = other()
             if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
                 if logical is not None and _is_bool(one) and _is_bool(two):
@@ -492,16 +499,19 @@ class Hooks:
         value: Any = None
         one = two = None
         integers = self._trace.integers
-        assumptions, more = integers.condition(truth), Condition()
+        assumptions, first, second = integers.condition(truth), Condition(), Condition()
 
         def then() -> None:
-            nonlocal value, one, more
-            value = one = body()
-            more = integers.condition(value)
+            nonlocal value, one, first
+            with narrowed([body], assumptions.true_presence):
+                value = one = body()
+            first = integers.condition(value)
 
         def otherwise() -> None:
-            nonlocal value, two
-            value = two = other()
+            nonlocal value, two, second
+            with narrowed([other], assumptions.false_presence):
+                value = two = other()
+            second = integers.condition(value)
 
         with at_user_line():
             Branch(
@@ -518,8 +528,9 @@ class Hooks:
         found = value_in(value)
         if found is not None:
             self._trace.note_sizes((self._wrapped(truth), one, two), found)
-        if logical is np.logical_and and found is not None:
-            integers.conditions[found.name] = Condition((*assumptions.true, *more.true))
+        if logical is not None and found is not None:
+            inner = first if logical is np.logical_and else second
+            integers.conditions[found.name] = Condition.combined(logical, [assumptions, inner])
         return value
 
     @contextmanager
@@ -581,7 +592,7 @@ class Hooks:
             for peels in (False, True):
                 with suppress(CaptureError):
                     total = self._repeated_from(iterable, step, init) if peels else self.repeated(iterable, step, init)
-                    return original() if total is None else total
+                    return original() if total is None else some(total, name)
         return original()
 
     def _repeated_from(self, iterable: Any, step: Part, total: Any) -> Any:
@@ -590,7 +601,7 @@ class Hooks:
         if not isinstance(numbers, range):
             raise CaptureError("the first item is not known")
         total = step(numbers[0] if item is None else item(numbers[0]), total)
-        return self.repeated(numbers[1:] if item is None else _Items(numbers[1:], item), step, total)
+        return self.repeated(numbers[1:] if item is None else Items(numbers[1:], item), step, total)
 
     def repeated(self, iterable: Any, step: Part, total: Any) -> Any:
         """The total after a loop, of which each iteration gives the next one."""
@@ -715,6 +726,7 @@ class Hooks:
 
     def item(self, items: Any, index: Any) -> Any:
         """`items[index]`, read."""
+        index = given(index)
         if type(items) in (list, tuple) and is_dynamic_integer(index):
             with at_user_line():
                 return element_at(self._trace, items, index)
@@ -723,20 +735,6 @@ class Hooks:
     def function(self, callee: Any) -> Any:
         """The callee for a function: Python's functions of numbers accept dynamic ones too."""
         return replaced(self._trace, callee)
-
-
-@dataclass
-class _Items:
-    """Indices of iterations, and a function from an index to the item."""
-
-    iterable: range
-    item: Callable[[Any], Any]
-
-    def __len__(self) -> int:
-        return len(self.iterable)
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(self.item, self.iterable)
 
 
 class _Iteration:

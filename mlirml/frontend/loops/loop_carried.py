@@ -21,6 +21,7 @@ from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
 from mlirml.frontend.arrays.list_parts import Counts, Growth, close_items, note_joined
 from mlirml.frontend.arrays.number_lists import alike, become_rows, numbers_in, pays, settle
 from mlirml.frontend.arrays.open_lists import match_rooms
+from mlirml.frontend.arrays.optional import Optional, leaves_of, structure_of
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
@@ -71,6 +72,7 @@ class LoopInfo:
     resized: dict[str, Resized] = field(default_factory=dict)  # arrays whose lengths depend on data
     uneven: set[str] = field(default_factory=set)  # arrays that an iteration leaves shorter by another amount
     named: set[str] = field(default_factory=set)  # arrays of those to which something else may refer
+    optional: dict[str, First] = field(default_factory=dict)  # variables that are None or not, depending on data
     grown: dict[str, Growth] = field(default_factory=dict)  # lists that an iteration appends to
     differ: str = ""  # the difference between iterations for which the loop is unrolled
 
@@ -103,6 +105,7 @@ class Loop(RetracedConstruct):
         self.number: Any = None  # the index of the iteration that is being traced
         self.guessed: list[tuple[GrowingList, Any]] = []  # lists, and indices, as if the loop appended to them
         self.runs = False  # whether it has certainly a first iteration
+        self.peels = False  # whether its first iteration may be peeled, after which its variables have values
         self.is_predicated = False  # whether iterations after the end are predicated
         self.either: set[str] = set()  # variables of lists with a second name if the trip count is 0
 
@@ -140,6 +143,15 @@ class Loop(RetracedConstruct):
         """Compute the slots of each variable: its leaves that are carried as values."""
         # An attempt would find these too: this saves it.
         self.info.by_value |= {f"`{n}`" for n in self.passed if n in self.renewed and is_array(before[n])}
+        for name, first in self.info.optional.items():
+            if before[name] is None:
+                leaves = (
+                    0 if slot.scalar else self.trace.known(np.zeros(slot.leaf_type.shape, slot.leaf_type.dtype))
+                    for slot in first.slots
+                )
+                before[name] = Optional(False, first.treedef.unflatten([*leaves]))
+            elif type(before[name]) is not Optional:
+                before[name] = Optional(True, before[name])
         self.slots = self._slots(before)
         self.writers, self.guessed = [], []
         for kept in self.held.growing():
@@ -455,8 +467,8 @@ class Loop(RetracedConstruct):
                 new = Tree.of(value)
             match_rooms(before, value)
         if old.treedef != new.treedef:
-            raise self._restructured(name, before, value)
-        if value is not before:
+            new = self._optional(name, before, value)
+        elif value is not before:
             self._check_names(name, before, value)
         rest, pairs, again = iter(slots), [], False
         for path, leaf, after in zip((f"`{path}`" for path in old.paths(name)), old.leaves, new.leaves):
@@ -475,6 +487,26 @@ class Loop(RetracedConstruct):
         if again:
             raise Retrace(self)
         return pairs
+
+    def _optional(self, name: str, before: Any, value: Any) -> Tree:
+        """The leaves of a variable that is None, or may be, before an iteration or after it; raises `Retrace` if it is
+        not carried like that, and an error for other structures that differ.
+        """
+        treedef = structure_of([before, value])
+        if treedef is None or (self.peels and before is None and type(value) is not Optional):
+            raise self._restructured(name, before, value)
+        if type(before) is Optional:
+            return Tree(leaves_of(value, treedef, self.inside[name][1][1:]), treedef)
+        leaves = leaves_of(before if value is None else value, treedef)[1:]
+        slots = [
+            Slot.zero(f"`{path}`", leaf_type_of(leaf, path), is_number(leaf))
+            for path, leaf in zip(treedef.paths(name)[1:], leaves)
+        ]
+        self.info.optional[name] = First(treedef.children[1], slots)
+        self.info.by_value |= {slot.path for slot in slots if not slot.scalar}
+        if before is None:
+            self.info.leaf_types |= {slot.path: slot.leaf_type for slot in slots}
+        raise Retrace(self)
 
     def _is_resized(self, path: str, before: Any, after: Any) -> bool:
         """True for an array of which a length changes by as much as the data say, or differently in each iteration."""

@@ -90,6 +90,9 @@ class Items:
     def __iter__(self) -> Iterator[Any]:
         return map(self.item, self.numbers)
 
+    def __len__(self) -> int:
+        return len(self.numbers)
+
 
 class Parallel:
     """A range whose iterations do not depend on each other."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.optional import Optional
 
 
 class Signature:
@@ -34,6 +35,8 @@ class Signature:
             return type(value), repr(value)
         if type(value) is not GrowingList and isinstance(value, (tuple, list)):
             return type(value), tuple(map(self._sign, value))
+        if type(value) is Optional:
+            return Optional, self._sign(value.present), self._sign(value.value)
         if type(value) is types.FunctionType:
             return self._function(value)
         self.met.append(value)

@@ -310,7 +310,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         left, *rest = (self.visit(part) for part in (node.left, *node.comparators))
-        if len(rest) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn)):
+        if len(rest) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
             return _at(ast.Compare(left, node.ops, rest), node)
         names = _constant(tuple(type(op).__name__ for op in node.ops))
         return _call("compare", [names, left, *map(_later, rest)], node)
@@ -417,7 +417,7 @@ class _Rewriter(ast.NodeTransformer):
             found = [_constant(name == "any"), total][:: 1 if name == "any" else -1]
             step = _call("select", [element, *(_later(_at(x, element)) for x in found)], element)
         else:
-            is_first = _at(ast.Compare(total, [ast.Is()], [_at(ast.Constant(None), node)]), node)
+            is_first = _call("compare", [_constant(("Is",)), total, _later(_at(ast.Constant(None), node))], node)
             better = _at(ast.Call(_call("function", [callee], node.func), [total, element], []), element)
             step = _call("select", [is_first, _later(element), _later(better)], element)
         first, *rest = generator.generators

@@ -66,10 +66,27 @@ def roots_of(forms: Iterable[Linear | None]) -> frozenset[Any]:
 
 @dataclass(frozen=True)
 class Condition:
-    """The forms that are not negative where a condition holds, and where it does not."""
+    """The facts where a condition holds, and where it does not: forms that are not negative, and the bools of variables
+    that may be None, by their names, with their values.
+    """
 
     true: tuple[Linear, ...] = ()
     false: tuple[Linear, ...] = ()
+    true_presence: tuple[tuple[str, bool], ...] = ()
+    false_presence: tuple[tuple[str, bool], ...] = ()
+
+    @classmethod
+    def combined(cls, ufunc: np.ufunc, operands: Sequence[Condition]) -> Condition:
+        """The condition that a logical function of conditions is."""
+        true, false, true_presence, false_presence = (
+            tuple(fact for operand in operands for fact in getattr(operand, name))
+            for name in ("true", "false", "true_presence", "false_presence")
+        )
+        if ufunc is np.logical_not:
+            return cls(false, true, false_presence, true_presence)
+        if ufunc is np.logical_and:
+            return cls(true, (), true_presence)
+        return cls((), false, (), false_presence)
 
 
 Limits = tuple[int | None, int | None]
@@ -184,16 +201,7 @@ class Integers:
 
     def _note_condition(self, ufunc: np.ufunc, operands: Sequence[Any], result: Value) -> None:
         if ufunc in _LOGICAL:
-            found = [self.condition(x) for x in operands]
-            true = tuple(fact for c in found for fact in c.true)
-            false = tuple(fact for c in found for fact in c.false)
-            if ufunc is np.logical_not:
-                true, false = false, true
-            elif ufunc is np.logical_and:
-                false = ()
-            else:
-                true = ()
-            self.conditions[result.name] = Condition(true, false)
+            self.conditions[result.name] = Condition.combined(ufunc, [self.condition(x) for x in operands])
             return
         left, right = (self.of(x) for x in operands)
         if left is not None and right is not None:

@@ -30,6 +30,7 @@ from mlirml.frontend.arrays.array import FOLD_ELEMENTS, Traced, is_complex_objec
 from mlirml.frontend.arrays.constructs import is_certain
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import PartedList
+from mlirml.frontend.arrays.optional import Optional
 from mlirml.frontend.arrays.scattering import apply_at
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.captured import Guard
@@ -235,6 +236,8 @@ class Trace:
         return self._lift_array(x)
 
     def _lift_array(self, x: Any) -> Operand:
+        if type(x) is Optional:
+            return self.lift(x._mlirml_given())
         if not isinstance(x, (np.ndarray, np.generic)) and not hasattr(x, "__array__"):
             raise DTypeError(f"{_a(type(x).__name__)} is no array or number: {reprlib.repr(x)}")
         if has_own_arithmetic(x):
@@ -685,7 +688,9 @@ def _is_square_of_bools(base: Any, exponent: Any) -> bool:
 
 def _is_foreign(x: Any) -> bool:
     """True for an operand with its own rules for combining with arrays, such as a sparse matrix."""
-    return not isinstance(x, Traced) and (getattr(type(x), "__array_ufunc__", 0) is None or is_dynamic(x))
+    if isinstance(x, Traced):
+        return False
+    return getattr(type(x), "__array_ufunc__", 0) is None or is_dynamic(x) or type(x) is Optional
 
 
 def _arrays(tree: Any) -> list[Any]:

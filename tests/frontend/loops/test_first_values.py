@@ -138,3 +138,22 @@ def test_derivative() -> None:
     wanted = np.zeros_like(X)
     wanted[2], wanted[0] = X[0], X[2]
     np.testing.assert_allclose(gradient, wanted)
+
+
+def then_static(x: Any, k: int) -> Any:
+    out = np.zeros((3, 3))
+    for i in range(3):
+        j = 1
+        while j < 3:
+            if j > 5:
+                for l in range(j):  # noqa: E741
+                    last = x[l]
+                out[0, 0] = last + k
+            j += 2
+        for r, u in np.ndindex((k, 3)):
+            out[i, r] += x[u]
+    return out
+
+
+def test_a_check_beside_an_argument_that_has_to_be_static() -> None:
+    np.testing.assert_allclose(ml.compile(then_static)(X, 2), then_static(X, 2))

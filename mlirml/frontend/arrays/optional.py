@@ -1,0 +1,130 @@
+"""Variables that are None or have a value, depending on data: `found = None` before a search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from mlirml.core.dataclass import dataclass
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.errors import DTypeError, UnsupportedSyntaxError
+from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.operators import install_operators
+from mlirml.frontend.frames import at_user_line
+from mlirml.ir.text import control
+from mlirml.ir.text.builder import Check
+
+_HELP = "compare it with None first, `if x is not None:`, or start with a number, such as -1"
+
+
+@dataclass(frozen=True, eq=False)
+class Optional:
+    """None where `present`, a bool of the program, is false, and else `value`: numbers, arrays, or tuples of them.
+
+    A value that is None has any numbers of its types. Where a condition does not tell that it is there, operators check
+    that at run time.
+    """
+
+    present: Any
+    value: Any
+    _mlirml_steps: ClassVar[dict[str, str]] = {"present": " is not None", "value": ""}  # in paths of leaves
+
+    @staticmethod
+    def _mlirml_built(parts: dict[str, Any]) -> Any:
+        """None or the value, if it is known which, as in results."""
+        present = parts["present"]
+        if isinstance(present, Traced):
+            return Optional(**parts)
+        if np.ndim(present):
+            raise UnsupportedSyntaxError(
+                "a result of a batch is None for some examples and a number for others",
+                help="return a number in place of None, such as -1",
+            )
+        return parts["value"] if present else None
+
+    def _mlirml_given(self) -> Any:
+        return self.checked(Check("DTypeError", "a value that is None is used as a number", _HELP))
+
+    def checked(self, check: Check) -> Any:
+        """The value, with a check at run time that it is there."""
+        with at_user_line():
+            b = self.present._trace.builder
+            b.check(control.to_scalar(b, self.present._read()), check)
+            return self.value
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._mlirml_given()[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._mlirml_given())
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        return getattr(ufunc, method)(*map(given, inputs), **kwargs)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        return function(*map(given, args), **{name: given(value) for name, value in kwargs.items()})
+
+    def __bool__(self) -> NoReturn:
+        with at_user_line():
+            raise DTypeError("the truth of a value that is None depending on data", help=_HELP)
+
+    def __index__(self) -> NoReturn:
+        with at_user_line():
+            raise DTypeError("an integer that is None depending on data", help=_HELP)
+
+
+def given(x: Any) -> Any:
+    """Any value; of a variable that may be None the value that it has, which is checked at run time."""
+    return x._mlirml_given() if type(x) is Optional else x
+
+
+def _operated(self: Optional, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
+    if ufunc not in (np.equal, np.not_equal):
+        return ufunc(*map(given, operands))
+    with at_user_line():
+        equal = _equal(*operands)
+        return equal if ufunc is np.equal else np.logical_not(equal)
+
+
+def _equal(one: Any, other: Any) -> Any:
+    """`one == other`, as Python compares None with all else, too."""
+    if type(one) is not Optional:
+        one, other = other, one
+    if other is None:
+        return np.logical_not(one.present)
+    if type(other) is not Optional:
+        return np.logical_and(one.present, np.equal(one.value, other))
+    same = np.logical_and(np.equal(one.present, other.present), np.equal(one.value, other.value))
+    return np.logical_or(same, np.logical_not(np.logical_or(one.present, other.present)))
+
+
+install_operators(Optional, _operated, lambda self, ufunc, other: ufunc(given(self), given(other)))
+
+
+def structure_of(values: Sequence[Any]) -> TreeDef | None:
+    """The structure of a variable that is one of these values, of which one is or may be None; None for others."""
+    payloads = [x.value if type(x) is Optional else x for x in values if x is not None]
+    is_optional = len(payloads) < len(values) or any(type(x) is Optional for x in values)
+    if not is_optional or not payloads or not all(map(_fits, payloads)):
+        return None
+    structure, *others = (flatten(Optional(True, payload))[1] for payload in payloads)
+    return structure if all(other == structure for other in others) else None
+
+
+def _fits(payload: Any) -> bool:
+    """True for numbers, arrays, and tuples of them."""
+    if type(payload) is tuple:
+        return all(map(_fits, payload))
+    return type(payload) in (bool, int, float, complex) or isinstance(payload, (Traced, np.generic))
+
+
+def leaves_of(value: Any, treedef: TreeDef, otherwise: Sequence[Any] = ()) -> list[Any]:
+    """The leaves of a value in a structure of `structure_of`; None has those of `otherwise`, or zeros."""
+    found, structure = flatten(value)
+    if structure == treedef or treedef.kind is not Optional:
+        return found
+    if value is None:
+        return [False, *(otherwise or [0] * (treedef.leaf_count() - 1))]
+    return [True, *found]

@@ -1,0 +1,72 @@
+"""Comparisons with None of variables that are None depending on data, and what is known of them where they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from mlirml.frontend.arrays.optional import Optional
+from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.tracing.affine import Condition, value_in
+from mlirml.ir.text.builder import Check
+
+
+def is_same(one: Any, other: Any) -> Any:
+    """`one is other`, where variables that may be None are compared with None."""
+    if one is None:
+        one, other = other, one
+    if other is not None or type(one) is not Optional:
+        return one is other
+    with at_user_line():
+        absent = np.logical_not(one.present)
+        integers, present, value = one.present._trace.integers, value_in(one.present), value_in(absent)
+        if present is not None and value is not None:
+            facts = (((present.name, known),) for known in (False, True))
+            integers.conditions[value.name] = Condition((), (), *facts)
+        return absent
+
+
+def some(x: Any, name: str) -> Any:
+    """The largest or smallest item; `ShapeError`, a ValueError, at run time where there are no items."""
+    if type(x) is not Optional:
+        return x
+    return x.checked(Check("ShapeError", f"{name}: there are no items", "give it a `default`"))
+
+
+def truth_of(x: Optional) -> Any:
+    """The truth of a variable that may be None, which is false then."""
+    with at_user_line():
+        truth = x.present if type(x.value) is tuple and x.value else np.logical_and(x.present, x.value)
+        present, value = value_in(x.present), value_in(truth)
+        if present is not None and value is not None:
+            x.present._trace.integers.conditions[value.name] = Condition((), (), ((present.name, True),))
+        return truth
+
+
+@contextmanager
+def narrowed(functions: Sequence[Any], presence: Sequence[tuple[str, bool]]) -> Iterator[None]:
+    """Context manager: variables of functions that are known to be None, or not, are that, or their values."""
+    known, changed = dict(presence), []
+    if known:
+        cells = {id(cell): cell for one in functions for cell in getattr(one, "__closure__", None) or ()}
+        for cell in cells.values():
+            try:
+                value = cell.cell_contents
+            except ValueError:
+                continue
+            present = value_in(value.present) if type(value) is Optional else None
+            if present is not None and present.name in known:
+                cell.cell_contents = now = value.value if known[present.name] else None
+                changed.append((cell, value, now))
+    try:
+        yield
+    finally:
+        for cell, value, now in changed:
+            try:
+                if cell.cell_contents is now:
+                    cell.cell_contents = value
+            except ValueError:
+                continue
