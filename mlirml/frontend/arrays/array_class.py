@@ -41,10 +41,28 @@ class Constructor:
         return getattr(np.ndarray, name)
 
 
+class TypeOf:
+    """Replaces `type`: values of the program are of NumPy's types or of Python's; `array` gives that of arrays."""
+
+    def __init__(self, array: Callable[[], Any]) -> None:
+        self._array = array
+
+    def __call__(self, value: Any, *parts: Any, **options: Any) -> Any:
+        if parts or options:
+            return builtins.type(value, *parts, **options)
+        found = _runtime_class(value) if builtins.isinstance(value, Tracer) else value.__class__
+        return self._array() if found is np.ndarray else found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(builtins.type, name)
+
+
 def real_classes(classes: Any) -> Any:
     """The second argument of `isinstance`, with the real classes for those that are replaced."""
     if builtins.isinstance(classes, tuple):
         return tuple(map(real_classes, classes))
+    if builtins.isinstance(classes, TypeOf):
+        return builtins.type
     return np.ndarray if builtins.isinstance(classes, Constructor) else classes
 
 

@@ -369,6 +369,8 @@ def _immutable_contents(value: Any, path: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, types.MethodType):
         yield path, value.__func__
         yield f"{path}.__self__", value.__self__
+    elif isinstance(value, (types.BuiltinMethodType, types.MethodWrapperType)):
+        yield f"{path}.__self__", value.__self__  # of a list, dict or set, such as `items.append`
     elif isinstance(value, functools.partial):
         for item in (value.func, *value.args, *value.keywords.values()):
             yield path, item

@@ -26,6 +26,7 @@ from mlirml.frontend.arrays.list_parts import is_numeric_list
 from mlirml.frontend.arrays.optional import given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.loops.iterators import following, makes_iterators
 from mlirml.frontend.loops.orders import extreme_by_key, sorted_by_key
 from mlirml.frontend.loops.ranges import (
     Items,
@@ -70,9 +71,14 @@ def replaced(trace: Trace, callee: Any) -> Any:
     if own is None and isinstance(callee, type) and issubclass(callee, np.generic):
         own = _scalar(callee)
     if own is None:
-        return callee
+        return partial(_made, trace, callee) if makes_iterators(callee) else callee
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        for x in args:
+            trace.hooks.iterators.check(x)
+        return trace.hooks.iterators.made(called(*args, **kwargs))
+
+    def called(*args: Any, **kwargs: Any) -> Any:
         args = tuple(map(given, args))
         by_key = callee in _ORDERED and kwargs.get("key") is not None
         plain = len(args) == 1 and not isinstance(args[0], Traced) and not is_dynamic(args[0]) and not _is_rows(args[0])
@@ -95,6 +101,11 @@ def replaced(trace: Trace, callee: Any) -> Any:
             return own(trace, *args, **kwargs)
 
     return call
+
+
+def _made(trace: Trace, callee: Any, *args: Any, **kwargs: Any) -> Any:
+    """A new iterator."""
+    return trace.hooks.iterators.made(callee(*args, **kwargs))
 
 
 def _is_sized(x: Any) -> bool:
@@ -410,6 +421,7 @@ _OWN: dict[Any, _Function] = {
     builtins.min: _extreme(np.less),
     builtins.sum: _sum,
     builtins.sorted: _sorted,
+    builtins.next: following,
     builtins.list: lambda trace, items=(): items.copy() if _is_rows(items) else list(items),
     math.hypot: _hypot,
     math.dist: _dist,
@@ -442,7 +454,7 @@ _OWN: dict[Any, _Function] = {
 
 _ALWAYS = (
     builtins.enumerate, builtins.zip, builtins.map, builtins.reversed, itertools.product, itertools.repeat,
-    np.ndindex, np.ndenumerate, math.dist,
+    np.ndindex, np.ndenumerate, math.dist, builtins.next,
 )  # fmt: skip
 _OF_LISTS = (
     builtins.len, builtins.sum, builtins.max, builtins.min, builtins.sorted, builtins.any, builtins.all, builtins.list,

@@ -30,12 +30,13 @@ from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.frontend.loops.branch import Branch, common
 from mlirml.frontend.loops.containers import Snapshot
-from mlirml.frontend.loops.for_loop import ForLoop
+from mlirml.frontend.loops.for_loop import ForLoop, Iteration
 from mlirml.frontend.loops.functions import replaced
+from mlirml.frontend.loops.iterators import Iterators
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, some, truth_of
 from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
-from mlirml.frontend.loops.variables import UNBOUND, Variables, is_array, is_number, value_of_type
+from mlirml.frontend.loops.variables import Variables, is_array, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
 from mlirml.frontend.tracing.trace import Trace
@@ -89,6 +90,7 @@ class Hooks:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self.iterators = Iterators(trace)
         self._copies = 1  # of the code being traced, by the enclosing unrolled loops
         self._branching: set[Any] = set()  # the code of expressions that are better computed in branches
         self._produced: list[int] = []  # the items so far of each comprehension with conditions that is being traced
@@ -97,6 +99,12 @@ class Hooks:
 
     def for_(self, iterable: Any, body: Part, *names: Any) -> None:
         """A `for` statement. `body` takes the item; `names` are the further arguments of `_emit_loop`."""
+        self.iterators.check(iterable)
+        self._loop_over(iterable, body, *names)
+        stop = Variables(body).get(names[5]) if names[5] else False
+        self.iterators.spend(iterable, is_complete=stop is False)
+
+    def _loop_over(self, iterable: Any, body: Part, *names: Any) -> None:
         if self._emit_loop(iterable, body, *names):  # after peeling, the others are alike
             iterable, item = numbered(iterable)
             body(iterable[0] if item is None else item(iterable[0]))
@@ -214,7 +222,7 @@ class Hooks:
                 return
             self.if_(
                 self.not_(variables.get(stop)),
-                _Iteration(body, given, unassigned),
+                Iteration(body, given, unassigned),
                 _nothing,
                 own,
                 (),
@@ -264,7 +272,7 @@ class Hooks:
                 break
             if isinstance(flag, Value):
                 going_on, later = self.not_(variables.get(stop)), sorted({*head, *after, stop})
-                self.if_(going_on, _Iteration(body, item), _nothing, own, (), later, changed, ())
+                self.if_(going_on, Iteration(body, item), _nothing, own, (), later, changed, ())
             else:
                 body(item)
 
@@ -612,7 +620,7 @@ class Hooks:
 
         assert isinstance(iteration, Part)
         own = ("total",)
-        self.for_(iterable, iteration, own, own, own, (), "", "", False)
+        self._loop_over(iterable, iteration, own, own, own, (), "", "", False)
         return total
 
     def filtered(self, traced: Callable[[], Any], looped: Callable[[], Any]) -> Any:
@@ -735,23 +743,6 @@ class Hooks:
     def function(self, callee: Any) -> Any:
         """The callee for a function: Python's functions of numbers accept dynamic ones too."""
         return replaced(self._trace, callee)
-
-
-class _Iteration:
-    """An iteration of a loop as a function without parameters, with the variables of the loop's body.
-
-    The variables `unassigned` have no value at its start.
-    """
-
-    def __init__(self, body: Part, item: Any, unassigned: Sequence[str] = ()) -> None:
-        self.__code__, self.__closure__ = body.__code__, body.__closure__
-        self._body, self._item, self._unassigned = body, item, unassigned
-
-    def __call__(self) -> None:
-        variables = Variables(self._body)
-        for name in self._unassigned:
-            variables.set(name, UNBOUND)
-        self._body(self._item)
 
 
 def _run_over(loop: ForLoop, lists: Sequence[Any]) -> None:

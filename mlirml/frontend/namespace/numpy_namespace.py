@@ -17,7 +17,7 @@ import numpy as np
 from mlirml.core.sizes import Size, is_size
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced, check_device, check_uncopied
-from mlirml.frontend.arrays.array_class import Constructor
+from mlirml.frontend.arrays.array_class import Constructor, TypeOf
 from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_traced
 from mlirml.frontend.frames import at_user_line, code_location
 from mlirml.frontend.namespace.grids import Grid, dynamic_grid
@@ -60,6 +60,7 @@ class Namespace:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self._array_class = Constructor(self.empty)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(np, name)
@@ -72,7 +73,7 @@ class Namespace:
         if name in ("mgrid", "ogrid"):
             return Grid(self._trace, name)
         if name == "ndarray":
-            return Constructor(self.empty)
+            return self._array_class
         if name in COMPUTED:
             return functools.wraps(value)(functools.partial(self._computed, value))
         return self._of_lists(value)
@@ -257,6 +258,7 @@ class Overlay(dict[str, Any]):
             known if isinstance(known, dict) else vars(known),
             __import__=self._import,
             isinstance=isinstance_of_traced,
+            type=TypeOf(lambda: of_numpy(np.ndarray, trace, memo)),
             print=_printing(trace),
         )
         if trace.conditions is not None and LOOPS not in memo:
