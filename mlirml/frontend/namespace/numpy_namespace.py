@@ -50,9 +50,6 @@ COMPUTED = (
 
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
-_OF_SCIPY = (
-    "scipy", "scipy.fft", "scipy.linalg", "scipy.ndimage", "scipy.signal", "scipy.special", "scipy.stats",
-)  # fmt: skip
 
 
 class Namespace:
@@ -318,7 +315,7 @@ class _Numbers:
 
 
 class _SciPy:
-    """Replaces a module of SciPy of which some functions are compiled."""
+    """Replaces a module of SciPy."""
 
     def __init__(self, real: types.ModuleType, trace: Trace, memo: dict[Any, Any]) -> None:
         self._real, self._trace, self._memo = real, trace, memo
@@ -337,7 +334,7 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     if isinstance(value, types.ModuleType):
         if value.__name__ in _OF_NUMBERS:
             return _Numbers(value, trace)
-        if value.__name__ in _OF_SCIPY:
+        if value.__name__.partition(".")[0] == "scipy":
             return _SciPy(value, trace, memo)
         return value if is_library(value.__name__) else _Module(value, trace, memo)
     if isinstance(value, types.BuiltinFunctionType) and value.__module__ in _OF_NUMBERS:
@@ -397,7 +394,10 @@ def retarget(function: Callable[..., Any], trace: Trace, memo: dict[Any, Any] | 
         return types.MethodType(retarget(function.__func__, trace, memo), function.__self__)
     if isinstance(function, types.FunctionType):
         if isinstance(function.__globals__, Overlay) or is_library(function.__globals__.get("__name__")):
-            return scipy_functions.compiled_form(function) or function  # the overlay: defined in a traced function
+            compiled = scipy_functions.compiled_form(function)
+            if compiled is None and str(function.__module__).startswith("scipy."):
+                return scipy_functions.refused_form(function)
+            return compiled or function  # the overlay: defined in a traced function
         return _retarget_function(function, trace, memo)
     call = next((vars(c)["__call__"] for c in type(function).__mro__ if "__call__" in vars(c)), None)
     if isinstance(call, types.FunctionType):

@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.core.tree import flatten
 from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.tracing import scipy_linalg
 
 NUMPY: dict[str, np.ufunc] = {
     "cbrt": np.cbrt, "exp2": np.exp2, "expm1": np.expm1, "log1p": np.log1p, "round": np.rint
@@ -49,7 +51,8 @@ def compiled_form(function: Any) -> Callable[..., Any] | None:
     module = getattr(function, "__module__", None) or ""
     if module.startswith("scipy.linalg.") and getattr(sys.modules["scipy.linalg"], name, None) is function:
         linalg = importlib.import_module("mlirml.linalg")
-        return _without_options(getattr(linalg, name)) if name in linalg.OF_SCIPY else None
+        own = linalg if name in linalg.OF_SCIPY else scipy_linalg if name in scipy_linalg.__all__ else None
+        return None if own is None else _without_options(getattr(own, name))
     if module.startswith("scipy.fft.") and getattr(sys.modules["scipy.fft"], name, None) is function:
         known = name in np.fft.__all__ and not name.endswith(("shift", "freq"))  # which SciPy has from NumPy
         return _without_options(getattr(np.fft, name)) if known else None
@@ -63,6 +66,26 @@ def compiled_form(function: Any) -> Callable[..., Any] | None:
         return None
     special = importlib.import_module("mlirml.special")  # which is written in traceable NumPy, above this module
     return getattr(special, name) if name in special.__all__ else None
+
+
+def refused_form(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of SciPy without a compiled form: it may be traceable, or be called with known values only."""
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if not any(isinstance(x, Traced) for x in flatten((args, kwargs))[0]):
+                raise
+            module = function.__module__.partition("._")[0]
+            with at_user_line():
+                raise UnsupportedSyntaxError(
+                    f"`{module}.{function.__name__}` is not compiled",
+                    help="call it outside and pass its result as an argument, or write it with functions of NumPy's",
+                ) from error
+
+    return call
 
 
 def compiled_distribution(value: Any) -> Any:
