@@ -215,3 +215,17 @@ func.func @main(%x: memref<1x8x30x200xf32>, %w: memref<5x5xf32>, %y: memref<1x8x
     ins(%x, %w : memref<1x8x30x200xf32>, memref<5x5xf32>) outs(%y : memref<1x8x6x40xf32>)
   return
 }
+
+// -----
+
+// A vector of pixels that are far apart would take a load for each of them: the pooling is left to loops.
+// CHECK-LABEL: func.func @main
+// CHECK: linalg.pooling_ncw_sum
+// CHECK-NOT: call
+func.func @main(%x: memref<2x3x640xf32>, %w: memref<16xf32>, %y: memref<2x3x40xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%y : memref<2x3x40xf32>)
+  linalg.pooling_ncw_sum {dilations = dense<1> : tensor<1xi64>, strides = dense<16> : tensor<1xi64>}
+    ins(%x, %w : memref<2x3x640xf32>, memref<16xf32>) outs(%y : memref<2x3x40xf32>)
+  return
+}

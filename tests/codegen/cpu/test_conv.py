@@ -253,6 +253,15 @@ def test_separable_poolings_in_parallel() -> None:
     check(lambda x: F.avg_pool2d(x, 9), x, kernel="conv_separable")
 
 
+@pytest.mark.parametrize("size", [6, 16, 33])
+def test_pixels_far_apart(size: int) -> None:
+    """Windows along rows that do not overlap are reductions of rows."""
+    (x,) = random((2, 3, 40 * size + 1))
+    rows = x[..., :-1].reshape(2, 3, 40, size)
+    np.testing.assert_allclose(ml.compile(lambda x: F.avg_pool1d(x, size))(x), rows.mean(-1), rtol=1e-5, atol=1e-6)
+    assert np.array_equal(ml.compile(lambda x: F.max_pool1d(x, size))(x), rows.max(-1))
+
+
 def test_nan_wins() -> None:
     x = np.full((1, 1, 4, 64), 1, np.float32)
     x[0, 0, ::2, ::7] = np.nan
