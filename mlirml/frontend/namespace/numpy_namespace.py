@@ -342,7 +342,7 @@ def _replaced(value: Any, trace: Trace, memo: dict[Any, Any]) -> Any:
     if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
         return retarget(value, trace, memo)
     if _is_of_uarray(value):
-        return scipy_functions.compiled_form(value) or value
+        return scipy_functions.compiled_form(value) or scipy_functions.refused_form(value)
     distribution = scipy_functions.compiled_distribution(value)
     if distribution is not None:
         return distribution

@@ -106,3 +106,12 @@ def test_chains_are_cut_into_loops_of_limited_size() -> None:
     sizes = [len(block_ops(op.regions[0].blocks[0])) - 1 for op in large]
     assert len(large) <= 8, "two loops a step"
     assert max(sizes) <= MOST_OPS
+
+
+def test_a_program_with_too_much_to_choose_from_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = arguments()
+    text = ml.compile(long_chain).ir("transform", x, y)
+    monkeypatch.setattr("mlirml.pipelines.tensor.stencils.plan._MOST_EFFORT", 100)
+    module, same = parse(text), parse(text)
+    FuseShiftsPass().run(module.operation)
+    assert str(module) == str(same)

@@ -18,6 +18,8 @@ _READ, _STREAM, _STORE = 1, 4, 6
 MOST_READS, MOST_OPS, _MOST_BOXES = 40, 192, 40
 TRIES = 8
 """The number of tensors that are tried as candidates at a time, and the maximum number of stored ones."""
+_MOST_EFFORT = 300_000
+"""The number of elements that are followed to find what is computed and read, about a second; fluids take 70,000."""
 _NOTHING = Constant(None)
 
 
@@ -68,6 +70,7 @@ class Plan:
         self.least = least
         self._weights: dict[mlir.Value, int] = {}
         self._known: dict[tuple[mlir.Value, ...], list[_Inner]] = {}
+        self._effort = 0
         self.roots = {v for v, n in graph.nodes.items() if not isinstance(n, Constant) and self._leaves(v)}
         self.stored: set[mlir.Value] = set()
         for root in self._in_order(self.roots):
@@ -318,7 +321,11 @@ class Plan:
             else:
                 terms.computed[point] = None
                 terms.ops += self.weight(point[0])
-                todo += [self.graph.reduce(source, box, kept) for source in self.graph.reads(point)]
+                sources = [self.graph.reduce(source, box, kept) for source in self.graph.reads(point)]
+                self._effort += len(sources)
+                todo += sources
+                if self._effort > _MOST_EFFORT:
+                    raise NoMatch("too many elements to choose from")
         return terms
 
 
