@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from contextvars import ContextVar
 from typing import Any, TypeVar, cast
 
@@ -17,7 +18,7 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text.builder import Body, Scalar
 from mlirml.ir.text.dtypes import describe
 from mlirml.ops.shapes.views import extents
-from mlirml.random.reuse import note_use
+from mlirml.random.reuse import note_eager_use, note_use
 from mlirml.random.threefry import WORD, Word, both, counter, counters, enciphered
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,26 +30,25 @@ _ZERO = Scalar(np.uint32(0), weak=False)
 
 
 def drawing(function: F) -> F:
-    """Decorator of public functions: errors show the user's line, u32 arithmetic wraps silently, and a key that a
-    compiled function uses twice gives a warning.
+    """Decorator of public functions: errors show the user's line, u32 arithmetic wraps silently, and a key that is used
+    twice, in a compiled function or outside of any, gives a warning.
     """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         with at_user_line():
             trace = current_trace()
-            if trace is None:
-                with np.errstate(over="ignore", under="ignore"):
-                    return function(*args, **kwargs)
             if _NESTED.get():
                 return function(*args, **kwargs)
             token = _NESTED.set(True)
             try:
-                result = function(*args, **kwargs)
+                with nullcontext() if trace is not None else np.errstate(over="ignore", under="ignore"):
+                    result = function(*args, **kwargs)
             finally:
                 _NESTED.reset(token)
             if function.__name__ not in _LEAVE_KEYS:
-                note_use(trace, args[0] if args else kwargs.get("key"))
+                key = args[0] if args else kwargs.get("key")
+                note_eager_use(key) if trace is None else note_use(trace, key)
             return result
 
     call.__module__ = "mlirml.random"

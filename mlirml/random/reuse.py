@@ -1,14 +1,40 @@
-"""Keys that a compiled function uses twice, or in each iteration of a loop."""
+"""Keys that are used twice: in a compiled function, in each iteration of a loop, and outside of compiled functions."""
 
 from __future__ import annotations
 
+import warnings
+import weakref
 from typing import Any
 
 import numpy as np
 
+from mlirml.errors import KeyReuseWarning, SourceLocation
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import user_location
 from mlirml.frontend.tracing.trace import Trace
+
+_USED: dict[tuple[int, int], tuple[Any, bytes, SourceLocation | None]] = {}
+"""The keys used outside of compiled functions, by their memory: the array that has it, the words, and the first use."""
+_MOST_USED = 4096
+
+
+def note_eager_use(key: Any) -> None:
+    """Warn of an array that was used as a key before, outside of compiled functions; an equal one is another key."""
+    if not isinstance(key, np.ndarray):
+        return
+    owner = key
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    memory, words, location = (id(owner), key.__array_interface__["data"][0]), key.tobytes(), user_location()
+    held, before, first = _USED.get(memory, (None, None, None))
+    if held is not None and held() is owner and before == words:
+        if first is not None and location is not None:
+            message = f"this key was used at {first.file}:{first.line} already, and gives the same numbers: split it"
+            warnings.warn_explicit(message, KeyReuseWarning, location.file, location.line)
+        return
+    _USED[memory] = weakref.ref(owner), words, location
+    if len(_USED) > _MOST_USED:
+        del _USED[next(iter(_USED))]
 
 
 def note_use(trace: Trace, key: Any) -> None:

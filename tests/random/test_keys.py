@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -129,6 +130,35 @@ def test_a_key_that_is_used_twice_gives_a_warning() -> None:
 
     with pytest.warns(ml.errors.KeyReuseWarning):
         ml.compile(unrolled)(random.key(0))
+
+
+def test_a_key_that_is_used_twice_outside_of_compiled_functions() -> None:
+    def twice(key: Any) -> Any:
+        first = random.normal(key, (3,))
+        return first + random.uniform(key, (3,))
+
+    line = twice.__code__.co_firstlineno
+    with pytest.warns(ml.errors.KeyReuseWarning, match=rf"test_keys.py:{line + 1} already") as caught:
+        twice(random.key(0))
+    assert caught[0].filename == __file__ and caught[0].lineno == line + 2
+    keys = random.split(random.key(0), 3)
+    random.normal(keys[1])
+    with pytest.warns(ml.errors.KeyReuseWarning, match="already"):
+        random.split(keys[1])
+
+
+def test_keys_that_are_not_the_same_one(recwarn: pytest.WarningsRecorder) -> None:
+    warnings.simplefilter("always")
+    for number in range(3):
+        random.normal(random.fold_in(random.key(0), number))
+        random.normal(random.key(0))  # an equal one, made anew
+    key = random.key(0)
+    random.multivariate_normal(key, np.zeros(2), np.eye(2))  # made of other functions
+    key[:] = random.key(1)
+    random.normal(key)
+    for one in random.split(random.key(0), 5):
+        random.truncated_normal(one, -1, 1)
+    assert not [w for w in recwarn if w.category is ml.errors.KeyReuseWarning]
 
 
 def in_a_for_loop(key: Any) -> Any:
