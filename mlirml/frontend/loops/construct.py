@@ -35,10 +35,13 @@ class RetracedConstruct(Construct):
         self.held = Snapshot(())
 
     def signature(self) -> Any:
-        """A key for facts learned in an earlier attempt of the same trace: the types of all variables."""
+        """A key for facts learned in an earlier attempt of the same trace: the types of all variables.
+
+        The class is in it: an iteration that is predicated is a branch with the code of the loop's body.
+        """
         described = Signature()
         elements = [(name, element.get(None)) for name, element in self.variables.elements.items()]
-        key = self.key, described.of([*self.variables.items(), *elements])
+        key = type(self), self.key, described.of([*self.variables.items(), *elements])
         self.trace.signed += described.met
         return key
 
@@ -56,7 +59,7 @@ class RetracedConstruct(Construct):
         b = self.trace.builder
         update_items(self.trace)
         self.held = Snapshot(self.variables.items())
-        self.add_elements(self.held.known(self.trace.changed_elements.get(self.key, ())))
+        self.add_elements(self.held.known(self.trace.changed_elements.get((type(self), self.key), ())))
         while True:
             before = {name: self.variables.get(name) for name in self.own}
             copied, opened = len(self.trace.copied_items), [*self.trace.open_items]
@@ -102,7 +105,7 @@ class RetracedConstruct(Construct):
     def check_elements(self) -> None:
         """Raise `Retrace` where an element of a container turns out to be assigned."""
         elements = self.held.elements()
-        self.trace.changed_elements[self.key] = elements
+        self.trace.changed_elements[type(self), self.key] = elements
         if self.add_elements(elements):
             raise Retrace(self)
 

@@ -154,6 +154,7 @@ class Loop(RetracedConstruct):
                 before[name] = Optional(True, before[name])
         self.slots = self._slots(before)
         self.writers, self.guessed = [], []
+        self.inside = {}  # with the elements of a list that has become an array since
         for kept in self.held.growing():
             growth = self.info.grown.get(kept.path)
             kept.grows = growth is not None  # reset if, with more variables than before, it is another loop
