@@ -32,6 +32,7 @@ from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows, is_mutable, note_appended, settle_items
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.containers import Growing, Snapshot
+from mlirml.frontend.loops.failing import FAILURES
 from mlirml.frontend.loops.variables import Tree, is_array, is_number, value_of_type
 from mlirml.ir.text.builder import Region
 
@@ -54,7 +55,7 @@ def mask_of(test: Callable[[], Any], loop: Any) -> np.ndarray | None:
 
     found = None
     try:
-        with suppress(InlineStore), inline(builder):
+        with suppress(InlineStore, *FAILURES), inline(builder):  # in an iteration that may not come to it
             first = at(loop.range[0])
             if isinstance(first, (bool, np.bool_)) and held.is_same():
                 found = _at_once(at, loop.range) if len(loop.range) > _FEW else _one_by_one(at, loop.range)

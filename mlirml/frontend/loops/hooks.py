@@ -30,6 +30,7 @@ from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.frontend.loops.branch import Branch, common
 from mlirml.frontend.loops.containers import Snapshot
+from mlirml.frontend.loops.failing import failing_apart
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.membership import contains
@@ -452,9 +453,13 @@ class Hooks:
         assumptions = trace.integers.condition(truth)
         found: Traced | None = None
         with suppress(InlineStore), inline(b):
-            with trace.integers.given(assumptions.true), narrowed([body], assumptions.true_presence):
+            with failing_apart(), trace.integers.given(assumptions.true), narrowed([body], assumptions.true_presence):
                 one = body()
-            with trace.integers.given(assumptions.false), narrowed([other], assumptions.false_presence):
+            with (
+                failing_apart(),
+                trace.integers.given(assumptions.false),
+                narrowed([other], assumptions.false_presence),
+            ):
                 two = other()
             if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
                 if logical is not None and _is_bool(one) and _is_bool(two):
@@ -687,7 +692,7 @@ class Hooks:
         if type(items) is GrowingList:
             return items
         if isinstance(items, Traced) and items.ndim == 1:
-            return GrowingList(self._trace, [number_rows(items.copy(), leaf_type_of(items, "an item"))], grows=grows)
+            items = [number_rows(items.copy(), leaf_type_of(items, "an item"))] if len(items) else []
         return self._new_list(items, grows)
 
     def at_left(self, queue: Any, name: str, *args: Any) -> Any:

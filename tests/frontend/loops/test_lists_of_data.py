@@ -361,3 +361,17 @@ def test_conditions_that_change_something(function: Any) -> None:
     """A condition is traced once more to see in which iterations it holds, which changes nothing of the program."""
     for length in (6, 40):
         check(function, np.resize(np.array([3, 1, 2, 1, 0, 3, 2]), length), exact=False)
+
+
+def test_conditions_that_fail_in_other_iterations() -> None:
+    def chosen(x, k):
+        out, seen, table = [], 0, (0, 5, 0, 7)
+        for i in range(8):
+            if i < 4 and x[i] > k:
+                seen += 1
+                if table[i] > 1:
+                    out.append(x[i])
+        return out, seen
+
+    for k in (0, 9):
+        check(chosen, np.arange(8.0) + 1, k, exact=False)
