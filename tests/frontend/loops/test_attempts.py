@@ -10,7 +10,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.errors import CaptureError
-from mlirml.frontend.arrays.constructs import Retrace
+from mlirml.frontend.arrays.constructs import Restart, Retrace
 from mlirml.frontend.loops.branch import Branch
 from mlirml.frontend.loops.while_loop import WhileLoop
 
@@ -115,3 +115,16 @@ def test_attempts_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(CaptureError, match="attempts to trace it") as caught:
         ml.compile(doubled)(np.float64(3.0))
     assert caught.value.location is not None and caught.value.location.function == "doubled"
+
+
+def test_attempts_to_trace_a_function_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def again(*arguments: Any) -> Any:
+        raise Restart
+
+    def stacked(x: Any) -> Any:
+        return [x]
+
+    monkeypatch.setattr("mlirml.frontend.capture._captured", again)
+    with pytest.raises(CaptureError, match="attempts to trace the function") as caught:
+        ml.compile(stacked, frontend="loops")(np.float64(3.0))
+    assert caught.value.location is not None and caught.value.location.function == "stacked"
