@@ -123,6 +123,10 @@ class _Parts:
 HANDLERS: Handlers = _Parts()
 
 
+_MOST_ATTEMPTS = 500
+"""Each attempt to trace a function anew learns something of its lists and variables."""
+
+
 def capture(
     function: Callable[..., Any],
     in_tree: TreeDef,
@@ -149,7 +153,7 @@ def capture(
     rooms: dict[str, Room] = {}
     assigned: set[Any] = set()
     refused: Exception | None = None
-    while True:
+    for _ in range(_MOST_ATTEMPTS):
         try:
             return _captured(rooms, assigned, given)
         except Restart:  # with the rooms as they are now
@@ -166,6 +170,11 @@ def capture(
                 raise refused from None
             rooms |= {site: Room(site) for site in sorted(sites)}
             assigned |= names
+    with at_function(function):
+        raise CaptureError(
+            f"each of {_MOST_ATTEMPTS} attempts to trace the function finds other types of the items of its lists",
+            help="append numbers of one type, or keep them in arrays",
+        )
 
 
 def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]) -> Captured:

@@ -51,7 +51,9 @@ AT_ONE = [
     "s += max(b, key=lambda v: -v * v)", "s -= min(a, key=lambda v: (v > {v}, v))", "s += max((x[{i}], 1), (s, 2))[1]",
     "s += sum(filter(lambda v: v > 0, x))", "w = list(filter(lambda v: v != s, b))",
     "s += next((v for v in x if v > i), 1)", "if w: s += max(w, key=abs)", "if len(o) > 1: s += max(o)[0]",
-    "if len(o) > 1: s -= min(o, key=lambda f: f[1] - f[0])[0]",
+    "if len(o) > 1: s -= min(o, key=lambda f: f[1] - f[0])[0]", "h = {i}", "h = 0", "if a[1] < a[{i}]: h = 3",
+    "if b[h] > s: h = abs({i})", "a[h] += {v}", "s += b[h]", "if h > 4: a[9] = {v}", "if h > 4: s += u[8]",
+    "if mark(h): w.append({v})", "if mark({i}): w.append(i)", "if tick(): w.append(s)", "s += seen[h]",
 ]  # fmt: skip
 WHOLE = [
     "a = {n}", "b = {n}", "t = {m}", "r = t[1]", "b = a", "a.sort()", "a.append(s); a.pop()", "t[2] = {n}",
@@ -64,6 +66,7 @@ WHOLE = [
     "g.append(q)", "q[2] = s", "for f in g: s += f[1]", "g = [q]; q[0] = 3", "o = [e, [1, 2]]; e[0] = s",
     "a = sorted(b, key=abs)", "a.sort(key=lambda v: -v)", "b = sorted(a, key=lambda v: (v > 1, -v), reverse=True)",
     "w = list(filter(lambda v: v > 1, w))", "s += next((v for v in w if v > s), 0)", "r = sorted(t, key=sum)[0]",
+    "if n > 5: a[9] = s", "if n > 5: s += t[1][7]", "if n > 5: w[70] = s", "if n < 5: s += 1\n    else: s += u.pop(9)",
     "t.sort(key=lambda f: f[1])", "for f in filter(lambda v: v > 0, a): s += f",
 ]  # fmt: skip
 FILLED = ["", "", "q = [0] * 4; g.append(q)", "q = []; g.append(q)", "e = [0, s]; o.append(e)"]
@@ -95,6 +98,13 @@ def programs(draw: st.DrawFn) -> str:
     body += [
         "    t = [[i + j for j in range(4)] for i in range(4)]",
         "    r, o, e, q, g = t[0], [], [1, 2], [1] * 4, []",
+        "    h, seen, ticks = 0, np.zeros(4, np.int64), [0]",
+        "    def mark(i):",
+        "        seen[i] += 1",
+        "        return seen[i] < 3",
+        "    def tick():",
+        "        ticks[0] += 1",
+        "        return ticks[0] % 3 > 0",
     ]
     body += lines(4, WHOLE, "")
     for _ in range(draw(st.integers(1, 2))):
@@ -110,7 +120,7 @@ def programs(draw: st.DrawFn) -> str:
             body += lines(16, AT_ONE, "ij")
         body += lines(12, AT_ONE, "i")
         body += lines(4, WHOLE, "")
-    return "\n".join([*body, "    return a, b, t, r, u, s, w, o, e, q, g", ""])
+    return "\n".join([*body, "    return a, b, t, r, u, s, w, o, e, q, g, h, list(seen), ticks", ""])
 
 
 def flat(x: Any) -> list[Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from mlirml.ir.text.builder import Region
+from mlirml.ir.text.builder import Builder, Region
 
 if TYPE_CHECKING:
     from mlirml.frontend.arrays.list_parts import PartedList
@@ -38,6 +39,20 @@ class Restart(BaseException):
 
 class InlineStore(BaseException):
     """An expression that was evaluated inline stores: it has to be a branch. No error either."""
+
+
+@contextmanager
+def inline(b: Builder) -> Iterator[None]:
+    """Context manager: operations emitted within may be erased, so that nothing is remembered about them."""
+    region = b.region
+    b.region = Region(region, region.owner, construct=region.construct, inline=True)  # see `is_certain`
+    inner = b.region
+    try:
+        yield
+    finally:
+        inner.open = False
+        if b.region is inner:
+            b.region = region
 
 
 def is_certain(region: Region) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -275,7 +276,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
                     help="take an array of it, `np.stack(items)[i]`",
                 )
             return self._item_of(rows, index)
-        number = range(len(self))[index]  # with Python's own error
+        with self._or_open():
+            number = range(len(self))[index]  # with Python's own error
         for part in self.parts:
             length = part.length if isinstance(part, Rows) else 1
             if number < length:
@@ -294,10 +296,17 @@ class GrowingList(PartedList, MutableSequence[Any]):
             return self.parts[-1]
         if self.becomes_rows(index):
             return self[index]
-        try:
+        with self._or_open():
             return self.parts[index]  # with the error of Python or of the array
-        except (IndexError, CaptureError) as error:
-            error.lists = self.sites()  # type: ignore[union-attr]
+
+    @contextmanager
+    def _or_open(self) -> Iterator[None]:
+        """Context manager: an error does not arise if the list has room for any number of items."""
+        try:
+            yield
+        except (IndexError, ValueError, CaptureError) as error:
+            if not getattr(error, "lists", ()):
+                error.lists = self.sites()  # type: ignore[union-attr]
             raise
 
     def becomes_rows(self, index: Any) -> bool:
@@ -354,7 +363,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
                 rows.columns[0][: rows.length][index] = value
                 return
             if rows is None or not is_numeric(rows) or isinstance(index, slice):
-                self._changed()[index] = value
+                with self._or_open():
+                    self._changed()[index] = value
                 return
             here = self.owner is None and self.trace.builder.region is self.region
             if here and not isinstance(index, Traced) and (rows.depth or not is_number(value)):
@@ -367,12 +377,16 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if self.room is not None:
             open_lists.pop(self, index)
             return
-        del self._changed()[index]
+        with self._or_open():
+            del self._changed()[index]
 
     def pop(self, index: Any = -1) -> Any:
         """`list.pop`."""
         settle_items(self)
-        return super().pop(index) if self.room is None else open_lists.pop(self, index)
+        if self.room is not None:
+            return open_lists.pop(self, index)
+        with self._or_open():
+            return super().pop(index)
 
     def clear(self) -> None:
         """`list.clear`."""
@@ -387,11 +401,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if self.room is not None:
             open_lists.pop(self, open_lists.index_of(self, value, "list.remove(x): x not in list"))
             return
-        try:
+        with self._or_open():
             super().remove(value)
-        except ValueError as error:
-            error.lists = self.sites()  # type: ignore[attr-defined]
-            raise
 
     def index(self, value: Any, *limits: Any) -> Any:
         """`list.index`."""
@@ -415,7 +426,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if self.room is not None:
             open_lists.insert(self, index, value)
             return
-        self._changed().insert(index, value)
+        with self._or_open():
+            self._changed().insert(index, value)
 
     def sort(self, *, key: Any = None, reverse: bool = False) -> None:
         """`list.sort`."""

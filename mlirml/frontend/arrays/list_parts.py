@@ -346,6 +346,7 @@ class PartedList:
         self.grows = grows
         self.region = self.seen_in = trace.builder.region
         self.wants_rows = False
+        self.retraced: Any = None  # the loop or branch that was retraced last to make rows of it
         self.changed = False
         self.leaf_type: LeafType | None = None
         self.owner: PartedList | None = None

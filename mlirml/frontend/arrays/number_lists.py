@@ -94,7 +94,7 @@ def become_rows(growing: PartedList) -> None:
     """Make an array of a list of numbers, before the enclosing loops and branches that it is defined outside of."""
     whole = growing.whole
     whole.wants_rows = True
-    _before_constructs(whole)
+    _before_constructs(whole, once=True)
     settle(whole)
 
 
@@ -106,8 +106,11 @@ def widen(growing: PartedList, leaf_type: LeafType) -> None:
     settle(whole)
 
 
-def _before_constructs(whole: PartedList) -> None:
-    """Retrace the outermost loop or branch in the list's region; returns if there is none."""
+def _before_constructs(whole: PartedList, once: bool = False) -> None:
+    """Retrace the outermost loop or branch in the list's region; returns if there is none.
+
+    With `once`, it is an error if that has been retraced for the list already.
+    """
     region: Region | None = whole.trace.builder.region
     outermost: Construct | None = None
     while region is not None and region is not whole.region:
@@ -118,8 +121,17 @@ def _before_constructs(whole: PartedList) -> None:
                 help="use an array of the program, `np.array(items)`",
             )
         outermost, region = region.construct, region.parent
-    if outermost is not None:
-        raise Retrace(outermost, (whole,))
+    if outermost is None:
+        return
+    if once and whole.retraced is outermost:
+        error = UnsupportedSyntaxError(
+            "an index into a list is known only at run time, where items are also added, removed or replaced",
+            help="use an array of the program, `np.array(items)`",
+        )
+        error.lists = whole.sites()
+        raise error
+    whole.retraced = outermost
+    raise Retrace(outermost, (whole,))
 
 
 def settle(whole: PartedList) -> None:

@@ -68,18 +68,25 @@ class Room:
 
 def opened(found: PartedList, room: Room) -> None:
     """Make rows with room of a new list; without items they are made once it is known what is appended."""
-    items, trace = found.parts, found.trace
+    items, trace, numbers = found.parts, found.trace, found.rows
     found.room = room
+    if numbers is not None:  # of `list(x)`
+        items = [numbers.as_item(numbers.columns[0][0])] if numbers.length else []
     for item in items:
         learn(room, item)
     if room.growth is None:
         trace.lists_without_items = True
+        found.parts = []
         return
-    capacity = capacity_of(room.site, len(items) + 1)
+    count = len(items) if numbers is None else numbers.length
+    capacity = capacity_of(room.site, count + 1)
     columns = [_zeros(trace, (capacity, *one.shape), one.dtype) for one in room.growth.leaf_types]
     counter = _zeros(trace, (1,), np.dtype(np.int64))
-    counter[0] = len(items)
+    counter[0] = count
     rows = Rows(tuple(columns), room.growth, None, counter=counter, room=room)
+    if numbers is not None:
+        columns[0][:count] = numbers.columns[0]
+        items = []
     for number, item in enumerate(items):
         _store(found, rows, number, item)
         note_copied(trace, item, *_flat(item), appended=True)

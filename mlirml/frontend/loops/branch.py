@@ -23,6 +23,7 @@ from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
 from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_name
+from mlirml.frontend.loops.failing import FAILURES, fail, is_of_python
 from mlirml.frontend.loops.growing import Branched, appending_loop, holds, mask_of
 from mlirml.frontend.loops.narrowing import narrowed
 from mlirml.frontend.loops.references import watch
@@ -48,7 +49,7 @@ from mlirml.frontend.loops.variables import (
 )
 from mlirml.frontend.tracing.affine import Condition
 from mlirml.ir.text import control
-from mlirml.ir.text.builder import Value
+from mlirml.ir.text.builder import Mark, Value
 
 _NOTHING = object()
 """The value of an array that a branch leaves unassigned."""
@@ -93,6 +94,7 @@ class Branch(RetracedConstruct):
         self.sizes = sizes  # the Python integer arguments that alone decide the branch
         self.condition, self.assumptions, self.parts = condition, assumptions, parts
         self.assigned, self.read, self.fills = assigned, tuple(after), fills
+        self.failing: set[int] = set()  # the branches that fail in this attempt
         self.signed = self.signature()
         self.either: dict[str, list[Any]] = {}  # variables that are one of two lists, one of which has a second name
 
@@ -119,7 +121,8 @@ class Branch(RetracedConstruct):
         appended: list[dict[str, int]] = []
         structures: list[dict[int, tuple[Any, ...]]] = []
         settled: list[CopiedItem] = []
-        known_items = len(self.trace.copied_items)
+        known_items, open_items = len(self.trace.copied_items), [*self.trace.open_items]
+        self.failing.clear()
         loop, lists = appending_loop(self.trace), [Branched(kept) for kept in self.held.growing() if kept.grows]
         known = loop is not None and self.test is not None and self.held.growing()
         mask = mask_of(self.test, loop) if known and self.test is not None else None
@@ -138,7 +141,15 @@ class Branch(RetracedConstruct):
 
         def traced(number: int) -> list[Value]:
             with self.trace.integers.given(self.assumptions.false if number else self.assumptions.true):
-                self.parts[number]()
+                mark = self.trace.builder.mark()
+                try:
+                    self.parts[number]()
+                except FAILURES as error:
+                    if not is_of_python(error):
+                        raise
+                    del self.trace.copied_items[known_items:]
+                    self.trace.open_items[:] = open_items
+                    self._fail(number, error, mark, before)
                 close_items(self.trace)
             settled.extend(one for one in self.trace.copied_items[known_items:] if not one.has_changed())
             missing = {} if loop is None else loop.missing
@@ -172,10 +183,31 @@ class Branch(RetracedConstruct):
         for item in settled:
             item.rebase()
 
+    def _fail(self, number: int, error: Exception, mark: Mark, before: dict[str, Any]) -> None:
+        """Make a branch that raises an error of Python's fail at run time; otherwise it does nothing."""
+        b = self.trace.builder
+        if b.region is not mark.region:  # it was raised in an operation with regions, which is not complete
+            b.rewind(mark)
+        fail(self.trace, error)
+        self.failing.add(number)
+        self.held.restore()
+        for name, value in before.items():
+            self.variables.set(name, UNBOUND if name in self.assigned[1 - number] else value)
+
+    def _check_failing(self) -> None:
+        """Raise `Retrace` if other branches fail than in the attempt that found the results."""
+        key = self.signed, "failing"
+        if self.trace.learned.get(key, set()) != self.failing:
+            self.trace.learned[key] = {*self.failing}
+            if self.trace.learned.pop(self.signed, None) is not None:
+                raise Retrace(self)
+
     def _plan(
         self, found: Sequence[dict[str, Any]], guess: dict[str, Merged], before: dict[str, Any]
     ) -> dict[str, Merged]:
         """The results of the branches, after the first of them those that are guessed; raises `Retrace` if wrong."""
+        if len(found) > 1:
+            self._check_failing()
         if self.merged is not None:
             if len(found) > 1 and any(form for merged in self.merged.values() for form in merged.forms):
                 self._check_forms(self.merged, found)
@@ -260,7 +292,8 @@ class Branch(RetracedConstruct):
         for name in self.after:
             values = [f[name] for f in found]
             bound = [value for value in values if value is not UNBOUND]
-            if not bound or (len(bound) == 1 and not (name in self.fills or name.startswith("."))):
+            filled = self.failing or name in self.fills or name.startswith(".")
+            if not bound or (len(bound) == 1 and not filled):
                 continue
             alone = len(bound) == 1  # the other branch yields any value, which is not read
             bound = bound * 2 if alone else bound

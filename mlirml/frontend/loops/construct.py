@@ -6,6 +6,7 @@ import types
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from mlirml.errors import CaptureError
 from mlirml.frontend.arrays.constructs import Construct, Retrace, note_store
 from mlirml.frontend.arrays.list_parts import PartedList, update_items
 from mlirml.frontend.arrays.number_lists import settle
@@ -15,6 +16,9 @@ from mlirml.frontend.loops.signatures import Signature
 from mlirml.frontend.loops.variables import Stored, Variables
 from mlirml.frontend.state.recursion import DEEPEST
 from mlirml.frontend.tracing.trace import Trace
+
+MOST_ATTEMPTS = 500
+"""Each attempt to trace a construct learns something, and few need more than ten."""
 
 
 class RetracedConstruct(Construct):
@@ -35,10 +39,13 @@ class RetracedConstruct(Construct):
         self.held = Snapshot(())
 
     def signature(self) -> Any:
-        """A key for facts learned in an earlier attempt of the same trace: the types of all variables."""
+        """A key for facts learned in an earlier attempt of the same trace: the types of all variables.
+
+        The class is in it: an iteration that is predicated is a branch with the code of the loop's body.
+        """
         described = Signature()
         elements = [(name, element.get(None)) for name, element in self.variables.elements.items()]
-        key = self.key, described.of([*self.variables.items(), *elements])
+        key = type(self), self.key, described.of([*self.variables.items(), *elements])
         self.trace.signed += described.met
         return key
 
@@ -56,11 +63,12 @@ class RetracedConstruct(Construct):
         b = self.trace.builder
         update_items(self.trace)
         self.held = Snapshot(self.variables.items())
-        self.add_elements(self.held.known(self.trace.changed_elements.get(self.key, ())))
-        while True:
+        self.add_elements(self.held.known(self.trace.changed_elements.get((type(self), self.key), ())))
+        for _ in range(MOST_ATTEMPTS):
             before = {name: self.variables.get(name) for name in self.own}
             copied, opened = len(self.trace.copied_items), [*self.trace.open_items]
-            self.prepare(before)
+            if not self._prepared(before):
+                continue
             stored = Stored(self.trace, self._cells())
             mark = b.mark()
             try:
@@ -80,6 +88,22 @@ class RetracedConstruct(Construct):
                     self._settle(reason.lists)
             finally:
                 self.learn()
+        raise CaptureError(
+            f"{self.owner} cannot be compiled: each of {MOST_ATTEMPTS} attempts to trace it finds other types of its "
+            "variables and lists than the one before",
+            help="keep numbers in arrays made before it, and give each variable one type",
+        )
+
+    def _prepared(self, before: dict[str, Any]) -> bool:
+        """True if the operands are emitted; False if that has shown that the carried values are different."""
+        try:
+            self.prepare(before)
+        except Retrace as reason:
+            if reason.construct is not self or reason.lists:
+                raise
+            self.learn()
+            return False
+        return True
 
     def _settle(self, lists: Sequence[PartedList]) -> None:
         """Convert lists to arrays; their items are no variables any more."""
@@ -102,7 +126,7 @@ class RetracedConstruct(Construct):
     def check_elements(self) -> None:
         """Raise `Retrace` where an element of a container turns out to be assigned."""
         elements = self.held.elements()
-        self.trace.changed_elements[self.key] = elements
+        self.trace.changed_elements[type(self), self.key] = elements
         if self.add_elements(elements):
             raise Retrace(self)
 

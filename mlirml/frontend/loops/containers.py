@@ -228,6 +228,10 @@ class Snapshot:
             kept.restore()
         return bool(changed)
 
+    def is_same(self) -> bool:
+        """True if no container has changed."""
+        return all(kept.is_same() for kept in self._kept.values())
+
     @property
     def kept(self) -> list[SavedContainer]:
         """The containers."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import field, replace
 from functools import partial
 from itertools import chain
@@ -26,11 +27,12 @@ from mlirml.core.dataclass import dataclass
 from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
-from mlirml.frontend.arrays.constructs import Retrace
+from mlirml.frontend.arrays.constructs import InlineStore, Retrace, inline
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.list_parts import Counts, Growth, Rows, is_mutable, note_appended, settle_items
 from mlirml.frontend.arrays.tracer import Cell
-from mlirml.frontend.loops.containers import Growing
+from mlirml.frontend.loops.containers import Growing, Snapshot
+from mlirml.frontend.loops.failing import FAILURES
 from mlirml.frontend.loops.variables import Tree, is_array, is_number, value_of_type
 from mlirml.ir.text.builder import Region
 
@@ -40,23 +42,26 @@ if TYPE_CHECKING:
 
 def mask_of(test: Callable[[], Any], loop: Any) -> np.ndarray | None:
     """The iterations of a loop in which a condition holds, as a mask, if it depends on the loop variable alone; else
-    None.
+    None, also of a condition that changes anything.
     """
     variables, name, builder = loop.variables, loop.target, loop.trace.builder
     if not name:
         return None
-    item, mark = variables.get(name), builder.mark()
+    item, mark, held = variables.get(name), builder.mark(), Snapshot([("", test)])
 
     def at(number: Any) -> Any:
         variables.set(name, number)
         return test()
 
+    found = None
     try:
-        first = at(loop.range[0])
-        if not isinstance(first, (bool, np.bool_)):
-            return None
-        return _at_once(at, loop.range) if len(loop.range) > _FEW else _one_by_one(at, loop.range)
+        with suppress(InlineStore, *FAILURES), inline(builder):  # in an iteration that may not come to it
+            first = at(loop.range[0])
+            if isinstance(first, (bool, np.bool_)) and held.is_same():
+                found = _at_once(at, loop.range) if len(loop.range) > _FEW else _one_by_one(at, loop.range)
+        return found if held.is_same() else None
     finally:
+        held.restore()
         variables.set(name, item)
         builder.rewind(mark)
 

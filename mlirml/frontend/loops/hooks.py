@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 import types
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Sized
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence, Sized
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -18,7 +18,7 @@ from mlirml.core.tree import flatten
 from mlirml.errors import CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import joined, leaf_type_of, several
-from mlirml.frontend.arrays.constructs import InlineStore, is_certain
+from mlirml.frontend.arrays.constructs import InlineStore, inline, is_certain
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import number_rows
@@ -30,6 +30,7 @@ from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.frontend.loops.branch import Branch, common
 from mlirml.frontend.loops.containers import Snapshot
+from mlirml.frontend.loops.failing import failing_apart
 from mlirml.frontend.loops.for_loop import ForLoop, Iteration
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.iterators import Iterators
@@ -41,7 +42,7 @@ from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
-from mlirml.ir.text.builder import Check, Region, Value
+from mlirml.ir.text.builder import Check, Value
 from mlirml.ir.text.dtypes import mlir_name
 
 _BOOL = np.dtype(np.bool_)
@@ -459,10 +460,14 @@ class Hooks:
         mark, held = b.mark(), Snapshot([("", body), ("", other)])
         assumptions = trace.integers.condition(truth)
         found: Traced | None = None
-        with suppress(InlineStore), self._inline():
-            with trace.integers.given(assumptions.true), narrowed([body], assumptions.true_presence):
+        with suppress(InlineStore), inline(b):
+            with failing_apart(), trace.integers.given(assumptions.true), narrowed([body], assumptions.true_presence):
                 one = body()
-            with trace.integers.given(assumptions.false), narrowed([other], assumptions.false_presence):
+            with (
+                failing_apart(),
+                trace.integers.given(assumptions.false),
+                narrowed([other], assumptions.false_presence),
+            ):
                 two = other()
             if is_number(one) and is_number(two) and all(map(_is_cheap, b.since(mark))):
                 if logical is not None and _is_bool(one) and _is_bool(two):
@@ -540,20 +545,6 @@ class Hooks:
             inner = first if logical is np.logical_and else second
             integers.conditions[found.name] = Condition.combined(logical, [assumptions, inner])
         return value
-
-    @contextmanager
-    def _inline(self) -> Iterator[None]:
-        """Context manager: operations emitted within may be erased, so that nothing is remembered about them."""
-        b = self._trace.builder
-        region = b.region
-        b.region = Region(region, region.owner, construct=region.construct, inline=True)  # see `is_certain`
-        inner = b.region
-        try:
-            yield
-        finally:
-            inner.open = False
-            if b.region is inner:
-                b.region = region
 
     def _wrapped(self, value: Value, weak: bool = True) -> Traced:
         return Traced(self._trace, Cell(replace(value, weak=weak)), scalar=True)
@@ -709,7 +700,7 @@ class Hooks:
         if type(items) is GrowingList:
             return items
         if isinstance(items, Traced) and items.ndim == 1:
-            return GrowingList(self._trace, [number_rows(items.copy(), leaf_type_of(items, "an item"))], grows=grows)
+            items = [number_rows(items.copy(), leaf_type_of(items, "an item"))] if len(items) else []
         return self._new_list(items, grows)
 
     def at_left(self, queue: Any, name: str, *args: Any) -> Any:

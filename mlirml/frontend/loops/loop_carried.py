@@ -27,6 +27,7 @@ from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
 from mlirml.frontend.loops.containers import Element, is_flat_list, with_other_name
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice
+from mlirml.frontend.loops.failing import FAILURES
 from mlirml.frontend.loops.growing import Writer, learned, opened
 from mlirml.frontend.loops.references import check_alone, ended, exchanged, find_turns, position_of, watch
 from mlirml.frontend.loops.resized import (
@@ -117,6 +118,14 @@ class Loop(RetracedConstruct):
         self.info = self._learned()
         return True
 
+    def run(self) -> None:
+        try:
+            super().run()
+        except FAILURES as error:
+            if not self.certain:
+                error.in_loop = True  # type: ignore[union-attr]  # what it is in may never be executed
+            raise
+
     def _learned(self) -> LoopInfo:
         """The facts of earlier attempts. A loop of the same code that this contains may not change them meanwhile."""
         self.signed = self.signature()
@@ -154,6 +163,7 @@ class Loop(RetracedConstruct):
                 before[name] = Optional(True, before[name])
         self.slots = self._slots(before)
         self.writers, self.guessed = [], []
+        self.inside = {}  # with the elements of a list that has become an array since
         for kept in self.held.growing():
             growth = self.info.grown.get(kept.path)
             kept.grows = growth is not None  # reset if, with more variables than before, it is another loop

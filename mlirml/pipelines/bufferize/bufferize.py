@@ -22,6 +22,8 @@ twice, is copied. Inputs are never written: the out-parameter of a result that r
 
 from __future__ import annotations
 
+import re
+
 from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
@@ -46,6 +48,7 @@ from mlirml.pipelines.bufferize.inits import (
 from mlirml.pipelines.bufferize.kernel_proxies import replace_calls_by_proxies, replace_proxies_by_launches
 from mlirml.pipelines.bufferize.known_types import drop_calls, state_types
 from mlirml.pipelines.bufferize.out_parameters import add_out_parameters, memref_type, stores_of, written_arguments
+from mlirml.pipelines.memref.prove_parallel import INDEPENDENT
 from mlirml.pipelines.tensor.buffer_stores import subview
 
 EMPTY = "eliminate-empty-tensors,empty-tensor-to-alloc-tensor"
@@ -89,12 +92,63 @@ class BufferizePass(Pass):
         state_types(main)
         reasons = reasons_of_loops(main)
         hide_block_offsets(main)
-        run_upstream(module, UPSTREAM)
+        bufferize_tensors(module)
         locate_globals(module)
         drop_calls(module)
         replace_proxies_by_launches(main)
         run_upstream(module, TIDY, verify=False)
         restore_reasons(main, reasons)
+
+
+_NOT_IN_PLACE = re.compile(r"Yield operand #(\d+) is not equivalent")
+_YIELD = re.compile(r'"scf.yield"\([^)]*\)(?: <\{\}>)? : \((.*)\) -> \(\)')
+
+
+def bufferize_tensors(module: mlir.Operation) -> None:
+    """Run upstream's pass. A loop-carried tensor that it finds not to be updated in place is copied back.
+
+    Stores may follow each other in ways in which one of them has to copy the whole tensor, as another one is read after
+    it. Upstream refuses a loop that yields such a copy.
+    """
+    while True:
+        try:
+            run_upstream(module, UPSTREAM)
+            return
+        except mlir.MLIRError as error:
+            found = _NOT_IN_PLACE.search(str(error)), _YIELD.search(str(error))
+            if None in found or not copy_back(main_function(module), int(found[0][1]), found[1][1]):  # type: ignore[index]
+                raise
+
+
+def copy_back(main: mlir.Operation, number: int, types: str) -> bool:
+    """Copy operand `number` of the yields of loops, of these types, into the carried tensor; True if there is one."""
+    changed = False
+    for loop in named_operations(main, ("scf.for",)):
+        body = loop.regions[0].blocks[0]
+        end = block_ops(body)[-1]
+        if ", ".join(str(value.type) for value in end.operands) != types:
+            continue
+        value, carried = end.operands[number], body.arguments[number + 1]
+        owner = defining_op(value)
+        if value == carried or (owner is not None and owner.name == "linalg.generic" and owner.operands[1] == carried):
+            continue
+        identity = mlir.AffineMap.get_identity(mlir.ShapedType(value.type).rank)
+        iterators = ["parallel"] * identity.n_dims
+        with end.location, mlir.InsertionPoint(end):
+            copy = emit.generic([value], [carried], [identity] * 2, iterators, lambda b: b[:1])
+        end.operands[number] = copy.results[0]
+        drop_parallel(loop)
+        changed = True
+    return changed
+
+
+def drop_parallel(loop: mlir.Operation) -> None:
+    """Forget that iterations of a loop, and of those around it, are independent: it stores whole tensors."""
+    around = loop
+    while around.name != "func.func":
+        if INDEPENDENT in around.attributes:
+            del around.attributes[INDEPENDENT]
+        around = around.parent.operation
 
 
 def reasons_of_loops(main: mlir.Operation) -> dict[str, str]:

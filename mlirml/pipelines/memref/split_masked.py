@@ -168,6 +168,8 @@ class Reader:
             self.outer[part] = value
             return Term(INDEX, value.type, part, indices=frozenset([part]))
         op = defining_op(value)
+        if op is None and value.owner == self.invariants.body:  # carried from the iteration before
+            return Term(OPAQUE, value.type, value, is_known=False)
         if op is None or op.block != self.invariants.body:
             return Term(SCALAR, value.type, value)
         if op.name == "memref.load":

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.errors import CaptureError
+from mlirml.frontend.arrays.constructs import Restart, Retrace
 from mlirml.frontend.loops.branch import Branch
 from mlirml.frontend.loops.while_loop import WhileLoop
 
@@ -96,3 +98,33 @@ def test_arrays_that_are_one_and_arrays_that_are_two() -> None:
     x, y = np.arange(3.0), np.arange(3.0) + 5
     for up in (1.0, -1.0):
         np.testing.assert_allclose(ml.compile(function, frontend="loops")(x, y, up), function(x, y, up))
+
+
+def test_attempts_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop of which no attempt is the last one is refused."""
+
+    def again(self: Any, *arguments: Any) -> Any:
+        raise Retrace(self)
+
+    def doubled(x: Any) -> Any:
+        while x < 100:
+            x = x * 2
+        return x
+
+    monkeypatch.setattr(WhileLoop, "write", again)
+    with pytest.raises(CaptureError, match="attempts to trace it") as caught:
+        ml.compile(doubled)(np.float64(3.0))
+    assert caught.value.location is not None and caught.value.location.function == "doubled"
+
+
+def test_attempts_to_trace_a_function_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def again(*arguments: Any) -> Any:
+        raise Restart
+
+    def stacked(x: Any) -> Any:
+        return [x]
+
+    monkeypatch.setattr("mlirml.frontend.capture._captured", again)
+    with pytest.raises(CaptureError, match="attempts to trace the function") as caught:
+        ml.compile(stacked, frontend="loops")(np.float64(3.0))
+    assert caught.value.location is not None and caught.value.location.function == "stacked"

@@ -264,3 +264,43 @@ def test_lists_that_grow_while_elements_of_others_change() -> None:
 
     found, expected = ml.compile(grows, frontend="loops")(np.ones(3)), grows(np.ones(3))
     assert [[int(x) for x in one] for one in found] == [*map(list, expected)]
+
+
+def test_gradients_of_loops_with_break_that_change_elements() -> None:
+    """A predicated iteration is a branch with the code of the loop's body; what is known of one is not of the other."""
+
+    def until(a, x):
+        s = [a, 0.0]
+        for v in x:
+            s[0] = s[0] * v
+            s[1] += s[0]
+            if s[1] > 1.2:
+                break
+        return s[0] + s[1] ** 2
+
+    for stop, expected in ((0.5, 11.0), (0.3, 0.6 + 2 * 0.3 * 3.6**2)):
+        assert ml.grad(until)(stop, np.array([1.0, 2.0, 0.3])) == pytest.approx(expected)
+
+
+def test_elements_at_known_and_at_unknown_indices_of_one_list() -> None:
+    def counts(w):
+        key = [1.0, 0.0]
+        for i in range(3):
+            u = int(w[i])
+            if key[1] < key[0]:
+                u = 1
+            key[u] += 1.0
+        return key
+
+    def balance(w):
+        load = [0.0] * 3
+        for i in range(len(w)):
+            best = 0
+            for j in range(1, 3):
+                if load[j] < load[best]:
+                    best = j
+            load[best] += w[i]
+        return max(load), load
+
+    check(counts, np.array([0.0, 1.0, 0.0]))
+    check(balance, np.array([3.0, 1.0, 2.0, 5.0, 1.0]))

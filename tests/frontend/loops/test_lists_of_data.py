@@ -27,6 +27,38 @@ def sieve(limit):
     return primes
 
 
+def first_of_each(w):
+    out, seen, calls = [], np.zeros(4), [0]
+
+    def mark(a):
+        calls[0] += 1
+        if seen[a] > 0:
+            return False
+        seen[a] = 1.0
+        return True
+
+    for i in range(len(w)):
+        if mark(w[i]):
+            out.append(i)
+    return out, seen, calls[0]
+
+
+def after_some(w):
+    """The condition is computed of the loop variable alone, and changes an array."""
+    out, total = [], np.zeros(2, np.int64)
+
+    def has_enough(i):
+        total[1] += i
+        return total[1] > 30
+
+    for i in range(len(w)):
+        if has_enough(i) and w[i] > 0:
+            out.append(w[i])
+        elif has_enough(1):
+            out.append(i)
+    return out, total
+
+
 def positive(x):
     out = []
     for v in x:
@@ -322,3 +354,24 @@ def test_the_error_is_that_of_the_loops() -> None:
     with pytest.raises(ml.UnsupportedSyntaxError, match="a concatenation of a list to which a loop") as caught:
         ml.compile(joined)(np.arange(300.0) - 5)
     assert caught.value.location is not None and caught.value.location.file == __file__
+
+
+@pytest.mark.parametrize("function", [first_of_each, after_some])
+def test_conditions_that_change_something(function: Any) -> None:
+    """A condition is traced once more to see in which iterations it holds, which changes nothing of the program."""
+    for length in (6, 40):
+        check(function, np.resize(np.array([3, 1, 2, 1, 0, 3, 2]), length), exact=False)
+
+
+def test_conditions_that_fail_in_other_iterations() -> None:
+    def chosen(x, k):
+        out, seen, table = [], 0, (0, 5, 0, 7)
+        for i in range(8):
+            if i < 4 and x[i] > k:
+                seen += 1
+                if table[i] > 1:
+                    out.append(x[i])
+        return out, seen
+
+    for k in (0, 9):
+        check(chosen, np.arange(8.0) + 1, k, exact=False)

@@ -323,3 +323,73 @@ def without_a_copy(a: Any) -> Any:
 def test_an_array_that_changes_after_it_was_appended() -> None:
     with pytest.raises(ml.UnsupportedSyntaxError, match="is an item of a list"):
         ml.compile(without_a_copy)(X)
+
+
+def merged(x):
+    """An index into a list from which items are removed: it cannot be an array of one length."""
+    nodes, cost = list(x), 0
+    while len(nodes) > 1:
+        a = nodes.pop(0)
+        i = 0
+        while i < len(nodes) and nodes[i] < a:
+            i += 1
+        cost = cost * 2 + i
+        if i > 1:
+            nodes.insert(i, a + 1)
+            del nodes[0]
+    return cost, nodes
+
+
+def of_new_items(x):
+    nodes, cost = [], 0
+    for v in x:
+        nodes.append(v)
+    while len(nodes) > 1:
+        a = nodes.pop(0)
+        i = 0
+        while i < len(nodes) and nodes[i] < a:
+            i += 1
+        cost = cost * 2 + i
+    return cost, nodes
+
+
+def selected(x):
+    left, out = list(x), []
+    while left:
+        best = 0
+        for i in range(1, len(left)):
+            if left[i] < left[best]:
+                best = i
+        out.append(left.pop(best))
+    return out
+
+
+def inserted(x):
+    items = [3, 1, 2]
+    for v in x:
+        i = 0
+        while i < len(items) and items[i] < v:
+            i += 1
+        items.insert(i, int(v))
+    return items
+
+
+def appended_and_indexed(x):
+    items, total = list(x), 0
+    for i in range(len(x)):
+        total += items[int(x[i])]
+    items.append(total)
+    if len(x) > 0:
+        items[int(x[0])] = 7
+    return items
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+@pytest.mark.parametrize("function", [merged, of_new_items, selected, inserted, appended_and_indexed])
+def test_indices_into_lists_whose_lengths_change(function: Any, dtype: Any) -> None:
+    for numbers in ([5, 9], [3, 1, 2, 4, 0, 5], [2, 0, 1], []):
+        x = np.array(numbers, dtype)
+        if function is not appended_and_indexed or x.max(initial=0) < len(x):
+            found, expected = ml.compile(function, frontend="loops")(x), function(x)
+            for one, other in zip(*([r] if type(r) is list else r for r in (found, expected)), strict=True):
+                np.testing.assert_array_equal(np.array(one), np.array(other))

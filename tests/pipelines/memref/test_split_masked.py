@@ -160,3 +160,28 @@ def test_bounds_on_one_side(bound: int) -> None:
     for given in (ml.compile(function), ml.compile(function, static_argnums=1)):
         for one, mask in zip(given(x, bound), masks, strict=True):
             np.testing.assert_array_equal(one, np.where(mask, x, 0))
+
+
+def test_conditions_on_what_the_loop_carries() -> None:
+    """They have no edges that are known before the loop."""
+
+    def packed(x: Array) -> Any:
+        out, total, count = np.zeros(len(x)), 0, 0
+        for i in range(len(x)):
+            total += i
+            if total > 3:
+                out[count] = x[i]
+                count += 1
+        return out, total, count
+
+    def halved(x: Array) -> Any:
+        best, last = np.zeros(len(x)), 0
+        for i in range(len(x)):
+            best[i] = x[i] if 2 * last <= i else 0.0
+            last = last + 1 if x[i] > 0 else last
+        return best, last
+
+    x = values(COLUMNS)
+    for function in (packed, halved):
+        for found, expected in zip(ml.compile(function, frontend="loops")(x), function(x), strict=True):
+            np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,61 @@
+"""Loops in which a store has to copy a whole array, as another one is read after it: the copy is copied back."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+
+
+def butterflies(x: Any) -> Any:
+    n, re = len(x), x * 2.0
+    for i in range(1, n):
+        re[i] = re[i - 1] + x[i]
+    size = 2
+    while size <= n:
+        for s in range(0, n, size):
+            for k in range(size // 2):
+                c = math.cos(size * k)
+                a, b = s + k, s + k + size // 2
+                t = re[b] * c
+                re[b] = re[a] - t
+                re[a] = re[a] + t
+        size *= 2
+    return sum(re[k] ** 2 for k in range(n))
+
+
+@pytest.mark.parametrize("n", [4, 8, 16])
+def test_gradients(n: int) -> None:
+    x, step = np.arange(1.0, n + 1) / 3, 1e-5
+    slopes = [(butterflies(x + step * e) - butterflies(x - step * e)) / (2 * step) for e in np.eye(n)]
+    np.testing.assert_allclose(ml.grad(butterflies)(x), slopes, rtol=1e-7, atol=1e-6 * np.max(np.abs(slopes)))
+
+
+def test_lists_of_lists() -> None:
+    def filled(x: Any, k: Any) -> Any:
+        a, s, w, g, h = list(x), 0, [], [], 0
+        t = [[i + j for j in range(4)] for i in range(4)]
+        for _ in range(17):
+            for i in range(4):
+                if a[1] < a[k[i]]:
+                    h = 3
+                for _ in range(4):
+                    if h > 1:
+                        w.append(True)
+                t[i] = [s] * 4
+                q = [0] * 4
+                g.append(q)
+                q[k[i]] = a[0]
+                a[-1 - i] = 1
+                if x[(i * 3 + 2) % 4] > s:
+                    w.append(s)
+                    w.append(x[i])
+        return a, t, g, w
+
+    x, k = np.array([1.0, -2.0, 3.0, 0.0]), np.array([1, 0, 3, 2])
+    for found, expected in zip(ml.compile(filled, frontend="loops")(x, k), filled(x, k), strict=True):
+        np.testing.assert_array_equal(np.array(found), np.array(expected))
