@@ -32,10 +32,11 @@ from mlirml.frontend.loops.branch import Branch, common
 from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
+from mlirml.frontend.loops.iterations import Iteration, run_over
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, some, truth_of
 from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
-from mlirml.frontend.loops.variables import UNBOUND, Variables, is_array, is_number, value_of_type
+from mlirml.frontend.loops.variables import Variables, is_array, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
 from mlirml.frontend.tracing.trace import Trace
@@ -153,7 +154,7 @@ class Hooks:
                 loop.peels = peels and not stop and isinstance(iterable, range) and len(iterable) > 1
                 try:
                     if not loop.info.differ:
-                        _run_over(loop, lists)
+                        run_over(loop, lists)
                         return False
                 except CaptureError as error:
                     if self._is_peeled(loop, error):
@@ -214,7 +215,7 @@ class Hooks:
                 return
             self.if_(
                 self.not_(variables.get(stop)),
-                _Iteration(body, given, unassigned),
+                Iteration(body, given, unassigned),
                 _nothing,
                 own,
                 (),
@@ -264,7 +265,7 @@ class Hooks:
                 break
             if isinstance(flag, Value):
                 going_on, later = self.not_(variables.get(stop)), sorted({*head, *after, stop})
-                self.if_(going_on, _Iteration(body, item), _nothing, own, (), later, changed, ())
+                self.if_(going_on, Iteration(body, item), _nothing, own, (), later, changed, ())
             else:
                 body(item)
 
@@ -385,6 +386,13 @@ class Hooks:
             if x.shape:
                 raise several("if", "a condition", leaf_type_of(x, "a condition"))
             return self._trace.builder.cast(x._read(), _BOOL)
+
+    def as_truth(self, x: Any) -> Any:
+        """A bool for an operand of which only the truth is used; numbers stay as they are."""
+        if isinstance(x, Traced):
+            return x
+        truth = truth_of(x) if type(x) is Optional else self.truth(x)
+        return self._wrapped(truth) if isinstance(truth, Value) else truth
 
     def not_(self, x: Any) -> Any:
         """`not x`."""
@@ -735,34 +743,6 @@ class Hooks:
     def function(self, callee: Any) -> Any:
         """The callee for a function: Python's functions of numbers accept dynamic ones too."""
         return replaced(self._trace, callee)
-
-
-class _Iteration:
-    """An iteration of a loop as a function without parameters, with the variables of the loop's body.
-
-    The variables `unassigned` have no value at its start.
-    """
-
-    def __init__(self, body: Part, item: Any, unassigned: Sequence[str] = ()) -> None:
-        self.__code__, self.__closure__ = body.__code__, body.__closure__
-        self._body, self._item, self._unassigned = body, item, unassigned
-
-    def __call__(self) -> None:
-        variables = Variables(self._body)
-        for name in self._unassigned:
-            variables.set(name, UNBOUND)
-        self._body(self._item)
-
-
-def _run_over(loop: ForLoop, lists: Sequence[Any]) -> None:
-    """Trace a loop over lists, which may not change their lengths in it."""
-    lengths = [one.counts() for one in lists]
-    loop.run()
-    if lengths != [one.counts() for one in lists]:
-        raise UnsupportedSyntaxError(
-            "a list changes its length while a loop iterates over it",
-            help="iterate over a copy, `for x in list(items)`",
-        )
 
 
 def _nothing() -> None:

@@ -203,7 +203,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         own, changed, new = assigned(node.body), stored(node.body), renewed(node.body)
-        test = self.part(node.test, [_at(ast.Return(self.visit(node.test)), node.test)], frozenset())
+        test = self.part(node.test, [_at(ast.Return(self.condition(node.test)), node.test)], frozenset())
         body = self.part(node, self.statements(node.body), own)
         names = _name_tuples(own, node.head & own, node.after & own, changed, new - changed)  # type: ignore[attr-defined]
         return [test, body, _hook("while_", [_name(test), _name(body), *names], node.test)]
@@ -214,7 +214,7 @@ class _Rewriter(ast.NodeTransformer):
         after: Names = node.after  # type: ignore[attr-defined]
         fills: Names = getattr(node, "fills", frozenset())
         names = _name_tuples(then, other, after & (then | other), stored([*node.body, *node.orelse]), fills)
-        test = self.visit(node.test)
+        test = self.condition(node.test)
         again = [_later(test)] if appended(node) else []
         return [*parts, _hook("if_", [test, *map(_name, parts), *names, *again], node.test)]
 
@@ -289,24 +289,48 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message = [] if node.msg is None else [_later(self.visit(node.msg))]
         text = ast.Constant(ast.unparse(node.test))
-        return _hook("assert_", [self.visit(node.test), text, *message], node)
+        return _hook("assert_", [self.condition(node.test), text, *message], node)
 
     # Expressions.
 
+    def condition(self, node: ast.expr, chosen: bool = False) -> ast.expr:
+        """An expression of which only the truth is used; `chosen` if it is one of several that may be the value.
+
+        Those have one type then, also where one of them is a list: in Python, `found and items` is a bool or a list.
+        """
+        if isinstance(node, ast.BoolOp):
+            return self.joined(node, [self.condition(value, True) for value in node.values])
+        if isinstance(node, ast.IfExp):
+            return self.choice(node, [self.condition(part, True) for part in (node.body, node.orelse)])
+        new: ast.expr = self.visit(node)
+        negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        if not chosen or negated or isinstance(node, (ast.Compare, ast.Constant)):
+            return new
+        return _call("as_truth", [new], node)
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        first, *rest = (self.visit(value) for value in node.values)
+        return self.joined(node, [self.visit(value) for value in node.values])
+
+    def joined(self, node: ast.BoolOp, values: Sequence[ast.expr]) -> ast.expr:
+        """`and` or `or` of rewritten operands."""
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return _call(name, [first, *map(_later, rest)], node)
+        return _call(name, [values[0], *map(_later, values[1:])], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
-            return _call("not_", [operand], node)
-        return _at(ast.UnaryOp(node.op, operand), node)
+            return _call("not_", [self.condition(node.operand)], node)
+        return _at(ast.UnaryOp(node.op, self.visit(node.operand)), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        test, body, other = (self.visit(part) for part in (node.test, node.body, node.orelse))
-        return _call("select", [test, _later(body), _later(other)], node)
+        return self.choice(node, [self.visit(part) for part in (node.body, node.orelse)])
+
+    def choice(self, node: ast.IfExp, values: Sequence[ast.expr]) -> ast.expr:
+        """A conditional expression of two rewritten ones."""
+        return _call("select", [self.condition(node.test), *map(_later, values)], node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        target, iterable = self.visit(node.target), self.visit(node.iter)
+        return ast.comprehension(target, iterable, [self.condition(test) for test in node.ifs], node.is_async)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         left, *rest = (self.visit(part) for part in (node.left, *node.comparators))
