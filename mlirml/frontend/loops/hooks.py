@@ -17,7 +17,7 @@ from mlirml.analysis.traits import INTEGER_DIVISIONS
 from mlirml.core.tree import flatten
 from mlirml.errors import CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.carry import joined, leaf_type_of, several
+from mlirml.frontend.arrays.carry import common, joined, leaf_type_of, several
 from mlirml.frontend.arrays.constructs import InlineStore, is_certain
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
@@ -28,7 +28,7 @@ from mlirml.frontend.arrays.optional import Optional, given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.iteration_limits import MOST_COPIES
-from mlirml.frontend.loops.branch import Branch, common
+from mlirml.frontend.loops.branch import Branch
 from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
