@@ -36,6 +36,7 @@ from mlirml.frontend.loops.iterations import Iteration, run_over
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, some, truth_of
 from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
+from mlirml.frontend.loops.real_arrays import check_target, is_real
 from mlirml.frontend.loops.variables import Variables, is_array, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
@@ -722,8 +723,28 @@ class Hooks:
             queue.insert(0, value)
         return None
 
+    def captured(self, x: Any) -> Any:
+        """A value of which a copy is stored into: one of the program for an array that it captures."""
+        return self._trace.array(x, copy=False) if is_real(x) else x
+
+    def fresh(self, x: Any) -> Any:
+        """A new array that is stored into: one of the program."""
+        return self._trace.known(x) if is_real(x) and x.base is None else x
+
+    def target(self, x: Any) -> Any:
+        """The array or container that a statement stores into."""
+        check_target(self._trace, x)
+        return x
+
+    def addend(self, x: Any, target: Any) -> Any:
+        """The right side of `target += x`."""
+        check_target(self._trace, target)
+        return x
+
     def exchange(self, one: Any, first: Any, other: Any, second: Any) -> None:
         """`one[first], other[second] = other[second], one[first]`."""
+        check_target(self._trace, one)
+        check_target(self._trace, other)
         if one is other and type(one) is GrowingList and is_dynamic_integer(first) | is_dynamic_integer(second):
             with at_user_line():
                 one.becomes_rows(first if is_dynamic_integer(first) else second)

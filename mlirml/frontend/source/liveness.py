@@ -9,6 +9,7 @@ these, the attribute `fills` of an `if` has those that are read only where it ha
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -154,9 +155,11 @@ def with_aliases(root: ast.AST, names: Names) -> Names:
         names = more
 
 
-def given(root: ast.AST) -> Names:
-    """The names that a statement passes to functions."""
+def given(root: ast.AST, own: bool = False) -> Names:
+    """The names that a statement passes to functions, or only to the user's `own` ones, judging by names."""
     calls = [node for node in ast.walk(root) if isinstance(node, ast.Call)]
+    if own:
+        calls = [call for call in calls if isinstance(call.func, ast.Name) and not hasattr(builtins, call.func.id)]
     return frozenset(a.id for call in calls for a in call.args if isinstance(a, ast.Name))
 
 

@@ -121,6 +121,7 @@ class _Rewriter(ast.NodeTransformer):
         self.count = 0
         self.appended: Names = frozenset()  # lists that loops, or functions called in them, may append to
         self.indexed: Names = frozenset()  # lists that may have a dynamic index
+        self.stored: Names = frozenset()  # arrays that are stored into, or passed to functions that may do so
         self._before: list[ast.stmt] | None = None  # what goes before the statement that is rewritten, if it may
 
     # Functions.
@@ -149,6 +150,7 @@ class _Rewriter(ast.NodeTransformer):
         loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
         self.appended = with_aliases(node, self.appended.union(*map(appended, loops), *map(given, loops)))
         self.indexed = with_aliases(node, self.indexed | indexed(node))
+        self.stored = with_aliases(node, self.stored | stored([node]) | given(node, own=True))
         statements = without_jumps(simplified(node))
         annotate(statements)
         body = self.statements(statements)
@@ -224,12 +226,32 @@ class _Rewriter(ast.NodeTransformer):
         targets = [self.visit(target) for target in node.targets]
         grows = isinstance(targets[0], ast.Name) and targets[0].id in self.appended | self.indexed
         plain = len(targets) > 1 or grows or not isinstance(targets[0], ast.Name)
-        value = self.visit(node.value) if plain else self.listed(node.value)
+        if isinstance(targets[0], ast.Name) and targets[0].id in self.stored and is_new_array(node.value):
+            value = self.new_array(node.value)
+        else:
+            value = self.visit(node.value) if plain else self.listed(node.value)
         if len(targets) == 1:
             value = self.growing(targets[0], value)
         if not isinstance(node.value, (ast.Constant, ast.Name)) and any(map(_is_name, node.targets)):
             value = _call("named", [value], node.value)
         return _at(ast.Assign(targets, value), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        target, value = self.visit(node.target), self.visit(node.value)
+        if isinstance(target, ast.Name):
+            value = _call("addend", [value, _at(ast.Name(target.id, ast.Load()), node.value)], node.value)
+        return _at(ast.AugAssign(target, node.op, value), node)
+
+    def new_array(self, node: ast.expr) -> ast.expr:
+        """A new array of a name that is stored into, made by the hook where the program knows the operands."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            base = _call("captured", [self.visit(node.func.value)], node.func.value)
+            method = _at(ast.Attribute(base, node.func.attr, ast.Load()), node.func)
+            args, keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
+            new: ast.expr = _at(ast.Call(_call("function", [method], node.func), args, keywords), node)
+        else:
+            new = self.visit(node)
+        return new if is_new_list(new) else _call("fresh", [new], node)
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
         if node.value is None:
@@ -343,6 +365,8 @@ class _Rewriter(ast.NodeTransformer):
         base, index = self.visit(node.value), self.visit(node.slice)
         if isinstance(node.ctx, ast.Load) and not isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple)):
             return _call("item", [base, index], node)
+        if not isinstance(node.ctx, ast.Load):
+            base = _call("target", [base], node.value)
         return _at(ast.Subscript(base, index, node.ctx), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -523,6 +547,13 @@ def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:
     plain = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
     parts = (one.value, one.slice, other.value, other.slice)
     return (one, other) if all(isinstance(n, plain) for part in parts for n in ast.walk(part)) else None
+
+
+def is_new_array(node: ast.expr) -> bool:
+    """True if the value of an expression is an array that nothing else refers to, if it is an array."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in ("copy", "astype", "flatten")
+    return isinstance(node, ast.BinOp)
 
 
 def is_new_list(node: ast.expr) -> bool:
