@@ -715,6 +715,8 @@ class Hooks:
 
     def at_left(self, queue: Any, name: str, *args: Any) -> Any:
         """`queue.popleft()`, `queue.appendleft(x)` or `queue.extendleft(xs)`; a deque that loops change is a list."""
+        if queue is deque and args:
+            queue, *args = args  # type: ignore[assignment]
         if not isinstance(queue, list):
             return getattr(queue, name)(*args)
         if name == "popleft":

@@ -126,6 +126,16 @@ def appended(root: ast.AST) -> Names:
     return frozenset(found)
 
 
+_OF_HEAPS = ("heappush", "heappop", "heapreplace", "heappushpop", "heapify", "insort", "insort_left", "insort_right")
+
+
+def heaps(root: ast.AST) -> Names:
+    """The names of lists that functions of `heapq` and `bisect` change, judging by names."""
+    calls = [node for node in ast.walk(root) if isinstance(node, ast.Call) and node.args]
+    own = [c for c in calls if getattr(c.func, "attr", getattr(c.func, "id", None)) in _OF_HEAPS]
+    return frozenset(call.args[0].id for call in own if isinstance(call.args[0], ast.Name))
+
+
 def indexed(root: ast.AST) -> Names:
     """The names that are indexed by anything but a literal number, or are passed on."""
     found = set()

@@ -27,6 +27,7 @@ from mlirml.frontend.source.liveness import (
     appended,
     assigned,
     given,
+    heaps,
     indexed,
     renewed,
     stored,
@@ -148,7 +149,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
         loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
-        self.appended = with_aliases(node, self.appended.union(*map(appended, loops), *map(given, loops)))
+        self.appended = with_aliases(node, self.appended.union(heaps(node), *map(appended, loops), *map(given, loops)))
         self.indexed = with_aliases(node, self.indexed | indexed(node))
         self.stored = with_aliases(node, self.stored | stored([node]) | given(node, own=True))
         statements = without_jumps(simplified(node))
