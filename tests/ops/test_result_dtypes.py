@@ -1,4 +1,4 @@
-"""The dtypes of reductions that are given one, and Python integers that they start from."""
+"""Dtypes of reductions, integers that they start from, and elements that are not finite."""
 
 from __future__ import annotations
 
@@ -57,3 +57,22 @@ def test_integers_that_do_not_fit(function: Callable[..., Any]) -> None:
 @pytest.mark.parametrize("roots", [[1.0, np.nan, 2.0], [np.inf, 2.0], [3.0, -1.0, 0.0], []])
 def test_polynomials_of_roots_that_are_not_finite(roots: list[float]) -> None:
     np.testing.assert_allclose(ml.compile(lambda r: np.poly(r))(np.array(roots)), np.poly(np.array(roots)))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("target", ["cpu", "reference"])
+def test_histograms_of_elements_that_are_not_finite(target: str) -> None:
+    def counts(x: Any) -> Any:
+        return np.histogram(x, 4)
+
+    compiled = ml.compile(counts, target)
+    for number in (np.nan, np.inf, -np.inf):
+        x = np.array([1.0, number])
+        with pytest.raises(ValueError, match="is not finite"):
+            counts(x)
+        with pytest.raises(ml.errors.ShapeError, match="the range of the elements is not finite"):
+            compiled(x)
+    x = np.array([1.0, 2.0, 2.5])
+    np.testing.assert_array_equal(compiled(x)[0], counts(x)[0])
+    within = ml.compile(lambda x: np.histogram(x, 4, range=(0, 4))[0], target)(np.array([1.0, np.inf]))
+    np.testing.assert_array_equal(within, [0, 1, 0, 0])
