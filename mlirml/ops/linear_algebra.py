@@ -10,7 +10,7 @@ import numpy as np
 
 from mlirml.errors import DTypeError, LinAlgError, MatrixShapeError, ShapeError
 from mlirml.ir.text.dtypes import is_float
-from mlirml.ops.reductions import normalized_axes
+from mlirml.ops.reductions import loop_dtype, normalized_axes
 from mlirml.ops.registry import ALL, BOOL, INTEGERS, NO_COMPLEX_ORDER, NUMBERS, composed, extension
 
 _LAPACK = (*BOOL, *INTEGERS, "f32", "f64")
@@ -101,18 +101,47 @@ def matrix_norm(xp: Any, x: Any, /, *, keepdims: bool = False, ord: Any = "fro")
     return norm.build(xp, x, ord, (-2, -1), keepdims)
 
 
-@extension("reduction", dtypes=ALL, gaps=NO_COMPLEX_ORDER, aliases=(np.logaddexp.reduce,), tolerance=8)
+@extension("reduction", dtypes=ALL, gaps=NO_COMPLEX_ORDER, tolerance=8)
 def logsumexp(xp: Any, a: Any, axis: Any = None, keepdims: bool = False) -> Any:
     """log(sum(exp(a))) over axes without overflow."""
     a = xp.asarray(a)
     if not is_float(a.dtype):
         a = a.astype(np.float64)
     if a.size == 0 and any(a.shape[i] == 0 for i in normalized_axes("logsumexp", a.shape, axis)):
-        return xp.sum(a, axis=axis, keepdims=keepdims) - np.inf
+        return (xp.sum(a, axis=axis, keepdims=keepdims) - np.inf).astype(a.dtype)
     largest = xp.max(a, axis=axis, keepdims=True)
     shift = xp.where(xp.isfinite(largest), largest, xp.zeros((), a.dtype))
     total = xp.log(xp.sum(xp.exp(a - shift), axis=axis, keepdims=True)) + shift
     return total if keepdims else xp.squeeze(total, axis=normalized_axes("logsumexp", a.shape, axis))
+
+
+@composed(
+    "reduction",
+    np.logaddexp.reduce,
+    dtypes=ALL,
+    gaps=NO_COMPLEX_ORDER,
+    tolerance=8,
+    array_options=("initial", "where"),
+)
+def logaddexp_reduce(
+    xp: Any,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: None = None,
+    *,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> Any:
+    """`np.logaddexp` of the elements along axes."""
+    a = xp.asarray(array)
+    if dtype is not None or not is_float(a.dtype):
+        a = a.astype(loop_dtype("logaddexp.reduce", np.logaddexp, a.dtype, dtype))
+    if where is not True:
+        a = xp.where(where, a, xp.asarray(-np.inf).astype(a.dtype))
+    total = logsumexp.build(xp, a, axis, keepdims)
+    return total if initial is None else xp.logaddexp(xp.asarray(initial).astype(a.dtype), total)
 
 
 @composed("contraction", np.linalg.matrix_power, dtypes=ALL, tolerance=32)

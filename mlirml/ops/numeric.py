@@ -184,7 +184,8 @@ def roots(xp: Any, p: Any) -> Any:
     """The roots of the polynomial with coefficients p, the highest first, as eigenvalues of its companion matrix.
 
     They are complex, also where all of them are real. The first coefficient must not be 0: NumPy leaves zeros at the
-    beginning away, here the roots are NaN or infinite then.
+    beginning away, here the call fails with a `LinAlgError`. Roots that are 0 come in any order among the others, where
+    NumPy has them last.
     """
     p = xp.asarray(p)
     p = p if p.dtype.kind in "fc" else p.astype(np.float64)
@@ -211,10 +212,10 @@ def poly(xp: Any, seq_of_zeros: Any) -> Any:
         roots = xp.linalg.eigvals(roots)
     elif roots.ndim != 1:
         raise ShapeError(f"poly: needs roots of 1 dimension or a square matrix, not shape {list(roots.shape)}")
-    count = roots.shape[0]
-    result = xp.asarray(np.eye(1, count + 1, dtype=roots.dtype)[0])
-    for i in range(count):
-        result = result - roots[i] * xp.concatenate([xp.zeros(1, dtype=roots.dtype), result[:-1]])
+    result = xp.ones(1, dtype=roots.dtype)
+    for i in range(roots.shape[0]):
+        product = roots[i] * result
+        result = xp.concatenate([result[:1], result[1:] - product[:-1], -product[-1:]])
     return result.real if is_real else result
 
 

@@ -12,7 +12,7 @@ from mlirml.core.sizes import Extent, Size
 from mlirml.errors import DTypeError, IndexOutOfBoundsError, ShapeError
 from mlirml.ir.combiners import UFUNCS, combiners_of
 from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
-from mlirml.ir.text.dtypes import as_dtype, is_float, is_supported, mlir_name, short_name
+from mlirml.ir.text.dtypes import as_dtype, check_integer, is_float, is_supported, mlir_name, short_name
 from mlirml.ops import elementwise as ew
 from mlirml.ops import promotion
 from mlirml.ops.registry import ALL, BOOL, BY_FUNCTION, FLOATS, INTEGERS, NUMBERS, OpDef, define, operation
@@ -101,6 +101,13 @@ def _scalar(number: object, dtype: np.dtype) -> Any:
     return np.asarray(number).astype(dtype)[()]
 
 
+def _check_initial(name: str, initial: Any, dtype: np.dtype) -> None:
+    """Refuse a Python integer to start from that does not fit the dtype of the result."""
+    number = getattr(initial, "value", initial)
+    if type(number) is int:
+        check_integer(name, number, dtype)
+
+
 def _started(
     b: Builder, value: Value, initial: Any, neutral: object, reduce: Callable[[object], Value], join: Any
 ) -> Value:
@@ -147,6 +154,7 @@ def sum_(
     """Sum over axes; small integers add up in 64 bits, as in NumPy."""
     value = as_value(b, a)
     axes, kind = _reduced_axes("sum", value.shape, axis), sum_dtype("sum", value, dtype)
+    _check_initial("sum", initial, kind)
     value = _chosen(b, "sum", value, where, 0)
     total = _started(b, value, initial, 0, lambda start: _accumulate(b, value, axes, kind, start, _ADD), ew.add)
     return _restored(b, total, value.shape, axes, keepdims)
@@ -175,6 +183,7 @@ def prod(
     """Product over axes; small integers multiply in 64 bits, as in NumPy."""
     value = as_value(b, a)
     axes, kind = _reduced_axes("prod", value.shape, axis), sum_dtype("prod", value, dtype)
+    _check_initial("prod", initial, kind)
     value = _chosen(b, "prod", value, where, 1)
     combine = ew.combiner(np.multiply)
     total = _started(b, value, initial, 1, lambda start: _accumulate(b, value, axes, kind, start, combine), ew.multiply)
@@ -206,6 +215,7 @@ def _extremum(name: str, ufunc: np.ufunc, start: Callable[[np.dtype], object]) -
                 raise ShapeError(f"{name}: with a mask, `initial` is needed too: there may be nothing to choose from")
             _refuse_empty(name, value, axes)
             initial = start(value.dtype)
+        _check_initial(name, initial, value.dtype)
         value = _chosen(b, name, value, where, start(value.dtype))
         combine = ew.combiner(ufunc)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mlirml.core.sizes import is_dynamic_shape
 from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
+from mlirml.ir.text.builder import Check
 from mlirml.ir.text.dtypes import is_float
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, NO_COMPLEX_ORDER, NUMBERS, OpDef, composed
@@ -574,7 +575,7 @@ def _is_traced(x: Any) -> bool:
 def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     """The count of elements in each bin, or their weights, and the edges; the number of bins is known at trace time.
 
-    Edges that come with the call, and elements that are not finite without `range`, are not checked.
+    Edges that come with the call are not checked.
     """
     a = xp.asarray(a)
     _refuse_bfloat16("histogram", a)
@@ -711,6 +712,14 @@ def _equal_bins(xp: Any, a: Any, edges: Any) -> Any:
 _SMALL = 2.0**-500
 
 
+def _check_range(xp: Any, low: Any, high: Any) -> None:
+    """An error when the program runs, where the least or the largest element is not finite."""
+    if _is_traced(low):
+        b, finite = low._trace.builder, xp.logical_and(xp.isfinite(low), xp.isfinite(high))
+        message = "histogram: the range of the elements is not finite"
+        b.check(b.element(finite._read()), Check("ShapeError", message, "give the `range`, or leave NaN and inf out"))
+
+
 def _edges(xp: Any, a: Any, bins: Any, limits: Any) -> Any:
     """The edges of the bins of `a`, as `np.histogram_bin_edges` has them."""
     if isinstance(bins, str):
@@ -723,5 +732,7 @@ def _edges(xp: Any, a: Any, bins: Any, limits: Any) -> Any:
     if count < 1:
         raise ShapeError(f"histogram: the number of bins must be positive, got {count}")
     low, high = (xp.min(a), xp.max(a)) if a.dtype.kind == "f" else (xp.min(a) * 1.0, xp.max(a) * 1.0)
+    if a.dtype.kind == "f":
+        _check_range(xp, low, high)
     alike = low == high
     return xp.linspace(xp.where(alike, low - 0.5, low), xp.where(alike, high + 0.5, high), count + 1)

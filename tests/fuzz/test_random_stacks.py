@@ -23,6 +23,7 @@ LINES = [
     "if p: s += p.pop()[1]", "w.pop()", "w += [{v}, s]", "q.append({v})", "q.appendleft({v})", "if q: s += q.popleft()",
     "if q and q[0] < {v}: q.popleft()", "w = list(q)", "q = deque(w)", "if q: s -= q.pop()",
     "if not w or w.pop() > {v}: s += 1", "while q and q.pop() != {v}: s += 1",
+    "s += 1 if {v} < 0 or w else 2", "if w != [] or s > {v}: s += 3",
 ]  # fmt: skip
 VALUES = ["i", "s", "x[i]", "2", "k[i]"]
 

@@ -371,9 +371,18 @@ class Traced(Tracer):
                 return getattr(self._convert(f"`.{name}()`"), name)
             if name == "nonzero":
                 return lambda: self._trace.call_function(np.nonzero, (self,), {})
+            if name == "is_integer" and self._scalar and self.dtype.kind in "iuf":
+                return lambda: np.logical_and(np.isfinite(self), np.equal(np.floor(self), self))
             if hasattr(np.ndarray, name):
                 raise UnsupportedSyntaxError(
                     f"the array attribute `.{name}` is not compiled", help=_ATTRIBUTE_HELP.get(name)
+                )
+            if self._scalar and hasattr(_NUMBERS.get(self.dtype.kind, np.generic), name):
+                known = self._known()
+                if known is not None:
+                    return getattr(known[()], name)
+                raise UnsupportedSyntaxError(
+                    f"the method `.{name}` of a number is not compiled", help=_ATTRIBUTE_HELP.get(name)
                 )
         raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
 
@@ -499,7 +508,9 @@ STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _COPIES = "leave `copy` out: a copy is made only where it is needed"
 _REAL_PART = "store its real part, or make the array complex: `x.astype(complex)`"
 _LAYOUT = "compiled code chooses the memory layout itself; use `shape` and `dtype`"
+_NUMBERS = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64, "c": np.complex128}
 _ATTRIBUTE_HELP = {
+    "bit_count": "use `np.bitwise_count(x)`",
     **dict.fromkeys(("strides", "flags", "ctypes", "data", "base", "__array_interface__"), _LAYOUT),
     "view": "convert with `x.astype(...)`; the bytes of an array cannot be read as another dtype",
     "resize": "use `x.reshape(...)`, which returns the array",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import builtins
+import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -38,7 +40,15 @@ class Constructor:
         return self._empty(shape, dtype, order or "C")
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(np.ndarray, name)
+        found = getattr(np.ndarray, name)
+        if not builtins.isinstance(found, types.MethodDescriptorType):
+            return found
+
+        def method(array: Any, /, *args: Any, **kwargs: Any) -> Any:
+            known = builtins.isinstance(array, (Tracer, np.ndarray))
+            return (getattr(array, name) if known else partial(found, array))(*args, **kwargs)
+
+        return method
 
 
 class TypeOf:

@@ -106,6 +106,19 @@ def carried(before: LeafType, after: LeafType) -> LeafType | None:
     return leaf_type if before.weak or leaf_type is None or leaf_type.dtype == before.dtype else None
 
 
+def common(one: LeafType, other: LeafType) -> LeafType:
+    """The type of a number that is of one of two types: if Python's type depends on the data, it is the wider one
+    here.
+    """
+    return LeafType((), np.result_type(one.dtype, other.dtype))
+
+
+def are_integer_and_double(one: LeafType, other: LeafType) -> bool:
+    """True for the types of two numbers, one of them an integer, as an element of an array, and one a double."""
+    kinds = sorted("f" if x.dtype == _WEAK[float] else "i" if x.dtype.kind in "iu" else "" for x in (one, other))
+    return kinds == ["f", "i"] and not one.shape and not other.shape
+
+
 Pair = tuple[str, LeafType, LeafType]
 
 

@@ -471,12 +471,18 @@ class GrowingList(PartedList, MutableSequence[Any]):
     def __eq__(self, other: object) -> Any:
         if other is self or not isinstance(other, list):
             return other is self
+        if type(other) is list and not other and self.rows is not None and self.rows.counter is not None:
+            return self.rows.length == 0
         if is_numeric_list(self) and is_numeric_list(other):
             self._check_counted("a comparison")
             other._check_counted("a comparison")  # type: ignore[attr-defined]
             one, two = self.array(), other.array()  # type: ignore[attr-defined]
             return one.shape == two.shape and (one == two).all()
         return [*self] == [*other]
+
+    def __ne__(self, other: object) -> Any:
+        equal = self == other
+        return np.logical_not(equal) if isinstance(equal, Traced) else not equal
 
     def count(self, value: Any) -> Any:
         """The number of items that are equal to a value."""

@@ -12,7 +12,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef
 from mlirml.errors import CaptureError, DTypeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.carry import LeafType, joined, leaf_type_of
+from mlirml.frontend.arrays.carry import LeafType, are_integer_and_double, common, joined, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
@@ -363,7 +363,7 @@ class Branch(RetracedConstruct):
             raise self._different(path, [one, other])
         leaf_types = leaf_type_of(one, path), leaf_type_of(other, path)
         leaf_type = joined(*leaf_types)
-        if leaf_type is None and path == EXPRESSION and all(numbers):
+        if leaf_type is None and all(numbers) and (path == EXPRESSION or are_integer_and_double(*leaf_types)):
             leaf_type = common(*leaf_types)
         if leaf_type is None:
             error = DTypeError(
@@ -471,13 +471,6 @@ def is_open(leaf: Any) -> bool:
     """True if an array is in memory that was there before the branches."""
     cell = cell_of(leaf)
     return cell is not None and cell.region is not None and cell.region.open
-
-
-def common(one: LeafType, other: LeafType) -> LeafType:
-    """The type of a number that is of one of two types: if Python's type depends on the data, it is the wider one
-    here.
-    """
-    return LeafType((), np.result_type(one.dtype, other.dtype))
 
 
 def _advice(path: str, values: Sequence[Any]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.loop_carried import Loop
 from mlirml.frontend.loops.ranges import Parallel, TracedRange
 from mlirml.frontend.loops.references import exchanged, order, turned
-from mlirml.frontend.loops.variables import UNBOUND, Stored, Variables
+from mlirml.frontend.loops.variables import UNBOUND, Stored
 from mlirml.frontend.tracing.trace import value_of
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Value
@@ -244,20 +243,3 @@ class ForLoop(Loop):
                 self.variables.set(self.target, last)
             else:
                 self.variables.set(self.target, self.trace.hooks.select(self.iterates(), lambda: last, lambda: old))
-
-
-class Iteration:
-    """An iteration of a loop as a function without parameters, with the variables of the loop's body.
-
-    The variables `unassigned` have no value at its start.
-    """
-
-    def __init__(self, body: types.FunctionType, item: Any, unassigned: Sequence[str] = ()) -> None:
-        self.__code__, self.__closure__ = body.__code__, body.__closure__
-        self._body, self._item, self._unassigned = body, item, unassigned
-
-    def __call__(self) -> None:
-        variables = Variables(self._body)
-        for name in self._unassigned:
-            variables.set(name, UNBOUND)
-        self._body(self._item)

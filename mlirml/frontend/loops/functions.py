@@ -8,6 +8,7 @@ import inspect
 import itertools
 import math
 import types
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -26,6 +27,7 @@ from mlirml.frontend.arrays.list_parts import is_numeric_list
 from mlirml.frontend.arrays.optional import given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.loops.heaps import written_in_python
 from mlirml.frontend.loops.iterators import following, makes_iterators
 from mlirml.frontend.loops.orders import extreme_by_key, sorted_by_key
 from mlirml.frontend.loops.ranges import (
@@ -54,6 +56,11 @@ def replaced(trace: Trace, callee: Any) -> Any:
     """The replacement of a callee: a function that accepts traced numbers too, or the function itself."""
     if isinstance(callee, types.MethodType) and type(callee.__self__) is GrowingList:
         return callee
+    of_items = written_in_python(trace, callee)
+    if of_items is not None:
+        return of_items
+    if isinstance(callee, types.MethodDescriptorType) and callee.__objclass__ in (list, deque):
+        return partial(_unbound, trace, callee)
     if isinstance(callee, (types.FunctionType, types.MethodType)):
         return retarget(callee, trace, trace._loops_memo)  # functions called by name are rewritten already
     creation = of_numpy(callee, trace, trace._loops_memo)
@@ -106,6 +113,13 @@ def replaced(trace: Trace, callee: Any) -> Any:
 def _made(trace: Trace, callee: Any, *args: Any, **kwargs: Any) -> Any:
     """A new iterator."""
     return trace.hooks.iterators.made(callee(*args, **kwargs))
+
+
+def _unbound(trace: Trace, method: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """`list.append(items, x)` and its like."""
+    if args and type(args[0]) is GrowingList:
+        return replaced(trace, getattr(args[0], method.__name__))(*args[1:], **kwargs)
+    return method(*args, **kwargs)
 
 
 def _is_sized(x: Any) -> bool:

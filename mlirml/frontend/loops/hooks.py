@@ -17,7 +17,7 @@ from mlirml.analysis.traits import INTEGER_DIVISIONS
 from mlirml.core.tree import flatten
 from mlirml.errors import CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.carry import joined, leaf_type_of, several
+from mlirml.frontend.arrays.carry import common, joined, leaf_type_of, several
 from mlirml.frontend.arrays.constructs import InlineStore, inline, is_certain
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
@@ -28,15 +28,17 @@ from mlirml.frontend.arrays.optional import Optional, given
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.iteration_limits import MOST_COPIES
-from mlirml.frontend.loops.branch import Branch, common
+from mlirml.frontend.loops.branch import Branch
 from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.failing import failing_apart
-from mlirml.frontend.loops.for_loop import ForLoop, Iteration
+from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
+from mlirml.frontend.loops.iterations import Iteration, run_over
 from mlirml.frontend.loops.iterators import Iterators
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, some, truth_of
 from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
+from mlirml.frontend.loops.real_arrays import check_target, is_real
 from mlirml.frontend.loops.variables import Variables, is_array, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
@@ -162,7 +164,7 @@ class Hooks:
                 loop.peels = peels and not stop and isinstance(iterable, range) and len(iterable) > 1
                 try:
                     if not loop.info.differ:
-                        _run_over(loop, lists)
+                        run_over(loop, lists)
                         return False
                 except CaptureError as error:
                     if self._is_peeled(loop, error):
@@ -394,6 +396,13 @@ class Hooks:
             if x.shape:
                 raise several("if", "a condition", leaf_type_of(x, "a condition"))
             return self._trace.builder.cast(x._read(), _BOOL)
+
+    def as_truth(self, x: Any) -> Any:
+        """A bool for an operand of which only the truth is used; numbers stay as they are."""
+        if isinstance(x, Traced):
+            return x
+        truth = truth_of(x) if type(x) is Optional else self.truth(x)
+        return self._wrapped(truth) if isinstance(truth, Value) else truth
 
     def not_(self, x: Any) -> Any:
         """`not x`."""
@@ -705,6 +714,8 @@ class Hooks:
 
     def at_left(self, queue: Any, name: str, *args: Any) -> Any:
         """`queue.popleft()`, `queue.appendleft(x)` or `queue.extendleft(xs)`; a deque that loops change is a list."""
+        if queue is deque and args:
+            queue, *args = args  # type: ignore[assignment]
         if not isinstance(queue, list):
             return getattr(queue, name)(*args)
         if name == "popleft":
@@ -713,8 +724,28 @@ class Hooks:
             queue.insert(0, value)
         return None
 
+    def captured(self, x: Any) -> Any:
+        """A value of which a copy is stored into: one of the program for an array that it captures."""
+        return self._trace.array(x, copy=False) if is_real(x) else x
+
+    def fresh(self, x: Any) -> Any:
+        """A new array that is stored into: one of the program."""
+        return self._trace.known(x) if is_real(x) and x.base is None else x
+
+    def target(self, x: Any) -> Any:
+        """The array or container that a statement stores into."""
+        check_target(self._trace, x)
+        return x
+
+    def addend(self, x: Any, target: Any) -> Any:
+        """The right side of `target += x`."""
+        check_target(self._trace, target)
+        return x
+
     def exchange(self, one: Any, first: Any, other: Any, second: Any) -> None:
         """`one[first], other[second] = other[second], one[first]`."""
+        check_target(self._trace, one)
+        check_target(self._trace, other)
         if one is other and type(one) is GrowingList and is_dynamic_integer(first) | is_dynamic_integer(second):
             with at_user_line():
                 one.becomes_rows(first if is_dynamic_integer(first) else second)
@@ -734,17 +765,6 @@ class Hooks:
     def function(self, callee: Any) -> Any:
         """The callee for a function: Python's functions of numbers accept dynamic ones too."""
         return replaced(self._trace, callee)
-
-
-def _run_over(loop: ForLoop, lists: Sequence[Any]) -> None:
-    """Trace a loop over lists, which may not change their lengths in it."""
-    lengths = [one.counts() for one in lists]
-    loop.run()
-    if lengths != [one.counts() for one in lists]:
-        raise UnsupportedSyntaxError(
-            "a list changes its length while a loop iterates over it",
-            help="iterate over a copy, `for x in list(items)`",
-        )
 
 
 def _nothing() -> None:

@@ -14,7 +14,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.arrays.carry import LeafType, carried, leaf_type_of
+from mlirml.frontend.arrays.carry import LeafType, are_integer_and_double, carried, common, leaf_type_of
 from mlirml.frontend.arrays.constructs import Retrace
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
@@ -320,7 +320,7 @@ class Loop(RetracedConstruct):
         self._check_references(pairs, before, stored)
         changed = False
         for slot, leaf in pairs:
-            leaf_type = carried(slot.leaf_type, leaf_type_of(leaf, slot.path))
+            leaf_type = carried(slot.leaf_type, leaf_type_of(leaf, slot.path)) or self._widened(slot, leaf)
             if leaf_type is None:
                 self.info.steps[slot.path] = self._steps(slot, leaf)
                 changed = True
@@ -334,6 +334,13 @@ class Loop(RetracedConstruct):
             check_alone(self.variables, before, self.turns)
         values = [value_of_type(self.trace, leaf, slot.leaf_type, slot.path) for slot, leaf in pairs]
         return [*values, *ended(stored, before, self.turns, held)]
+
+    def _widened(self, slot: Slot, leaf: Any) -> LeafType | None:
+        """The wider type of a Python float that becomes an integer, if it stays a float where nothing iterates."""
+        before, leaf_types = slot.value, (slot.leaf_type, leaf_type_of(leaf, slot.path))
+        of_float = type(before) is float or (isinstance(before, Value) and before.weak and before.dtype.kind == "f")
+        numbers = self.count is None and of_float and slot.scalar and is_number(leaf)
+        return common(*leaf_types) if numbers and are_integer_and_double(*leaf_types) else None
 
     def _steps(self, slot: Slot, leaf: Any) -> Steps:
         """The decrements of an array's sizes in an iteration; an error for other changes of shape."""

@@ -76,6 +76,8 @@ class OfLists(FunctionProxy):
         self._trace, self._positions, self._names = trace, positions, names
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._function is np.einsum and args and isinstance(args[0], str):  # its other lists are subscripts
+            args = tuple(np.asarray(x) if type(x) in (list, tuple) and not _has_traced(x) else x for x in args)
         if any(map(_has_traced, (*args, *kwargs.values()))):
             with at_user_line():
                 args = tuple(self._array(x) if i in self._positions else x for i, x in enumerate(args))

@@ -9,6 +9,7 @@ these, the attribute `fills` of an `if` has those that are read only where it ha
 from __future__ import annotations
 
 import ast
+import builtins
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -125,6 +126,16 @@ def appended(root: ast.AST) -> Names:
     return frozenset(found)
 
 
+_OF_HEAPS = ("heappush", "heappop", "heapreplace", "heappushpop", "heapify", "insort", "insort_left", "insort_right")
+
+
+def heaps(root: ast.AST) -> Names:
+    """The names of lists that functions of `heapq` and `bisect` change, judging by names."""
+    calls = [node for node in ast.walk(root) if isinstance(node, ast.Call) and node.args]
+    own = [c for c in calls if getattr(c.func, "attr", getattr(c.func, "id", None)) in _OF_HEAPS]
+    return frozenset(call.args[0].id for call in own if isinstance(call.args[0], ast.Name))
+
+
 def indexed(root: ast.AST) -> Names:
     """The names that are indexed by anything but a literal number, or are passed on."""
     found = set()
@@ -154,9 +165,11 @@ def with_aliases(root: ast.AST, names: Names) -> Names:
         names = more
 
 
-def given(root: ast.AST) -> Names:
-    """The names that a statement passes to functions."""
+def given(root: ast.AST, own: bool = False) -> Names:
+    """The names that a statement passes to functions, or only to the user's `own` ones, judging by names."""
     calls = [node for node in ast.walk(root) if isinstance(node, ast.Call)]
+    if own:
+        calls = [call for call in calls if isinstance(call.func, ast.Name) and not hasattr(builtins, call.func.id)]
     return frozenset(a.id for call in calls for a in call.args if isinstance(a, ast.Name))
 
 

@@ -27,6 +27,7 @@ from mlirml.frontend.source.liveness import (
     appended,
     assigned,
     given,
+    heaps,
     indexed,
     renewed,
     stored,
@@ -121,6 +122,7 @@ class _Rewriter(ast.NodeTransformer):
         self.count = 0
         self.appended: Names = frozenset()  # lists that loops, or functions called in them, may append to
         self.indexed: Names = frozenset()  # lists that may have a dynamic index
+        self.stored: Names = frozenset()  # arrays that are stored into, or passed to functions that may do so
         self._before: list[ast.stmt] | None = None  # what goes before the statement that is rewritten, if it may
 
     # Functions.
@@ -147,8 +149,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
         loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
-        self.appended = with_aliases(node, self.appended.union(*map(appended, loops), *map(given, loops)))
+        self.appended = with_aliases(node, self.appended.union(heaps(node), *map(appended, loops), *map(given, loops)))
         self.indexed = with_aliases(node, self.indexed | indexed(node))
+        self.stored = with_aliases(node, self.stored | stored([node]) | given(node, own=True))
         statements = without_jumps(simplified(node))
         annotate(statements)
         body = self.statements(statements)
@@ -203,7 +206,7 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_While(self, node: ast.While) -> list[ast.stmt]:
         own, changed, new = assigned(node.body), stored(node.body), renewed(node.body)
-        test = self.part(node.test, [_at(ast.Return(self.visit(node.test)), node.test)], frozenset())
+        test = self.part(node.test, [_at(ast.Return(self.condition(node.test)), node.test)], frozenset())
         body = self.part(node, self.statements(node.body), own)
         names = _name_tuples(own, node.head & own, node.after & own, changed, new - changed)  # type: ignore[attr-defined]
         return [test, body, _hook("while_", [_name(test), _name(body), *names], node.test)]
@@ -214,7 +217,7 @@ class _Rewriter(ast.NodeTransformer):
         after: Names = node.after  # type: ignore[attr-defined]
         fills: Names = getattr(node, "fills", frozenset())
         names = _name_tuples(then, other, after & (then | other), stored([*node.body, *node.orelse]), fills)
-        test = self.visit(node.test)
+        test = self.condition(node.test)
         again = [_later(test)] if appended(node) else []
         return [*parts, _hook("if_", [test, *map(_name, parts), *names, *again], node.test)]
 
@@ -224,12 +227,32 @@ class _Rewriter(ast.NodeTransformer):
         targets = [self.visit(target) for target in node.targets]
         grows = isinstance(targets[0], ast.Name) and targets[0].id in self.appended | self.indexed
         plain = len(targets) > 1 or grows or not isinstance(targets[0], ast.Name)
-        value = self.visit(node.value) if plain else self.listed(node.value)
+        if isinstance(targets[0], ast.Name) and targets[0].id in self.stored and is_new_array(node.value):
+            value = self.new_array(node.value)
+        else:
+            value = self.visit(node.value) if plain else self.listed(node.value)
         if len(targets) == 1:
             value = self.growing(targets[0], value)
         if not isinstance(node.value, (ast.Constant, ast.Name)) and any(map(_is_name, node.targets)):
             value = _call("named", [value], node.value)
         return _at(ast.Assign(targets, value), node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
+        target, value = self.visit(node.target), self.visit(node.value)
+        if isinstance(target, ast.Name):
+            value = _call("addend", [value, _at(ast.Name(target.id, ast.Load()), node.value)], node.value)
+        return _at(ast.AugAssign(target, node.op, value), node)
+
+    def new_array(self, node: ast.expr) -> ast.expr:
+        """A new array of a name that is stored into, made by the hook where the program knows the operands."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            base = _call("captured", [self.visit(node.func.value)], node.func.value)
+            method = _at(ast.Attribute(base, node.func.attr, ast.Load()), node.func)
+            args, keywords = [self.visit(a) for a in node.args], [self.visit(k) for k in node.keywords]
+            new: ast.expr = _at(ast.Call(_call("function", [method], node.func), args, keywords), node)
+        else:
+            new = self.visit(node)
+        return new if is_new_list(new) else _call("fresh", [new], node)
 
     def visit_Return(self, node: ast.Return) -> ast.stmt:
         if node.value is None:
@@ -289,24 +312,48 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Assert(self, node: ast.Assert) -> ast.stmt:
         message = [] if node.msg is None else [_later(self.visit(node.msg))]
         text = ast.Constant(ast.unparse(node.test))
-        return _hook("assert_", [self.visit(node.test), text, *message], node)
+        return _hook("assert_", [self.condition(node.test), text, *message], node)
 
     # Expressions.
 
+    def condition(self, node: ast.expr, chosen: bool = False) -> ast.expr:
+        """An expression of which only the truth is used; `chosen` if it is one of several that may be the value.
+
+        Those have one type then, also where one of them is a list: in Python, `found and items` is a bool or a list.
+        """
+        if isinstance(node, ast.BoolOp):
+            return self.joined(node, [self.condition(value, True) for value in node.values])
+        if isinstance(node, ast.IfExp):
+            return self.choice(node, [self.condition(part, True) for part in (node.body, node.orelse)])
+        new: ast.expr = self.visit(node)
+        negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+        if not chosen or negated or isinstance(node, (ast.Compare, ast.Constant)):
+            return new
+        return _call("as_truth", [new], node)
+
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.expr:
-        first, *rest = (self.visit(value) for value in node.values)
+        return self.joined(node, [self.visit(value) for value in node.values])
+
+    def joined(self, node: ast.BoolOp, values: Sequence[ast.expr]) -> ast.expr:
+        """`and` or `or` of rewritten operands."""
         name = "and_" if isinstance(node.op, ast.And) else "or_"
-        return _call(name, [first, *map(_later, rest)], node)
+        return _call(name, [values[0], *map(_later, values[1:])], node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.expr:
-        operand = self.visit(node.operand)
         if isinstance(node.op, ast.Not):
-            return _call("not_", [operand], node)
-        return _at(ast.UnaryOp(node.op, operand), node)
+            return _call("not_", [self.condition(node.operand)], node)
+        return _at(ast.UnaryOp(node.op, self.visit(node.operand)), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.expr:
-        test, body, other = (self.visit(part) for part in (node.test, node.body, node.orelse))
-        return _call("select", [test, _later(body), _later(other)], node)
+        return self.choice(node, [self.visit(part) for part in (node.body, node.orelse)])
+
+    def choice(self, node: ast.IfExp, values: Sequence[ast.expr]) -> ast.expr:
+        """A conditional expression of two rewritten ones."""
+        return _call("select", [self.condition(node.test), *map(_later, values)], node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
+        target, iterable = self.visit(node.target), self.visit(node.iter)
+        return ast.comprehension(target, iterable, [self.condition(test) for test in node.ifs], node.is_async)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         left, *rest = (self.visit(part) for part in (node.left, *node.comparators))
@@ -319,6 +366,8 @@ class _Rewriter(ast.NodeTransformer):
         base, index = self.visit(node.value), self.visit(node.slice)
         if isinstance(node.ctx, ast.Load) and not isinstance(node.slice, (ast.Constant, ast.Slice, ast.Tuple)):
             return _call("item", [base, index], node)
+        if not isinstance(node.ctx, ast.Load):
+            base = _call("target", [base], node.value)
         return _at(ast.Subscript(base, index, node.ctx), node)
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
@@ -499,6 +548,13 @@ def _exchanged(node: ast.Assign) -> tuple[ast.Subscript, ast.Subscript] | None:
     plain = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
     parts = (one.value, one.slice, other.value, other.slice)
     return (one, other) if all(isinstance(n, plain) for part in parts for n in ast.walk(part)) else None
+
+
+def is_new_array(node: ast.expr) -> bool:
+    """True if the value of an expression is an array that nothing else refers to, if it is an array."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in ("copy", "astype", "flatten")
+    return isinstance(node, ast.BinOp)
 
 
 def is_new_list(node: ast.expr) -> bool:

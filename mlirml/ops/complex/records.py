@@ -338,7 +338,7 @@ def _sum(
 ) -> Value:
     if dtype is not None and not is_complex(as_dtype(dtype)):
         value = b.cast(red.as_value(b, a), as_dtype(dtype))
-        return red.sum_.build(b, value, axis, None, None, keepdims, initial, where)  # type: ignore[no-any-return]
+        return red.sum_.build(b, value, axis, as_dtype(dtype), None, keepdims, initial, where)  # type: ignore[no-any-return]
     pair = _pair(b, "sum", a, dtype)
     total = _fold(b, "sum", pair, axis, initial, where, _SUM)
     return red._restored(b, total, pair.shape, red._reduced_axes("sum", pair.shape, axis), keepdims)
@@ -379,9 +379,8 @@ def _prod(
     where: Any = True,
 ) -> Value:
     if dtype is not None and not is_complex(as_dtype(dtype)):
-        real: Value = red.prod.build(
-            b, b.cast(red.as_value(b, a), as_dtype(dtype)), axis, None, None, keepdims, initial, where
-        )
+        kind = as_dtype(dtype)
+        real: Value = red.prod.build(b, b.cast(red.as_value(b, a), kind), axis, kind, None, keepdims, initial, where)
         return real
     value = _pair(b, "prod", a, dtype)
     total = _fold(b, "prod", value, axis, initial, where, _PRODUCT)

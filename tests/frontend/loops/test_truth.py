@@ -1,0 +1,115 @@
+"""The truth of lists and of variables that may be None, beside other operands of a condition."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .against_python import check
+
+ARRAYS = [[5, 3, 9], [5, 3, 8], [1, 1, 1, 1], [9, 0, 0], [7, 9, 9, 7]]
+
+
+def returned(a: Any) -> Any:
+    q = [0]
+    while q:
+        i = q.pop()
+        if a[i] == 9:
+            return i
+        if i + 1 < len(a):
+            q.append(i + 1)
+    return -1
+
+
+def left(a: Any) -> Any:
+    q, n = deque([0]), 0
+    while q:
+        i = q.popleft()
+        n += 1
+        if a[i] == 9:
+            break
+        if i + 1 < len(a):
+            q.append(i + 1)
+    return n
+
+
+def flagged(a: Any) -> Any:
+    q, done, n = [0], False, 0
+    while not done and q:
+        i = q.pop()
+        n += 1
+        if a[i] == 9:
+            done = True
+        if i + 1 < len(a):
+            q.append(i + 1)
+    return n, q
+
+
+def at_least_twice(a: Any) -> Any:
+    q, n = [0], 0
+    while n < 2 or q:
+        n += 1
+        if q:
+            i = q.pop()
+            if a[i] != 9 and i + 1 < len(a):
+                q.append(i + 1)
+    return n, q
+
+
+def in_conditions(a: Any) -> Any:
+    o = []
+    for i in range(len(a)):
+        if a[i] > 4:
+            o.append(i)
+    r = 1 if a[0] > 0 and o else 2
+    if r == 1 and o:
+        r += 5
+    if a[1] == 0 or o or r == 2:
+        r += 100
+    if not (a[1] > 1 and o):
+        r += 1000
+    assert o or a[0] >= 0
+    return r, [v for v in a if v > 1 and o]
+
+
+def beside_none(a: Any) -> Any:
+    found, q = None, []
+    for i in range(len(a)):
+        if a[i] == 9:
+            found = i
+        if a[i] > 4:
+            q.append(i)
+    if q and found:
+        return found
+    if q if a[0] > 3 else found:
+        return 7
+    return sum(1 for v in a if v > 1 and q)
+
+
+def unlike_an_empty_list(a: Any) -> Any:
+    q, n = [(0, 2)], 0
+    while q != []:
+        i, w = q.pop()
+        n += w
+        if a[i] != 9 and i + 1 < len(a):
+            q.append((i + 1, w * 2))
+        if a[i] == 3:
+            break
+    else:
+        n += 50
+    if q == []:
+        n += 100
+    if [] == q and a[0] > 3:  # noqa: SIM300
+        n += 1000
+    return n
+
+
+@pytest.mark.parametrize(
+    "function", [returned, left, flagged, at_least_twice, in_conditions, beside_none, unlike_an_empty_list]
+)
+@pytest.mark.parametrize("numbers", ARRAYS)
+def test_conditions(function: Any, numbers: list[int]) -> None:
+    check(function, np.array(numbers))
