@@ -135,10 +135,96 @@ bool run_rows(const Pass &pass, const void *in, void *out, T factor) {
   return true;
 }
 
+template <class T>
+void run_parallel(const Pass &pass, const void *in, void *out, T factor);
+
+// exp(-2 pi i r c / n) for the elements (r, c) of a matrix of n elements.
+template <class T>
+struct Twiddles {
+  size_t rows, columns;
+  std::vector<std::complex<T>> roots;
+
+  Twiddles(size_t rows, size_t columns) : rows(rows), columns(columns), roots(rows * columns) {
+    const pocketfft_baseline::detail::sincos_2pibyn<T> root(rows * columns);
+    for (size_t r = 0; r < rows; r++)
+      for (size_t c = 0; c < columns; c++) {
+        const auto found = root[r * c];
+        roots[r * columns + c] = {found.r, -found.i};
+      }
+  }
+};
+
+// Those of the last few sizes are kept.
+template <class T>
+std::shared_ptr<const Twiddles<T>> twiddles_of(size_t rows, size_t columns) {
+  constexpr size_t kMost = 4;
+  static std::mutex mutex;
+  static std::vector<std::shared_ptr<const Twiddles<T>>> known;
+  const std::lock_guard<std::mutex> lock(mutex);
+  for (const auto &one : known)
+    if (one->rows == rows && one->columns == columns) return one;
+  if (known.size() == kMost) known.erase(known.begin());
+  known.push_back(std::make_shared<Twiddles<T>>(rows, columns));
+  return known.back();
+}
+
+// x[i] times a root, or its conjugate.
+template <class T>
+void multiply(std::complex<T> *x, const std::complex<T> *roots, size_t n, bool conjugated) {
+  T *const parts = reinterpret_cast<T *>(x);
+  const T *const factors = reinterpret_cast<const T *>(roots), sign = conjugated ? T(-1) : T(1);
+  for (size_t i = 0; i < n; i++) {
+    const T re = parts[2 * i], im = parts[2 * i + 1], c = factors[2 * i], s = sign * factors[2 * i + 1];
+    parts[2 * i] = re * c - im * s;
+    parts[2 * i + 1] = re * s + im * c;
+  }
+}
+
+// A pass over a few long rows, which are taken for matrices (Bailey, "FFTs in external or hierarchical memory", 1990):
+// pocketfft computes as many rows at once as a vector has lanes, and a long row alone without vectors. The columns of the
+// matrix are transformed, its elements multiplied by roots of one, and its rows transformed into columns of the result.
+// False, and nothing is done, where the rows are short, many, or of a prime number of points, or so long that their roots
+// would take too much memory.
+template <class T>
+bool run_long(const Pass &pass, const void *in, void *out, T factor) {
+  constexpr size_t kShort = 4096, kLong = 1 << 20, kNarrow = 32, kMany = 64 / sizeof(T), kComplex = 2 * sizeof(T);
+  const size_t n = pass.sizes[pass.axis];
+  size_t lines = 1;
+  for (size_t size : pass.sizes) lines *= size;
+  lines /= std::max<size_t>(n, 1);
+  const bool dense = pass.in_strides[pass.axis] == kComplex && pass.out_strides[pass.axis] == kComplex;
+  if (pass.transform != kC2C || n < kShort || n > kLong || lines >= kMany || !dense) return false;
+  size_t rows = static_cast<size_t>(std::sqrt(static_cast<double>(n)));
+  while (n % rows != 0 || n / rows <= static_cast<size_t>(kLongest)) rows--;  // `run_rows` takes dense results alone
+  if (rows < kNarrow) return false;
+  const size_t columns = n / rows;
+  const auto roots = twiddles_of<T>(rows, columns);
+  const std::unique_ptr<std::complex<T>[]> matrix(new std::complex<T>[n]);
+  const Sizes sizes{rows, columns};
+  const Strides by_rows = strides_of(sizes, kComplex);
+  const Strides by_columns{static_cast<ptrdiff_t>(kComplex), static_cast<ptrdiff_t>(rows * kComplex)};
+  for (size_t line = 0; line < lines; line++) {
+    ptrdiff_t from = 0, to = 0;
+    for (size_t dim = pass.sizes.size(), rest = line; dim-- > 0;) {
+      if (dim == pass.axis) continue;
+      const auto index = static_cast<ptrdiff_t>(rest % pass.sizes[dim]);
+      rest /= pass.sizes[dim];
+      from += index * pass.in_strides[dim];
+      to += index * pass.out_strides[dim];
+    }
+    run_parallel<T>({kC2C, pass.forward, sizes, by_rows, by_rows, 0}, static_cast<const char *>(in) + from,
+                    matrix.get(), factor);
+    multiply(matrix.get(), roots->roots.data(), n, !pass.forward);
+    run_parallel<T>({kC2C, pass.forward, sizes, by_rows, by_columns, 1}, matrix.get(), static_cast<char *>(out) + to,
+                    T(1));
+  }
+  return true;
+}
+
 // The pass on all threads, in parts of the longest of the other dimensions.
 template <class T>
 void run_parallel(const Pass &pass, const void *in, void *out, T factor) {
-  if (run_rows(pass, in, out, factor)) return;
+  if (run_rows(pass, in, out, factor) || run_long(pass, in, out, factor)) return;
   constexpr int64_t kWork = 1 << 14;  // elements that are worth a thread
   size_t split = pass.axis, elements = 1;
   for (size_t i = 0; i < pass.sizes.size(); i++) {

@@ -100,6 +100,19 @@ def test_axes(name: str, target: str) -> None:
         check(function, x, target=target)
 
 
+@pytest.mark.parametrize("size", [4096, 5003, 6000, 8192, 10000])
+def test_long_rows(size: int) -> None:
+    """Rows that are taken for matrices, one alone and a few, and one of a prime number of points."""
+    for dtype in ("complex64", "complex128"):
+        for shape in ((size,), (3, size), (2, 1, size)):
+            x = drawn(dtype, *shape)
+            check(np.fft.fft, x)
+            check(lambda x: np.fft.ifft(x, norm="ortho"), x)
+    check(lambda x: np.fft.fftn(x), drawn("complex128", 2, size))
+    check(lambda x: np.fft.fft(x, axis=0), drawn("complex128", size, 2))
+    check(lambda x: np.fft.irfft(np.fft.rfft(x)), drawn("float64", 2, size))
+
+
 def test_more_dimensions_than_the_library_takes() -> None:
     x = drawn("float64", *[2] * 10)
     for function in (np.fft.fftn, np.fft.rfftn):
