@@ -221,10 +221,37 @@ bool run_long(const Pass &pass, const void *in, void *out, T factor) {
   return true;
 }
 
+// A pass over one long row of an even number of real points, as one of half as many complex ones: Z of z = x[0::2] +
+// i x[1::2] has the transforms of both, and X = even + exp(-2 pi i k / n) odd. False, and nothing is done, for others, and
+// in f64, where pocketfft's real transform is faster.
+template <class T>
+bool run_long_real(const Pass &pass, const void *in, void *out, T factor) {
+  using Complex = std::complex<T>;
+  const size_t n = pass.sizes[pass.axis], half = n / 2;
+  size_t elements = 1;
+  for (size_t size : pass.sizes) elements *= size;
+  if (sizeof(T) == 8 || pass.transform != kR2C || !pass.forward || elements != n || n % 2 != 0) return false;
+  Complex *const x = static_cast<Complex *>(out);
+  constexpr ptrdiff_t kComplex = sizeof(Complex);
+  if (!run_long<T>({kC2C, true, {half}, {kComplex}, {kComplex}, 0}, in, x, factor)) return false;
+  const auto table = twiddles_of<T>(2, half);
+  const Complex *const roots = table->roots.data() + half, first = x[0];  // the second row: exp(-2 pi i k / n)
+  x[half] = Complex(first.real() - first.imag(), 0);
+  x[0] = Complex(first.real() + first.imag(), 0);
+  for (size_t k = 1; k <= half - k; k++) {
+    const Complex a = x[k], b = std::conj(x[half - k]), even = (a + b) * T(0.5), apart = (a - b) * T(0.5);
+    const T c = roots[k].real(), s = roots[k].imag(), re = apart.imag(), im = -apart.real();  // odd: apart / i
+    const Complex odd(re * c - im * s, re * s + im * c);
+    x[k] = even + odd;
+    x[half - k] = std::conj(even - odd);
+  }
+  return true;
+}
+
 // The pass on all threads, in parts of the longest of the other dimensions.
 template <class T>
 void run_parallel(const Pass &pass, const void *in, void *out, T factor) {
-  if (run_rows(pass, in, out, factor) || run_long(pass, in, out, factor)) return;
+  if (run_rows(pass, in, out, factor) || run_long(pass, in, out, factor) || run_long_real(pass, in, out, factor)) return;
   constexpr int64_t kWork = 1 << 14;  // elements that are worth a thread
   size_t split = pass.axis, elements = 1;
   for (size_t i = 0; i < pass.sizes.size(); i++) {

@@ -111,6 +111,10 @@ def test_long_rows(size: int) -> None:
     check(lambda x: np.fft.fftn(x), drawn("complex128", 2, size))
     check(lambda x: np.fft.fft(x, axis=0), drawn("complex128", size, 2))
     check(lambda x: np.fft.irfft(np.fft.rfft(x)), drawn("float64", 2, size))
+    for count in (2 * size, 2 * size + 1):
+        check(np.fft.rfft, drawn("float32", count))
+        check(lambda x: np.fft.rfft(x, norm="ortho"), drawn("float32", 1, count))
+        check(np.fft.ihfft, drawn("float32", count))
 
 
 def test_more_dimensions_than_the_library_takes() -> None:
