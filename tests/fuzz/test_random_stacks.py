@@ -23,7 +23,9 @@ LINES = [
     "if p: s += p.pop()[1]", "w.pop()", "w += [{v}, s]", "q.append({v})", "q.appendleft({v})", "if q: s += q.popleft()",
     "if q and q[0] < {v}: q.popleft()", "w = list(q)", "q = deque(w)", "if q: s -= q.pop()",
     "if not w or w.pop() > {v}: s += 1", "while q and q.pop() != {v}: s += 1",
-    "s += 1 if {v} < 0 or w else 2", "if w != [] or s > {v}: s += 3",
+    "if {v} > 0 and w: s += w.pop()", "s += 1 if {v} < 0 or w else 2", "if w != [] or s > {v}: s += 3",
+    "while q and (w or q[-1] > {v}): q.pop()",
+    "while q:\n            if q.pop() == {v}: break",
 ]  # fmt: skip
 VALUES = ["i", "s", "x[i]", "2", "k[i]"]
 

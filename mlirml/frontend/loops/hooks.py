@@ -30,7 +30,7 @@ from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.frontend.loops.branch import Branch
 from mlirml.frontend.loops.containers import Snapshot
-from mlirml.frontend.loops.failing import failing_apart
+from mlirml.frontend.loops.failing import FAILURES, failing_apart
 from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.iterations import Iteration, run_over
@@ -296,7 +296,11 @@ class Hooks:
             return
         with at_user_line():
             names: dict[str, Names] = {"head": head, "after": after, "renewed": renewed}
-            WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, **names).run()
+            try:
+                WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, **names).run()
+            except FAILURES:  # an error of Python's in a body that is never executed
+                if not self._is_never(test):
+                    raise
 
     def _is_never(self, test: Part) -> bool:
         """True if a condition is known not to hold, as far as nothing was appended to lists."""

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mlirml as ml
+
 from .against_python import check
 
 ARRAYS = [[5, 3, 9], [5, 3, 8], [1, 1, 1, 1], [9, 0, 0], [7, 9, 9, 7]]
@@ -113,3 +115,34 @@ def unlike_an_empty_list(a: Any) -> Any:
 @pytest.mark.parametrize("numbers", ARRAYS)
 def test_conditions(function: Any, numbers: list[int]) -> None:
     check(function, np.array(numbers))
+
+
+def beside_a_comparison(a: Any) -> Any:
+    w, s = [], 0.0
+    for i in range(3):
+        if a[i] > 0 and w:
+            s += w.pop()
+    return s
+
+
+def of_an_empty_list(a: Any) -> Any:
+    q, n = [], 0
+    while q:
+        if q.pop() == a[0]:
+            break
+        n += 1
+    return n
+
+
+def of_two_lists(a: Any) -> Any:
+    q, w = [1.0], []
+    while q and (w or q[-1] > a[0]):
+        q.pop()
+    return len(q)
+
+
+@pytest.mark.parametrize("function", [beside_a_comparison, of_an_empty_list, of_two_lists])
+def test_lists_that_are_never_filled(function: Any) -> None:
+    for frontend in ("auto", "loops"):
+        x = np.array([1.0, 2.0, 3.0])
+        assert ml.compile(function, frontend=frontend)(x) == function(x)
