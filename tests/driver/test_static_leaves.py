@@ -231,15 +231,15 @@ def test_derivatives_with_sizes_and_names() -> None:
 def test_an_integer_that_decides_what_a_function_returns() -> None:
     def dot(n, x, step):
         if n <= 0:
-            return None
+            return {}
         total = 0.0
         for i in range(n):
             total += x[i * step]
-        return total
+        return {"total": total}
 
     compiled, x = ml.compile(dot), np.arange(10.0)
-    assert compiled(5, x, 2) == 20.0
-    assert compiled(0, x, 2) is None
+    assert compiled(5, x, 2) == {"total": 20.0}
+    assert compiled(0, x, 2) == {}
     assert "`n` is static: a branch needs its value (" in compiled.explain()
 
 
@@ -260,7 +260,7 @@ def test_a_branch_on_data_makes_nothing_static() -> None:
     def first(x, n):
         if x[0] > n:
             return None
-        return x[0]
+        return {"first": x[0]}
 
     with pytest.raises(ml.UnsupportedSyntaxError, match="returns None in one branch"):
         ml.compile(first)(np.arange(3.0), 1)
