@@ -405,7 +405,7 @@ class Hooks:
         """A bool for an operand of which only the truth is used; numbers stay as they are."""
         if isinstance(x, Traced):
             return x
-        truth = truth_of(x) if type(x) is Optional else self.truth(x)
+        truth = self.truth(x)
         return self._wrapped(truth) if isinstance(truth, Value) else truth
 
     def not_(self, x: Any) -> Any:

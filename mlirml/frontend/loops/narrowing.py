@@ -1,4 +1,4 @@
-"""Comparisons with None of variables that are None depending on data, and what is known of them where they hold."""
+"""Comparisons with None of variables that are None depending on data, and their values where these hold."""
 
 from __future__ import annotations
 
@@ -21,12 +21,7 @@ def is_same(one: Any, other: Any) -> Any:
     if other is not None or type(one) is not Optional:
         return one is other
     with at_user_line():
-        absent = np.logical_not(one.present)
-        integers, present, value = one.present._trace.integers, value_in(one.present), value_in(absent)
-        if present is not None and value is not None:
-            facts = (((present.name, known),) for known in (False, True))
-            integers.conditions[value.name] = Condition((), (), *facts)
-        return absent
+        return _noted(one, np.logical_not(one.present), False, True)
 
 
 def some(x: Any, name: str) -> Any:
@@ -39,11 +34,16 @@ def some(x: Any, name: str) -> Any:
 def truth_of(x: Optional) -> Any:
     """The truth of a variable that may be None, which is false then."""
     with at_user_line():
-        truth = x.present if type(x.value) is tuple and x.value else np.logical_and(x.present, x.value)
-        present, value = value_in(x.present), value_in(truth)
-        if present is not None and value is not None:
-            x.present._trace.integers.conditions[value.name] = Condition((), (), ((present.name, True),))
-        return truth
+        return _noted(x, x.present if type(x.value) is tuple and x.value else np.logical_and(x.present, x.value), True)
+
+
+def _noted(x: Optional, condition: Any, *known: bool) -> Any:
+    """A condition, noted with whether the value is there where it holds and, if that is known, where it does not."""
+    present, value = value_in(x.present), value_in(condition)
+    if present is not None and value is not None:
+        presence = [((present.name, is_there),) for is_there in known]
+        x.present._trace.integers.conditions[value.name] = Condition((), (), *presence)
+    return condition
 
 
 @contextmanager
