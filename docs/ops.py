@@ -74,7 +74,7 @@ TRANSFORMS = """\
 
 All of `np.fft`, of f32, f64, c64 and c128 (f16 is computed in f32, integers in f64), any number of points, along any
 axes, with derivatives of all orders. The target `cpu` has kernels for many rows of 4 to 64 points, a power of two, and
-else calls pocketfft, which is part of the package, on all threads; other targets have kernels for lengths that are
+else calls ducc0, which is part of the package, on all threads; other targets have kernels for lengths that are
 powers of two, and compute all others on the host.
 """
 

@@ -162,6 +162,7 @@ SHARES: dict[str, dict[str, int]] = {
         "test_generator::test_integers_and_choices": 0,
         "test_generator::test_methods_draw_from_the_distributions_of_numpy": 3,
     },
+    "tests/runtime": {"test_fft_lines::": 0},
     "tests/special": {
         "test_special::test_derivatives[": 3,
         "test_special::test_derivatives_in_parameters[": 4,

@@ -153,7 +153,7 @@ FACTORIZATIONS: dict[str, LibraryCall] = {
 """Factorizations of stacks of matrices by LAPACK."""
 TRANSFORMS: dict[str, LibraryCall] = {
     "mlirml.fft": LibraryCall(
-        "pocketfft", _transform, has_mode=True, complex_result=lambda inputs, mode: mode & TRANSFORM != C2R, rank=0
+        "ducc0", _transform, has_mode=True, complex_result=lambda inputs, mode: mode & TRANSFORM != C2R, rank=0
     )
 }
 LIBRARY_CALLS = {**FACTORIZATIONS, **TRANSFORMS}

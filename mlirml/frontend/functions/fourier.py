@@ -1,4 +1,4 @@
-"""`np.fft`: discrete Fourier transforms along axes, of which the target `cpu` has pocketfft's, as NumPy and SciPy do.
+"""`np.fft`: discrete Fourier transforms along axes, of which the target `cpu` has ducc0's, as SciPy does.
 
 Each function is one `mlirml.fft` (`ir/library_calls.py`). Input is cropped or padded with zeros before. f32 is computed
 in f32, f16 in f32, and integers in f64, as in NumPy.

@@ -1,4 +1,4 @@
-// Discrete Fourier transforms by pocketfft, for compiled code.
+// Discrete Fourier transforms by ducc0, for compiled code.
 #pragma once
 
 #include <cstdint>
