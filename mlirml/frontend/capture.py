@@ -96,6 +96,18 @@ class _Parts:
         return compacted_elements(masked)
 
     @staticmethod
+    def filled_of_size(trace: Trace, sizes: Sequence[Any], fill_value: Any, dtype: Any) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.creation import filled_of_size
+
+        return filled_of_size(trace, sizes, fill_value, dtype)
+
+    @staticmethod
+    def grid_of_size(trace: Trace, function: Callable[..., Any], args: Sequence[Any], **options: Any) -> Any:
+        from mlirml.frontend.loops.dynamic_slices.creation import grid_of_size
+
+        return grid_of_size(trace, function, args, **options)
+
+    @staticmethod
     def sized_parts(array: Any) -> tuple[list[Traced], tuple[int, ...]]:
         from mlirml.frontend.loops.dynamic_slices.compaction import sized_parts
 
@@ -147,15 +159,17 @@ def capture(
     named `STATE`.
 
     Where a list cannot be compiled otherwise, the function is traced once more, with room in the list for any number of
-    items; and so is one that reads a variable after a loop that alone assigns it, with a check that the loop iterates.
+    items; and so is one that reads a variable after a loop that alone assigns it, with a check that the loop iterates,
+    and one that stores at an index into what a mask picks, with these elements side by side.
     """
     given = function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values
     rooms: dict[str, Room] = {}
     assigned: set[Any] = set()
+    masks: set[Any] = set()
     refused: Exception | None = None
     for _ in range(_MOST_ATTEMPTS):
         try:
-            return _captured(rooms, assigned, given)
+            return _captured(rooms, assigned, masks, given)
         except Restart:  # with the rooms as they are now
             continue
         except (CaptureError, IndexError, ValueError) as error:
@@ -164,12 +178,14 @@ def capture(
                 refused = error
             sites: frozenset[str] = getattr(error, "lists", frozenset()) - rooms.keys()
             names: frozenset[Any] = getattr(error, "unassigned", frozenset()) - assigned
-            if not loops or not (sites or names):
+            stored: frozenset[Any] = getattr(error, "masks", frozenset()) - masks
+            if not loops or not (sites or names or stored):
                 if refused is error:
                     raise
                 raise refused from None
             rooms |= {site: Room(site) for site in sorted(sites)}
             assigned |= names
+            masks |= stored
     with at_function(function):
         raise CaptureError(
             f"each of {_MOST_ATTEMPTS} attempts to trace the function finds other types of the items of its lists",
@@ -177,11 +193,13 @@ def capture(
         )
 
 
-def _captured(rooms: dict[str, Room], assigned: set[Any], given: tuple[Any, ...]) -> Captured:
-    """`capture` once, with room in these lists, and checks that loops assign these variables."""
+def _captured(rooms: dict[str, Room], assigned: set[Any], masks: set[Any], given: tuple[Any, ...]) -> Captured:
+    """`capture` once, with room in these lists, checks that loops assign these variables, and the elements under masks
+    at these locations side by side.
+    """
     function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values = given
     state = Trace(name, HANDLERS)
-    state.rooms, state.assigned = rooms, assigned
+    state.rooms, state.assigned, state.masks = rooms, assigned, masks
     state.conditions = None if values is None else Conditions(values)
     cells, inputs = _inputs(state, specs, overlaps or NONE)
     state.has_source = can_turn(function)

@@ -38,12 +38,12 @@ def with_delete(x: Any) -> None:
 def listed(x: Any, n: Any) -> Any:
     for i in range(n):
         x[i] = i
-    return [x[i] for i in range(n)]
+    return {i: x[i] for i in range(n)}
 
 
 def sized(x: Any) -> None:
     for i in range(300):
-        x[i] = np.sum(np.zeros(i))
+        x[i] = np.sum(np.eye(i))
 
 
 def test_try() -> None:
@@ -73,8 +73,8 @@ def test_a_list_of_an_unknown_length() -> None:
         mlirml.UnsupportedSyntaxError: a range whose bounds are known only at run time is iterated outside of a `for` statement
           --> test_loops_syntax.py:41:12 (listed)
             |
-         41 |     return [x[i] for i in range(n)]
-            |            ^^^^^^^^^^^^^^^^^^^^^^^^
+         41 |     return {i: x[i] for i in range(n)}
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: write a `for` loop that stores into an array
         """,  # noqa: E501
     )
@@ -84,11 +84,11 @@ def test_a_loop_too_long_to_unroll() -> None:
     check_error(
         lambda: ml.compile(sized)(np.zeros(300)),
         """
-        mlirml.TracedValueError: `np.zeros()` needs the value of i64[], known only at run time
+        mlirml.TracedValueError: `np.eye()` needs the value of i64[], known only at run time
           --> test_loops_syntax.py:46:23 (sized)
             |
-         46 |         x[i] = np.sum(np.zeros(i))
-            |                       ^^^^^^^^^^^
+         46 |         x[i] = np.sum(np.eye(i))
+            |                       ^^^^^^^^^
            = note: it differs between iterations of a loop with 300 iterations; up to 256 would be unrolled
            = help: use Python numbers for sizes and limits, or make the argument static (`static_argnums`)
         """,

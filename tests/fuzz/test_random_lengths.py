@@ -117,10 +117,57 @@ def trimmed(y: Any, x: Any) -> Any:
     return np.trim_zeros(np.where(y > 0, y, 0))
 
 
+def differences(y: Any, x: Any) -> Any:
+    return np.diff(y)
+
+
+def filled(y: Any, x: Any) -> Any:
+    z = np.zeros(len(y))
+    for i in range(len(y)):
+        z[i] = y[i] - 0.125 * i
+    return z
+
+
+def stored_at(y: Any, x: Any) -> Any:
+    z = y * 0.5
+    for i in range(1, len(z)):
+        z[i] = z[i - 1] + z[i] * 0.5
+    return z
+
+
+def numbered(y: Any, x: Any) -> Any:
+    return y * np.arange(len(y)) + np.linspace(0, 1, len(y))
+
+
+def positives(y: Any, x: Any) -> Any:
+    count = 0
+    for v in y:
+        if v > 0:
+            count += 1
+    z = np.full((count, 2), 0.5)
+    k = 0
+    for v in y:
+        if v > 0:
+            z[k, 0] = v
+            k += 1
+    return z[:, 0]
+
+
+def pairs(y: Any, x: Any) -> Any:
+    return np.array([a - b for a, b in zip(y, y[1:])])  # noqa: RUF007
+
+
+def strided(y: Any, x: Any) -> Any:
+    z = np.ones(len(y))
+    for k in range(1, 4):
+        z[k::k] += y[k::k] * 0.25
+    return z
+
+
 STEPS: tuple[Callable[..., Any], ...] = (
     positive, small, all_but_equal, scaled, rooted, chosen, ordered, reversed_, rest, every_other, different, counts,
     inverse, firsts, sums, positions, at_positions, of_the_whole, joined, sorted_by, stored, without, both, either,
-    trimmed,
+    trimmed, differences, filled, stored_at, numbered, positives, pairs, strided,
 )  # fmt: skip
 
 

@@ -164,12 +164,16 @@ class MaskedElements:
             if not self._is_all(index):
                 error = self.refused("a store at an index")
                 error.help = "take a `.copy()` of what the mask picks, and store into that"
+                error.masks = frozenset([self._index])
                 raise error
             self._replace(self._operand(value), "assignment")
 
     def _is_all(self, index: Any) -> bool:
         items = index if isinstance(index, tuple) else (index,)
-        return all(x is Ellipsis or (isinstance(x, slice) and x == slice(None)) for x in items)
+        return all(
+            x is Ellipsis or (isinstance(x, slice) and all(part is None for part in (x.start, x.stop, x.step)))
+            for x in items
+        )
 
     def _replace(self, values: Any, what: str) -> None:
         """Store into this array, which is a copy of the elements under the mask."""
@@ -334,13 +338,13 @@ def _operator(trace: Trace, ufunc: np.ufunc, operands: Sequence[Any]) -> Any:
     return found._operated(ufunc, operands)
 
 
-def masked_elements(masked: Masked) -> MaskedElements:
+def masked_elements(masked: Masked) -> Any:
     """`x[mask]`."""
-    part, mask = masked.part, masked.mask
+    part, mask, location = masked.part, masked.mask, user_location(2)
     mask = mask.reshape(mask.shape[: mask.ndim - masked.free])
-    return MaskedElements(
-        part._trace, part._copy(), mask._copy(), part.ndim - mask.ndim - masked.free, user_location(2)
-    )
+    lead = part.ndim - mask.ndim - masked.free
+    found = MaskedElements(part._trace, part._copy(), mask._copy(), lead, location)
+    return found.side_by_side() if location in part._trace.masks else found
 
 
 def check_same_mask(trace: Trace, one: Traced, other: Traced) -> None:

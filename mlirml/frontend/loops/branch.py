@@ -120,6 +120,7 @@ class Branch(RetracedConstruct):
         guess: dict[str, Merged] = {}
         appended: list[dict[str, int]] = []
         structures: list[dict[int, tuple[Any, ...]]] = []
+        ends: list[list[Value]] = []
         settled: list[CopiedItem] = []
         known_items, open_items = len(self.trace.copied_items), [*self.trace.open_items]
         self.failing.clear()
@@ -166,6 +167,7 @@ class Branch(RetracedConstruct):
             values = self._values(found[-1], self._plan(found, guess, before), before)
             held = stored.values()
             stored.leave()
+            ends.append(values)
             return [*values, *held]
 
         b, missing_before = self.trace.builder, None if loop is None else loop.missing
@@ -176,6 +178,8 @@ class Branch(RetracedConstruct):
                 loop.missing = missing_before
         plan = guess if self.merged is None else self.merged
         count = len(results) - len(stored.cells)
+        for one, other, result in zip(*ends, results):
+            self.trace.integers.note_either(one, other, result)
         stored.end(results[count:])
         self._set(plan, results[:count], found, before)
         for one in lists:

@@ -27,7 +27,7 @@ class Axis:
     """
 
     start: Number
-    step: int = 1
+    step: Number = 1
     dim: int | None = None
 
 
@@ -50,7 +50,7 @@ class Read:
         if not self.base._is_same_part(other.base) or len(self.shape) != len(other.shape):
             return False
         axes = all(
-            one.step == two.step and one.dim == two.dim and _equal(integers, one.start, two.start)
+            _equal(integers, one.step, two.step) and one.dim == two.dim and _equal(integers, one.start, two.start)
             for one, two in zip(self.axes, other.axes)
         )
         return axes and all(_equal(integers, one, two) for one, two in zip(self.shape, other.shape))
@@ -78,7 +78,8 @@ class Read:
         if axis.dim is None:
             return axis.start, axis.start
         last = axis.start + (self.shape[axis.dim] - 1) * axis.step
-        return (axis.start, last) if axis.step > 0 else (last, axis.start)
+        forward = isinstance(axis.step, Traced) or axis.step > 0  # a step of the program is positive
+        return (axis.start, last) if forward else (last, axis.start)
 
 
 def index_of(read: Read, indices: Sequence[Number]) -> tuple[Number, ...]:

@@ -180,6 +180,14 @@ class ForLoop(Loop):
         length = self.stop - self.start if self.step > 0 else self.start - self.stop
         return -(-length // abs(self.step)) if abs(self.step) != 1 else length
 
+    def most_iterations(self) -> int | None:
+        count = self._max_trip_count()
+        if type(count) is int:
+            return max(count, 0)
+        form = self.trace.integers.of(count)
+        greatest = None if form is None else self.trace.integers.limits(form)[1]
+        return None if greatest is None else max(greatest, 0)
+
     def _index(self, bound: Any) -> str:
         b = self.trace.builder
         if not isinstance(bound, Traced):

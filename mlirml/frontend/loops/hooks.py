@@ -682,9 +682,10 @@ class Hooks:
         """`[element(item) for item in iterable]`, by a loop if it is long or in a loop."""
         numbers, _ = numbered(iterable)
         fewest = MOST_COPIES if self._trace.builder.region.parent is None else _FEW_COPIES
-        of_arrays = not isinstance(iterable, range) or _reads_arrays(element)
-        if isinstance(numbers, range) and len(numbers) * self._copies > fewest and of_arrays:
-            items = GrowingList(self._trace, [], grows=True)
+        is_long = isinstance(numbers, range) and len(numbers) * self._copies > fewest
+        is_long = is_long and (not isinstance(iterable, range) or _reads_arrays(element))
+        if is_long or isinstance(numbers, TracedRange):
+            items = self._new_list([], grows=True)
 
             def append(item: Any) -> None:
                 value = element(item)
@@ -692,13 +693,13 @@ class Hooks:
                     raise CaptureError("an item is a view of an array, which may be stored into")
                 items.append(value)
 
-            assert isinstance(append, Part)
-
             try:
-                self.for_(iterable, append, (), (), (), (), "", "", False)
+                self.for_(iterable, append, (), (), (), (), "", "", False)  # type: ignore[arg-type]
             except CaptureError:
+                if not is_long:
+                    raise
                 return [element(item) for item in iterable]
-            if not _has_python_numbers(items):
+            if not is_long or not _has_python_numbers(items):
                 return items
         return [element(item) for item in iterable]
 

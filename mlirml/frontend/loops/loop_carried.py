@@ -90,6 +90,7 @@ class Loop(RetracedConstruct):
         self.head, self.after, self.renewed = frozenset(head), frozenset(after), frozenset(renewed)
         self.info = self._learned()
         self.keep = keep
+        self.gains: dict[str, Any] = {}  # by how much an iteration changes carried integers, at least and at most
         self.symbols: dict[str, Any] = {}  # linear forms of carried integers, the same in all regions of the loop
         self.shared: set[str] = set()
         self.ends: dict[str, Any] = {}
@@ -333,7 +334,21 @@ class Loop(RetracedConstruct):
         if self.turns:
             check_alone(self.variables, before, self.turns)
         values = [value_of_type(self.trace, leaf, slot.leaf_type, slot.path) for slot, leaf in pairs]
+        self._note_gains([slot for slot, _ in pairs], values)
         return [*values, *ended(stored, before, self.turns, held)]
+
+    def _note_gains(self, slots: Sequence[Slot], values: Sequence[Value]) -> None:
+        """Record by how much an iteration changes the integers that the loop carries."""
+        integers = self.trace.integers
+        self.gains = {}
+        for slot, value in zip(slots, values):
+            form, symbol = integers.of(value), self.symbols.get(slot.path)
+            if form is not None and symbol is not None and slot.path not in self._limits():
+                self.gains[slot.path] = integers.limits(form - symbol)
+
+    def most_iterations(self) -> int | None:
+        """An upper bound of the trip count, if one is known."""
+        return None
 
     def _widened(self, slot: Slot, leaf: Any) -> LeafType | None:
         """The wider type of a Python float that becomes an integer, if it stays a float where nothing iterates."""
@@ -678,6 +693,9 @@ class Loop(RetracedConstruct):
         if most is not None:
             return length_in_region(self.trace, value, most)
         result = slot.in_region(self.trace, value)
+        most_iterations = self.most_iterations()
+        if slot.path in self.gains and most_iterations is not None:
+            self.trace.integers.note_sum(slot.value, self.gains[slot.path], most_iterations, value)
         if not slot.scalar:
             for writer in self.writers:
                 writer.note_result(self.ends[slot.path], result)

@@ -200,20 +200,27 @@ def traced_enumerate(iterable: Any, start: Any = 0) -> Any:
 def traced_zip(*parts: Any, strict: bool = False) -> Any:
     """`zip` of ranges and traced arrays."""
     counts = [_count(part) for part in parts]
-    if any(not isinstance(count, range) for count in counts):
+    static = [len(count) for count in counts if isinstance(count, range)]
+    dynamic = [count.stop for count in counts if isinstance(count, TracedRange)]
+    if len(static) + len(dynamic) < len(parts) or (strict and dynamic):
         return zip(*parts, strict=strict)
-    lengths = [len(count) for count in counts]
-    if strict and len(set(lengths)) > 1:
-        raise ShapeError(f"zip: parts of different lengths, {lengths}")
-    return Items(range(min(lengths, default=0)), lambda number: tuple(_item(part, number) for part in parts), parts)
+    if strict and len(set(static)) > 1:
+        raise ShapeError(f"zip: parts of different lengths, {static}")
+    numbers: Any = range(min(static, default=0))
+    if dynamic:
+        trace = current_trace()
+        assert trace is not None
+        shortest = [min(static), *dynamic] if static else dynamic
+        numbers = traced_range(trace.hooks.function(min)(shortest))
+    return Items(numbers, lambda number: tuple(_item(part, number) for part in parts), parts)
 
 
 def traced_product(*parts: Any, repeat: int = 1) -> Any:
     """`itertools.product` of ranges, lists and traced arrays: one range, whose numbers are taken apart."""
     counts = [_count(part) for part in parts]
-    if any(not isinstance(count, range) for count in counts):
+    if any(count is None for count in counts):
         return itertools.product(*parts, repeat=repeat)
-    parts, sizes = parts * repeat, [len(count) for count in counts] * repeat
+    parts, sizes = parts * repeat, [len(n) if isinstance(n, range) else n.stop for n in counts] * repeat
 
     def item(number: Any) -> tuple[Any, ...]:
         found: list[Any] = []
@@ -222,7 +229,17 @@ def traced_product(*parts: Any, repeat: int = 1) -> Any:
             number = number // size
         return tuple(found[::-1])
 
-    return Items(range(math.prod(sizes)), item)
+    count = math.prod(sizes)
+    return Items(range(count) if type(count) is int else traced_range(count), item)
+
+
+def traced_pairwise(iterable: Any) -> Any:
+    """`itertools.pairwise` of a range, a list or a traced array."""
+    count = _count(iterable)
+    if count is None:
+        return itertools.pairwise(iterable)
+    numbers = count[1:] if isinstance(count, range) else traced_range(1, count.stop)
+    return Items(numbers, lambda number: (_item(iterable, number - 1), _item(iterable, number)), (iterable,))
 
 
 def traced_ndindex(*shape: Any) -> Any:
@@ -247,7 +264,7 @@ def traced_repeat(trace: Trace, value: Any, *times: Any) -> Any:
 def traced_map(trace: Trace, function: Any, *parts: Any) -> Any:
     """`map` over ranges, lists and traced arrays."""
     call = trace.hooks.function(function)
-    if not parts or any(not isinstance(_count(part), range) for part in parts):
+    if not parts or any(_count(part) is None for part in parts):
         return map(call, *parts)
     tuples = traced_zip(*parts)
     return Items(tuples.numbers, lambda number: call(*tuples.item(number)), parts)

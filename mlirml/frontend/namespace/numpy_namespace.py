@@ -47,6 +47,7 @@ COMPUTED = (
     "kaiser",
 )
 
+_SIZED = {np.arange: 0, np.linspace: 2}  # those of a number of elements of the program, from that argument on
 
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")
@@ -85,6 +86,11 @@ class Namespace:
         with at_user_line():
             if any(type(x) is Size for arg in args for x in (arg if isinstance(arg, (tuple, list)) else (arg,))):
                 return dynamic_grid(self._trace, function, args, **kwargs)
+            if "num" in kwargs and len(args) == 2:
+                args = (*args, kwargs.pop("num"))
+            if any(map(_is_number_of_program, args[_SIZED[function] :] if function in _SIZED else ())):
+                found: Traced = self._trace.handlers.grid_of_size(self._trace, function, args, **kwargs)
+                return found
             result = function(*args, **kwargs)
             return self._trace.known(result) if isinstance(result, np.ndarray) else result  # else made of traced values
 
@@ -127,7 +133,7 @@ class Namespace:
         """`np.full`."""
         check_device(device)
         with at_user_line():
-            return self._ordered(self._trace.filled(_sizes(shape), fill_value, dtype), order)
+            return self._of_shape(shape, fill_value, dtype, order)
 
     def full_like(self, a: Any, fill_value: Any, *args: Any, **kwargs: Any) -> Traced:
         """`np.full_like`; NumPy itself would only test if `a` is an array of another class."""
@@ -137,10 +143,14 @@ class Namespace:
 
     def _filled(self, shape: Any, value: int, dtype: Any, order: str) -> Traced:
         with at_user_line():
-            sizes = _sizes(shape)
-            return self._ordered(self._trace.filled(sizes, value, float if dtype is None else dtype), order)
+            return self._of_shape(shape, value, float if dtype is None else dtype, order)
 
-    def _ordered(self, array: Traced, order: str) -> Traced:
+    def _of_shape(self, shape: Any, value: Any, dtype: Any, order: str) -> Traced:
+        items = shape if isinstance(shape, (tuple, list)) else (shape,)
+        if any(map(_is_number_of_program, items)):
+            found: Traced = self._trace.handlers.filled_of_size(self._trace, items, value, dtype)
+            return found
+        array = self._trace.filled(_sizes(shape), value, dtype)
         array._cell.c_order = order == "C"
         return array
 
@@ -178,6 +188,11 @@ class Namespace:
         if result._cell.c_order and result._cell.strides is None and not result._views:
             return result  # type: ignore[no-any-return]
         return Traced(self._trace, result._cell, result._views, ambiguous=result._cell.version)
+
+
+def _is_number_of_program(size: Any) -> bool:
+    """True for a number that the data decide: of Python integers among the arguments the value is asked for."""
+    return isinstance(size, Traced) and not size.ndim and size._known() is None and not size._sizes()
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:

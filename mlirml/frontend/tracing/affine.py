@@ -23,6 +23,7 @@ _COUNT = itertools.count()
 _STEPS = 64
 _FACTS = 16
 _I64 = np.dtype(np.int64)
+_MOST = 1 << 48
 _number = attrgetter("number")
 
 
@@ -92,6 +93,11 @@ class Condition:
 Limits = tuple[int | None, int | None]
 
 
+def _constant(function: Any, *values: int | None) -> Linear | None:
+    known = [n for n in values if n is not None]
+    return Linear(function(known)) if len(known) == len(values) else None
+
+
 class Integers:
     """The integers of a trace, by the names of their values."""
 
@@ -114,7 +120,7 @@ class Integers:
         """A Python integer, or a number of the program of type i64."""
         if type(x) is int:
             return Linear(x)
-        value = value_in(x)
+        value = x if isinstance(x, Value) else value_in(x)
         if value is None or value.shape or value.dtype != _I64:
             return None
         return self.of_value(value)
@@ -166,6 +172,35 @@ class Integers:
         value = x if isinstance(x, Value) else value_in(x)
         return Condition() if value is None else self.conditions.get(value.name, Condition())
 
+    # Values of branches and loops.
+
+    def note_either(self, one: Any, other: Any, result: Value) -> None:
+        """Record the range of a number that is one of two."""
+        first, second = self.of(one), self.of(other)
+        if first is None or second is None or self.of(result) is None:
+            return
+        least, greatest = self.limits(first - second)
+        if least is not None and least >= 0:
+            ends: tuple[Linear | None, Linear | None] = second, first
+        elif greatest is not None and greatest <= 0:
+            ends = first, second
+        else:
+            limits = self.limits(first), self.limits(second)
+            ends = _constant(min, *(one[0] for one in limits)), _constant(max, *(one[1] for one in limits))
+        if ends != (None, None):
+            self.forms[result.name] = self.symbol(*ends, roots_of([first, second]))
+
+    def note_sum(self, start: Any, gain: Limits, count: int, result: Value) -> None:
+        """Record the range of a number to which `gain` is added in each of at most `count` iterations."""
+        form, (least, greatest) = self.of(start), gain
+        if form is None or self.of(result) is None:
+            return
+        loss, most = None if least is None else min(least, 0), None if greatest is None else max(greatest, 0)
+        changes = (None if n is None else n * count for n in (loss, most))
+        first, last = (None if n is None or abs(n) > _MOST else form + Linear(n) for n in changes)
+        if first is not None or last is not None:
+            self.forms[result.name] = self.symbol(first, last, roots_of([form]))
+
     # Transfer functions of operators.
 
     def note(self, ufunc: np.ufunc, operands: Sequence[Any], result: Value) -> None:
@@ -185,6 +220,10 @@ class Integers:
             return
         if name in ("argmax", "argmin"):
             self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].size - 1))
+        elif name in ("count_nonzero", "sum"):
+            of_bools = name == "count_nonzero" or operands[0].dtype == np.bool_
+            if of_bools and type(operands[0].size) is int:
+                self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].size))
         elif name == "searchsorted":
             self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].shape[0]))
         else:

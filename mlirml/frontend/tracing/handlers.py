@@ -55,6 +55,12 @@ class Handlers(Protocol):
     def compacted_elements(self, masked: Any) -> Any:
         """The elements under a mask side by side, as an array of dynamic length (`frontend/loops`)."""
 
+    def filled_of_size(self, trace: Trace, sizes: Sequence[Any], fill_value: Any, dtype: Any) -> Any:
+        """`np.full` of sizes that are numbers of the program (`frontend/loops`)."""
+
+    def grid_of_size(self, trace: Trace, function: Callable[..., Any], args: Sequence[Any], **options: Any) -> Any:
+        """`np.arange` and `np.linspace` of sizes that are numbers of the program (`frontend/loops`)."""
+
     def sized_parts(self, array: Any) -> tuple[list[Traced], tuple[int, ...]]:
         """The buffer and the lengths of an array of dynamic length, and the dimensions of these (`frontend/loops`)."""
 

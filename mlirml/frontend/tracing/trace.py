@@ -70,7 +70,7 @@ _ARITHMETIC = {
 }  # fmt: skip
 
 # Functions that return a view or a copy, depending on the arguments.
-_LIMITED = ("argmax", "argmin", "searchsorted", "minimum", "maximum")
+_LIMITED = ("argmax", "argmin", "searchsorted", "minimum", "maximum", "count_nonzero", "sum")
 """Functions whose results have a known range."""
 _VIEWS_AT_TIMES = ("diagonal", "diag", "einsum")
 
@@ -126,6 +126,7 @@ class Trace:
         self.learned: dict[Any, Any] = {}  # facts about loops and branches, by the types of the variables before them
         self.signed: list[Any] = []  # objects in its keys, kept alive so that their addresses are not reused
         self.assigned: set[Any] = set()  # variables that a check says to have a value, with the code of loops
+        self.masks: set[Any] = set()  # the locations of masks whose elements are side by side from the beginning
         self.unbound: dict[str, Any] = {}  # the loop or branch because of which a variable may be unassigned
         self.drawn: dict[Any, Any] = {}  # the first use of each key of `mlirml.random`
         self.reused: dict[tuple[SourceLocation, str], list[str]] = {}  # warnings, and the lines that they are about

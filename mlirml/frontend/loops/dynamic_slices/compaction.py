@@ -155,11 +155,9 @@ def whole_buffer(x: DynamicSlice) -> Traced:
 def beginning_of(x: DynamicSlice) -> Traced | None:
     """The array of the greatest lengths that a slice is the beginning of; None for other slices."""
     read = x._location
-    if read is not None and tuple(read.base.shape) == x._most:
-        axes = [(axis.dim, axis.step, type(axis.start) is int and axis.start == 0) for axis in read.axes]
-        if axes == [(dim, 1, True) for dim in range(x.ndim)]:
-            return read.base
-    return None
+    if read is None or tuple(read.base.shape) != x._most or [axis.dim for axis in read.axes] != [*range(x.ndim)]:
+        return None
+    return read.base if all(map(_is_beginning, read.axes)) else None
 
 
 def true_everywhere(trace: Trace, x: Any, size: int | None = None) -> Traced:
@@ -189,10 +187,14 @@ def true_everywhere(trace: Trace, x: Any, size: int | None = None) -> Traced:
     return out
 
 
+def _is_beginning(axis: Axis) -> bool:
+    return type(axis.start) is int and type(axis.step) is int and (axis.start, axis.step) == (0, 1)
+
+
 def _identity(trace: Trace, x: DynamicSlice, shape: tuple[int, ...]) -> Any:
     """A key for the elements of a slice that begins where its array does; None for others."""
     read = x._location
-    if read is None or any(type(axis.start) is not int or axis.start or axis.step != 1 for axis in read.axes):
+    if read is None or not all(map(_is_beginning, read.axes)):
         return None
     lengths = tuple(n if isinstance(n, int) else n._read().name for n in x._shape)
     return read.base._read().name, tuple(axis.dim for axis in read.axes), lengths, shape

@@ -47,7 +47,7 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> DynamicSlice
     _require(trace, (counts >= 0).all(), Check("ShapeError", "repeat: repeats cannot be negative"))
     ends = np.cumsum(np.broadcast_to(counts, (size,)))
     total = python_integer(trace, ends[size - 1]._read())
-    capacity = _room(trace, total, size)
+    capacity = room_for(trace, total, size)
     # The number of elements that end at or before a position is that of the element there.
     steps = trace.known(np.zeros(capacity + 1, _INDEX))._copy()
     np.add.at(steps, np.minimum(ends[: size - 1], capacity), 1)
@@ -62,7 +62,7 @@ def bincount(trace: Trace, numbers: Traced, weights: Any) -> DynamicSlice:
         return beginning(trace.known(np.zeros(0, _INDEX)), 0)  # type: ignore[arg-type]
     _require(trace, (x >= 0).all(), Check("ShapeError", "bincount: a number is negative"))
     length = python_integer(trace, (x.max() + 1)._read())
-    capacity = _room(trace, length, 0)
+    capacity = room_for(trace, length, 0)
     safe = np.clip(x, 0, capacity - 1)
     counts: Any = np.bincount(safe, weights, minlength=capacity)
     return beginning(counts, length)
@@ -114,7 +114,7 @@ def histogram_bin_edges(trace: Trace, a: Any, bins: Any = 10, range: Any = None,
     number: Any = np.where(width > 0, np.ceil((high - low) / np.where(width > 0, width, 1)), 1)
     number = np.clip(np.where(np.isfinite(number), number, 1), 1, _MOST_BINS).astype(_INDEX)
     length = python_integer(trace, (number + 1)._read())
-    index = trace.known(np.arange(_room(trace, length, 0)))
+    index = trace.known(np.arange(room_for(trace, length, 0)))
     edges = index.astype(x.dtype) * ((high - low) / number.astype(x.dtype)) + low  # as `np.linspace`
     return beginning(np.where(index == number, high, edges), length)
 
@@ -122,7 +122,7 @@ def histogram_bin_edges(trace: Trace, a: Any, bins: Any = 10, range: Any = None,
 _MOST_BINS = 1 << 30
 
 
-def _room(trace: Trace, length: Any, least: int) -> int:
+def room_for(trace: Trace, length: Any, least: int) -> int:
     """The room for a result of this length, which the program checks; it is at least `least`."""
     location = user_location()
     site = "a function" if location is None else f"{location.file}:{location.line}:{location.column}"

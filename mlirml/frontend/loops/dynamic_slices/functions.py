@@ -310,6 +310,16 @@ def full_like(x: DynamicSlice, fill_value: Any, dtype: Any = None) -> DynamicSli
     return result
 
 
+def diff(x: DynamicSlice, n: int = 1, axis: int = -1) -> DynamicSlice:
+    """`np.diff` along the last axis, `n` times."""
+    if axis not in (-1, x.ndim - 1):
+        raise refused(x._trace, x, "differences along another axis than the last one")
+    compare = x.dtype == np.bool_
+    for _ in range(n):
+        x = (x[..., 1:] != x[..., :-1]) if compare else x[..., 1:] - x[..., :-1]
+    return x
+
+
 def cumsum(x: DynamicSlice, axis: Any = None, dtype: Any = None, out: Any = None) -> DynamicSlice:
     """`np.cumsum` of a vector."""
     if x.ndim != 1 or out is not None:
@@ -420,6 +430,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.ones_like: filled(1),
     np.full_like: full_like,
     np.cumsum: cumsum,
+    np.diff: diff,
     np.sort: sort,
     np.argsort: argsort,
     np.ravel: lambda x, order="C": x if x.ndim == 1 else _refuse_flip(x),

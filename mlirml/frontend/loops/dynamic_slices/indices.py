@@ -12,7 +12,6 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic, position
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, clamped, index_name, slice_bound
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, moved, part, refused
-from mlirml.frontend.loops.dynamic_slices.windows import unknown_step
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
 
@@ -22,7 +21,7 @@ class Walk:
     """The indices along a dimension: from `start` on with a step, `length` of them, or one if that is None."""
 
     start: Number
-    step: int = 1
+    step: Number = 1
     length: Number = None
     most: int = 1
 
@@ -134,23 +133,41 @@ def sliced(trace: Trace, item: slice, size: Number, most: int) -> Walk:
     step = 1 if item.step is None else item.step
     if isinstance(step, Traced):
         known = step._known()
-        if known is None:
-            raise unknown_step(trace, step)
-        step = int(known)
-    step = int(step.__index__())
-    if step == 0:
-        raise ShapeError("slice step cannot be zero")
-    low, high = (0, size) if step > 0 else (-1, size - 1)
+        step = _positive(trace, step) if known is None else int(known)
+    if not isinstance(step, Traced):
+        step = int(step.__index__())
+        if step == 0:
+            raise ShapeError("slice step cannot be zero")
+    forward = isinstance(step, Traced) or step > 0
+    low, high = (0, size) if forward else (-1, size - 1)
     ends = []
-    for bound, default in ((item.start, low if step > 0 else high), (item.stop, high if step > 0 else low)):
+    for bound, default in ((item.start, low if forward else high), (item.stop, high if forward else low)):
         ends.append(default if bound is None else clamped(trace, _from_start(trace, bound, size), low, high))
     start, stop = ends
-    length = stop - start if step > 0 else start - stop
+    length = stop - start if forward else start - stop
+    if isinstance(step, Traced):
+        number: Any = length
+        return Walk(start, step, -(-number // step), most)
     if abs(step) != 1:
         length = -(-length // abs(step))
     if isinstance(length, int):
         length = max(length, 0)
     return Walk(start, step, length, -(-most // abs(step)))
+
+
+def _positive(trace: Trace, step: Traced) -> Traced:
+    """A step that is known at run time only, which is checked to be positive."""
+    if step.shape or step.dtype.kind not in "iu":
+        raise InvalidIndexError(f"slice steps must be integers or None, got {step._describe()}")
+    number: Traced = slice_bound(trace, step)
+    least, _ = trace.integers.limits_of(number._read())
+    b = trace.builder
+    if b.checked and (least is None or least < 1):
+        b.check(
+            b.named(f"arith.cmpi sge, {index_name(trace, number)}, {b.index(1)} : index"),
+            Check("ShapeError", "the step of a slice that is a number of the program is not positive"),
+        )
+    return number
 
 
 def _from_start(trace: Trace, bound: Any, size: Number) -> Number:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.affine import Linear
-from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError, UnsupportedSyntaxError
+from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import Index, UnknownLengthError, length, position, slice_bounds
 from mlirml.frontend.tracing.trace import Trace
@@ -63,7 +63,8 @@ def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | No
 
 def _is_traced(item: Any) -> bool:
     if isinstance(item, slice):
-        return any(isinstance(bound, Traced) and bound._known() is None for bound in (item.start, item.stop))
+        parts = item.start, item.stop, item.step
+        return any(isinstance(part, Traced) and part._known() is None for part in parts)
     return isinstance(item, Traced) and item._known() is None
 
 
@@ -93,7 +94,7 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
     integers = trace.integers
     step = 1 if item.step is None else item.step
     if isinstance(step, Traced):
-        raise unknown_step(trace, step)
+        raise UnknownLengthError("the step of a slice differs between iterations")
     if step == 0:
         raise ShapeError("slice step cannot be zero")
     from mlirml.frontend.loops.dynamic_indices import slice_bound
@@ -120,16 +121,6 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
     if b.checked:
         name = _checked(trace, start, name, span.constant, size)
     return name, count, step, start._read()
-
-
-def unknown_step(trace: Trace, step: Traced) -> UnsupportedSyntaxError:
-    """The error for a step that may differ between iterations."""
-    error = UnsupportedSyntaxError(
-        "the step of a slice is known only at run time",
-        help="write a loop over the elements, `for j in range(start, stop, step)`",
-    )
-    error.roots, error.sizes = trace.integers.roots(step), step._sizes()
-    return error
 
 
 def _from_start(trace: Trace, form: Linear, size: int) -> Linear:
