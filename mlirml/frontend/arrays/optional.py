@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, NoReturn
 
@@ -16,6 +17,7 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Check
 
+NO_EXAMPLE: Any = object()
 _HELP = "compare it with None first, `if x is not None:`, or start with a number, such as -1"
 
 
@@ -120,11 +122,39 @@ def _fits(payload: Any) -> bool:
     return type(payload) in (bool, int, float, complex) or isinstance(payload, (Traced, np.generic))
 
 
+def example_of(values: Sequence[Any]) -> Any:
+    """A value with the structure of one that is one of these values: `Optional` for each item, also of tuples, that is
+    None in some of them. `NO_EXAMPLE` for other values.
+    """
+    if structure_of(values) is not None:
+        return Optional(True, next(x.value if type(x) is Optional else x for x in values if x is not None))
+    if not all(type(x) is tuple and len(x) == len(values[0]) for x in values):
+        same = all((x is None or _fits(x)) and flatten(x)[1] == flatten(values[0])[1] for x in values)
+        return values[0] if same else NO_EXAMPLE
+    items = [*map(example_of, zip(*values))]
+    return NO_EXAMPLE if any(item is NO_EXAMPLE for item in items) else tuple(items)
+
+
+def has_structure(value: Any, treedef: TreeDef) -> bool:
+    """True for a value that `leaves_of` takes apart."""
+    if treedef.kind is Optional:
+        return value is None or structure_of([value, None]) == treedef
+    if treedef.kind is tuple:
+        children = treedef.children
+        return type(value) is tuple and len(value) == len(children) and all(map(has_structure, value, children))
+    return flatten(value)[1] == treedef
+
+
 def leaves_of(value: Any, treedef: TreeDef, otherwise: Sequence[Any] = ()) -> list[Any]:
-    """The leaves of a value in a structure of `structure_of`; None has those of `otherwise`, or zeros."""
+    """The leaves of a value in a structure with `Optional`; None has those of `otherwise`, or zeros."""
     found, structure = flatten(value)
-    if structure == treedef or treedef.kind is not Optional:
+    if structure == treedef:
         return found
-    if value is None:
-        return [False, *(otherwise or [0] * (treedef.leaf_count() - 1))]
-    return [True, *found]
+    if treedef.kind is Optional:
+        return [False, *(otherwise[1:] or [0] * (treedef.leaf_count() - 1))] if value is None else [True, *found]
+    if treedef.kind is not tuple:
+        return found
+    rest, leaves = iter(otherwise), []
+    for item, child in zip(value, treedef.children):
+        leaves += leaves_of(item, child, [*itertools.islice(rest, child.leaf_count())])
+    return leaves

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.tree import TreeDef
+from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, DTypeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import LeafType, are_integer_and_double, common, joined, leaf_type_of
@@ -18,7 +18,7 @@ from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import DYNAMIC, is_dynamic
 from mlirml.frontend.arrays.list_parts import CopiedItem, close_items, note_joined
 from mlirml.frontend.arrays.open_lists import match_rooms
-from mlirml.frontend.arrays.optional import Optional, leaves_of, structure_of
+from mlirml.frontend.arrays.optional import NO_EXAMPLE, example_of, has_structure, leaves_of
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import user_variables
 from mlirml.frontend.loops.construct import RetracedConstruct
@@ -304,7 +304,7 @@ class Branch(RetracedConstruct):
             trees = [Tree.of(value) for value in bound]
             if trees[0].treedef != trees[1].treedef:
                 trees = self._optional(name, bound)
-                alone = any(value is None for value in bound)
+                alone = True
             elif bound[0] is not bound[1] and not guess:
                 self._check_names(name, bound, found)
             paths = trees[0].paths(name)
@@ -324,11 +324,11 @@ class Branch(RetracedConstruct):
 
     def _optional(self, name: str, values: Sequence[Any]) -> list[Tree]:
         """A variable that is None, or may be, in one of the branches; an error for other structures that differ."""
-        treedef = structure_of(values)
-        if treedef is None:
+        example = example_of(values)
+        if example is NO_EXAMPLE:
             match_rooms(*values)
             raise self._different(name, values)
-        there = next(leaves_of(value, treedef)[1:] for value in values if value is not None)
+        there, treedef = flatten(example)
         return [Tree(leaves_of(value, treedef, there), treedef) for value in values]
 
     def _check_names(self, name: str, values: Sequence[Any], found: Sequence[dict[str, Any]]) -> None:
@@ -412,7 +412,7 @@ class Branch(RetracedConstruct):
         tree = Tree.of(value)
         if tree.treedef == merged.treedef:
             return tree.leaves
-        if merged.treedef.kind is not Optional or (value is not None and structure_of([value, None]) != merged.treedef):
+        if not has_structure(value, merged.treedef):
             raise self._different(name, [value, merged.treedef])
         return leaves_of(value, merged.treedef)
 

@@ -528,7 +528,7 @@ class Loop(RetracedConstruct):
         if treedef is None or (self.peels and before is None and type(value) is not Optional):
             raise self._restructured(name, before, value)
         if type(before) is Optional:
-            return Tree(leaves_of(value, treedef, self.inside[name][1][1:]), treedef)
+            return Tree(leaves_of(value, treedef, self.inside[name][1]), treedef)
         leaves = leaves_of(before if value is None else value, treedef)[1:]
         slots = [
             Slot.zero(f"`{path}`", leaf_type_of(leaf, path), is_number(leaf))

@@ -163,9 +163,52 @@ def after_none(x: Any, t: Any) -> Any:
     return a - b
 
 
+def value_and_position(x: Any, t: Any) -> Any:
+    for i in range(len(x)):
+        if x[i] > t:
+            return x[i], i
+    return None, -1
+
+
+def pair_of_none(x: Any, t: Any) -> Any:
+    if x[0] > t:
+        return 1, None
+    if x[1] > t:
+        return None, 2
+    return None, None
+
+
+def nested_tuples(x: Any, t: Any) -> Any:
+    if x[0] > t:
+        return (x * 2, None), (1, (None, 3))
+    return (x, x.sum()), (2, (x[2], 4))
+
+
+def two_searches(x: Any, t: Any) -> Any:
+    def find(limit: Any) -> Any:
+        for i in range(len(x)):
+            if x[i] > limit:
+                return i, x[i]
+        return None, 0.0
+
+    (i, v), (j, u) = find(t), find(t + 1)
+    total = v + u
+    if i is not None:
+        total += i
+    if j is not None:
+        total += j
+    return total, i, j
+
+
+def limits(x: Any, t: Any) -> Any:
+    low, high = (None, None) if x[0] > t else (x.min(), x.max())
+    return 0.0 if low is None else low, high
+
+
 PROGRAMS = [
     first_above, last_below, smallest_above, position_and_value, bisected, reset, given_at_first, row, conditional,
-    equal, in_a_helper, used_unchecked, nested, after_none,
+    equal, in_a_helper, used_unchecked, nested, after_none, value_and_position, pair_of_none, nested_tuples,
+    two_searches, limits,
 ]  # fmt: skip
 
 
