@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import operator
-import types
-from collections import deque
 from collections.abc import Callable, Sequence, Sized
 from contextlib import suppress
 from dataclasses import replace
@@ -14,20 +12,16 @@ from typing import Any
 import numpy as np
 
 from mlirml.analysis.traits import INTEGER_DIVISIONS
-from mlirml.core.tree import flatten
-from mlirml.errors import CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
+from mlirml.errors import CaptureError, TracedValueError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import common, joined, leaf_type_of, several
 from mlirml.frontend.arrays.constructs import InlineStore, inline, is_certain
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
-from mlirml.frontend.arrays.list_parts import number_rows
 from mlirml.frontend.arrays.number_lists import element_at, exchange, is_dynamic_integer
-from mlirml.frontend.arrays.open_lists import opened
 from mlirml.frontend.arrays.optional import Optional, given
 from mlirml.frontend.arrays.tracer import Cell
-from mlirml.frontend.frames import at_user_line, user_location
-from mlirml.frontend.iteration_limits import MOST_COPIES
+from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.loops.branch import Branch
 from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.failing import FAILURES, failing_apart
@@ -35,11 +29,12 @@ from mlirml.frontend.loops.for_loop import ForLoop
 from mlirml.frontend.loops.functions import replaced
 from mlirml.frontend.loops.iterations import Iteration, run_over
 from mlirml.frontend.loops.iterators import Iterators
+from mlirml.frontend.loops.list_hooks import ListHooks, Part, nothing, unchanged
 from mlirml.frontend.loops.membership import contains
-from mlirml.frontend.loops.narrowing import is_same, narrowed, some, truth_of
+from mlirml.frontend.loops.narrowing import is_same, narrowed, truth_of
 from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
 from mlirml.frontend.loops.real_arrays import check_target, is_real
-from mlirml.frontend.loops.variables import Variables, is_array, is_number, value_of_type
+from mlirml.frontend.loops.variables import Variables, is_number, value_of_type
 from mlirml.frontend.loops.while_loop import WhileLoop
 from mlirml.frontend.tracing.affine import Condition, value_in
 from mlirml.frontend.tracing.trace import Trace
@@ -58,45 +53,16 @@ _NEGATED = {"IsNot": "Is", "NotIn": "In"}
 _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 UNROLLED = 256  # the most iterations of a loop that has to be unrolled
 MOST_UNROLLED = 1 << 14
-_FEW_COPIES = 8  # of an item of a list in a loop
-_FOLDS: dict[str, tuple[Any, Any]] = {
-    "sum": (sum, 0), "any": (any, False), "all": (all, True), "max": (max, None), "min": (min, None),
-}  # fmt: skip
-"""The functions of a generator that are computed by a loop, and their results without items."""
-Part = types.FunctionType
 Names = Sequence[str]
 
 
-def _reads_arrays(element: Part) -> bool:
-    """True if a function of an enclosing scope reads traced arrays there."""
-    return any(isinstance(value, Traced) for _, value in Variables(element).items())
-
-
-def _are_same(before: Sequence[tuple[str, Any]], after: Sequence[tuple[str, Any]]) -> bool:
-    """True if variables have the same values."""
-    return all(one is other for (_, one), (_, other) in zip(before, after))
-
-
-def _contents(changes: Sequence[Any]) -> list[Any]:
-    """The identities of what objects hold after changes, which keep it alive."""
-    return [(c.variable.name, [*map(id, c.after)] if c.whole else id(c.after)) for c in changes]
-
-
-def _has_python_numbers(items: GrowingList) -> bool:
-    """True if a list has Python integers, whose values may be needed."""
-    leaf_types = [] if items.rows is None else items.rows.growth.leaf_types
-    return any(leaf_type.weak and leaf_type.dtype.kind in "bi" for leaf_type in leaf_types)
-
-
-class Hooks:
+class Hooks(ListHooks):
     """The hooks of a trace."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
+        super().__init__(trace)
         self.iterators = Iterators(trace)
-        self._copies = 1  # of the code being traced, by the enclosing unrolled loops
         self._branching: set[Any] = set()  # the code of expressions that are better computed in branches
-        self._produced: list[int] = []  # the items so far of each comprehension with conditions that is being traced
 
     # Statements.
 
@@ -226,7 +192,7 @@ class Hooks:
             self.if_(
                 self.not_(variables.get(stop)),
                 Iteration(body, given, unassigned),
-                _nothing,
+                nothing,
                 own,
                 (),
                 later,
@@ -275,7 +241,7 @@ class Hooks:
                 break
             if isinstance(flag, Value):
                 going_on, later = self.not_(variables.get(stop)), sorted({*head, *after, stop})
-                self.if_(going_on, Iteration(body, item), _nothing, own, (), later, changed, ())
+                self.if_(going_on, Iteration(body, item), nothing, own, (), later, changed, ())
             else:
                 body(item)
 
@@ -448,7 +414,7 @@ class Hooks:
                     return result
                 if isinstance(truth, Value):
                     rest = partial(self.compare, names[number:], left, *later[number:])
-                    return self._choose(truth, rest, partial(_same, result), np.logical_and)
+                    return self._choose(truth, rest, partial(unchanged, result), np.logical_and)
             right = one()
             if name in _NEGATED:
                 result = self.not_(_COMPARISONS[_NEGATED[name]](left, right))
@@ -571,164 +537,6 @@ class Hooks:
                 return named(value)
         return value
 
-    def growing(self, items: Any, grows: bool) -> Any:
-        """A new list that is appended to in a loop, or may have a dynamic index."""
-        return self._new_list(items, grows) if type(items) is list else items
-
-    def _new_list(self, items: Any, grows: bool) -> GrowingList:
-        """A list that is created here: one with room for any number of items, if it has to be."""
-        found = GrowingList(self._trace, items, grows=grows)
-        location = user_location()
-        if location is not None:
-            found.site = f"{location.file}:{location.line}:{location.column}"
-            room = self._trace.rooms.get(found.site)
-            if room is not None:
-                with at_user_line():
-                    opened(found, room)
-        return found
-
-    def folded(
-        self, callee: Any, iterable: Any, step: Part, original: Callable[[], Any], several: bool, *start: Any
-    ) -> Any:
-        """`sum`, `max`, `min`, `any` or `all` of a generator: by a loop if it is long or in a loop, else `original`.
-
-        `step` gives the next total of an item and the total so far; `several` generators are nested in it.
-        """
-        name = next((name for name, function in _FOLDS.items() if callee is function[0]), None)
-        numbers, _ = numbered(iterable)
-        fewest = _FEW_COPIES if several or self._trace.builder.region.parent is not None else MOST_COPIES
-        of_arrays = not isinstance(iterable, range) or _reads_arrays(step)
-        long = isinstance(numbers, range) and len(numbers) * self._copies > fewest and of_arrays
-        if name is not None and (long or isinstance(numbers, TracedRange)):
-            init = start[0] if start else _FOLDS[name][1]
-            for peels in (False, True):
-                with suppress(CaptureError):
-                    total = self._repeated_from(iterable, step, init) if peels else self.repeated(iterable, step, init)
-                    return original() if total is None else some(total, name)
-        return original()
-
-    def _repeated_from(self, iterable: Any, step: Part, total: Any) -> Any:
-        """`repeated` with the first iteration before the loop: a sum of arrays starts from the first one."""
-        numbers, item = numbered(iterable)
-        if not isinstance(numbers, range):
-            raise CaptureError("the first item is not known")
-        total = step(numbers[0] if item is None else item(numbers[0]), total)
-        return self.repeated(numbers[1:] if item is None else Items(numbers[1:], item), step, total)
-
-    def repeated(self, iterable: Any, step: Part, total: Any) -> Any:
-        """The total after a loop, of which each iteration gives the next one."""
-
-        def iteration(item: Any) -> None:
-            nonlocal total
-            total = step(item, total)
-
-        assert isinstance(iteration, Part)
-        own = ("total",)
-        self._loop_over(iterable, iteration, own, own, own, (), "", "", False)
-        return total
-
-    def filtered(self, traced: Callable[[], Any], looped: Callable[[], Any]) -> Any:
-        """The items of a comprehension with conditions, by `looped`, a loop, where data decide on them.
-
-        Nothing that makes an item, and no condition that changes anything, is traced twice.
-        """
-        variables, stores = Variables(traced, looped), Cell.stores  # type: ignore[arg-type]
-        held, values, changes = Snapshot(variables.items()), variables.items(), self._trace.changes()
-        self._produced.append(0)
-        try:
-            return traced()
-        except CaptureError as error:
-            of_array = isinstance(error, TracedBoolError) and error.of_array
-            kept = Cell.stores == stores and not held.restore() and _are_same(values, variables.items())
-            if self._produced[-1] or of_array or not kept or _contents(changes) != _contents(self._trace.changes()):
-                raise
-        finally:
-            self._produced.pop()
-        return looped()
-
-    def produced(self, item: Any) -> Any:
-        """An item of a comprehension with conditions."""
-        self._produced[-1] += 1
-        return item
-
-    def first(self, callee: Any, looped: Callable[[], Any]) -> Any:
-        """`next` of a generator with conditions that data decide, and a default, by `looped`, which ends there."""
-        if callee is not next:
-            raise UnsupportedSyntaxError("a generator with conditions that data decide is given to a function of yours")
-        return looped()
-
-    def filter_(self, callee: Any, function: Any, iterable: Any) -> Any:
-        """The items of `filter(function, iterable)`, as a list."""
-        if callee is not filter:
-            return self.function(callee)(function, iterable)
-        call = _same if function is None else self.function(function)
-
-        def traced() -> Any:
-            return [self.produced(item) for item in iterable if call(item)]
-
-        def looped() -> Any:
-            items = GrowingList(self._trace, [], grows=True)
-
-            def append(item: Any) -> None:
-                self.if_(call(item), lambda: items.append(item), _nothing, (), (), (), (), ())
-
-            assert isinstance(append, Part)
-            self.for_(iterable, append, (), (), (), (), "", "", False)
-            return items
-
-        return self.filtered(traced, looped)
-
-    def listed(self, iterable: Any, element: Part) -> Any:
-        """`[element(item) for item in iterable]`, by a loop if it is long or in a loop."""
-        numbers, _ = numbered(iterable)
-        fewest = MOST_COPIES if self._trace.builder.region.parent is None else _FEW_COPIES
-        is_long = isinstance(numbers, range) and len(numbers) * self._copies > fewest
-        is_long = is_long and (not isinstance(iterable, range) or _reads_arrays(element))
-        if is_long or isinstance(numbers, TracedRange):
-            items = self._new_list([], grows=True)
-
-            def append(item: Any) -> None:
-                value = element(item)
-                if any(is_array(leaf) and leaf._views for leaf in flatten(value)[0]):
-                    raise CaptureError("an item is a view of an array, which may be stored into")
-                items.append(value)
-
-            try:
-                self.for_(iterable, append, (), (), (), (), "", "", False)  # type: ignore[arg-type]
-            except CaptureError:
-                if not is_long:
-                    raise
-                return [element(item) for item in iterable]
-            if not is_long or not _has_python_numbers(items):
-                return items
-        return [element(item) for item in iterable]
-
-    def list_(self, callee: Any, items: Any = (), *, grows: bool) -> Any:
-        """`list(items)` or `deque(items)`, a new list."""
-        if callee not in (list, deque):
-            return self.function(callee)(items)
-        if type(items) is GrowingList:
-            return items.copy()
-        if isinstance(items, Items):
-            items = self.listed(items, _same)  # type: ignore[arg-type]
-        if type(items) is GrowingList:
-            return items
-        if isinstance(items, Traced) and items.ndim == 1:
-            items = [number_rows(items.copy(), leaf_type_of(items, "an item"))] if len(items) else []
-        return self._new_list(items, grows)
-
-    def at_left(self, queue: Any, name: str, *args: Any) -> Any:
-        """`queue.popleft()`, `queue.appendleft(x)` or `queue.extendleft(xs)`; a deque that loops change is a list."""
-        if queue is deque and args:
-            queue, *args = args  # type: ignore[assignment]
-        if not isinstance(queue, list):
-            return getattr(queue, name)(*args)
-        if name == "popleft":
-            return queue.pop(0, *args)
-        for value in args if name == "appendleft" else [*args[0]]:
-            queue.insert(0, value)
-        return None
-
     def captured(self, x: Any) -> Any:
         """A value of which a copy is stored into: one of the program for an array that it captures."""
         return self._trace.array(x, copy=False) if is_real(x) else x
@@ -772,10 +580,6 @@ class Hooks:
         return replaced(self._trace, callee)
 
 
-def _nothing() -> None:
-    return None
-
-
 def _truth_beside_list(later: Callable[[], Any]) -> Any:
     """The other operand of `items and x`: a truth value, as compiled code knows no value that may be a list or not."""
     found = later()
@@ -785,10 +589,6 @@ def _truth_beside_list(later: Callable[[], Any]) -> Any:
             help="compare the length, `len(items) > 0`",
         )
     return found
-
-
-def _same(x: Any) -> Any:
-    return x
 
 
 def _is_bool(x: Any) -> bool:

@@ -587,6 +587,8 @@ def _new_list(node: ast.expr, grows: bool) -> ast.expr:
     elif isinstance(node, ast.BinOp) and isinstance(node.left, ast.List):
         items = _new_list(node.left, grows)
         assert isinstance(items, ast.Call)
+        if isinstance(node.op, ast.Mult) and len(node.left.elts) == 1:
+            return _call("times", [items.args[0], node.right, _at(ast.Constant(grows), node)], node)
         node = _at(ast.BinOp(items.args[0], node.op, node.right), node)
     elif _is_call_of_list(node):
         assert isinstance(node, ast.Call) and isinstance(node.func, ast.Call)

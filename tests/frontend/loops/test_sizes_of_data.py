@@ -154,6 +154,17 @@ def comprehensions(x: Array) -> Array:
     return np.array([(np.floor(x) == v).sum() for v in values]), max(doubled), sum(squares), len(squares)
 
 
+def lists_of_zeros(x: Array) -> Array:
+    counts = [0] * (int(x.max()) + 1)
+    for v in x:
+        counts[int(abs(v))] += 1
+    n = len(x[x > 0])
+    powers = [1.0] * (n + 1)
+    for i in range(1, n + 1):
+        powers[i] = powers[i - 1] * 2 + i
+    return max(counts), counts[1], len(counts), powers[n]
+
+
 def differences(x: Array) -> Array:
     positions = np.flatnonzero(x > 0)
     return np.diff(positions), np.diff(positions, n=2), np.diff(x[x > 0]), np.diff(positions > 4)
@@ -169,7 +180,7 @@ def of_positions(x: Array) -> Array:
 
 @pytest.mark.parametrize("function", [
     filled, of_a_sum, of_a_counter, of_two_branches, grids, of_any_number, matrix, in_a_loop, whole_and_part,
-    none_of_them, products_and_pairs, masked_elements, rows_of_a_mask, zipped, gaps, comprehensions, differences,
+    none_of_them, products_and_pairs, masked_elements, rows_of_a_mask, zipped, gaps, comprehensions, lists_of_zeros, differences,
     of_positions,
 ])  # fmt: skip
 def test_numbers_are_those_of_python(function: Callable[..., Any]) -> None:
