@@ -83,7 +83,8 @@ def _is_shared(trace: Trace, key: Any) -> bool:
     if any(getattr(view, "region", None) is not None for view in key._views):
         return False  # an element at a position that may be that of the example
     value: Any = key._cell.value
-    return value in trace.builder.arguments or trace.builder.is_older(value.name, trace.batches[-1])
+    number = value.name[1:]  # names of other forms are those of a loop or branch
+    return value in trace.builder.arguments or (number.isdecimal() and int(number) < trace.batches[-1])
 
 
 def _repeats(inner: Any, own: list[Any]) -> bool:

@@ -256,10 +256,6 @@ class Builder:
             Value(f"{name}#1", second.shape, second.dtype),
         )
 
-    def is_older(self, name: str, count: int) -> bool:
-        """True for a name that was one of the first `count` of `fresh`; names of other forms are none of them."""
-        return name[1:].isdecimal() and int(name[1:]) < count
-
     @property
     def count(self) -> int:
         """The number of names that `fresh` has given."""
