@@ -213,13 +213,13 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Non
         trace = current_trace()
         assert trace is not None
         if not kwargs:
-            return trace_vmap(trace, fn, args, in_axes, out_axes, axis_size)
+            return trace_vmap(trace, fn, args, in_axes, out_axes, axis_size, True)
         axes = tuple(in_axes) if isinstance(in_axes, (tuple, list)) else (in_axes,) * len(args)
 
         def named(*called: Any) -> Any:
             return _callee_in_trace(fn)(*called[:-1], **called[-1])
 
-        return trace_vmap(trace, named, (*args, kwargs), (*axes, 0), out_axes, axis_size)
+        return trace_vmap(trace, named, (*args, kwargs), (*axes, 0), out_axes, axis_size, True)
 
     return _callable(fn, mapped, "vmap")
 

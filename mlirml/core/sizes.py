@@ -330,6 +330,11 @@ class Size:
     def __float__(self) -> float:
         raise static_needed(self, "its value as a float")
 
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not callable(getattr(int, name, None)):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        raise static_needed(self, f"the result of its `{name}`")
+
     def __str__(self) -> str:
         shown = ""
         for atoms, factor in self.terms.items():

@@ -63,13 +63,18 @@ def _coefficients(x: Any, rank: int, order: int, mode: str, cval: Any, prefilter
     return filtered(extended(x, margins, dict.fromkeys(margins, mode), cval), rank, order, mode), margin
 
 
+_ROUNDING = 1e-9
+
+
 def _finished(x: Any, out: Output) -> Any:
-    """The result in its dtype: integers are rounded, halves away from 0, and clamped."""
+    """The result in its dtype: integers are rounded, halves away from 0, and clamped; booleans are True from 1 on."""
     if out.dtype.kind in "iu" and x.dtype.kind == "f":
         limits = np.iinfo(out.dtype)
         x = np.trunc(np.where(x > 0, x + 0.5, x - 0.5))
         high = float(limits.max) if float(limits.max) <= limits.max else np.nextafter(float(limits.max), 0)
         return out.store(np.clip(x, float(limits.min), high).astype(out.dtype))
+    if out.dtype.kind == "b" and x.dtype.kind == "f":
+        return out.store(np.abs(x) >= 1 - _ROUNDING)  # SciPy cuts off fractions, and so the rounding of sums that are 1
     return out.store(x)
 
 

@@ -64,6 +64,7 @@ def save(path: str | os.PathLike[str], tree: Any, metadata: Mapping[str, str] | 
     target = Path(path)
     unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
+        unfinished.touch()  # which raises the error of the system where no file can be written
         library.serialize_file(specs, str(unfinished), metadata=dict(metadata) if metadata else None)
         unfinished.replace(target)
     finally:
@@ -181,14 +182,16 @@ def _fitting(name: str, leaf: Any, array: np.ndarray) -> Any:
         raise ShapeError(
             f"load: `{name}` is {describe(array.shape, array.dtype)} in the file, and {_shown(old)} in the structure"
         )
-    if old.dtype != array.dtype:
+    if old.dtype.newbyteorder("=") != array.dtype:
         raise DTypeError(
             f"load: `{name}` is {describe(array.shape, array.dtype)} in the file, and {_shown(old)} in the structure",
             help="load the arrays alone, `load(path)`, and convert them",
         )
     if isinstance(leaf, Array):
         return put(array, leaf.device)
-    return type(leaf)(array) if isinstance(leaf, _NUMBERS) else array[()] if isinstance(leaf, np.generic) else array
+    if isinstance(leaf, _NUMBERS):
+        return type(leaf)(array)
+    return array[()] if isinstance(leaf, np.generic) else array.astype(old.dtype, copy=False)
 
 
 def _shown(array: Any) -> str:

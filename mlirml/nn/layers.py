@@ -10,6 +10,7 @@ import numpy as np
 from mlirml import random
 from mlirml.core.sizes import is_size
 from mlirml.errors import DTypeError, ShapeError
+from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.transforms.derivatives import trace_stop_gradient
 from mlirml.ir.text.dtypes import is_float
@@ -42,12 +43,14 @@ def scaled_dot_product_attention(
     is_causal: bool = False,
     scale: float | None = None,
     dropout_key: Any = None,
+    enable_gqa: bool = False,
 ) -> Any:
     """softmax(query @ key.T * scale + attn_mask) @ value, over [..., L, E], [..., S, E] and [..., S, V].
 
     `scale` is 1 / sqrt(E) by default. A mask of bools keeps what is True; `is_causal` keeps key i for queries from i on
     (Vaswani et al., "Attention is all you need", equation 1). `dropout` with probability `dropout_p`, drawn by a random
     `dropout_key`, is that of the softmax. Without keys the result is zero; a row of the mask that keeps none gives NaN.
+    With `enable_gqa` the heads, dimension -3, of keys and values may be fewer, each of which as many queries share.
     """
     if dropout_p and dropout_key is None:
         refuse_random("scaled_dot_product_attention", "dropout_p=0", "`dropout_key`, a key of `mlirml.random`")
@@ -57,21 +60,45 @@ def scaled_dot_product_attention(
             f"scaled_dot_product_attention: query {shown(q)}, key {shown(k)} and value {shown(v)} "
             "are not [..., L, E], [..., S, E] and [..., S, V]"
         )
+    mask = None if attn_mask is None else as_array(attn_mask)
+    heads = _heads(q, k, v) if enable_gqa else None
+    if heads is not None:
+        q, k, v, mask = _grouped(q, k, v, mask, *heads)
     scores = q @ np.swapaxes(k, -1, -2) * (1 / math.sqrt(q.shape[-1] or 1) if scale is None else scale)
     if is_causal:
-        if attn_mask is not None:
+        if mask is not None:
             raise ShapeError("scaled_dot_product_attention: give attn_mask or is_causal=True, not both")
         scores = np.where(_lower_triangle(q.shape[-2], k.shape[-2]), scores, -np.inf)
-    elif attn_mask is not None:
-        mask = as_array(attn_mask)
+    elif mask is not None:
         scores = np.where(mask, scores, -np.inf) if mask.dtype == np.bool_ else scores + rounded(mask, scores.dtype)
-    if not scores.shape[-1]:  # no keys: sums of nothing
-        return rounded(scores @ v, dtype)
-    power = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
-    weights = power / np.sum(power, axis=-1, keepdims=True)
-    if dropout_p:
-        weights = dropout(weights, dropout_p, key=dropout_key)
-    return rounded(weights @ v, dtype)
+    if scores.shape[-1]:
+        power = np.exp(scores - np.max(scores, axis=-1, keepdims=True))
+        weights = power / np.sum(power, axis=-1, keepdims=True)
+        found = (dropout(weights, dropout_p, key=dropout_key) if dropout_p else weights) @ v
+    else:  # no keys: sums of nothing
+        found = scores @ v
+    if heads is not None:
+        found = found.reshape(*found.shape[:-4], math.prod(heads), *found.shape[-2:])
+    return rounded(found, dtype)
+
+
+def _heads(q: Any, k: Any, v: Any) -> tuple[int, int] | None:
+    """The groups of heads, and the heads in each; None where there are as many keys and values as queries."""
+    if min(len(q.shape), len(k.shape), len(v.shape)) < 3 or k.shape[-3] != v.shape[-3] or q.shape[-3] % k.shape[-3]:
+        raise ShapeError(
+            f"scaled_dot_product_attention: the heads of query {shown(q)} are no multiple of those of key {shown(k)} "
+            f"and value {shown(v)}, dimension -3"
+        )
+    return None if q.shape[-3] == k.shape[-3] else (k.shape[-3], q.shape[-3] // k.shape[-3])
+
+
+def _grouped(q: Any, k: Any, v: Any, mask: Any, groups: int, share: int) -> tuple[Any, Any, Any, Any]:
+    """The operands with their heads as two dimensions, the second of which is 1 for keys and values."""
+    q = q.reshape(*q.shape[:-3], groups, share, *q.shape[-2:])
+    if mask is not None and len(mask.shape) > 2:
+        own = (1, 1) if mask.shape[-3] == 1 else (groups, share)
+        mask = mask.reshape(*mask.shape[:-3], *own, *mask.shape[-2:])
+    return q, k[..., None, :, :], v[..., None, :, :], mask
 
 
 def _lower_triangle(rows: int, columns: int) -> Any:
@@ -105,11 +132,21 @@ def rotary_embedding(input: Any, positions: Any, base: float = 10000.0, interlea
 
 
 @composite(dtypes=INTEGERS, domain=(0.0, 4.0))
-def one_hot(tensor: Any, num_classes: int) -> Any:
-    """i64 [..., num_classes]: 1 at the class that each element of `tensor` names, 0 elsewhere."""
+def one_hot(tensor: Any, num_classes: int = -1) -> Any:
+    """i64 [..., num_classes]: 1 at the class that each element of `tensor` names, 0 elsewhere.
+
+    By default there are as many classes as the largest element says, which is known where the function is not traced.
+    """
     x = as_array(tensor)
     if x.dtype.kind not in "iu":
         raise DTypeError(f"one_hot: the classes must be integers, got {shown(x)}")
+    if num_classes == -1:
+        values = x._known() if isinstance(x, Traced) else x
+        if values is None or not values.size:
+            raise ShapeError(
+                f"one_hot: the number of classes is not known from {shown(x)}", help="give it, `num_classes=10`"
+            )
+        num_classes = int(values.max()) + 1
     if isinstance(num_classes, bool) or not isinstance(num_classes, (int, np.integer)) or num_classes < 1:
         raise ShapeError(f"one_hot: num_classes must be a positive integer, got {num_classes!r}")
     return np.where(x[..., None] == known(np.arange(num_classes)), 1, 0).astype(np.int64)
@@ -243,11 +280,13 @@ def embedding_bag(
     mode: str = "mean",
     per_sample_weights: Any = None,
     padding_idx: int | None = None,
+    include_last_offset: bool = False,
 ) -> Any:
     """The "sum", "mean" or "max" of rows of `weight` [V, E], a bag for each row of integers [B, N], as [B, E].
 
-    Bags of different lengths are slices of one row [L] of integers, from each of `offsets` [B] on. A sum may have a
-    factor for each row. Rows `padding_idx` are left out; an empty bag is zero.
+    Bags of different lengths are slices of one row [L] of integers, from each of `offsets` [B] on, or, with
+    `include_last_offset`, between those of `offsets` [B + 1]. A sum may have a factor for each row. Rows `padding_idx`
+    are left out; an empty bag is zero.
     """
     x, (w, factors), dtype = as_array(input), *floats("embedding_bag", weight, per_sample_weights)
     if x.dtype.kind not in "iu" or w.ndim != 2 or x.ndim != (2 if offsets is None else 1):
@@ -266,7 +305,13 @@ def embedding_bag(
         member, axis = counted[..., None], 1
     else:
         starts, at = as_array(offsets), np.arange(x.shape[0])
-        ends = np.concatenate([starts[1:], np.full_like(starts[:1], x.shape[0])])
+        if starts.ndim != 1 or starts.dtype.kind not in "iu" or (include_last_offset and not starts.shape[0]):
+            raise ShapeError(f"embedding_bag: the offsets must be integers, one for each bag, got {shown(starts)}")
+        starts, ends = (
+            (starts[:-1], starts[1:])
+            if include_last_offset
+            else (starts, np.concatenate([starts[1:], np.full_like(starts[:1], x.shape[0])]))
+        )
         member = (at >= starts[:, None]) & (at < ends[:, None]) & counted
         rows, member, axis = rows[None], member[..., None], 1
         factors = None if factors is None else factors[None]

@@ -140,6 +140,8 @@ def soft_margin_loss(input: Any, target: Any, reduction: str = "mean") -> Any:
 def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
     """sum(x1 * x2) / (norm(x1) * norm(x2)) along `dim`; norms are at least `eps`."""
     (x, y), dtype = floats("cosine_similarity", x1, x2)
+    if tuple(x.shape) != tuple(y.shape):
+        x, y = np.broadcast_arrays(x, y)
     return rounded(_cosine(x, y, axis_of("cosine_similarity", dim, x.shape), eps), dtype)
 
 
@@ -176,12 +178,7 @@ def triplet_margin_loss(
 def _distance(x: Any, y: Any, p: float, eps: float, keepdims: bool = False) -> Any:
     """The p-norms of the differences of vectors, to each of which `eps` is added."""
     far = x - y + eps
-    if p == 2:
-        return np.sqrt((far * far).sum(axis=-1, keepdims=keepdims))
-    if p == np.inf:
-        return np.abs(far).max(axis=-1, keepdims=keepdims)
-    total = (np.abs(far) if p == 1 else np.abs(far) ** p).sum(axis=-1, keepdims=keepdims)
-    return total if p == 1 else total ** (1 / p)
+    return np.linalg.vector_norm(far, ord=p, axis=-1, keepdims=keepdims)
 
 
 def _triplet(a: Any, b: Any, c: Any, distance: Callable[[Any, Any], Any], margin: float, swap: bool) -> Any:
@@ -205,8 +202,6 @@ def triplet_margin_with_distance_loss(
 def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
     """The p-norm of x1 - x2 + eps along the last dimension of [..., D]."""
     (x, y), dtype = floats("pairwise_distance", x1, x2)
-    if p <= 0:
-        raise ShapeError(f"pairwise_distance: p must be positive, got {p!r}")
     return rounded(_distance(x, y, p, eps, keepdim), dtype)
 
 

@@ -170,8 +170,8 @@ def batch_norm(
 
 def _channels(input: Any, mean: Any, variance: Any, weight: Any, bias: Any) -> tuple[list[Any], np.dtype]:
     """The checked operands of `batch_norm`, and the dtype of the result."""
-    operands, dtype = floats("batch_norm", input, mean, variance, weight, bias)
-    x = operands[0]
+    operands, _ = floats("batch_norm", input, mean, variance, weight, bias)
+    x, dtype = operands[0], floats("batch_norm", input, weight, bias)[1]  # statistics are of f32 for inputs of 16 bits
     if len(x.shape) < 2:
         raise ShapeError(f"batch_norm: the input must be [N, C, ...], got {shown(x)}")
     for what, array in zip(("running_mean", "running_var", "weight", "bias"), operands[1:]):
@@ -248,15 +248,14 @@ def instance_norm(
 
 
 @composite(tolerance=16)
-def normalize(input: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Any:
-    """x, divided by its p-norm along `dim`, which is at least `eps`."""
+def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
+    """x, divided by its p-norm along `dim`, a number or a tuple, which is at least `eps`."""
     (x,), dtype = floats("normalize", input)
-    axis = axis_of("normalize", dim, x.shape)
+    axes = tuple(axis_of("normalize", d, x.shape) for d in (dim if isinstance(dim, (tuple, list)) else (dim,)))
     if p == 2:
-        norm = np.sqrt(np.maximum(np.sum(x * x, axis=axis, keepdims=True), eps * eps))
+        norm = np.sqrt(np.maximum(np.sum(x * x, axis=axes, keepdims=True), eps * eps))
     else:
-        total = np.sum(np.abs(x) if p == 1 else np.abs(x) ** p, axis=axis, keepdims=True)
-        norm = np.maximum(total if p == 1 else total ** (1 / p), eps)
+        norm = np.maximum(np.linalg.vector_norm(x, ord=p, axis=axes, keepdims=True), eps)
     return rounded(x / norm, dtype)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.state.objects import flatten_parameters
+from mlirml.frontend.state.objects import flatten_floats
 from mlirml.optim.optimiser import Optimiser, Rate, State, computed, matched, step_of
 
 
@@ -19,7 +19,7 @@ def lbfgs(rate: Rate = 1.0, history: int = 10) -> Optimiser:
     """
 
     def init(params: Any) -> State:
-        leaves, _ = flatten_parameters(params)
+        leaves, _ = flatten_floats(params)
         size, dtype = sum(int(np.prod(x.shape)) for x in leaves), np.result_type(np.float32, *(x.dtype for x in leaves))
         rows = {name: np.zeros((history, size), dtype) for name in ("steps", "changes")}
         kept = {name: np.zeros(size, dtype) for name in ("gradient", "step")}

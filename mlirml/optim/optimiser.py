@@ -11,7 +11,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.core.tree import TreeDef
 from mlirml.errors import ShapeError
 from mlirml.frontend.frames import at_user_line
-from mlirml.frontend.state.objects import flatten_parameters
+from mlirml.frontend.state.objects import flatten_floats
 from mlirml.ir.text.dtypes import describe
 
 State = dict[str, Any]
@@ -61,7 +61,7 @@ def by_parameter(rate: Rate, slots: Callable[[Any], dict[str, Any]], rule: Rule)
     """
 
     def init(params: Any) -> State:
-        leaves, _ = flatten_parameters(params)
+        leaves, _ = flatten_floats(params)
         found = [slots(computed(leaf)) for leaf in leaves]
         return {"count": np.zeros((), np.int32), **{name: [each[name] for each in found] for name in slots(_ONE)}}
 
@@ -94,8 +94,8 @@ def step_of(rate: Rate, count: Any, dtype: np.dtype) -> Step:
 
 def matched(params: Any, grads: Any) -> tuple[list[Any], list[Any], TreeDef]:
     """Parameters and gradients, and the structure; `ShapeError` names the parameter whose gradient does not fit."""
-    leaves, structure = flatten_parameters(params)
-    gradients, _ = flatten_parameters(grads)
+    leaves, structure = flatten_floats(params)
+    gradients, _ = flatten_floats(grads)
     if len(leaves) != len(gradients):
         raise ShapeError(f"update: there are {len(leaves)} parameters and {len(gradients)} gradients")
     for name, leaf, gradient in zip(paths(structure), leaves, gradients):

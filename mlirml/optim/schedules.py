@@ -18,6 +18,10 @@ def _float(count: Any) -> Any:
     return count.astype(np.float32) if hasattr(count, "astype") else np.float32(count)
 
 
+def _power(base: float, exponent: Any) -> Any:
+    return np.exp(exponent * math.log(base)) if base > 0 else np.power(np.float32(base), exponent)
+
+
 def constant(rate: float) -> Schedule:
     """The same rate always."""
     return lambda count: np.float32(rate) + 0 * _float(count)
@@ -47,12 +51,12 @@ def linear_warmup(rate: Schedule | float, updates: int, start: float = 0.0) -> S
 
 def exponential(rate: float, decay: float) -> Schedule:
     """rate * decay ** count (`ExponentialLR`)."""
-    return lambda count: rate * np.exp(_float(count) * math.log(decay))
+    return lambda count: rate * _power(decay, _float(count))
 
 
 def step(rate: float, decay: float, every: int) -> Schedule:
     """`rate`, multiplied by `decay` each time that `every` updates are done (`StepLR`)."""
-    return lambda count: rate * np.exp(np.floor(_float(count) / every) * math.log(decay))
+    return lambda count: rate * _power(decay, np.floor(_float(count) / every))
 
 
 def linear(rate: float, updates: int, start: float = 1.0 / 3, end: float = 1.0) -> Schedule:
@@ -109,7 +113,7 @@ def cyclic(
     heights: dict[str, Callable[[Any, Any], Any]] = {
         "triangular": lambda cycle, done: 1.0,
         "triangular2": lambda cycle, done: np.exp2(-cycle),
-        "exp_range": lambda cycle, done: np.exp(done * math.log(gamma)),
+        "exp_range": lambda cycle, done: _power(gamma, done),
     }
     if mode not in heights:
         raise ArgumentError(f"cyclic: mode {mode!r} is not known", help=f"it is one of {', '.join(map(repr, heights))}")

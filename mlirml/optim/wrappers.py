@@ -9,7 +9,7 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.errors import ArgumentError
-from mlirml.frontend.state.objects import flatten_parameters
+from mlirml.frontend.state.objects import flatten_floats
 from mlirml.optim.optimiser import Optimiser, State, computed, matched
 
 
@@ -17,7 +17,7 @@ def maximize(optimiser: Optimiser) -> Optimiser:
     """The optimiser that goes up: torch's option `maximize` of any of them."""
 
     def update(grads: Any, state: State, params: Any) -> tuple[Any, State]:
-        leaves, structure = flatten_parameters(grads)
+        leaves, structure = flatten_floats(grads)
         return optimiser.update(structure.unflatten([-x for x in leaves]), state, params)
 
     return Optimiser(optimiser.init, update)
@@ -73,13 +73,13 @@ def reduce_on_plateau(
 
 def clip_by_value(grads: Any, most: float) -> Any:
     """The gradients with elements from -most to most (`torch.nn.utils.clip_grad_value_`)."""
-    leaves, structure = flatten_parameters(grads)
+    leaves, structure = flatten_floats(grads)
     return structure.unflatten([np.minimum(np.maximum(x, -most), most) for x in leaves])
 
 
 def global_norm(tree: Any) -> Any:
     """The Euclidean norm of all float arrays of a tree together."""
-    leaves, _ = flatten_parameters(tree)
+    leaves, _ = flatten_floats(tree)
     if not leaves:
         return np.zeros((), np.float32)
     squares = [np.sum(np.square(computed(x))) for x in leaves]
@@ -91,7 +91,7 @@ def global_norm(tree: Any) -> Any:
 
 def clip_by_global_norm(grads: Any, most: float) -> Any:
     """The gradients, scaled so that their norm is at most `most` (`torch.nn.utils.clip_grad_norm_`)."""
-    leaves, structure = flatten_parameters(grads)
+    leaves, structure = flatten_floats(grads)
     scale = np.minimum(most / (global_norm(grads) + 1e-6), 1.0)
     return structure.unflatten([(computed(x) * scale.astype(computed(x).dtype)).astype(x.dtype) for x in leaves])
 
@@ -128,7 +128,7 @@ def accumulate(optimiser: Optimiser, every: int) -> Optimiser:
         raise ArgumentError(f"accumulate: every must be at least 1, got {every!r}")
 
     def init(params: Any) -> State:
-        leaves, _ = flatten_parameters(params)
+        leaves, _ = flatten_floats(params)
         sums = [np.zeros(computed(x).shape, computed(x).dtype) for x in leaves]
         return {"calls": np.zeros((), np.int32), "sums": sums, **_inner(optimiser.init(params))}
 
@@ -141,7 +141,7 @@ def accumulate(optimiser: Optimiser, every: int) -> Optimiser:
         means = structure.unflatten([total / every for total in sums])
         new, after = optimiser.update(means, inner, params)
         old_arrays, rebuilt = _arrays(inner)
-        results = _chosen(due, flatten_parameters(new)[0], leaves)
+        results = _chosen(due, flatten_floats(new)[0], leaves)
         kept = rebuilt(_chosen(due, _arrays(after)[0], old_arrays))
         sums = [np.where(due, np.zeros((), total.dtype), total) for total in sums]
         return structure.unflatten(results), {"calls": np.where(due, np.int32(0), calls), "sums": sums, **_inner(kept)}
@@ -171,7 +171,7 @@ def mixed_precision(
     """
 
     def init(params: Any) -> State:
-        leaves, _ = flatten_parameters(params)
+        leaves, _ = flatten_floats(params)
         copies = [np.array(computed(x)) for x in leaves]
         numbers = {"scale": np.full((), scale, np.float32), "good": np.zeros((), np.int32)}
         return {**numbers, "params": copies, **_inner(optimiser.init(copies))}

@@ -169,6 +169,7 @@ def sized_stages(
             ],
             "schedule": [
                 step("mlirml-schedule-kernels", device=device, deterministic=deterministic),
+                "mlirml-align-while",
                 "mlirml-bufferize",
                 "mlirml-pass-sizes",
                 "mlirml-link-kernels",

@@ -30,6 +30,7 @@ def sized_stages(machine: Processor, math: str, checkpoint_bytes: int, *, exact:
             ],
             "offload": [],
             "schedule": [
+                "mlirml-align-while",
                 "mlirml-bufferize",
                 "mlirml-pass-sizes",
                 "mlirml-split-batches",

@@ -23,9 +23,10 @@ from mlirml.random.continuous import (
 from mlirml.random.discrete import bernoulli, categorical, choice, permutation, randint
 from mlirml.random.keys import bits, fold_in, key, split
 from mlirml.random.rejection import beta, dirichlet, gamma, poisson
+from mlirml.random.trials import binomial
 
 __all__ = [
-    "bernoulli", "beta", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in", "gamma", "gumbel",
-    "key", "laplace", "multivariate_normal", "normal", "permutation", "poisson", "randint", "split",
+    "bernoulli", "beta", "binomial", "bits", "categorical", "choice", "dirichlet", "exponential", "fold_in", "gamma",
+    "gumbel", "key", "laplace", "multivariate_normal", "normal", "permutation", "poisson", "randint", "split",
     "truncated_normal", "uniform",
 ]  # fmt: skip

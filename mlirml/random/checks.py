@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.sizes import same_shape
-from mlirml.errors import DTypeError, ShapeError, UnsupportedSyntaxError
-from mlirml.frontend.advice import STATIC
+from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.tracing.regions import trace_while_loop
 from mlirml.ir.text.dtypes import common_shape, is_float
@@ -80,18 +79,6 @@ def refuse_no_probability(name: str, **parameters: Any) -> None:
     """An error where a parameter is known not to be in [0, 1], or NaN."""
     for parameter, x in parameters.items():
         refuse(name, f"{parameter} must be in [0, 1]", x, lambda value: ~((value >= 0) & (value <= 1)))
-
-
-def known_trials(name: str, n: Any, parameter: str = "n") -> int:
-    """A number of trials or things: a Python integer."""
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)):
-        raise UnsupportedSyntaxError(
-            f"`rng.{name}` is compiled where {parameter} is known when the function is traced",
-            help=f"write the number, or {STATIC}",
-        )
-    if n < 0:
-        raise ShapeError(f"{name}: {parameter} cannot be negative")
-    return int(n)
 
 
 def check_vectors(name: str, what: str, x: Any) -> None:

@@ -35,15 +35,15 @@ def randint(key: Any, shape: Any, low: Any, high: Any, dtype: Any = np.int64) ->
     `low`, and both are dynamic, the result is `low`.
     """
     key, wanted, kind = checked_key("randint", key), shape_of("randint", shape, low, high), dtype_of("randint", dtype)
-    if kind.kind not in "iu":
+    if kind.kind not in "iub":
         raise DTypeError(f"randint: the dtype must be an integer, not {kind.name}")
     for name, x in (("low", low), ("high", high)):
         if type(x) is not int and dtype_in(x).kind not in "iu":
             raise DTypeError(f"randint: {name} must be an integer")
     first, last = known_value(low), known_value(high)
     if first is not None and last is not None:
-        limits = np.iinfo(kind)
-        if np.any(first < limits.min) or np.any(last.astype(object) - 1 > limits.max):
+        least, most = (0, 1) if kind.kind == "b" else (np.iinfo(kind).min, np.iinfo(kind).max)
+        if np.any(first < least) or np.any(last.astype(object) - 1 > most):
             raise ShapeError(f"randint: [{low}, {high}) does not fit {kind.name}")
         if np.any(first >= last):
             raise ShapeError("randint: low must be below high")

@@ -9,9 +9,9 @@ import numpy as np
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
-from mlirml.random import continuous, discrete, rejection, transformed
-from mlirml.random.checks import known_trials, refuse_no_probability, shape_of
-from mlirml.random.keys import as_array, drawing, fold_in, key
+from mlirml.ops.reductions import normalized_axes
+from mlirml.random import continuous, discrete, rejection, transformed, trials
+from mlirml.random.keys import as_array, blocks, drawing, fold_in, key
 
 
 def default_rng(seed: Any = None) -> Generator:
@@ -124,11 +124,8 @@ class Generator:
 
     @drawing
     def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
-        """Numbers of successes of n trials, which are drawn one by one: n is a Python integer."""
-        count, wanted = known_trials("binomial", n), shape_of("binomial", size, p)
-        refuse_no_probability("binomial", p=p)
-        trials = discrete.bernoulli(self._next(), as_array(p)[..., None], (*wanted, count))
-        return np.sum(trials, axis=-1, dtype=np.int64)
+        """Numbers of successes of n trials."""
+        return trials.binomial(self._next(), n, p, size)
 
     @drawing
     def weibull(self, a: Any, size: Any = None) -> Any:
@@ -197,8 +194,8 @@ class Generator:
 
     @drawing
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
-        """Numbers of good ones among those that are drawn without replacement, of Python integers."""
-        return transformed.hypergeometric(self._next(), ngood, nbad, nsample, size)
+        """Numbers of good ones among those that are drawn without replacement."""
+        return trials.hypergeometric(self._next(), ngood, nbad, nsample, size)
 
     @drawing
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Any:
@@ -227,12 +224,22 @@ class Generator:
 
     @drawing
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Any:
-        """Numbers of occurrences of each result in n trials, n a Python integer."""
-        return transformed.multinomial(self._next(), n, pvals, size)
+        """Numbers of occurrences of each result in n trials."""
+        return trials.multinomial(self._next(), n, pvals, size)
 
     @drawing
-    def multivariate_normal(self, mean: Any, cov: Any, size: Any = None) -> Any:
-        """Vectors of a normal distribution, by Cholesky."""
+    def multivariate_hypergeometric(
+        self, colors: Any, nsample: Any, size: Any = None, method: str = "marginals"
+    ) -> Any:
+        """Numbers of each colour among those that are drawn without replacement."""
+        return trials.multivariate_hypergeometric(self._next(), colors, nsample, size)
+
+    @drawing
+    def multivariate_normal(
+        self, mean: Any, cov: Any, size: Any = None, check_valid: str = "warn", tol: float = 1e-8, *,
+        method: str = "cholesky",
+    ) -> Any:  # fmt: skip
+        """Vectors of a normal distribution, by Cholesky, whatever the method."""
         return continuous.multivariate_normal(self._next(), mean, cov, size)
 
     @drawing
@@ -257,10 +264,12 @@ class Generator:
 
     @drawing
     def permuted(self, x: Any, *, axis: int | None = None, out: Any = None) -> Any:
-        """The elements of an array of one dimension, or with `axis=None` of any, in random order."""
+        """The elements of an array, or those of each line along an axis, in random order."""
         x = as_array(x)
         if axis is not None and x.ndim != 1:
-            raise UnsupportedSyntaxError("`rng.permuted` along an axis is not compiled", help="use `rng.permutation`")
+            (axis,) = normalized_axes("permuted", x.shape, axis)
+            order = np.argsort(blocks(self._next(), tuple(x.shape), "both"), axis=axis, stable=True)
+            return _stored(np.take_along_axis(x, order, axis), out)
         return _stored(discrete.permutation(self._next(), x.reshape(-1)).reshape(x.shape), out)
 
     @drawing
@@ -280,7 +289,8 @@ class Generator:
 def _refusal(name: str) -> Any:
     def refusal() -> None:
         compiled = ", ".join(method for method in vars(Generator) if not method.startswith("_"))
-        raise UnsupportedSyntaxError(f"`rng.{name}` is not compiled", help=f"compiled are {compiled}")
+        other = "draw `rng.integers(0, 256, length, np.uint8)`" if name == "bytes" else f"compiled are {compiled}"
+        raise UnsupportedSyntaxError(f"`rng.{name}` is not compiled", help=other)
 
     return refusal
 

@@ -43,6 +43,8 @@ def note_use(trace: Trace, key: Any) -> None:
     if not isinstance(key, (Traced, np.ndarray)) or b.region is None:
         return
     identity, location = _identity(key), user_location()
+    if trace.batches and _is_shared(trace, key):
+        _note(trace, location, "all examples draw the same numbers, by a key from outside of `ml.vmap`")
     if _repeats(b.region, _regions_of(key)):
         _note(trace, location, "each iteration draws the same numbers, by a key from outside of the loop")
     elif (before := trace.drawn.get(identity)) is not None:
@@ -72,6 +74,17 @@ def _regions_of(key: Any) -> list[Any]:
         return []
     regions = [key._cell.region, *(getattr(view, "region", None) for view in key._views)]
     return [region for region in regions if region is not None]
+
+
+def _is_shared(trace: Trace, key: Any) -> bool:
+    """True for a key that was there before the function which `ml.vmap` traces, or that is known."""
+    if not isinstance(key, Traced) or key._known() is not None:
+        return True
+    if any(getattr(view, "region", None) is not None for view in key._views):
+        return False  # an element at a position that may be that of the example
+    value: Any = key._cell.value
+    number = value.name[1:]  # names of other forms are those of a loop or branch
+    return value in trace.builder.arguments or (number.isdecimal() and int(number) < trace.batches[-1])
 
 
 def _repeats(inner: Any, own: list[Any]) -> bool:

@@ -6,12 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.errors import ShapeError, UnsupportedSyntaxError
+from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.current import current_trace
 from mlirml.random.checks import (
-    check_real,
-    check_vectors,
-    known_trials,
     refuse,
     refuse_negative,
     refuse_no_probability,
@@ -27,8 +24,6 @@ from mlirml.random.rejection import gamma, poisson
 _DOUBLE = np.dtype(np.float64)
 _MOST = float(2**63 - 1024)
 """The greatest f64 that an i64 holds."""
-_MOST_VALUES = 1 << 20
-"""The most values whose probabilities are in a table."""
 
 
 def lognormal(key: Any, mean: Any, sigma: Any, size: Any) -> Any:
@@ -234,34 +229,3 @@ def logseries(key: Any, p: Any, size: Any) -> Any:
     log_q = np.where(below < -0.5, np.log1p(-np.exp(below)), np.log(-np.expm1(below)))
     drawn = np.floor(np.minimum(np.log(open_unit(second, wanted, _DOUBLE)) / log_q, _MOST)) + 1
     return np.where(is_share, drawn, -1.0).astype(np.int64)
-
-
-def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, size: Any) -> Any:
-    """The number (i64) of good ones among `nsample` that are drawn without replacement, by inversion."""
-    numbers = {"ngood": ngood, "nbad": nbad, "nsample": nsample}
-    good, bad, drawn = (known_trials("hypergeometric", n, name) for name, n in numbers.items())
-    if good + bad < drawn:
-        raise ShapeError("hypergeometric: nsample must not be above ngood + nbad")
-    least, most = max(0, drawn - bad), min(good, drawn)
-    if most - least >= _MOST_VALUES:
-        raise ShapeError(f"hypergeometric: more than {_MOST_VALUES:,} values are possible")
-    k = np.arange(least, most, dtype=np.float64)
-    ratios = np.log((good - k) * (drawn - k)) - np.log((k + 1) * (bad - drawn + k + 1))
-    logs = np.concatenate([[0.0], np.cumsum(ratios)])
-    ends = np.cumsum(np.exp(logs - logs.max()))
-    u = unit(key, shape_of("hypergeometric", size), _DOUBLE)
-    return np.searchsorted(ends[:-1] / ends[-1], u, side="right") + least
-
-
-def multinomial(key: Any, n: Any, pvals: Any, size: Any) -> Any:
-    """The number of occurrences of each of k results in n trials (i64), [*size, k], for n that is known."""
-    check_real("multinomial", pvals)
-    trials, pvals = known_trials("multinomial", n), as_array(pvals)
-    check_vectors("multinomial", "pvals", pvals)
-    refuse_no_probability("multinomial", pvals=pvals)
-    refuse("multinomial", "pvals sum to more than 1", pvals, lambda value: value[..., :-1].sum(-1) > 1 + 1e-12)
-    wanted = shape_of("multinomial", size, pvals[..., 0])
-    u = unit(key, (*wanted, trials), _DOUBLE)
-    below = np.sum(u[..., None, :] < np.cumsum(pvals, axis=-1)[..., :-1, None], axis=-1, dtype=np.int64)
-    ends = np.zeros((*wanted, 1), np.int64), np.full((*wanted, 1), trials)
-    return np.diff(np.concatenate([ends[0], below, ends[1]], axis=-1), axis=-1)

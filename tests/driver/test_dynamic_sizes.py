@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from mlirml.core.sizes import StaticSizeError
 from mlirml.core.tree import flatten
 from mlirml.errors import ArgumentError, LoweringError
 
@@ -629,3 +630,28 @@ def test_a_branch_whose_loop_computes_an_array_of_dynamic_size() -> None:
             h = 1e-6
             slope = (compiled(a * (1 + h)) - compiled(a * (1 - h))) / (2 * h)
             np.testing.assert_allclose(changed(a), slope, rtol=1e-6)
+
+
+def settled(x: Any) -> Any:
+    def improve(carry: Any) -> Any:
+        total, term, _ = carry
+        return total + term, term * x, np.abs(term)
+
+    return ml.while_loop(lambda carry: np.any(carry[2] > 1e-9), improve, (np.zeros_like(x), np.ones_like(x), x))[0]
+
+
+def test_a_loop_whose_condition_reads_an_array_that_its_body_does_not() -> None:
+    compiled, incomplete = (
+        ml.compile(f, dynamic={"x": ("n",)}) for f in (settled, lambda x: ml.special.gammainc(x, 2.0))
+    )
+    for n in (3, 40):
+        x = RNG.uniform(0.1, 0.5, n)
+        np.testing.assert_allclose(compiled(x), 1 / (1 - x), rtol=1e-8)
+        np.testing.assert_allclose(incomplete(x), ml.special.gammainc(x, 2.0))
+
+
+def test_methods_of_integers_need_a_static_size() -> None:
+    with pytest.raises(StaticSizeError, match="the result of its `bit_length` is needed"):
+        ml.compile(lambda x: x * (x.shape[0]).bit_length(), dynamic={"x": ("n", None)})(array(5, 2))
+    with pytest.raises(StaticSizeError):
+        ml.compile(lambda x: ml.signal.convolve(x, x[:3]), dynamic={"x": ("n",)})(array(5))

@@ -88,3 +88,34 @@ def test_functions_of_known_values() -> None:
     assert np.array_equal(
         ml.compile(lambda a: a * scipy.linalg.hankel([1, 2, 3]))(np.ones((3, 3))), scipy.linalg.hankel([1, 2, 3])
     )
+
+
+@pytest.mark.parametrize("lower", [True, False])
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+def test_eigenvalues_of_pairs_and_some_of_them(lower: bool, dtype: Any) -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.standard_normal((2, 5, 5)) + (1j * rng.standard_normal((2, 5, 5)) if dtype == np.complex128 else 0)
+    b = b @ b.conj().T + np.eye(5)
+    a, b = a + a.conj().T, (np.tril(b) if lower else np.triu(b))  # the other triangle is not read
+    options = {"lower": lower, "subset_by_index": [1, 3]}
+    values = ml.compile(lambda a, b: scipy.linalg.eigvalsh(a, b, **options))(a, b)
+    np.testing.assert_allclose(values, scipy.linalg.eigvalsh(a, b, **options))
+    found, vectors = ml.compile(lambda a, b: scipy.linalg.eigh(a, b, **options, driver="gvx"))(a, b)
+    whole = b + b.conj().T - np.diag(np.diagonal(b))
+    np.testing.assert_allclose(found, values)
+    np.testing.assert_allclose(a @ vectors, whole @ vectors * found, atol=1e-10)
+    np.testing.assert_allclose(vectors.conj().T @ whole @ vectors, np.eye(3), atol=1e-10)
+    one, columns = ml.compile(lambda a: scipy.linalg.eigh(a, **options))(a)
+    np.testing.assert_allclose(one, scipy.linalg.eigh(a, **options)[0])
+    np.testing.assert_allclose(a @ columns, columns * one, atol=1e-10)
+
+
+def test_options_that_only_scipy_has_are_named() -> None:
+    for call, option in (
+        (lambda a: scipy.linalg.eigh(a, type=2), "type"),
+        (lambda a: scipy.signal.filtfilt([1.0], [1.0], a[0], method="gust"), "method"),
+    ):
+        with pytest.raises(ml.UnsupportedSyntaxError, match=f"is not compiled with `{option}`"):
+            ml.compile(call)(np.eye(3))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'other'"):
+        ml.compile(lambda a: scipy.linalg.eigh(a, other=1))(np.eye(3))

@@ -165,6 +165,15 @@ def test_values_at_coordinates_that_are_not_finite_are_nan() -> None:
     np.testing.assert_array_equal(np.isnan(found), [[1, 0, 0], [1, 1, 0], [0, 0, 0]])
 
 
+def test_booleans_are_true_where_the_spline_is_one() -> None:
+    x = np.random.default_rng(0).random((6, 7)) > 0.3
+    for found in (ndimage.shift(x, 1.0), ml.compile(lambda x: ndimage.shift(x, 1.0))(x)):
+        assert found.dtype == np.bool_
+        np.testing.assert_array_equal(found[1:, 1:], x[:-1, :-1])
+    half = ndimage.shift(x, 0.5, order=1)
+    np.testing.assert_array_equal(half[1:, 1:], x[1:, 1:] & x[:-1, 1:] & x[1:, :-1] & x[:-1, :-1])
+
+
 def test_nothing_is_made_of_nothing() -> None:
     x = np.zeros((0, 3))
     assert ndimage.zoom(x, 2).shape == (0, 6)

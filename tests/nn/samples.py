@@ -216,6 +216,8 @@ def _attention(draw: Draw) -> Iterator[Arguments]:
     yield (q, k, v), {"is_causal": True, "scale": 0.5}
     yield (q, k, v, np.arange(24).reshape(4, 6) % 5 > 0), {}
     yield (q, k, v, draw.array(4, 6)), {}
+    q, k, v = draw.array(2, 6, 4, 3), draw.array(2, 2, 5, 3), draw.array(2, 2, 5, 2)
+    yield (q, k, v), {"enable_gqa": True}
 
 
 @sampler("one_hot")
@@ -282,6 +284,7 @@ def _pairs(draw: Draw) -> Iterator[Arguments]:
 @sampler("cosine_similarity")
 def _cosine_similarity(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4), draw.array(3, 4)), {}
+    yield (draw.array(2, 3, 4), draw.array(4)), {"dim": -1}
 
 
 @sampler("cosine_embedding_loss", "margin_ranking_loss")
@@ -444,6 +447,7 @@ def _instance_norm(draw: Draw) -> Iterator[Arguments]:
 def _normalize(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(3, 4),), {}
     yield (draw.array(3, 4), 1), {"dim": 0}
+    yield (draw.array(3, 4, 2), np.inf), {"dim": (0, -1)}
 
 
 @sampler("adaptive_avg_pool1d", "adaptive_max_pool1d", "adaptive_max_pool1d_with_indices")
@@ -548,6 +552,7 @@ def _embedding_bag(draw: Draw) -> Iterator[Arguments]:
     rows = np.arange(12) * 5 % 7
     yield (rows.reshape(4, 3), draw.array(7, 2)), {"padding_idx": 3}
     yield (rows, draw.array(7, 2), np.array([0, 2, 2, 9]), "max"), {}
+    yield (rows, draw.array(7, 2), np.array([1, 2, 2, 9])), {"include_last_offset": True}
 
 
 @sampler("pdist")

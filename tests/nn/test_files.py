@@ -103,6 +103,8 @@ def test_files_are_those_of_the_package(tmp_path: Path) -> None:
     assert np.array_equal(nn.load(tmp_path / "b")["w"], np.ones((2, 3)))
     nn.save(tmp_path / "c", np.arange(3, dtype=">i4"))
     assert nn.load(tmp_path / "c")["value"].tolist() == [0, 1, 2]
+    found = nn.load(tmp_path / "c", np.zeros(3, dtype=">i4"))
+    assert found.tolist() == [0, 1, 2] and found.dtype == np.dtype(">i4")
 
 
 def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
@@ -125,6 +127,8 @@ def test_what_does_not_fit_is_named(tmp_path: Path) -> None:
         ml.compile(lambda x: nn.save(path, x))(np.ones(2))
     with pytest.raises(FileNotFoundError):
         nn.load(tmp_path / "none")
+    with pytest.raises(FileNotFoundError):
+        nn.save(tmp_path / "none" / "layer", layer)
     assert nn.load(path, {"layer": layer})["layer"].weight.shape == (2, 3), "the file is as it was"
 
 

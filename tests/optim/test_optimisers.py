@@ -12,6 +12,7 @@ import pytest
 
 import mlirml as ml
 from mlirml import optim
+from mlirml.frontend.state.objects import flatten_floats
 
 Arrays = list[np.ndarray]
 Reference = Callable[[Arrays], Iterator[Arrays]]
@@ -233,6 +234,53 @@ def test_narrow_parameters_keep_their_dtype(dtype: Any) -> None:
                 np.testing.assert_allclose(given, expected, rtol=30 * np.finfo(dtype).eps, atol=8 * np.finfo(dtype).eps)
 
 
+@dataclasses.dataclass
+class Scaled:
+    weight: Any
+    scale: Any
+    power: float = ml.static_field(default=2.0)
+    steps: Any = 3
+
+
+class Plain:
+    def __init__(self) -> None:
+        self.weight, self.rate, self.offsets = np.ones(2), 0.5, [1.0, 2.0]
+
+
+@pytest.mark.parametrize("name", ["sgd", "adam", "lbfgs"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        2.0,
+        {"w": np.ones(2), "b": 1.0, "rows": np.arange(3), "steps": 3},
+        [1.0, (np.float32(2), np.ones((0, 2)))],
+        Scaled(np.ones(2), 1.5),
+        Scaled([np.ones(2), 0.5], np.float32(1.5)),
+        {"w": ml.array([1.0, 2.0]), "b": Scaled(ml.array([1.0]), 1.0)},
+    ],
+    ids=["number", "dict", "list", "dataclass", "nested", "device"],
+)
+def test_numbers_are_parameters_where_compiled_functions_take_them_as_arguments(name: str, given: Any) -> None:
+    optimiser, params = getattr(optim, name)(0.1), [given, given]
+    step, states = ml.compile(optimiser.update), [optimiser.init(given), optimiser.init(given)]
+    floats = lambda tree: [np.asarray(x) for x in flatten_floats(tree)[0]]  # noqa: E731
+    for _ in range(2):
+        for k, update in enumerate((optimiser.update, step)):
+            params[k], states[k] = update(params[k], states[k], params[k])
+    for one, other, first in zip(floats(params[0]), floats(params[1]), floats(given), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+        assert one.dtype == first.dtype and (one.size == 0 or np.all(one < first))
+
+
+def test_numbers_of_plain_objects_are_no_parameters() -> None:
+    params = Plain()
+    new, _ = optim.sgd(0.1).update(params, optim.sgd(0.1).init(params), params)
+    assert (new.rate, new.offsets) == (0.5, [1.0, 2.0])
+    np.testing.assert_allclose(new.weight, 0.9)
+    kept, _ = optim.sgd(0.1).update({"w": 1.0, "n": 3}, {"count": np.int32(0)}, {"w": 1.0, "n": 3})
+    assert kept["n"] == 3
+
+
 def test_a_gradient_of_another_shape_is_named() -> None:
     optimiser = optim.adam()
     params = {"w": np.ones((2, 3)), "b": np.ones(3)}
@@ -250,6 +298,10 @@ def test_schedules() -> None:
     np.testing.assert_allclose([cosine(t) for t in counts], expected, **close)
     np.testing.assert_allclose([optim.exponential(0.5, 0.9)(t) for t in counts], 0.5 * 0.9**counts, **close)
     np.testing.assert_allclose([optim.step(0.5, 0.1, 7)(t) for t in counts], 0.5 * 0.1 ** (counts // 7), **close)
+    for decay in (0.0, -0.5):
+        expected_steps = 0.5 * decay ** (counts // 7)
+        np.testing.assert_allclose([optim.step(0.5, decay, 7)(t) for t in counts], expected_steps, **close)
+        np.testing.assert_allclose(ml.compile(optim.exponential(0.5, decay))(counts), 0.5 * decay**counts, **close)
     np.testing.assert_allclose([optim.constant(0.5)(t) for t in counts], [0.5] * 30)
     warm = optim.linear_warmup(cosine, 5, start=0.2)
     line = [0.5 * (0.2 + 0.8 * t / 5) for t in range(5)]

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import mlirml as ml
+from mlirml import random
 from tests.fuzz.oracle import TARGETS
 
 COUNT = 50_000
@@ -126,6 +127,10 @@ COUNTED = {
     "hypergeometric": (lambda rng: rng.hypergeometric(20, 7, 12, COUNT), stats.hypergeom(27, 20, 12)),
     "binomial": (lambda rng: rng.binomial(12, 0.2, COUNT), stats.binom(12, 0.2)),
     "multinomial": (lambda rng: rng.multinomial(6, [0.5, 0.2, 0.3], COUNT)[:, 1], stats.binom(6, 0.2)),
+    "multivariate_hypergeometric": (
+        lambda rng: rng.multivariate_hypergeometric([7, 20, 3], 12, COUNT, method="count")[:, 1],
+        stats.hypergeom(30, 20, 12),
+    ),
 }
 
 
@@ -145,6 +150,97 @@ def test_counts_of_results_sum_to_the_trials() -> None:
     draw = ml.compile(lambda p: np.random.default_rng(0).multinomial(20, p))
     drawn = draw(np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]]))
     assert drawn.shape == (2, 3) and list(drawn.sum(-1)) == [20, 20] and list(drawn[1]) == [20, 0, 0]
+
+
+@pytest.mark.parametrize(("n", "p"), [(3, 0.5), (40, 0.1), (100, 0.5), (1000, 0.97), (10**6, 0.3), (10**6, 1e-6)])
+def test_successes_of_a_number_of_trials_that_a_call_passes(n: int, p: float) -> None:
+    distribution = stats.binom(n, p)
+    plain = random.binomial(random.key(1), n, p, (COUNT,))
+    for sample in (ml.compile(lambda n, p: np.random.default_rng(2).binomial(n, p, COUNT))(np.int64(n), p), plain):
+        assert sample.dtype == np.int64 and sample.min() >= 0 and sample.max() <= n
+        values, counts = np.unique(sample, return_counts=True)
+        expected = distribution.pmf(values) * COUNT
+        common = expected > 5
+        # Where few values are common, so are their frequencies; where many are, their mean and variance tell more.
+        assert np.sum((counts - expected)[common] ** 2 / expected[common]) < stats.chi2.isf(1e-4, max(common.sum(), 1))
+        assert abs(sample.mean() - n * p) < 4 * np.sqrt(n * p * (1 - p) / COUNT)
+
+
+def test_successes_at_the_limits() -> None:
+    draw = ml.compile(lambda n, p: np.random.default_rng(0).binomial(n, p))
+    n = np.array([0, 50, 50, 2**40, -1, 5, 5])
+    p = np.array([0.5, 0.0, 1.0, 1.0, 0.5, np.nan, 1.5])
+    assert draw(n, p).tolist() == [0, 0, 50, 2**40, -1, -1, -1]
+    assert random.binomial(random.key(0), n[:4], p[:4]).tolist() == [0, 0, 50, 2**40]
+    with pytest.raises(ml.ShapeError, match="n cannot be negative"):
+        random.binomial(random.key(0), -1, 0.5)
+    with pytest.raises(ml.DTypeError, match="n must be an integer"):
+        random.binomial(random.key(0), 1.5, 0.5)
+
+
+def test_a_loop_counts_down_by_successes() -> None:
+    @ml.compile
+    def decay(count: Any, p: Any) -> Any:
+        rng = np.random.default_rng(0)
+        left = np.zeros(30, np.int64)
+        for i in range(30):
+            count -= rng.binomial(count, p)
+            left[i] = count
+        return left
+
+    left = decay(10_000, 0.2)
+    assert np.all(np.diff(left) <= 0) and left.min() >= 0
+    expected = 10_000 * 0.8 ** np.arange(1, 31)
+    assert np.all(np.abs(left - expected) < 6 * np.sqrt(expected) + 6)
+
+
+def test_draws_of_dynamic_numbers_of_things() -> None:
+    draw = ml.compile(lambda a, b, n: np.random.default_rng(0).hypergeometric(a, b, n, COUNT))
+    for good, bad, count in ((20, 7, 12), (20, 7, 22), (3, 90, 5)):
+        sample, distribution = draw(good, bad, count), stats.hypergeom(good + bad, good, count)
+        counts = np.bincount(sample, minlength=good + 1)
+        expected = distribution.pmf(np.arange(good + 1)) * COUNT
+        common = expected > 5
+        assert counts[expected == 0].sum() == 0
+        assert np.sum((counts - expected)[common] ** 2 / expected[common]) < stats.chi2.isf(1e-3, common.sum())
+    one = ml.compile(lambda a, b, n: np.random.default_rng(0).hypergeometric(a, b, n))
+    assert [one(*given) for given in ((3, 2, 6), (-1, 2, 1), (0, 5, 3), (4, 0, 3))] == [-1, -1, 0, 3]
+
+
+def test_dynamic_numbers_are_shared_out() -> None:
+    @ml.compile
+    def draws(n: Any, colors: Any) -> Any:
+        rng = np.random.default_rng(0)
+        return (
+            rng.multinomial(n, [0.2, 0.3, 0.5], 400), rng.multinomial(n, [1.0]), rng.multinomial(n, [0.5, 0.5, 0.0], 3),
+            rng.multivariate_hypergeometric(colors, n, (2, 200)), rng.multivariate_hypergeometric(colors[:1], 2),
+        )  # fmt: skip
+
+    several, one, none, colours, single = draws(1000, np.array([500, 700, 2]))
+    assert several.shape == (400, 3) and np.all(several.sum(-1) == 1000) and one.tolist() == [1000]
+    assert np.all(np.abs(several.mean(0) - [200, 300, 500]) < 4) and np.all(none[:, 2] == 0)
+    assert colours.shape == (2, 200, 3) and np.all(colours.sum(-1) == 1000) and np.all(colours <= [500, 700, 2])
+    assert np.all(np.abs(colours.mean((0, 1)) - 1000 * np.array([500, 700, 2]) / 1202) < [4, 4, 0.2])
+    assert single.tolist() == [2]
+    with pytest.raises(ml.ShapeError, match="must not be above the sum of colors"):
+        ml.compile(lambda: np.random.default_rng(0).multivariate_hypergeometric([1, 2], 4))()
+
+
+def test_lines_are_permuted_one_by_one() -> None:
+    x = np.arange(60).reshape(3, 20)
+    rows, columns = ml.compile(lambda x: (np.random.default_rng(0).permuted(x, axis=1),
+                                          np.random.default_rng(0).permuted(x, axis=0)))(x)  # fmt: skip
+    assert np.array_equal(np.sort(rows, axis=1), x) and np.array_equal(np.sort(columns, axis=0), x)
+    assert len({tuple(row % 20) for row in rows}) == 3
+
+
+def test_truth_values_and_options_of_numpy() -> None:
+    drawn = ml.compile(lambda: np.random.default_rng(0).integers(0, 2, 100, dtype=bool))()
+    assert drawn.dtype == np.bool_ and 20 < drawn.sum() < 80
+    with pytest.raises(ml.ShapeError, match="does not fit bool"):
+        ml.compile(lambda: np.random.default_rng(0).integers(0, 3, dtype=bool))()
+    vectors = ml.compile(lambda: np.random.default_rng(0).multivariate_normal([0, 1], np.eye(2), 3, method="eigh"))()
+    assert vectors.shape == (3, 2)
 
 
 def test_limits_of_parameters() -> None:
@@ -174,7 +270,7 @@ def test_angles_are_wrapped() -> None:
 
 
 def test_what_is_not_compiled_is_refused() -> None:
-    with pytest.raises(ml.UnsupportedSyntaxError, match=r"`rng\.bytes` is not compiled"):
+    with pytest.raises(ml.UnsupportedSyntaxError, match=r"`rng\.bytes` is not compiled(.|\n)*np\.uint8"):
         ml.compile(lambda: np.random.default_rng(0).bytes(3))()
     with pytest.raises(ml.UnsupportedSyntaxError, match="takes an integer in compiled code, not list"):
         ml.compile(lambda: np.random.default_rng([1, 2]).random())()

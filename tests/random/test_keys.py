@@ -254,3 +254,37 @@ def test_keys_that_are_used_once_give_no_warning(recwarn: pytest.WarningsRecorde
 
     ml.compile(once)(random.key(0), True)
     assert not [w for w in recwarn if w.category is ml.errors.KeyReuseWarning]
+
+
+SHARED = {
+    "captured": lambda key, keys, x: ml.vmap(lambda x: x + random.normal(key))(x),
+    "an argument": lambda key, keys, x: ml.vmap(lambda key, x: x + random.normal(key), in_axes=(None, 0))(key, x),
+    "split before": lambda key, keys, x: ml.vmap(lambda x: x + random.normal(keys[0]))(x),
+    "split by each": lambda key, keys, x: ml.vmap(lambda x: x + random.normal(random.split(key)[0]))(x),
+    "known": lambda key, keys, x: ml.vmap(lambda x: x + random.normal(random.key(3)))(x),
+}
+OWN = {
+    "mapped": lambda key, keys, x: ml.vmap(lambda key, x: x + random.normal(key))(keys, x),
+    "folded": lambda key, keys, x: ml.vmap(lambda i, x: x + random.normal(random.fold_in(key, i)))(np.arange(4), x),
+    "chosen": lambda key, keys, x: ml.vmap(lambda i, x: x + random.normal(keys[i]))(np.arange(4), x),
+    "after": lambda key, keys, x: ml.vmap(np.sin)(x) + random.normal(key, (4,)),
+    "a derivative": lambda key, keys, x: ml.jacfwd(lambda x: x * random.normal(key, (4,)))(x),
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_a_key_that_all_examples_share_is_warned_of(name: str) -> None:
+    given = random.key(1), random.split(random.key(2), 4), np.ones(4)
+    with pytest.warns(ml.errors.KeyReuseWarning, match="all examples draw the same numbers"):
+        found = ml.compile(SHARED[name])(*given)
+    assert len(set(found)) == 1
+    with pytest.warns(ml.errors.KeyReuseWarning, match="all examples draw the same numbers"):
+        SHARED[name](*given)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_keys_of_each_example_are_not_warned_of(name: str, recwarn: pytest.WarningsRecorder) -> None:
+    given = random.key(1), random.split(random.key(2), 4), np.ones(4)
+    found = ml.compile(OWN[name])(*given)
+    assert len(set(found.reshape(-1))) >= 4
+    assert not [w for w in recwarn if w.category is ml.errors.KeyReuseWarning]

@@ -333,7 +333,12 @@ def _move_determinant(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, A
 @_by_rule(_move_determinant)
 def _determinant(trace: Trace, a: Any) -> Any:
     diagonal, sign = _diagonal(trace, a)
-    return sign * np.prod(diagonal, axis=1)
+    product = sign * np.prod(diagonal, axis=1)
+    if product.dtype.kind != "c":
+        return product
+    # A product of complex numbers that overflows has infinities of both signs, which are NaN together.
+    sign, logarithm = sign * np.prod(np.sign(diagonal), axis=1), np.sum(np.log(np.abs(diagonal)), axis=1)
+    return np.where(np.isfinite(product), product, sign * np.exp(logarithm))
 
 
 def _move_logarithm(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
@@ -345,7 +350,11 @@ def _move_logarithm(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any
 @_by_rule(_move_logarithm)
 def _sign_and_logarithm(trace: Trace, a: Any) -> tuple[Any, Any]:
     diagonal, sign = _diagonal(trace, a)
-    return sign * np.prod(np.sign(diagonal), axis=1), np.sum(np.log(np.abs(diagonal)), axis=1)
+    # The sign of NaN is 1, as in NumPy.
+    one = np.sign(diagonal)
+    if one.dtype.kind != "c":
+        one = np.where(np.isnan(one), one.dtype.type(1), one)
+    return sign * np.prod(one, axis=1), np.sum(np.log(np.abs(diagonal)), axis=1)
 
 
 def _move_factor(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:

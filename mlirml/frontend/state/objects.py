@@ -10,7 +10,8 @@ class.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,42 @@ def flatten_parameters(tree: Any) -> tuple[list[Any], TreeDef]:
 def _is_parameter(value: Any) -> bool:
     if not isinstance(value, (Traced, np.ndarray)):  # including proxies of arrays
         return False
+    return _has_floats(value)
+
+
+def _has_floats(value: Any) -> bool:
     return is_float(value.dtype) or value.dtype.kind == "c"
+
+
+class _FloatFlattener(ObjectFlattener):
+    """Flattens to the floats of a tree; numbers that an object of no dataclass holds are constants."""
+
+    def __init__(self) -> None:
+        super().__init__(attributes_of, self._is_float, original)
+        self._has_constants = False
+
+    def _is_float(self, value: Any) -> bool:
+        if isinstance(value, (float, np.inexact)):
+            return not self._has_constants
+        return _is_parameter(value) or (isinstance(value, Array) and _has_floats(value))
+
+    def _object(self, one: Any, fields: Mapping[str, Any]) -> TreeDef:
+        before, self._has_constants = self._has_constants, not dataclasses.is_dataclass(one)
+        try:
+            return super()._object(one, fields)
+        finally:
+            self._has_constants = before
+
+
+def flatten_floats(tree: Any) -> tuple[list[Any], TreeDef]:
+    """The arrays that an optimiser changes, and the structure, which has all else of the tree.
+
+    Numbers are arrays, too, where a compiled function takes them as arguments: in containers, and in the fields of a
+    dataclass that are not static. So a tree has the same leaves in and outside of compiled functions.
+    """
+    found = _FloatFlattener()
+    structure = found.flatten(tree, in_object=True)
+    return [np.asarray(leaf) if isinstance(leaf, (float, np.inexact)) else leaf for leaf in found.leaves], structure
 
 
 def flatten_objects(

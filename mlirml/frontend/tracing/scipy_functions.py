@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import inspect
 import sys
 import types
 from collections.abc import Callable
@@ -38,7 +39,9 @@ def is_special(ufunc: np.ufunc) -> bool:
     return any(getattr(module, ufunc.__name__, None) is ufunc for module in modules)
 
 
-_IGNORED = frozenset(["overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "workers", "plan"])
+_IGNORED = frozenset(
+    ["overwrite_a", "overwrite_b", "overwrite_x", "check_finite", "workers", "plan", "driver", "lapack_driver"]
+)
 """Options of SciPy's functions about how they are computed."""
 
 
@@ -52,14 +55,14 @@ def compiled_form(function: Any) -> Callable[..., Any] | None:
     if module.startswith("scipy.linalg.") and getattr(sys.modules["scipy.linalg"], name, None) is function:
         linalg = importlib.import_module("mlirml.linalg")
         own = linalg if name in linalg.OF_SCIPY else scipy_linalg if name in scipy_linalg.__all__ else None
-        return None if own is None else _without_options(getattr(own, name))
+        return None if own is None else _without_options(getattr(own, name), function)
     if module.startswith("scipy.fft.") and getattr(sys.modules["scipy.fft"], name, None) is function:
         known = name in np.fft.__all__ and not name.endswith(("shift", "freq"))  # which SciPy has from NumPy
-        return _without_options(getattr(np.fft, name)) if known else None
+        return _without_options(getattr(np.fft, name), function) if known else None
     for package in _PACKAGES:
         if module.startswith(f"scipy.{package}.") and getattr(sys.modules[f"scipy.{package}"], name, None) is function:
             own = importlib.import_module(f"mlirml.{package}")
-            return _without_options(getattr(own, name)) if name in own.__all__ else None
+            return _without_options(getattr(own, name), function) if name in own.__all__ else None
     name = _NAMES.get(name, name)
     of_scipy = is_special(function) if isinstance(function, np.ufunc) else _is_function(function)
     if not of_scipy or name in OPERATIONS:
@@ -129,17 +132,35 @@ class OfSciPy:
         return getattr(self._real, name) if own is None else own
 
 
-def _without_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function as SciPy's, whose options about the computation have no effect."""
+def _without_options(function: Callable[..., Any], real: Any) -> Callable[..., Any]:
+    """The function as SciPy's, `real`, whose options about the computation have no effect.
+
+    An option that only SciPy's has is an error which names it.
+    """
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         options = {name: value for name, value in kwargs.items() if name not in _IGNORED}
         if "x" in options and not args:
             args = (options.pop("x"),)
+        taken = _parameters(function)
+        more = [name for name in options if name not in taken] if taken else []
+        if more and set(more) <= _parameters(real):
+            module = real.__module__.partition("._")[0]
+            with at_user_line():
+                raise UnsupportedSyntaxError(f"`{module}.{real.__name__}` is not compiled with `{more[0]}`")
         return function(*args, **options)
 
     return call
+
+
+def _parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """The names of the parameters of a function; none where they are not known."""
+    try:
+        found = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return frozenset()
+    return frozenset() if any(p.kind is p.VAR_KEYWORD for p in found) else frozenset(p.name for p in found)
 
 
 def _is_function(function: Any) -> bool:

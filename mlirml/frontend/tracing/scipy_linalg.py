@@ -46,7 +46,7 @@ def norm(a: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     return np.linalg.norm(a, ord, axis, keepdims)
 
 
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, lapack_driver: str = "") -> Any:
+def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     """The singular value decomposition."""
     return tuple(np.linalg.svd(a, full_matrices)) if compute_uv else svdvals(a)
 
@@ -72,16 +72,33 @@ def eigvals(a: Any, b: Any = None) -> Any:
     return values.astype(np.result_type(values.dtype, np.complex64))
 
 
-def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False) -> Any:
-    """Eigenvalues and eigenvectors of a symmetric or Hermitian matrix."""
-    _refuse("eigh", b is not None, "`b`")
-    return eigvalsh(a, lower=lower) if eigvals_only else tuple(np.linalg.eigh(a, "L" if lower else "U"))
+def eigh(a: Any, b: Any = None, *, lower: bool = True, eigvals_only: bool = False, subset_by_index: Any = None) -> Any:
+    """Eigenvalues and eigenvectors of a symmetric or Hermitian matrix, or of a pair with a positive definite one.
+
+    A pair is the problem of one matrix, from both sides of which the inverse of the factor of b is multiplied.
+    """
+    chosen = slice(None) if subset_by_index is None else slice(subset_by_index[0], subset_by_index[1] + 1)
+    if b is None and eigvals_only:
+        return np.linalg.eigvalsh(a, "L" if lower else "U")[..., chosen]
+    if b is None:
+        values, vectors = np.linalg.eigh(a, "L" if lower else "U")
+        return values[..., chosen], vectors[..., chosen]
+    factor = np.linalg.cholesky(b) if lower else _adjoint(np.linalg.cholesky(b, upper=True))
+    whole = np.tril(a) + _adjoint(np.tril(a, -1)) if lower else np.triu(a) + _adjoint(np.triu(a, 1))
+    inner = np.linalg.solve(factor, _adjoint(np.linalg.solve(factor, whole)))
+    if eigvals_only:
+        return np.linalg.eigvalsh(inner)[..., chosen]
+    values, vectors = np.linalg.eigh(inner)
+    return values[..., chosen], np.linalg.solve(_adjoint(factor), vectors[..., chosen])
 
 
-def eigvalsh(a: Any, b: Any = None, *, lower: bool = True) -> Any:
-    """Eigenvalues of a symmetric or Hermitian matrix."""
-    _refuse("eigvalsh", b is not None, "`b`")
-    return np.linalg.eigvalsh(a, "L" if lower else "U")
+def _adjoint(a: Any) -> Any:
+    return np.swapaxes(a, -1, -2).conj()
+
+
+def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, subset_by_index: Any = None) -> Any:
+    """Eigenvalues of a symmetric or Hermitian matrix, or of a pair with a positive definite one."""
+    return eigh(a, b, lower=lower, eigvals_only=True, subset_by_index=subset_by_index)
 
 
 def cholesky(a: Any, lower: bool = False) -> Any:

@@ -130,6 +130,7 @@ class Trace:
         self.unbound: dict[str, Any] = {}  # the loop or branch because of which a variable may be unassigned
         self.drawn: dict[Any, Any] = {}  # the first use of each key of `mlirml.random`
         self.reused: dict[tuple[SourceLocation, str], list[str]] = {}  # warnings, and the lines that they are about
+        self.batches: list[int] = []  # of each `ml.vmap` whose function is traced now, the names before it
         self.compactions: dict[str, Any] = {}  # of masks, by the names of their values
         self.has_source = False  # whether the function can be captured with its loops instead
         self._requests = 0

@@ -236,8 +236,10 @@ def trace_vmap(
     in_axes: Any,
     out_axes: Any,
     axis_size: int | None,
+    is_for_examples: bool = False,
 ) -> Any:
     """`ml.vmap` in a trace."""
+    names = trace.builder.count
     with at_user_line():
         leaves, tree = flatten(args)
         paths = tree.paths("argument")
@@ -252,7 +254,11 @@ def trace_vmap(
             value = value_of(trace, _front(leaf, axis), path)
             one = _batched(trace, "unbatch", f"group = {group} : i64", value, value.shape[1:])
             inner.append(wrapped(trace, one))
-    result = callee_in_trace(function, trace)(*tree.unflatten(inner))
+    batches, trace.batches = trace.batches, [*trace.batches, names] if is_for_examples else trace.batches
+    try:
+        result = callee_in_trace(function, trace)(*tree.unflatten(inner))
+    finally:
+        trace.batches = batches
     with at_user_line(), at_function(function):
         for x in inner:
             if isinstance(x, Traced) and x._cell.written and x not in leaves:

@@ -256,6 +256,11 @@ class Builder:
             Value(f"{name}#1", second.shape, second.dtype),
         )
 
+    @property
+    def count(self) -> int:
+        """The number of names that `fresh` has given."""
+        return self._count
+
     def fresh(self) -> str:
         """A name that no value has."""
         name = f"%{self._count}"

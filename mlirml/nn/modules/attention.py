@@ -108,20 +108,10 @@ class MultiHeadAttention(Module):
         return output if cache is None else (output, cache)
 
     def _attend(self, queries: Any, keys: Any, values: Any, mask: Any, is_causal: bool, key: Any) -> Any:
-        share = self.heads // self.kv_heads
-        options = {"is_causal": is_causal, "dropout_p": 0.0 if key is None else self.dropout, "dropout_key": key}
-        if share == 1:
-            return F.scaled_dot_product_attention(queries, keys, values, mask, **options)
-        *batch, length, width = queries.shape
-        queries = queries.reshape(*batch[:-1], self.kv_heads, share, length, width)
-        keys, values = (x[..., None, :, :] for x in (keys, values))
-        if mask is not None and len(mask.shape) > 2:  # its dimension of heads becomes two
-            mask = as_array(mask)
-            heads = mask.shape[-3]
-            groups = (1, 1) if heads == 1 else (self.kv_heads, share)
-            mask = mask.reshape(*mask.shape[:-3], *groups, *mask.shape[-2:])
-        found = F.scaled_dot_product_attention(queries, keys, values, mask, **options)
-        return found.reshape(*batch, length, found.shape[-1])
+        drops = 0.0 if key is None else self.dropout
+        return F.scaled_dot_product_attention(
+            queries, keys, values, mask, drops, is_causal, dropout_key=key, enable_gqa=True
+        )
 
 
 def _split(x: Any, heads: int) -> Any:

@@ -82,23 +82,27 @@ class PReLU(Module):
 class EmbeddingBag(Module):
     """The sum, mean or maximum of the rows of `weight` [V, E] that the integers of each bag name.
 
-    Bags are the rows of [B, N], or slices of [L] from each of `offsets` [B] on.
+    Bags are the rows of [B, N], or slices of [L] from each of `offsets` [B] on, or with `include_last_offset` between
+    those of `offsets` [B + 1].
     """
 
     weight: Any
     mode: str = static_field(default="mean")
     padding_idx: int | None = static_field(default=None)
+    include_last_offset: bool = static_field(default=False)
 
     @classmethod
     def init(
         cls, key: Any, count: int, size: int, mode: str = "mean", padding_idx: int | None = None,
-        dtype: Any = np.float32,
+        dtype: Any = np.float32, include_last_offset: bool = False,
     ) -> EmbeddingBag:  # fmt: skip
         """`count` rows of `size` normal numbers, zeros for `padding_idx`."""
-        return cls(_rows(key, count, size, padding_idx, dtype), mode, padding_idx)
+        return cls(_rows(key, count, size, padding_idx, dtype), mode, padding_idx, include_last_offset)
 
     def __call__(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
-        return F.embedding_bag(input, self.weight, offsets, self.mode, per_sample_weights, self.padding_idx)
+        return F.embedding_bag(
+            input, self.weight, offsets, self.mode, per_sample_weights, self.padding_idx, self.include_last_offset
+        )
 
 
 def _rows(key: Any, count: int, size: int, padding_idx: int | None, dtype: Any) -> Any:

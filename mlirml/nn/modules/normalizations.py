@@ -121,10 +121,12 @@ class GroupNorm(Module):
 
     @classmethod
     def init(
-        cls, num_groups: int, channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = np.float32
-    ) -> GroupNorm:
+        cls, num_groups: int, channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = np.float32,
+        bias: bool = True,
+    ) -> GroupNorm:  # fmt: skip
         """A layer with weight 1 and bias 0."""
-        return cls(*_pair(channels, affine, dtype), num_groups, eps)
+        weight, shift = _pair(channels, affine, dtype)
+        return cls(weight, shift if bias else None, num_groups, eps)
 
     def __call__(self, input: Any) -> Any:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -12,17 +12,18 @@ from mlirml.nn.modules.module import Module
 
 @dataclass(repr=False)
 class MaxPool1d(Module):
-    """`max_pool1d` with its options."""
+    """`max_pool1d` with its options; with `return_indices` the positions of the elements, too."""
 
     kernel_size: Any = static_field()
     stride: Any = static_field(default=None)
     padding: Any = static_field(default=0)
     dilation: Any = static_field(default=1)
     ceil_mode: bool = static_field(default=False)
+    return_indices: bool = static_field(default=False)
     _rank: ClassVar[int] = 1
 
     def __call__(self, input: Any) -> Any:
-        pool = getattr(F, f"max_pool{self._rank}d")
+        pool = getattr(F, f"max_pool{self._rank}d{'_with_indices' * self.return_indices}")
         return pool(input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
 
 
@@ -54,13 +55,19 @@ class AvgPool1d(Module):
         return pool(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
 
+@dataclass(repr=False)
 class AvgPool2d(AvgPool1d):
     """`avg_pool2d` with its options."""
 
-    _rank = 2
+    divisor_override: int | None = static_field(default=None)
+    _rank: ClassVar[int] = 2
+
+    def __call__(self, input: Any) -> Any:
+        pool, options = getattr(F, f"avg_pool{self._rank}d"), (self.ceil_mode, self.count_include_pad)
+        return pool(input, self.kernel_size, self.stride, self.padding, *options, self.divisor_override)
 
 
-class AvgPool3d(AvgPool1d):
+class AvgPool3d(AvgPool2d):
     """`avg_pool3d` with its options."""
 
     _rank = 3
@@ -89,19 +96,24 @@ class AdaptiveAvgPool3d(AdaptiveAvgPool1d):
     _pool = "adaptive_avg_pool3d"
 
 
+@dataclass(repr=False)
 class AdaptiveMaxPool1d(AdaptiveAvgPool1d):
-    """`adaptive_max_pool1d` to `output_size`."""
+    """`adaptive_max_pool1d` to `output_size`; with `return_indices` the positions of the elements, too."""
 
-    _pool = "adaptive_max_pool1d"
+    return_indices: bool = static_field(default=False)
+    _pool: ClassVar[str] = "adaptive_max_pool1d"
+
+    def __call__(self, input: Any) -> Any:
+        return getattr(F, self._pool + "_with_indices" * self.return_indices)(input, self.output_size)
 
 
-class AdaptiveMaxPool2d(AdaptiveAvgPool1d):
+class AdaptiveMaxPool2d(AdaptiveMaxPool1d):
     """`adaptive_max_pool2d` to `output_size`."""
 
     _pool = "adaptive_max_pool2d"
 
 
-class AdaptiveMaxPool3d(AdaptiveAvgPool1d):
+class AdaptiveMaxPool3d(AdaptiveMaxPool1d):
     """`adaptive_max_pool3d` to `output_size`."""
 
     _pool = "adaptive_max_pool3d"

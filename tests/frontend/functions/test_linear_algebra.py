@@ -120,3 +120,14 @@ def test_a_batch_is_one_matrix_after_the_other() -> None:
     gradient = ml.compile(ml.grad(plain), "reference")
     expected = np.stack([gradient(x, y) for x, y in zip(a, b)])
     np.testing.assert_allclose(ml.compile(ml.vmap(ml.grad(plain)), "reference")(a, b), expected, rtol=1e-9)
+
+
+def test_the_sign_of_nan_is_one_and_products_that_overflow_are_infinite() -> None:
+    sign, logarithm = ml.compile(np.linalg.slogdet)(np.full((3, 3), np.nan))
+    assert sign == 1 and np.isnan(logarithm)
+    large = (drawn("complex128", 3, 3) * 1e15).astype(np.complex64)
+    found, small = ml.compile(np.linalg.det)(large), large * np.float32(1e-15)
+    with np.errstate(over="ignore"):
+        expected = np.linalg.det(large)
+    assert found.dtype == np.complex64 and np.isinf(found.real) and np.isinf(found.imag) and found == expected
+    np.testing.assert_allclose(ml.compile(np.linalg.det)(small), np.linalg.det(small), rtol=1e-5)

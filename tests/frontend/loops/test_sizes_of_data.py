@@ -180,8 +180,8 @@ def of_positions(x: Array) -> Array:
 
 @pytest.mark.parametrize("function", [
     filled, of_a_sum, of_a_counter, of_two_branches, grids, of_any_number, matrix, in_a_loop, whole_and_part,
-    none_of_them, products_and_pairs, masked_elements, rows_of_a_mask, zipped, gaps, comprehensions, lists_of_zeros, differences,
-    of_positions,
+    none_of_them, products_and_pairs, masked_elements, rows_of_a_mask, zipped, gaps, comprehensions, lists_of_zeros,
+    differences, of_positions,
 ])  # fmt: skip
 def test_numbers_are_those_of_python(function: Callable[..., Any]) -> None:
     check(function, X)
