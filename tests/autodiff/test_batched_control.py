@@ -81,7 +81,10 @@ def stored_parts(n: Any) -> Any:
 )
 def test_each_example_goes_its_own_way(function: Callable[[Any], Any], numbers: list[int]) -> None:
     one = ml.compile(function)
-    np.testing.assert_allclose(ml.vmap(function)(np.array(numbers)), [one(n) for n in numbers])
+    expected = [one(n) for n in numbers]
+    np.testing.assert_allclose(ml.vmap(function)(np.array(numbers)), expected)
+    pairs = np.array(numbers).reshape(2, 2)
+    np.testing.assert_allclose(ml.vmap(ml.vmap(function))(pairs), np.reshape(expected, (2, 2, *np.shape(expected[0]))))
 
 
 def test_the_derivative_of_a_fixed_point() -> None:
@@ -131,5 +134,7 @@ def test_gradients_of_loops_of_different_lengths() -> None:
     many, rounds = np.stack([x, -x, 2 * x]), np.array([2, 0, 5])
     singles = [gradient(y, n) for y, n in zip(many, rounds)]
     np.testing.assert_allclose(ml.vmap(ml.grad(walk))(many, rounds), singles, rtol=1e-12)
+    batches = ml.vmap(ml.vmap(ml.grad(walk)))(np.stack([many, many[::-1]]), np.stack([rounds, rounds[::-1]]))
+    np.testing.assert_allclose(batches, [singles, singles[::-1]], rtol=1e-12)
     outside = ml.grad(lambda many: np.sum(ml.vmap(walk)(many, rounds)))(many)
     np.testing.assert_allclose(outside, singles, rtol=1e-12)

@@ -35,7 +35,7 @@ def _block(
     end = emit.create("scf.yield", [environment.get(x, x) for x in block_ops(block)[-1].operands])
     if alive is not None:
         with mlir.InsertionPoint(ops[0] if ops else end):
-            inner.alive = emit.number(mlir.IntegerType.get_signless(1), 1)
+            inner.alive = _placeholder(mlir.IntegerType.get_signless(1))
         inner.values[inner.alive] = alive
         ops = guard(ops, inner.alive, checked=batch.alive is not None)
     inner.run(ops, [*ops[1:], end])
@@ -91,11 +91,11 @@ def for_loop(batch: Batch, op: mlir.Operation) -> None:
             environment[block.arguments[0]] = i
         else:
             lane_index = _induction_variable(batch, lower, step, i)
-            placeholder = emit.index(0)  # the induction variable of one lane, of which only the batched form is read
-            environment[block.arguments[0]], batched[placeholder] = placeholder, lane_index
+            one = _placeholder(mlir.IndexType.get())
+            environment[block.arguments[0]], batched[one] = one, lane_index
         for argument, value, m in zip(carried, values, many):
             if m:
-                one = _placeholder(argument)
+                one = _placeholder(argument.type)
                 environment[argument], batched[one] = one, value
             else:
                 environment[argument] = value
@@ -116,11 +116,14 @@ def for_loop(batch: Batch, op: mlir.Operation) -> None:
             old.replace_all_uses_with(new)
 
 
-def _placeholder(value: mlir.Value) -> mlir.Value:
-    """A value of one lane, of which only the batched form is read."""
-    if isinstance(value.type, mlir.RankedTensorType):
-        return emit.empty(value.type)
-    return emit.number(value.type, 0)
+def _placeholder(type_: mlir.Type) -> mlir.Value:
+    """A value of one lane, of which only the batched form is read.
+
+    It is no constant: operations that capture one are not batched for that.
+    """
+    if isinstance(type_, mlir.RankedTensorType):
+        return emit.empty(type_)
+    return emit.value("tensor.extract", [emit.empty(mlir.RankedTensorType.get([], type_))], type_)
 
 
 def _trip_count(batch: Batch, lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Value:
@@ -267,7 +270,7 @@ def _entered(
     environment: dict[mlir.Value, mlir.Value] = {}
     batched: dict[mlir.Value, mlir.Value] = {}
     for argument, value in zip(block.arguments, arguments):
-        one = _placeholder(argument)
+        one = _placeholder(argument.type)
         environment[argument], batched[one] = one, value
     return environment, batched
 
