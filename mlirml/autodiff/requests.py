@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from mlirml.autodiff import tensors
-from mlirml.autodiff.batching import Batch
+from mlirml.autodiff.batching import Batch, NoLanes
 from mlirml.autodiff.forward import Push
 from mlirml.autodiff.reverse import Sweep, active_values
 from mlirml.core.dataclass import dataclass
@@ -129,10 +129,17 @@ def expand_jvp(request: Request) -> None:
 
 def expand_vmap(request: Request) -> None:
     """Build the code of a request for all lanes at once."""
-    batch = Batch(_number(request.closes[0], "size") if request.closes else request.opens[0].operands[0].type.shape[0])
+    size = _number(request.closes[0], "size") if request.closes else request.opens[0].operands[0].type.shape[0]
+    # An array without elements has no slices in MLIR. Of dynamic dimensions only the operations know the sizes.
+    known = all(_is_static(op.operands[0].type) for op in request.closes)
+    batch = NoLanes(size) if size == 0 and known else Batch(size)
     for op in request.opens:
         batch.values[op.results[0]] = op.operands[0]
     _expand_forward(request, batch, lambda op: _of_batch(batch, op))
+
+
+def _is_static(type_: mlir.Type) -> bool:
+    return not isinstance(type_, mlir.RankedTensorType) or bool(type_.has_static_shape)
 
 
 def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:
