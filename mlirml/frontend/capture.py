@@ -164,7 +164,7 @@ def capture(
                 refused = error
             sites: frozenset[str] = getattr(error, "lists", frozenset()) - rooms.keys()
             names: frozenset[Any] = getattr(error, "unassigned", frozenset()) - assigned
-            if not loops or not (sites or names):
+            if not (sites or names):
                 if refused is error:
                     raise
                 raise refused from None
