@@ -12,8 +12,9 @@ from mlirml.autodiff.batching import Batch, batching, chosen, refuse
 from mlirml.autodiff.checkpoint import keep_bounds
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.predication import guard
+from mlirml.dialects.mlirml import HOST_CALLS
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, has_op, mlir, operations
 
 
 def _block(
@@ -190,6 +191,9 @@ def branches(batch: Batch, op: mlir.Operation) -> None:
     else:  # the first region is the default
         hits = [_compare("eq", emit.index(case), own) for case in mlir.DenseI64ArrayAttr(op.attributes["cases"])]
         takes = [_neither(hits), *hits]
+    if not op.results and has_op(op, HOST_CALLS):
+        _prints(batch, blocks, takes)
+        return
     found = []
     for block, taken in zip(blocks, takes):
         inner, passed = _block(batch, block, {}, {}, taken)
@@ -198,6 +202,16 @@ def branches(batch: Batch, op: mlir.Operation) -> None:
     for values, taken in zip(found[1:], takes[1:]):
         results = [chosen(taken, new, old) for new, old in zip(values, results)]
     batch.values.update(zip(op.results, results))
+
+
+def _prints(batch: Batch, blocks: list[mlir.Block], takes: list[mlir.Value]) -> None:
+    """Branches that print, each executed if any lane takes it."""
+    for block, taken in zip(blocks, takes):
+        lanes = taken if batch.alive is None else _both(taken, batch.values[batch.alive])
+        new = emit.create("scf.if", [_reduced("arith.ori", lanes, 0)], (), regions=2)
+        with mlir.InsertionPoint(emit.block(new, [], 0)):
+            _block(batch, block, {}, {}, taken)
+            emit.create("scf.yield", [])
 
 
 def _neither(many: list[mlir.Value]) -> mlir.Value:

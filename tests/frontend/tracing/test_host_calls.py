@@ -216,6 +216,27 @@ def test_gradients_print_once(function: Callable[..., Any], capsys: pytest.Captu
     np.testing.assert_allclose(product, (near[0] - near[1]) / 2e-6, rtol=1e-5, atol=1e-5)
 
 
+def test_a_batch_prints_in_the_branches_that_a_lane_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        for i in range(len(x)):
+            assert x[i] > -10
+            if x[i] > 0:
+                print("positive", i)
+                if x[i] > 2:
+                    print("large", x[i])
+            elif x[i] == 0:
+                print("zero", i)
+        return np.sum(x)
+
+    xs = np.array([[1.0, -1.0, 3.0], [2.0, -2.0, 0.0]])
+    np.testing.assert_array_equal(ml.vmap(f)(xs), [3.0, 0.0])
+    assert capsys.readouterr().out == "positive 0\npositive 2\nlarge [3. 0.]\nzero 2\n"
+    np.testing.assert_array_equal(ml.vmap(ml.vmap(f))(-np.abs(xs[None])), [[-5.0, -4.0]])
+    assert capsys.readouterr().out == "zero 2\n"
+    with pytest.raises(ml.FailedAssertionError):
+        ml.vmap(f)(xs - 10)
+
+
 def test_callbacks_are_called_again_where_their_results_are() -> None:
     def f(x: Any) -> Any:
         s = x[0]
