@@ -80,6 +80,7 @@ from mlirml.frontend.source.choose import (
     MARK,
     check_frontend,
     is_of_calls,
+    keeps_loops,
     short_loops,
     takes_lists,
     turns_on_data,
@@ -354,7 +355,7 @@ class Compiled(Dispatcher):
 
             outer = current_trace()
             assert outer is not None
-            if wants_loops(self.fn, self.frontend):
+            if keeps_loops(self.fn, self.frontend, outer.builder.direct):
                 return outer.call_loops(getattr(self.fn, MARK, self.fn), args, kwargs)
             return retarget(self.fn, outer)(*args, **kwargs)
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None

@@ -128,7 +128,7 @@ def _outside_vjp(fn: Function, primals: tuple[Any, ...]) -> tuple[Any, Function]
     def pulled(cotangents: Any, *again: Any) -> Any:
         return vjp(fn, *again)[1](cotangents)
 
-    program = compile(pulled)
+    program = compile(_of(fn, "vjp", pulled))
     return compile(fn)(*primals), lambda cotangents: program(cotangents, *primals)
 
 
@@ -156,7 +156,7 @@ def jvp(fn: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[
     if trace is None:
         from mlirml.api import compile
 
-        program = _cached(fn, "jvp", lambda: compile(lambda p, t: jvp(fn, p, t)))
+        program = _cached(fn, "jvp", lambda: compile(_of(fn, "jvp", lambda p, t: jvp(fn, p, t))))
         result, change = program(tuple(primals), tuple(tangents))
         return result, change
     return trace_jvp(trace, fn, tuple(primals), tuple(tangents))
@@ -584,6 +584,14 @@ def _callable(fn: Function, traced_function: Function, name: str) -> Function:
 
     transformed.__name__ = f"{name}({getattr(fn, '__name__', type(fn).__name__)})"
     return transformed
+
+
+def _of(fn: Function, name: str, program: Function) -> Function:
+    """A program that calls a function, captured by the rules for that one: its loops and branches are kept as there."""
+    program.__signature__ = inspect.signature(program)  # type: ignore[attr-defined]  # not that of `fn`
+    program.__wrapped__ = fn  # type: ignore[attr-defined]
+    program.__name__ = f"{name}({getattr(fn, '__name__', type(fn).__name__)})"
+    return program
 
 
 def _callee_in_trace(fn: Function) -> Function:

@@ -84,6 +84,21 @@ class Batch:
                 self.dead.append(op)
 
 
+class NoLanes(Batch):
+    """A batch of no lanes: its results have no elements, and nothing is computed for them."""
+
+    def full(self, value: mlir.Value) -> mlir.Value:
+        """An array of no lanes."""
+        return emit.empty(self.batched_type(value.type))
+
+    def run(self, ops: Sequence[mlir.Operation], after: Sequence[mlir.Operation]) -> None:
+        """Drop the operations that depend on the lane."""
+        for op in ops:
+            if op.name not in STAYS and any(x in self.values for x in outer_variables(op)):
+                self.values.update((x, x) for x in op.results)
+                self.dead.append(op)
+
+
 def refuse(op: mlir.Operation, why: str = "") -> NoBatchingError:
     """The error for an operation without a rule, at the user's source line."""
     why = why or why_no_rule(op.name) or ""

@@ -2,16 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from mlirml.autodiff.reverse import MARKS, group_of
+from mlirml.dialects.mlirml import HOST_CALLS
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, mlir, operations
+from mlirml.ir.bindings import block_ops, clone_with, has_op, mlir, operations
 
 
 def copied(block: mlir.Block, environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
     """Clone the operations of a block; `environment` is extended by their results, those in regions too."""
     return copied_ops(block_ops(block)[:-1], environment)
+
+
+def recomputed(block: mlir.Block, environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
+    """`copied` of operations that are executed once already: what they print is not printed again."""
+    return recomputed_ops(block_ops(block)[:-1], environment)
+
+
+def recomputed_ops(ops: Sequence[mlir.Operation], environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:
+    """`copied_ops` of operations that are executed once already: what they print is not printed again."""
+    copies = copied_ops(ops, environment)
+    if not any(copy.name in HOST_CALLS or has_op(copy, HOST_CALLS) for copy in copies):
+        return copies
+    inner = [block for copy in copies for op in operations(copy) for region in op.regions for block in region.blocks]
+    prints = {op for ops in (copies, *map(block_ops, inner)) for op in _prints(ops)}
+    kept = [copy for copy in copies if copy not in prints]
+    for op in prints:
+        op.erase()
+    return kept
+
+
+def _prints(ops: Iterable[mlir.Operation]) -> list[mlir.Operation]:
+    """The calls of Python among the operations of a block that return nothing, with their arguments."""
+    found: list[mlir.Operation] = []
+    call = None
+    for op in ops:
+        if op.name == "mlirml.host_call":
+            call = op
+        if op.name == "mlirml.host_result" and call is not None:
+            found.remove(call)
+            call = None
+        elif op.name == "mlirml.host_call" or (op.name == "mlirml.host_value" and "returns" not in op.attributes):
+            found.append(op)
+    return found
 
 
 def copied_ops(ops: Sequence[mlir.Operation], environment: dict[mlir.Value, mlir.Value]) -> list[mlir.Operation]:

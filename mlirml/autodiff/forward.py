@@ -17,7 +17,7 @@ from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import push, refuse
-from mlirml.autodiff.reverse import NO_DERIVATIVE
+from mlirml.autodiff.reverse import NO_DERIVATIVE, changes_nothing
 from mlirml.autodiff.rule_table import RuleTable, find
 from mlirml.autodiff.rules.scalars import INACTIVE, derivative
 from mlirml.ir.bindings import mlir
@@ -47,6 +47,8 @@ class Push:
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
             if op.name != "mlirml.custom_result" and not any(x in self.tangents for x in outer_variables(op)):
+                continue
+            if not op.results and changes_nothing(op):
                 continue
             with op.location, mlir.InsertionPoint(next_op):
                 table, rule = find(op, derivative, pushforward) or (None, None)

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import field
 
 from mlirml.autodiff import tensors
-from mlirml.autodiff.batching import Batch
+from mlirml.autodiff.batching import Batch, NoLanes
 from mlirml.autodiff.forward import Push
 from mlirml.autodiff.reverse import Sweep, active_values
 from mlirml.core.dataclass import dataclass
@@ -129,10 +129,19 @@ def expand_jvp(request: Request) -> None:
 
 def expand_vmap(request: Request) -> None:
     """Build the code of a request for all lanes at once."""
-    batch = Batch(_number(request.closes[0], "size") if request.closes else request.opens[0].operands[0].type.shape[0])
+    size = _number(request.closes[0], "size") if request.closes else request.opens[0].operands[0].type.shape[0]
+    # An array without elements has no slices in MLIR. Of dynamic dimensions only the operations know the sizes.
+    known = all(_is_static(op.operands[0].type) for op in request.closes)
+    batch = NoLanes(size) if size == 0 and known else Batch(size)
     for op in request.opens:
         batch.values[op.results[0]] = op.operands[0]
     _expand_forward(request, batch, lambda op: _of_batch(batch, op))
+    for op in request.opens:
+        _check_unused(op)
+
+
+def _is_static(type_: mlir.Type) -> bool:
+    return not isinstance(type_, mlir.RankedTensorType) or bool(type_.has_static_shape)
 
 
 def _of_batch(batch: Batch, op: mlir.Operation) -> mlir.Value:
@@ -157,14 +166,26 @@ def _expand_forward(request: Request, new: Push | Batch, of: Callable[[mlir.Oper
     for op in request.closes:
         with op.location, mlir.InsertionPoint(op):
             op.results[0].replace_all_uses_with(of(op))
-    _erase([*request.closes, *reversed(new.dead)])
+    _erase([*request.closes, *reversed(new.dead)], _check_unused if isinstance(new, Batch) else None)
 
 
-def _erase(dead: list[mlir.Operation]) -> None:
-    """Erase operations, users before definitions; some may be nested in others of them."""
+def _check_unused(op: mlir.Operation) -> None:
+    """Refuse a value of one lane that code after the request uses: one that was stored, or appended, outside of it."""
+    if any(next(iter(result.uses), None) is not None for result in op.results):
+        raise NoBatchingError(
+            "vmap: this depends on the example, and is used outside of the function for one example",
+            location=source_location(op.location),
+            help="return it from the function: arrays, lists and objects from outside are the same for all examples",
+        )
+
+
+def _erase(dead: list[mlir.Operation], check: Callable[[mlir.Operation], None] | None = None) -> None:
+    """Erase operations, users before definitions, each after a check; some may be nested in others of them."""
     found = set(dead)
     outermost = [op for op in dead if not any(parent in found for parent in _around(op))]
     for op in outermost:
+        if check is not None:
+            check(op)
         op.erase()
 
 

@@ -22,7 +22,7 @@ from mlirml.autodiff.bodies import Pullback, refuse
 from mlirml.autodiff.rule_table import RuleTable, find
 from mlirml.autodiff.rules.scalars import INACTIVE, derivative
 from mlirml.dialects.mlirml import HOST_CALLS
-from mlirml.ir.bindings import block_ops, mlir
+from mlirml.ir.bindings import block_ops, mlir, operations
 
 Transpose = Callable[["Sweep", mlir.Operation], None]
 
@@ -90,7 +90,7 @@ class Sweep:
             if op.name in INACTIVE or op.name in NO_DERIVATIVE:
                 continue
             if not any(r in self.cotangents for r in op.results) and op.name not in _GROUPED:
-                if not op.results and any(self.is_active(x) for x in outer_variables(op)):
+                if not op.results and any(self.is_active(x) for x in outer_variables(op)) and not changes_nothing(op):
                     raise refuse(op)
                 continue
             with op.location:
@@ -110,6 +110,12 @@ class Sweep:
         for operand in dict.fromkeys(op.operands):
             if operand in pullback.cotangents and self.is_active(operand):
                 self.add(operand, pullback.cotangents[operand], operand in pullback.masked)
+
+
+def changes_nothing(op: mlir.Operation) -> bool:
+    """True for loops and branches that only check or print."""
+    known = all(x.results or x.name in CONTROL or x.name in NO_DERIVATIVE for x in operations(op))
+    return known and op.name in CONTROL
 
 
 def active_values(ops: Iterable[mlir.Operation], roots: Iterable[mlir.Value]) -> set[mlir.Value]:

@@ -179,7 +179,7 @@ def capture(
             sites: frozenset[str] = getattr(error, "lists", frozenset()) - rooms.keys()
             names: frozenset[Any] = getattr(error, "unassigned", frozenset()) - assigned
             stored: frozenset[Any] = getattr(error, "masks", frozenset()) - masks
-            if not loops or not (sites or names or stored):
+            if not (sites or names or stored):
                 if refused is error:
                     raise
                 raise refused from None

@@ -79,6 +79,18 @@ def batches(f: Function, compiled: Function, xs: Array, ds: Array) -> dict[str, 
 
 
 @check
+def batches_of_batches(f: Function, compiled: Function, xs: Array, ds: Array) -> dict[str, Any]:
+    many = np.stack([xs, xs[::-1]])
+    both = compiled(ml.value_and_grad(f))
+    singles = [[both(x) for x in row] for row in many]
+    values, gradients = compiled(ml.vmap(ml.vmap(ml.value_and_grad(f), out_axes=(0, -1)), in_axes=0))(many)
+    return {
+        "values": [np.array([[v for v, _ in row] for row in singles]), values],
+        "gradients": [np.array([[g for _, g in row] for row in singles]), np.moveaxis(gradients, -1, 1)],
+    }
+
+
+@check
 def forward_batches(f: Function, compiled: Function, xs: Array, ds: Array) -> dict[str, Any]:
     def many(xs: Array, ds: Array) -> Any:
         inside = ml.vmap(lambda x, d: on_line(f, x, d))(xs, ds)

@@ -81,7 +81,10 @@ def stored_parts(n: Any) -> Any:
 )
 def test_each_example_goes_its_own_way(function: Callable[[Any], Any], numbers: list[int]) -> None:
     one = ml.compile(function)
-    np.testing.assert_allclose(ml.vmap(function)(np.array(numbers)), [one(n) for n in numbers])
+    expected = [one(n) for n in numbers]
+    np.testing.assert_allclose(ml.vmap(function)(np.array(numbers)), expected)
+    pairs = np.array(numbers).reshape(2, 2)
+    np.testing.assert_allclose(ml.vmap(ml.vmap(function))(pairs), np.reshape(expected, (2, 2, *np.shape(expected[0]))))
 
 
 def test_the_derivative_of_a_fixed_point() -> None:
@@ -131,5 +134,39 @@ def test_gradients_of_loops_of_different_lengths() -> None:
     many, rounds = np.stack([x, -x, 2 * x]), np.array([2, 0, 5])
     singles = [gradient(y, n) for y, n in zip(many, rounds)]
     np.testing.assert_allclose(ml.vmap(ml.grad(walk))(many, rounds), singles, rtol=1e-12)
+    batches = ml.vmap(ml.vmap(ml.grad(walk)))(np.stack([many, many[::-1]]), np.stack([rounds, rounds[::-1]]))
+    np.testing.assert_allclose(batches, [singles, singles[::-1]], rtol=1e-12)
     outside = ml.grad(lambda many: np.sum(ml.vmap(walk)(many, rounds)))(many)
     np.testing.assert_allclose(outside, singles, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.linalg.inv,
+        lambda x: np.abs(np.fft.fft(x)),
+        lambda x: np.roll(x, 1),
+        lambda x: ml.cond(x[0, 0] > 0, lambda: x, lambda: -x),
+        lambda x: ml.while_loop(lambda c: np.sum(c) < 3, lambda c: c + x[1], x),
+        lambda x: ml.vmap(np.convolve, in_axes=(0, None))(x, x[0])[:, :2],
+    ],
+)
+def test_a_batch_of_no_lanes_has_no_elements(function: Callable[[Any], Any]) -> None:
+    def energy(x: Any) -> Any:
+        return np.sum(function(x) * scale[0])
+
+    none, scale = np.zeros((0, 2, 2)), np.array([3.0])
+    assert ml.vmap(function)(none).shape == ml.vmap(ml.grad(energy))(none).shape == (0, 2, 2)
+    assert ml.vmap(ml.vmap(function))(np.zeros((3, 0, 2, 2))).shape == (3, 0, 2, 2)
+    total, gradient = ml.value_and_grad(lambda x: np.sum(ml.vmap(energy)(x)))(none)
+    assert total == 0 and gradient.shape == (0, 2, 2)
+
+
+def test_what_no_lane_is_differentiated_by_has_the_gradient_zero() -> None:
+    many = ml.vmap(lambda x, y: (np.sum(x * y), y * 2), in_axes=(0, None), out_axes=(0, None))
+    gradient, twice = ml.grad(lambda y: (np.sum(many(np.zeros((0, 2)), y)[0]), y * 2), has_aux=True)(np.ones(2))
+    np.testing.assert_array_equal(gradient, [0, 0])
+    np.testing.assert_array_equal(twice, [2, 2])
+    np.testing.assert_array_equal(many(np.zeros((0, 2)), np.ones(2))[1], [2, 2])
+    with pytest.raises(ml.NoBatchingError, match="depends on the example"):
+        ml.vmap(lambda x: np.roll(x, 1), out_axes=None)(np.zeros((0, 2)))

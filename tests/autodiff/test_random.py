@@ -21,7 +21,7 @@ from tests.fuzz.fuzzing import COUNT, first_seed
 FIRST = first_seed() if COUNT else 0
 
 
-@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT) if COUNT else range(18))
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT) if COUNT else range(20))
 def test_derivatives_and_batches(seed: int) -> None:
     name = list(CHECKS)[seed % len(CHECKS)]
     target = "reference" if seed // len(CHECKS) % 3 else "cpu"

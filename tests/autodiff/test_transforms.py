@@ -370,3 +370,25 @@ def test_a_result_that_depends_on_no_tangent_has_none() -> None:
     text = ml.compile(change).ir("transform", x, t)
     counts = [op for op in text.split("linalg.generic")[1:] if '"reduction"]' in op and "arith.addf" in op]
     assert counts and all(re.search(r"arith.addf %\w+, %(cst\w*)", op) is None for op in counts)
+
+
+def test_transforms_of_calls_keep_the_loops_of_functions_outside_of_compiled_code() -> None:
+    def cooled(x: Any) -> Any:
+        for _ in range(50_000):
+            x = x * 0.9999 + 0.0001
+        return np.sum(x)
+
+    def next_larger(x: Any) -> Any:
+        stack, total = [], 0.0
+        for i in range(len(x)):
+            while stack and stack[-1] < x[i]:
+                total += stack.pop() * x[i]
+            stack.append(x[i])
+        return total
+
+    x, one = np.array([1.0, 3.0, 2.0, 4.0]), np.array([1.0, 0.0, 0.0, 0.0])
+    for function, slope in ((cooled, 0.9999**50_000), (next_larger, 3.0)):
+        np.testing.assert_allclose(ml.jvp(function, (x,), (one,))[1], slope)
+        np.testing.assert_allclose(ml.vjp(function, x)[1](1.0)[0][0], slope)
+        np.testing.assert_allclose(ml.linearize(function, x)[1](one), slope)
+        np.testing.assert_allclose(ml.hvp(function, (x,), (one,)), [0.0, 0.0 if function is cooled else 1.0, 0.0, 0.0])

@@ -339,3 +339,17 @@ def test_a_loop_that_ends_when_the_data_say_so_and_carries_much() -> None:
            = help: give a bound: `ml.fori_loop(0, 1000, ...)` with `np.where(i < n, new, old)`; or make `n` static
         """,  # noqa: E501
     )
+
+
+def test_a_store_into_the_lane_of_an_argument() -> None:
+    check_error(
+        lambda: ml.vmap(stores)(np.ones((2, 3))),
+        """
+        mlirml.CaptureError: vmap: the function stores into an argument that it is batched over
+          --> test_derivatives.py:28:5 (stores)
+            |
+         28 |     x[0] = 1.0
+            |     ^^^^
+           = help: store into a copy, `x = x.copy()`, and return it
+        """,
+    )

@@ -12,8 +12,9 @@ from mlirml.autodiff.batching import Batch, batching, chosen, refuse
 from mlirml.autodiff.checkpoint import keep_bounds
 from mlirml.autodiff.copies import copied
 from mlirml.autodiff.predication import guard
+from mlirml.dialects.mlirml import HOST_CALLS
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, has_op, mlir, operations
 
 
 def _block(
@@ -35,7 +36,7 @@ def _block(
     end = emit.create("scf.yield", [environment.get(x, x) for x in block_ops(block)[-1].operands])
     if alive is not None:
         with mlir.InsertionPoint(ops[0] if ops else end):
-            inner.alive = emit.number(mlir.IntegerType.get_signless(1), 1)
+            inner.alive = _placeholder(mlir.IntegerType.get_signless(1))
         inner.values[inner.alive] = alive
         ops = guard(ops, inner.alive, checked=batch.alive is not None)
     inner.run(ops, [*ops[1:], end])
@@ -91,11 +92,11 @@ def for_loop(batch: Batch, op: mlir.Operation) -> None:
             environment[block.arguments[0]] = i
         else:
             lane_index = _induction_variable(batch, lower, step, i)
-            placeholder = emit.index(0)  # the induction variable of one lane, of which only the batched form is read
-            environment[block.arguments[0]], batched[placeholder] = placeholder, lane_index
+            one = _placeholder(mlir.IndexType.get())
+            environment[block.arguments[0]], batched[one] = one, lane_index
         for argument, value, m in zip(carried, values, many):
             if m:
-                one = _placeholder(argument)
+                one = _placeholder(argument.type)
                 environment[argument], batched[one] = one, value
             else:
                 environment[argument] = value
@@ -116,11 +117,14 @@ def for_loop(batch: Batch, op: mlir.Operation) -> None:
             old.replace_all_uses_with(new)
 
 
-def _placeholder(value: mlir.Value) -> mlir.Value:
-    """A value of one lane, of which only the batched form is read."""
-    if isinstance(value.type, mlir.RankedTensorType):
-        return emit.empty(value.type)
-    return emit.number(value.type, 0)
+def _placeholder(type_: mlir.Type) -> mlir.Value:
+    """A value of one lane, of which only the batched form is read.
+
+    It is no constant: operations that capture one are not batched for that.
+    """
+    if isinstance(type_, mlir.RankedTensorType):
+        return emit.empty(type_)
+    return emit.value("tensor.extract", [emit.empty(mlir.RankedTensorType.get([], type_))], type_)
 
 
 def _trip_count(batch: Batch, lower: mlir.Value, upper: mlir.Value, step: mlir.Value) -> mlir.Value:
@@ -187,6 +191,9 @@ def branches(batch: Batch, op: mlir.Operation) -> None:
     else:  # the first region is the default
         hits = [_compare("eq", emit.index(case), own) for case in mlir.DenseI64ArrayAttr(op.attributes["cases"])]
         takes = [_neither(hits), *hits]
+    if not op.results and has_op(op, HOST_CALLS):
+        _prints(batch, blocks, takes)
+        return
     found = []
     for block, taken in zip(blocks, takes):
         inner, passed = _block(batch, block, {}, {}, taken)
@@ -195,6 +202,16 @@ def branches(batch: Batch, op: mlir.Operation) -> None:
     for values, taken in zip(found[1:], takes[1:]):
         results = [chosen(taken, new, old) for new, old in zip(values, results)]
     batch.values.update(zip(op.results, results))
+
+
+def _prints(batch: Batch, blocks: list[mlir.Block], takes: list[mlir.Value]) -> None:
+    """Branches that print, each executed if any lane takes it."""
+    for block, taken in zip(blocks, takes):
+        lanes = taken if batch.alive is None else _both(taken, batch.values[batch.alive])
+        new = emit.create("scf.if", [_reduced("arith.ori", lanes, 0)], (), regions=2)
+        with mlir.InsertionPoint(emit.block(new, [], 0)):
+            _block(batch, block, {}, {}, taken)
+            emit.create("scf.yield", [])
 
 
 def _neither(many: list[mlir.Value]) -> mlir.Value:
@@ -267,7 +284,7 @@ def _entered(
     environment: dict[mlir.Value, mlir.Value] = {}
     batched: dict[mlir.Value, mlir.Value] = {}
     for argument, value in zip(block.arguments, arguments):
-        one = _placeholder(argument)
+        one = _placeholder(argument.type)
         environment[argument], batched[one] = one, value
     return environment, batched
 

@@ -26,7 +26,7 @@ from mlirml.autodiff.checkpoint import (
     root,
     trip_count_of,
 )  # fmt: skip
-from mlirml.autodiff.copies import copied
+from mlirml.autodiff.copies import copied, recomputed
 from mlirml.autodiff.liveness import live_values
 from mlirml.autodiff.reverse import Sweep, active_values, transpose
 from mlirml.autodiff.rows import rows_read
@@ -53,17 +53,17 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
     masked = any(r in sweep.masked for r in op.results)
     rows = {x: complete for x, complete in rows_read(op).items() if x in outer and x not in sweep.cotangents}
 
-    recomputed = _Recomputed()
+    iteration = _Recomputed()
 
     def body(k: mlir.Value, cotangents: list[mlir.Value]) -> list[mlir.Value]:
         last = emit.same_type("arith.subi", trip_count, emit.index(1))
-        recomputed.number = number = emit.same_type("arith.subi", last, k)
+        iteration.number = number = emit.same_type("arith.subi", last, k)
         environment = {value: tape.read(number) for value, tape in zip(carried, tapes)}
         environment[block.arguments[0]] = emit.same_type(
             "arith.addi", lower, emit.same_type("arith.muli", number, step)
         )
-        recomputed.ops = ops = copied(block, environment)
-        recomputed.originals = {environment[r]: r for op in block_ops(block)[:-1] for r in op.results}
+        iteration.ops = ops = recomputed(block, environment)
+        iteration.originals = {environment[r]: r for op in block_ops(block)[:-1] for r in op.results}
         inner = Sweep(_with_replaced(sweep.active, environment), sweep.checkpoint_bytes, sweep.dead)
         inner.cotangents.update(zip(outer, cotangents[len(wanted) :]))
         inner.unwritten.update(rows)
@@ -71,14 +71,14 @@ def for_loop(sweep: Sweep, op: mlir.Operation) -> None:
             inner.add(environment.get(yields[i], yields[i]), cotangent, masked)
         # The sum of the cotangents of an outer value that is yielded unchanged is in `inner` already.
         inner.run(ops)
-        recomputed.written = [x for x, complete in rows.items() if complete and x not in inner.unwritten]
+        iteration.written = [x for x, complete in rows.items() if complete and x not in inner.unwritten]
         return [inner.of(environment[carried[i]]) for i in wanted] + [inner.of(x) for x in outer]
 
     results = emit.for_loop(emit.index(0), trip_count, emit.index(1), body, starts)
-    _leave_uninitialised(results, [len(wanted) + outer.index(x) for x in recomputed.written])
+    _leave_uninitialised(results, [len(wanted) + outer.index(x) for x in iteration.written])
     live = live_values(results[0].owner.operation) if results else set()
     if LEVELS not in op.attributes or attribute(op, LEVELS) == 1:
-        more = _save(recomputed, tapes, most, sweep, live)
+        more = _save(iteration, tapes, most, sweep, live)
         if more:
             tapes += more
             live = live_values(results[0].owner.operation)
@@ -128,22 +128,22 @@ class _Recomputed:
 
 
 def _save(
-    recomputed: _Recomputed, tapes: Sequence[_Tape], most: int, sweep: Sweep, live: set[mlir.Value]
+    iteration: _Recomputed, tapes: Sequence[_Tape], most: int, sweep: Sweep, live: set[mlir.Value]
 ) -> list[_Tape]:
     """Tapes for results of costly operations, or for values cheaply computed from them, where they fit."""
     carried = [value for tape in tapes for value in tape.reads if value in live]
-    ops = [op for op in recomputed.ops if op not in sweep.dead]
+    ops = [op for op in iteration.ops if op not in sweep.dead]
     cut = saved_values(ops, carried, live)
     if cut is None or most * sum(row_bytes(value) or 0 for value in cut) > sweep.checkpoint_bytes:
         return []
     more = []
     for value in cut:
-        if value not in recomputed.originals:
+        if value not in iteration.originals:
             continue
         with value.owner.location, mlir.InsertionPoint(value.owner.parent):
-            tape = _Tape(recomputed.originals[value], most)
+            tape = _Tape(iteration.originals[value], most)
         with value.owner.location, mlir.InsertionPoint(value.owner):
-            value.replace_all_uses_with(tape.read(recomputed.number))
+            value.replace_all_uses_with(tape.read(iteration.number))
         more.append(tape)
     return more
 
@@ -296,7 +296,7 @@ def branches(sweep: Sweep, op: mlir.Operation) -> None:
         (block,) = region.blocks
         with mlir.InsertionPoint(emit.block(new, [], number)):
             environment: dict[mlir.Value, mlir.Value] = {}
-            ops = copied(block, environment)
+            ops = recomputed(block, environment)
             inner = Sweep(_with_replaced(sweep.active, environment), sweep.checkpoint_bytes, sweep.dead)
             ends = list(block_ops(block)[-1].operands)
             for result, cotangent in zip(wanted, cotangents):
@@ -373,7 +373,7 @@ def _iterations(op: mlir.Operation) -> mlir.Value:
         with mlir.InsertionPoint(emit.block(new, arguments, number)):
             *given, count = new.regions[number].blocks[0].arguments
             environment = dict(zip(block.arguments, given))
-            copied(block, environment)
+            recomputed(block, environment)
             end = block_ops(block)[-1]
             if number:
                 count = emit.same_type("arith.addi", count, emit.index(1))

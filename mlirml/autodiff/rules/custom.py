@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
-from mlirml.autodiff.copies import copied_ops
+from mlirml.autodiff.copies import copied_ops, recomputed_ops
 from mlirml.autodiff.reverse import Sweep, active_values, group_of, transpose
 from mlirml.errors import NoDerivativeError
 from mlirml.ir import emit
@@ -201,10 +201,10 @@ def again_output(sweep: Sweep, op: mlir.Operation) -> None:
     keeps = mlir.StringAttr(op.attributes["policy"]).value == "contractions"
     # Contractions of rules are part of the rules: they have no values before there are tangents or cotangents.
     of_rules = _depending(body, [x.results[0] for x in body if x.name in _PLACEHOLDERS]) if keeps else []
-    recomputed = [
+    wanted = [
         x for x in body if x not in inputs and not (keeps and x.name.startswith(_CONTRACTIONS) and x not in of_rules)
     ]
-    copies = copied_ops(recomputed, environment)
+    copies = recomputed_ops(wanted, environment)
     roots = {environment[x.results[0]] for x in inputs if sweep.is_active(x.operands[0])}
     sweep.active |= active_values(copies, roots | sweep.active)
     for output in outputs:

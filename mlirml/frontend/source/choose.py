@@ -67,6 +67,11 @@ def wants_loops(function: Callable[..., Any], frontend: str) -> bool:
     return True
 
 
+def keeps_loops(function: Callable[..., Any], frontend: str, within: bool) -> bool:
+    """True if a compiled function keeps its loops where it is called: `within` code that keeps its own, "auto" does."""
+    return (within and frontend == "auto" and can_turn(function)) or wants_loops(function, frontend)
+
+
 def takes_lists(function: Callable[..., Any], frontend: str) -> bool:
     """True if a function may get long lists of numbers as arrays, which the loop front end indexes as lists."""
     plain = plain_function(function)
@@ -156,7 +161,7 @@ def short_loops(function: Callable[..., Any], frontend: str) -> Iterator[None]:
 
 
 def plain_function(function: Any) -> types.FunctionType | None:
-    """The Python function wrapped by transforms, partials, methods and callable objects."""
+    """The Python function wrapped by transforms, `compile`, partials, methods and callable objects."""
     while (transformed := _transformed(function)) is not None or isinstance(function, functools.partial):
         function = function.func if transformed is None else transformed
     function = getattr(function, MARK, function)
@@ -167,9 +172,10 @@ def plain_function(function: Any) -> types.FunctionType | None:
 
 
 def _transformed(function: Any) -> Any:
-    """The function that a transform, such as `grad`, was given."""
-    module = getattr(function, "__globals__", {}).get("__name__")
-    return getattr(function, "__wrapped__", None) if module == "mlirml.transforms" else None
+    """The function that a transform, such as `grad` or `custom_vjp`, or `compile` was given."""
+    is_function = isinstance(function, types.FunctionType)
+    module = function.__globals__.get("__name__") if is_function else type(function).__module__
+    return getattr(function, "__wrapped__", None) if module in ("mlirml.transforms", "mlirml.api") else None
 
 
 def has_element_loops(function: types.FunctionType, seen: frozenset[types.CodeType] = frozenset()) -> bool:

@@ -6,7 +6,8 @@ import ast
 import inspect
 import linecache
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from mlirml.core.dataclass import dataclass
 from mlirml.frontend.syntax_trees import parsed
@@ -35,7 +36,11 @@ def source_of(function: types.FunctionType) -> Source | None:
         definition = first.body[0] if isinstance(first, ast.If) else first
         if isinstance(definition, ast.FunctionDef) and _defines(definition, code):
             return Source(code.co_filename, definition)
-    return _searched(lines, code)
+    found = _searched(lines, code)
+    if found is None and code.co_name == "<lambda>":  # it may begin in the middle of a statement
+        tree = _tree("".join(linecache.getlines(code.co_filename, function.__globals__)))
+        return _only(tree, code)
+    return found
 
 
 def _length(lines: list[str], code: types.CodeType) -> int:
@@ -65,12 +70,31 @@ def _indent(line: str) -> int:
 def _searched(lines: list[str], code: types.CodeType) -> Source | None:
     """The one definition in the block that begins with the function's first line which can be it."""
     try:
-        tree = _parsed(inspect.getblock(lines), code)
+        return _only(_parsed(inspect.getblock(lines), code), code)
     except (IndexError, SyntaxError):
         return None
+
+
+def _only(tree: ast.Module | None, code: types.CodeType) -> Source | None:
+    """The one definition in a tree which can be that of the code."""
     nodes = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.Lambda))] if tree else []
     found = [node for node in nodes if _defines(node, code)]
+    if len(found) > 1:
+        found = _around(found, code)
     return Source(code.co_filename, found[0]) if len(found) == 1 else None
+
+
+def _around(nodes: list[Definition], code: types.CodeType) -> list[Definition]:
+    """The innermost of several lambdas that all positions of the code are in; none where these are not known."""
+    positions: Iterable[Any] = getattr(code, "co_positions", tuple)()  # of Python 3.11 and later
+    found = [((line, begin), (last, end)) for line, last, begin, end in positions if end]
+    if not found:
+        return []
+    first, final = min(begin for begin, _ in found), max(end for _, end in found)
+    bodies = [(node.body, node) for node in nodes if isinstance(node, ast.Lambda)]
+    spans = [((b.lineno, b.col_offset), (b.end_lineno, b.end_col_offset), node) for b, node in bodies]
+    around = [(begin, end, node) for begin, end, node in spans if begin <= first and final <= end]
+    return [node for begin, _, node in around if begin == max(other for other, _, _ in around)]
 
 
 def _parsed(lines: list[str], code: types.CodeType) -> ast.Module | None:
@@ -78,8 +102,12 @@ def _parsed(lines: list[str], code: types.CodeType) -> ast.Module | None:
     above = "\n" * (code.co_firstlineno - 1)
     if lines[:1] and lines[0][:1] in " \t":
         above = above.removesuffix("\n") + "if 1:\n"  # a function in the first line has no indentation
+    return _tree(above + "".join(lines))
+
+
+def _tree(text: str) -> ast.Module | None:
     try:
-        return parsed(above + "".join(lines))
+        return parsed(text)
     except SyntaxError:
         return None
 
@@ -90,8 +118,11 @@ def _defines(node: Definition, code: types.CodeType) -> bool:
         return node.name == code.co_name and code.co_firstlineno in (first, node.lineno)
     if code.co_name != "<lambda>":
         return False
-    return node.lineno == code.co_firstlineno and _arguments(node) == code.co_varnames[: code.co_argcount]
+    count = code.co_argcount + code.co_kwonlyargcount
+    count += bool(code.co_flags & inspect.CO_VARARGS) + bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    return node.lineno == code.co_firstlineno and _arguments(node) == code.co_varnames[:count]
 
 
 def _arguments(node: ast.Lambda) -> tuple[str, ...]:
-    return tuple(a.arg for a in [*node.args.posonlyargs, *node.args.args])
+    rest = [a for a in (node.args.vararg, node.args.kwarg) if a is not None]
+    return tuple(a.arg for a in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs, *rest])

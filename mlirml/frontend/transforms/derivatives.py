@@ -222,8 +222,9 @@ def _check_not_stored(name: str, inner: Sequence[Traced]) -> None:
     for array in inner:
         if array._cell.written:
             error = CaptureError(
-                f"{name}: the function stores into an argument that it is differentiated by",
-                help="store into a copy, `x = x.copy()`",
+                f"{name}: the function stores into an argument that it is "
+                + ("batched over" if name == "vmap" else "differentiated by"),
+                help="store into a copy, `x = x.copy()`" + (", and return it" if name == "vmap" else ""),
             )
             error.location = array._cell.stored_at
             raise error
@@ -260,9 +261,7 @@ def trace_vmap(
     finally:
         trace.batches = batches
     with at_user_line(), at_function(function):
-        for x in inner:
-            if isinstance(x, Traced) and x._cell.written and x not in leaves:
-                _check_not_stored("vmap", [x])
+        _check_not_stored("vmap", [x for x, axis in zip(inner, axes) if axis is not None])
         results, out_tree = flatten(result)
         positions = spread_axes("out_axes", out_axes, out_tree, None)
         found = []

@@ -148,6 +148,37 @@ def test_loops_call_compiled_array_functions() -> None:
     same(compiled, expected, True, "rows")
 
 
+def positive(x):
+    s = 0.0
+    for v in x:
+        if v > 0:
+            s += v * v
+    return s
+
+
+def test_compiled_functions_that_transforms_are_given_keep_their_branches() -> None:
+    compiled, x = ml.compile(positive), np.array([2.0, -1.0, 3.0])
+    expected = 2 * np.maximum(x, 0)
+    for function in (compiled, ml.checkpoint(compiled), lambda x: compiled(x)):
+        np.testing.assert_array_equal(ml.grad(function)(x), expected)
+    np.testing.assert_array_equal(ml.compile(ml.grad(compiled))(x), expected)
+    np.testing.assert_array_equal(ml.vmap(ml.compile(ml.grad(compiled)))(np.stack([x, -x])), [expected, [0, 2, 0]])
+    with pytest.raises(ml.TracedBoolError):
+        ml.grad(ml.compile(positive, frontend="trace"))(x)
+
+
+def test_functions_with_custom_derivatives_keep_their_branches() -> None:
+    by_tangents, backwards = ml.custom_jvp(positive), ml.custom_vjp(positive)
+    by_tangents.defjvp(lambda xs, ts: (by_tangents(*xs), positive(xs[0]) * positive(ts[0])))
+    backwards.defvjp(lambda x: (backwards(x), x), lambda x, ct: (x * ct,))
+    x = np.array([2.0, -1.0, 3.0])
+    for function in (by_tangents, backwards):
+        assert ml.compile(function)(x) == positive(x)
+        np.testing.assert_array_equal(ml.vmap(function)(np.stack([x, -x])), [13.0, 1.0])
+    np.testing.assert_array_equal(ml.grad(backwards)(x), x)
+    assert ml.jvp(by_tangents, (x,), (x,))[1] == 13.0**2
+
+
 def test_independent_rounds_are_marked() -> None:
     def double(x):
         for i in ml.parallel(range(len(x))):

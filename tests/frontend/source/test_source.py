@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 import types
 from pathlib import Path
 from typing import Any
@@ -49,3 +50,36 @@ def test_a_definition_is_read_whole_and_on_its_own_lines(text: str, place: str, 
 def test_lambdas_are_looked_for_in_their_statement(tmp_path: Path) -> None:
     source = source_of(defined("g, f = (\n    lambda x: x,\n    lambda y: y,\n)\n", tmp_path / "lambdas.py"))
     assert source is not None and isinstance(source.node, ast.Lambda) and source.node.args.args[0].arg == "y"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("g, f = lambda *a: a, lambda *b: b\n", "lambda *b: b"),
+        ("g, f = lambda: 0, lambda *a, **k: a\n", "lambda *a, **k: a"),
+        ("f = (lambda: lambda *a, b: a)()\n", "lambda *a, b: a"),
+        ("f = keep(\n    lambda x: x)\n", "lambda x: x"),
+        ("for f in (1, lambda x: x):\n    pass\n", "lambda x: x"),
+    ],
+)
+def test_lambdas_of_a_line_are_known_by_all_their_arguments(text: str, expected: str, tmp_path: Path) -> None:
+    source = source_of(defined(text, tmp_path / "lambdas.py"))
+    assert source is not None and ast.unparse(source.node) == expected
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="code has no columns")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("g, f = lambda x: x, lambda x: x + 1\n", "lambda x: x + 1"),
+        ("g, f = (lambda x: (x,\n x)), lambda x: 2\n", "lambda x: 2"),
+        ("f = (lambda x: lambda x: x)(0)\n", "lambda x: x"),
+        ("f = lambda x: keep(lambda x: x)\n", "lambda x: keep(lambda x: x)"),
+        ("g, f = lambda x: 1, lambda x: (lambda x: 2)(1)\n", "lambda x: (lambda x: 2)(1)"),
+    ],
+)
+def test_lambdas_of_a_line_with_the_same_arguments_are_known_by_their_columns(
+    text: str, expected: str, tmp_path: Path
+) -> None:
+    source = source_of(defined(text, tmp_path / "lambdas.py"))
+    assert source is not None and ast.unparse(source.node) == expected

@@ -165,6 +165,89 @@ def test_loops_that_are_differentiated_print_each_iteration(capsys: pytest.Captu
     assert capsys.readouterr().out == printed
 
 
+def doubled(x: Any) -> Any:
+    s = x[0]
+    while s < 20:
+        s = s * s + 1 + x[1]
+        print("s", s)
+        if s > 5:
+            print("large", s)
+    return s
+
+
+def searched(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        total += x[i] ** 3
+        ml.debug.print("total {}", total)
+        if total > 8:
+            break
+    return total
+
+
+def watched(x: Any) -> Any:
+    for i in range(len(x)):
+        assert x[i] < 100
+        if x[i] > 1:
+            print("at", i, x[i])
+    if x[0] > 50:
+        raise ValueError("large")
+    if x[0] < x[1]:
+        print("first", x[0])
+    return np.sum(x**3)
+
+
+def again(x: Any) -> Any:
+    return ml.checkpoint(doubled)(np.sin(x))
+
+
+@pytest.mark.parametrize("function", [doubled, searched, watched, again])
+def test_gradients_print_once(function: Callable[..., Any], capsys: pytest.CaptureFixture[str]) -> None:
+    ml.compile(function)(X)
+    printed = capsys.readouterr().out
+    gradient = ml.grad(function)(X)
+    assert capsys.readouterr().out == printed
+    change = ml.jvp(function, (X,), (X,))[1]
+    assert capsys.readouterr().out == printed
+    np.testing.assert_allclose(np.sum(gradient * X), change)
+    product = ml.hvp(function, (X,), (X,))
+    assert capsys.readouterr().out == printed
+    near = ml.grad(function)(X + 1e-6 * X), ml.grad(function)(X - 1e-6 * X)
+    np.testing.assert_allclose(product, (near[0] - near[1]) / 2e-6, rtol=1e-5, atol=1e-5)
+
+
+def test_a_batch_prints_in_the_branches_that_a_lane_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    def f(x: Any) -> Any:
+        for i in range(len(x)):
+            assert x[i] > -10
+            if x[i] > 0:
+                print("positive", i)
+                if x[i] > 2:
+                    print("large", x[i])
+            elif x[i] == 0:
+                print("zero", i)
+        return np.sum(x)
+
+    xs = np.array([[1.0, -1.0, 3.0], [2.0, -2.0, 0.0]])
+    np.testing.assert_array_equal(ml.vmap(f)(xs), [3.0, 0.0])
+    assert capsys.readouterr().out == "positive 0\npositive 2\nlarge [3. 0.]\nzero 2\n"
+    np.testing.assert_array_equal(ml.vmap(ml.vmap(f))(-np.abs(xs[None])), [[-5.0, -4.0]])
+    assert capsys.readouterr().out == "zero 2\n"
+    with pytest.raises(ml.FailedAssertionError):
+        ml.vmap(f)(xs - 10)
+
+
+def test_callbacks_are_called_again_where_their_results_are() -> None:
+    def f(x: Any) -> Any:
+        s = x[0]
+        while s < 20:
+            print("s", s)
+            s = s * s + ml.debug.callback(lambda v: v.max(), ml.TensorSpec((), np.float64), x)
+        return s
+
+    np.testing.assert_allclose(ml.grad(f)(X), [2 * 1 * 2 * 4 * 2 * 19, 0, 0])
+
+
 def test_callback() -> None:
     @ml.compile
     def magnitudes(a: Any) -> Any:
