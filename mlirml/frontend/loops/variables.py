@@ -219,6 +219,10 @@ class Stored:
             self.changed[number] |= cell.version != version
         return [Traced(self.trace, cell)._read() for cell in self.cells]
 
+    def any_changed(self) -> bool:
+        """True if an allocation was stored into since the region was entered."""
+        return any(cell.version != version for cell, version in zip(self.cells, self._entered))
+
     def leave(self) -> None:
         """Go back to the enclosing region; `end` sets the values there."""
         for cell, outside in zip(self.cells, self._outside):

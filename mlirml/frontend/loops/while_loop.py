@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from mlirml.core.affine import Linear
+from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.tracer import Cell
+from mlirml.frontend.loops.containers import Snapshot
 from mlirml.frontend.loops.loop_carried import Loop
 from mlirml.frontend.loops.references import order
 from mlirml.frontend.loops.variables import Stored
@@ -44,10 +46,16 @@ class WhileLoop(Loop):
             values, held = self.split(arguments[len(parity) :], stored)
             self.begin(before, values)
             stored.enter(held)
+            reached = Snapshot([("", self.test)])
             found = self.test()
             known.extend(trace.integers.condition(found).true)
             truth = trace.hooks.truth(found)
             stored.values()
+            if stored.any_changed() or not reached.is_same():
+                raise UnsupportedSyntaxError(
+                    "the condition of a `while` changes an array, a list or an object",
+                    help="evaluate it in the body: `while True:`, then `if not condition: break`",
+                )
             stored.leave()
             return truth if isinstance(truth, Value) else b.filled((), _BOOL, truth)
 

@@ -12,6 +12,11 @@
                                                     s += t
                                                     t = f(t)
 
+    while q and q.pop() > 0:                    while True:
+        s += 1                                      if not (q and q.pop() > 0):
+                                                        break
+                                                    s += 1
+
     for i in range(n):                          k = 0
         if x[i] > 0:                            for i in range(n):
             k = i                                   if x[i] > 0:
@@ -20,7 +25,9 @@
         k = -1                                  else:
                                                     k = -1
 
-The last one initialises a variable that is assigned on every path through the loop, so that it can be carried.
+A condition of a loop that changes a list is one of its statements, as only these carry changes from one iteration to
+the next. The last one initialises a variable that is assigned on every path through the loop, so that it can be
+carried.
 """
 
 from __future__ import annotations
@@ -30,6 +37,12 @@ from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
 
+CHANGING = (
+    "add", "append", "appendleft", "clear", "discard", "extend", "extendleft", "heapify", "heappop", "heappush",
+    "heappushpop", "heapreplace", "insert", "insort", "insort_left", "insort_right", "next", "pop", "popitem",
+    "popleft", "remove", "reverse", "setdefault", "sort", "update",
+)  # fmt: skip
+"""Methods and functions that change a container: a condition with one is not evaluated twice."""
 _QUIET = ("np.errstate", "numpy.errstate", "errstate")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
@@ -115,6 +128,8 @@ def _statements(statements: list[ast.stmt], names: _Names) -> Iterator[ast.stmt]
             assert isinstance(statement, ast.With)
             yield from _statements(_with_error_state(statement), names)
             continue
+        if isinstance(statement, ast.While) and _changes(statement.test):
+            statement = _tested_in_body(statement)
         yield from _named(statement)
         if isinstance(statement, (ast.For, ast.While)):
             for name in sorted(_assigned_on_all_ways(statement)):
@@ -126,6 +141,22 @@ def _statements(statements: list[ast.stmt], names: _Names) -> Iterator[ast.stmt]
                 if getattr(statement, part, None):
                     setattr(statement, part, list(_statements(getattr(statement, part), names)))
         yield statement
+
+
+def _changes(test: ast.expr) -> bool:
+    """True if an expression, judging by names, changes a container or advances an iterator."""
+    calls = [node.func for node in ast.walk(test) if isinstance(node, ast.Call)]
+    return any(getattr(func, "attr", getattr(func, "id", None)) in CHANGING for func in calls)
+
+
+def _tested_in_body(loop: ast.While) -> ast.While:
+    """A loop whose condition is the first statement of its body; itself if its `else` has jumps of an outer loop."""
+    if any(isinstance(node, (ast.Break, ast.Continue)) for statement in loop.orelse for node in ast.walk(statement)):
+        return loop
+    end = ast.If(ast.UnaryOp(ast.Not(), loop.test), [*loop.orelse, ast.Break()], [])
+    for node in (end, end.test, end.body[-1]):
+        ast.copy_location(node, loop.test)
+    return ast.copy_location(ast.While(ast.copy_location(ast.Constant(True), loop.test), [end, *loop.body], []), loop)
 
 
 def _expression(statement: ast.stmt) -> ast.expr | None:

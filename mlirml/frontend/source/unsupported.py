@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mlirml.errors import SourceLocation, UnsupportedSyntaxError
 from mlirml.frontend.source.functions import Source
-from mlirml.frontend.source.simplify import is_first, is_quiet
+from mlirml.frontend.source.simplify import CHANGING, is_first, is_quiet
 
 _OUTSIDE = "call what needs it outside, and pass its result as an argument"
 _REFUSED: dict[str, tuple[str, str]] = {
@@ -106,8 +106,6 @@ def has_selections(node: ast.AST) -> bool:
     return any(isinstance(n, (ast.ListComp, ast.GeneratorExp)) and is_selection(n) for n in ast.walk(node))
 
 
-_CHANGING = ("add", "append", "clear", "discard", "extend", "insert", "pop", "remove", "setdefault", "update")
-"""Methods that change a container: a condition with one is not evaluated twice."""
 _READERS = ("sum", "max", "min", "any", "all", "sorted", "list", "tuple")
 
 
@@ -149,7 +147,7 @@ def is_selection(node: ast.ListComp | ast.GeneratorExp) -> bool:
         bool(tests)
         and not any(isinstance(part, _BOUND) for part in parts)
         and not any(g.is_async for g in generators)
-        and not any(isinstance(part, ast.Attribute) and part.attr in _CHANGING for part in tests)
+        and not any(isinstance(part, ast.Attribute) and part.attr in CHANGING for part in tests)
     )
 
 
