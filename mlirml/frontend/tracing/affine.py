@@ -238,14 +238,14 @@ class Integers:
         """Record the range of a function's result."""
         if result.shape or result.dtype != _I64:
             return
-        if name in ("argmax", "argmin"):
-            self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].size - 1))
+        if name in ("argmax", "argmin", "searchsorted"):
+            size = np.shape(operands[0])[0] if name == "searchsorted" else operands[0].size - 1
+            self.forms[result.name] = self.symbol(Linear(0), Linear(size) if type(size) is int else None)
         elif name in ("count_nonzero", "sum"):
             of_bools = name == "count_nonzero" or operands[0].dtype == np.bool_
-            if of_bools and type(operands[0].size) is int:
-                self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].size))
-        elif name == "searchsorted":
-            self.forms[result.name] = self.symbol(Linear(0), Linear(len(operands[0])))
+            if of_bools:
+                size = operands[0].size
+                self.forms[result.name] = self.symbol(Linear(0), Linear(size) if type(size) is int else None)
         else:
             forms = [self.of(x) for x in operands[:2]]
             known = [(None, None) if form is None else self.limits(form) for form in forms]

@@ -81,3 +81,14 @@ def counter_of_a_nested_loop_in_a_branch(x: Array) -> Array:
 def test_counters_of_loops_in_branches_are_limited() -> None:
     x = np.array([-1.0, 2.0, -3.0, 4.0, 5.0])
     check(counter_of_a_nested_loop_in_a_branch, x)
+
+
+@pytest.mark.parametrize("find", [np.argmax, np.argmin, np.count_nonzero])
+def test_limits_that_are_dynamic_sizes_are_not_known(find: Callable[..., Any]) -> None:
+    def up_to(x: Array) -> Array:
+        i = find(x)
+        return np.zeros(i), x[i - 1]
+
+    compiled = ml.compile(up_to, dynamic={"x": ("n",)})
+    for x in (np.array([1.0, 3.0, 0.0]), np.array([0.0, 1.0, 2.0, -1.0, 4.0])):
+        same(compiled(x), up_to(x), True, "the result")
