@@ -267,7 +267,11 @@ class _Rewriter(ast.NodeTransformer):
         if node.value is None:
             return node
         result = _at(ast.Name(RESULT, ast.Store()), node)
-        return _at(ast.Return(self.growing(result, self.listed(node.value))), node)
+        if isinstance(node.value, ast.Tuple):
+            value: ast.expr = _at(ast.Tuple([*map(self.listed, node.value.elts)], ast.Load()), node.value)
+        else:
+            value = self.listed(node.value)
+        return _at(ast.Return(self.growing(result, value)), node)
 
     def growing(self, target: ast.expr, value: ast.expr) -> ast.expr:
         """The value of an assignment, with a new list that loops may append to or index made by the hook.

@@ -176,6 +176,20 @@ def lists_without_loops(x: Array) -> Array:
     return c, len(d), left, [x[0]] * n, n * [1.5], np.mean([0.5] * n), len([0] * (n - 100))
 
 
+def functions_of_iterables(x: Array) -> Array:
+    y, n = x[x > 0], int(x.max())
+    total = 0.0
+    for i, (v, w) in enumerate(zip(y, reversed(y)), 1):
+        total += i * v * w
+    numbers = sum(range(n)), max(range(n)), sum(map(lambda v, w: v * w, y, x)), any(map(np.isfinite, y))
+    return total, numbers, sorted(map(abs, x[x < 0])), list(reversed(y)), min(map(abs, y)), len(list(zip(y, x)))
+
+
+def lists_in_a_result(x: Array) -> Array:
+    positions = [i for i in range(len(x)) if x[i] > 0]
+    return [b - a for a, b in zip(positions, positions[1:])], [v * 2 for v in x[x > 0]]  # noqa: RUF007
+
+
 def of_short_integers(x: Array) -> Array:
     n, m = (x > 0).sum(dtype=np.int32), np.int8(0)
     for v in x:
@@ -208,7 +222,7 @@ def of_positions(x: Array) -> Array:
 @pytest.mark.parametrize("function", [
     filled, of_a_sum, of_a_counter, of_two_branches, grids, of_any_number, matrix, in_a_loop, whole_and_part,
     none_of_them, products_and_pairs, masked_elements, rows_of_a_mask, zipped, gaps, comprehensions, lists_of_zeros,
-    lists_without_loops, of_short_integers, differences, of_positions,
+    lists_without_loops, functions_of_iterables, lists_in_a_result, of_short_integers, differences, of_positions,
 ])  # fmt: skip
 def test_numbers_are_those_of_python(function: Callable[..., Any]) -> None:
     check(function, X)
