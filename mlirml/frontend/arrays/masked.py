@@ -18,6 +18,7 @@ import numpy as np
 
 from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.frontend import advice
+from mlirml.frontend.arrays.function_options import with_options
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.scattering import Masked
@@ -289,7 +290,7 @@ class MaskedElements:
                 module = "linalg." if "linalg" in (getattr(function, "__module__", "") or "") else ""
                 what = f"`np.{module}{function.__name__}`"
                 return self._with_slices(lambda xs: function(*xs, **_side_by_side(kwargs, what)), args, what)
-            return _FUNCTIONS[function](*args, **kwargs)
+            return with_options(function.__name__, _FUNCTIONS[function])(*args, **kwargs)
 
     def astype(self, dtype: Any, *args: Any, **kwargs: Any) -> MaskedElements:
         """A copy with another element type."""
@@ -305,7 +306,7 @@ class MaskedElements:
 
     def __getattr__(self, name: str) -> Any:
         if name in _METHODS:
-            return lambda *args, **kwargs: _called(_METHODS[name], self, *args, **kwargs)
+            return lambda *args, **kwargs: _called(with_options(name, _METHODS[name]), self, *args, **kwargs)
         if name in ("clip", "round", "conj", "conjugate"):
             function = getattr(np, name)
             return lambda *args, **kwargs: function(self, *args, **kwargs)
@@ -515,8 +516,8 @@ _FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     **{f: reduced(f) for f in (*_REDUCED.values(), *_AVERAGES)},
     np.linalg.norm: norm,
     np.average: average,
-    np.ones_like: lambda x: x._like(np.ones_like(x._values)),
-    np.zeros_like: lambda x: x._like(np.zeros_like(x._values)),
+    np.ones_like: lambda x, dtype=None: x._like(np.ones_like(x._values, dtype=dtype)),
+    np.zeros_like: lambda x, dtype=None: x._like(np.zeros_like(x._values, dtype=dtype)),
     np.dot: dot,
     np.size: lambda x, axis=None: x.size if axis is None else x.shape[axis],
     np.shape: lambda x: x.shape,

@@ -171,6 +171,7 @@ class Branch(RetracedConstruct):
             return [*values, *held]
 
         b, missing_before = self.trace.builder, None if loop is None else loop.missing
+        symbols = self.trace.integers.mark()
         try:
             results = control.conditional(b, self.condition, lambda: branch(0), lambda: branch(1), self.owner)
         finally:
@@ -179,7 +180,7 @@ class Branch(RetracedConstruct):
         plan = guess if self.merged is None else self.merged
         count = len(results) - len(stored.cells)
         for one, other, result in zip(*ends, results):
-            self.trace.integers.note_either(one, other, result)
+            self.trace.integers.note_either(one, other, result, symbols)
         stored.end(results[count:])
         self._set(plan, results[:count], found, before)
         for one in lists:

@@ -29,9 +29,11 @@ from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.loops.heaps import written_in_python
 from mlirml.frontend.loops.iterators import following, makes_iterators
+from mlirml.frontend.loops.list_hooks import unchanged
 from mlirml.frontend.loops.orders import extreme_by_key, sorted_by_key
 from mlirml.frontend.loops.ranges import (
     Items,
+    TracedRange,
     traced_enumerate,
     traced_map,
     traced_ndenumerate,
@@ -88,6 +90,8 @@ def replaced(trace: Trace, callee: Any) -> Any:
 
     def called(*args: Any, **kwargs: Any) -> Any:
         args = tuple(map(given, args))
+        if callee in _OF_LISTS and args and isinstance(getattr(args[0], "numbers", args[0]), TracedRange):
+            args = (trace.hooks.listed(args[0], unchanged), *args[1:])  # `map` and the like, of unknown length
         by_key = callee in _ORDERED and kwargs.get("key") is not None
         plain = len(args) == 1 and not isinstance(args[0], Traced) and not is_dynamic(args[0]) and not _is_rows(args[0])
         if callee in _OF_ITEMS and plain and not by_key:

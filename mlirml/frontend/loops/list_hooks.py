@@ -59,11 +59,13 @@ class ListHooks:
         """A new list that is appended to in a loop, or may have a dynamic index."""
         return self._new_list(items, grows) if type(items) is list else items
 
-    def times(self, items: list[Any], count: Any, grows: bool) -> Any:
-        """`[value] * count`, a new list."""
-        (value,) = items
-        if not isinstance(count, Traced) or count._known() is not None or not is_number(value):
-            return self.growing(items * count, grows)
+    def times(self, items: list[Any], count: Any, grows: bool | None) -> Any:
+        """`[value] * count`, a new list, which loops may append to or index unless `grows` is None."""
+        value = items[0] if len(items) == 1 else None  # none in a list of the items of another one, `[*values]`
+        # An array without dimensions is a factor of the items.
+        is_count = isinstance(count, Traced) and count._scalar and not count.shape and count.dtype.kind in "iu"
+        if not is_count or count._known() is not None or not is_number(value):
+            return items * count if grows is None else self.growing(items * count, grows)
         return self.listed(traced_range(count), lambda _: value)  # type: ignore[arg-type]
 
     def _new_list(self, items: Any, grows: bool) -> GrowingList:

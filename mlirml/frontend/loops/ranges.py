@@ -279,4 +279,6 @@ def traced_reversed(iterable: Any) -> Any:
         return Items(count[::-1], lambda number: _item(iterable, number))
     if isinstance(iterable, TracedRange) and iterable.step == 1:
         return TracedRange(iterable.stop - 1, iterable.start - 1, -1)
+    if count is not None:
+        return Items(count, lambda number: _item(iterable, count.stop - 1 - number), (iterable,))
     return reversed(iterable)

@@ -243,6 +243,15 @@ class _Rewriter(ast.NodeTransformer):
             value = _call("addend", [value, _at(ast.Name(target.id, ast.Load()), node.value)], node.value)
         return _at(ast.AugAssign(target, node.op, value), node)
 
+    def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
+        new: ast.expr = self.generic_visit(node)  # type: ignore[assignment]
+        if isinstance(new, ast.BinOp) and isinstance(new.op, ast.Mult):
+            sides = (new.left, new.right), (new.right, new.left)
+            for items, count in sides[: 2 if isinstance(new.left, (ast.Name, ast.Constant)) else 1]:
+                if isinstance(items, ast.List) and len(items.elts) == 1 and not isinstance(count, ast.Constant):
+                    return _call("times", [items, count, _at(ast.Constant(None), node)], node)
+        return new
+
     def new_array(self, node: ast.expr) -> ast.expr:
         """A new array of a name that is stored into, made by the hook where the program knows the operands."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -258,7 +267,11 @@ class _Rewriter(ast.NodeTransformer):
         if node.value is None:
             return node
         result = _at(ast.Name(RESULT, ast.Store()), node)
-        return _at(ast.Return(self.growing(result, self.listed(node.value))), node)
+        if isinstance(node.value, ast.Tuple):
+            value: ast.expr = _at(ast.Tuple([*map(self.listed, node.value.elts)], ast.Load()), node.value)
+        else:
+            value = self.listed(node.value)
+        return _at(ast.Return(self.growing(result, value)), node)
 
     def growing(self, target: ast.expr, value: ast.expr) -> ast.expr:
         """The value of an assignment, with a new list that loops may append to or index made by the hook.
@@ -561,12 +574,13 @@ def is_new_list(node: ast.expr) -> bool:
     """True if the value of an expression is a list that nothing else refers to."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
-    return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node) or _is_filtered(node)
+    rewritten = _is_hook(node, "filtered") or _is_hook(node, "times")
+    return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node) or rewritten
 
 
-def _is_filtered(node: ast.expr) -> bool:
-    """True for a rewritten list comprehension with conditions."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "filtered"
+def _is_hook(node: ast.expr, name: str) -> bool:
+    """True for a call of a hook, as `filtered` of a rewritten list comprehension with conditions."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
 
 
 def _is_call_of_list(node: ast.AST) -> bool:
@@ -584,11 +598,15 @@ def _new_list(node: ast.expr, grows: bool) -> ast.expr:
         node = _at(ast.List([_new_list(e, grows) if is_new_list(e) else e for e in node.elts], node.ctx), node)
     elif isinstance(node, ast.ListComp) and is_new_list(node.elt):
         node = _at(ast.ListComp(_new_list(node.elt, grows), node.generators), node)
+    elif _is_hook(node, "times"):
+        assert isinstance(node, ast.Call)
+        items, count, _ = node.args
+        new = _new_list(items, grows)
+        assert isinstance(new, ast.Call)
+        return _call("times", [new.args[0], count, _at(ast.Constant(grows), node)], node)
     elif isinstance(node, ast.BinOp) and isinstance(node.left, ast.List):
         items = _new_list(node.left, grows)
         assert isinstance(items, ast.Call)
-        if isinstance(node.op, ast.Mult) and len(node.left.elts) == 1:
-            return _call("times", [items.args[0], node.right, _at(ast.Constant(grows), node)], node)
         node = _at(ast.BinOp(items.args[0], node.op, node.right), node)
     elif _is_call_of_list(node):
         assert isinstance(node, ast.Call) and isinstance(node.func, ast.Call)

@@ -40,18 +40,28 @@ class Symbol:
 
 def least_value(form: Linear) -> int | None:
     """The least value of a form, or None if no lower bound is known."""
+    found = lower_bound(form, 0)
+    return None if found is None or found.factors else found.constant
+
+
+def lower_bound(form: Linear, first: int) -> Linear | None:
+    """A lower bound of a form, with the limits of the symbols from number `first` on substituted; None if one has none.
+
+    Symbols that have no limit at all are kept.
+    """
     constant, factors = form.constant, dict(form.factors)
     for _ in range(_STEPS):
-        if not factors:
-            break
-        symbol = max(factors, key=_number)
+        limited = [one for one in factors if one.number >= first and (one.least, one.greatest) != (None, None)]
+        if not limited:
+            return Linear(constant, factors)
+        symbol = max(limited, key=_number)
         factor = factors.pop(symbol)
         limit = symbol.least if factor > 0 else symbol.greatest
         if limit is None:
             return None
         constant += factor * limit.constant
         add_factors(factors, factor, limit)
-    return None if factors else constant
+    return None
 
 
 def greatest_value(form: Linear) -> int | None:
@@ -91,11 +101,6 @@ class Condition:
 
 
 Limits = tuple[int | None, int | None]
-
-
-def _constant(function: Any, *values: int | None) -> Linear | None:
-    known = [n for n in values if n is not None]
-    return Linear(function(known)) if len(known) == len(values) else None
 
 
 class Integers:
@@ -174,21 +179,36 @@ class Integers:
 
     # Values of branches and loops.
 
-    def note_either(self, one: Any, other: Any, result: Value) -> None:
-        """Record the range of a number that is one of two."""
-        first, second = self.of(one), self.of(other)
-        if first is None or second is None or self.of(result) is None:
+    def mark(self) -> int:
+        """A number that is greater than those of the symbols so far, and less than those of later ones."""
+        return next(_COUNT)
+
+    def note_either(self, one: Any, other: Any, result: Value, mark: int) -> None:
+        """Record the range of a number that is one of two, which branches after a mark compute.
+
+        The limits of symbols that one branch makes need not hold where the other one runs, not even among themselves,
+        as they may follow from the condition: the ends are bounds by the symbols from before the branches.
+        """
+        forms = [form for form in (self.of(one), self.of(other)) if form is not None]
+        if len(forms) < 2 or self.of(result) is None:
             return
-        least, greatest = self.limits(first - second)
+        bounds = [lower_bound(form, mark) for form in forms], [lower_bound(form * -1, mark) for form in forms]
+        least, opposite = (self._lesser(*pair) for pair in bounds)
+        greatest = None if opposite is None else opposite * -1
+        if (least, greatest) != (None, None):
+            self.forms[result.name] = self.symbol(least, greatest, roots_of(forms))
+
+    def _lesser(self, one: Linear | None, other: Linear | None) -> Linear | None:
+        """The lesser of two forms, or a constant that is not greater than either of them; None if none is known."""
+        if one is None or other is None:
+            return None
+        least, greatest = self.limits(one - other)
+        if greatest is not None and greatest <= 0:
+            return one
         if least is not None and least >= 0:
-            ends: tuple[Linear | None, Linear | None] = second, first
-        elif greatest is not None and greatest <= 0:
-            ends = first, second
-        else:
-            limits = self.limits(first), self.limits(second)
-            ends = _constant(min, *(one[0] for one in limits)), _constant(max, *(one[1] for one in limits))
-        if ends != (None, None):
-            self.forms[result.name] = self.symbol(*ends, roots_of([first, second]))
+            return other
+        ends = self.limits(one)[0], self.limits(other)[0]
+        return None if ends[0] is None or ends[1] is None else Linear(min(ends[0], ends[1]))
 
     def note_sum(self, start: Any, gain: Limits, count: int, result: Value) -> None:
         """Record the range of a number to which `gain` is added in each of at most `count` iterations."""
@@ -218,14 +238,14 @@ class Integers:
         """Record the range of a function's result."""
         if result.shape or result.dtype != _I64:
             return
-        if name in ("argmax", "argmin"):
-            self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].size - 1))
+        if name in ("argmax", "argmin", "searchsorted"):
+            size = np.shape(operands[0])[0] if name == "searchsorted" else operands[0].size - 1
+            self.forms[result.name] = self.symbol(Linear(0), Linear(size) if type(size) is int else None)
         elif name in ("count_nonzero", "sum"):
             of_bools = name == "count_nonzero" or operands[0].dtype == np.bool_
-            if of_bools and type(operands[0].size) is int:
-                self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].size))
-        elif name == "searchsorted":
-            self.forms[result.name] = self.symbol(Linear(0), Linear(operands[0].shape[0]))
+            if of_bools:
+                size = operands[0].size
+                self.forms[result.name] = self.symbol(Linear(0), Linear(size) if type(size) is int else None)
         else:
             forms = [self.of(x) for x in operands[:2]]
             known = [(None, None) if form is None else self.limits(form) for form in forms]

@@ -433,7 +433,8 @@ class Trace:
                 error.sizes |= self.sizes.get(error.asked, frozenset())
                 raise
             result = self.wrap(value, scalar=record.scalars, c_order=c_order)
-            if self.builder.direct and record.name in _LIMITED and isinstance(value, Value):
+            limited = self.builder.direct and record.name in _LIMITED and isinstance(value, Value)
+            if limited and "initial" not in record.signature.bind(*args, **kwargs).arguments:  # it is added to a sum
                 self.integers.note_limits(record.name, args, value)
         if np.geterr() != self.errors:
             float_errors.check(self, record, args, result)

@@ -165,6 +165,47 @@ def lists_of_zeros(x: Array) -> Array:
     return max(counts), counts[1], len(counts), powers[n]
 
 
+def lists_without_loops(x: Array) -> Array:
+    n = len(x[x > 0])
+    c = [0] * n
+    d = c
+    d[2] = 5
+    flags = [True] * (n + 1)
+    flags[0] = False
+    left = sum(1 for flag in flags if flag)
+    return c, len(d), left, [x[0]] * n, n * [1.5], np.mean([0.5] * n), len([0] * (n - 100))
+
+
+def functions_of_iterables(x: Array) -> Array:
+    y, n = x[x > 0], int(x.max())
+    total = 0.0
+    for i, (v, w) in enumerate(zip(y, reversed(y)), 1):
+        total += i * v * w
+    numbers = sum(range(n)), max(range(n)), sum(map(lambda v, w: v * w, y, x)), any(map(np.isfinite, y))
+    return total, numbers, sorted(map(abs, x[x < 0])), list(reversed(y)), min(map(abs, y)), len(list(zip(y, x)))
+
+
+def lists_in_a_result(x: Array) -> Array:
+    positions = [i for i in range(len(x)) if x[i] > 0]
+    return [b - a for a, b in zip(positions, positions[1:])], [v * 2 for v in x[x > 0]]  # noqa: RUF007
+
+
+def of_short_integers(x: Array) -> Array:
+    n, m = (x > 0).sum(dtype=np.int32), np.int8(0)
+    for v in x:
+        if v > 1:
+            m += np.int8(1)
+    return (
+        np.arange(n),
+        np.arange(m, n),
+        np.arange(n, m, -2),
+        np.zeros(n),
+        np.full(m, 1.5),
+        [0] * n,
+        np.linspace(0, 1, n),
+    )
+
+
 def differences(x: Array) -> Array:
     positions = np.flatnonzero(x > 0)
     return np.diff(positions), np.diff(positions, n=2), np.diff(x[x > 0]), np.diff(positions > 4)
@@ -181,7 +222,7 @@ def of_positions(x: Array) -> Array:
 @pytest.mark.parametrize("function", [
     filled, of_a_sum, of_a_counter, of_two_branches, grids, of_any_number, matrix, in_a_loop, whole_and_part,
     none_of_them, products_and_pairs, masked_elements, rows_of_a_mask, zipped, gaps, comprehensions, lists_of_zeros,
-    differences, of_positions,
+    lists_without_loops, functions_of_iterables, lists_in_a_result, of_short_integers, differences, of_positions,
 ])  # fmt: skip
 def test_numbers_are_those_of_python(function: Callable[..., Any]) -> None:
     check(function, X)
@@ -238,6 +279,15 @@ def test_derivatives_follow(function: Callable[..., Any]) -> None:
     steps = 1e-6 * np.eye(len(X))
     numeric = [(total(X + step) - total(X - step)) / 2e-6 for step in steps]
     np.testing.assert_allclose(gradient, numeric, rtol=1e-5, atol=1e-6)
+
+
+def test_a_list_times_an_array_is_no_longer_list() -> None:
+    def scaled(k: Array) -> Array:
+        items = [2] * k
+        return items[0]
+
+    with pytest.raises(ml.TracedValueError, match="known only at run time"):  # 2 * k in NumPy
+        ml.compile(scaled)(np.array(3))
 
 
 def test_other_lengths_need_no_new_compilation() -> None:

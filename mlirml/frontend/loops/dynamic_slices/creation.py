@@ -44,6 +44,7 @@ def grid_of_size(trace: Trace, function: Callable[..., Any], args: Sequence[Any]
     if name == "arange" and not options:
         start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
         if all(map(_is_integer, (start, stop))) and type(step) is int and step:
+            start, stop = slice_bound(trace, start), slice_bound(trace, stop)  # NumPy's results are i64
             count = -((start - stop) // step) if step != 1 else stop - start
             most = _most(trace, [count])
             shape = [clamped(trace, count, 0, most[0])]

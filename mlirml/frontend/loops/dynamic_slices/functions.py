@@ -9,6 +9,7 @@ import numpy as np
 
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.function_options import with_options
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, index_name
 from mlirml.frontend.loops.dynamic_slices.slices import (
@@ -58,16 +59,16 @@ def call_function(x: DynamicSlice, function: Callable[..., Any], args: Sequence[
     if function in _ELEMENTWISE and not (function is np.where and len(args) == 1):
         return combined(trace, lambda *xs: trace.call_function(function, xs, kwargs), function, args)
     if function in _OF_TRACE:
-        return _OF_TRACE[function](trace, *args, **kwargs)
+        return with_options(function.__name__, _OF_TRACE[function])(trace, *args, **kwargs)
     if function is np.where and len(args) == 1:
         function = np.nonzero
     by_name = x._operations.named.get(getattr(function, "__name__", ""))
     if by_name is not None and function is getattr(np, function.__name__, None):
-        return by_name(trace, *args, **kwargs)
+        return with_options(function.__name__, by_name)(trace, *args, **kwargs)
     known = x._operations.functions.get(function)
     if known is None or not isinstance(args[0] if args else None, DynamicSlice):
         raise refused(trace, x, f"`np.{function.__name__}`")
-    return known(*args, **kwargs)
+    return with_options(function.__name__, known)(*args, **kwargs)
 
 
 # Reductions.
@@ -295,7 +296,7 @@ def astype(x: DynamicSlice, dtype: Any, **_: Any) -> DynamicSlice:
 def filled(value: Any) -> Callable[..., DynamicSlice]:
     """`np.zeros_like` and the like."""
 
-    def function(x: DynamicSlice, dtype: Any = None, *_: Any, **__: Any) -> DynamicSlice:
+    def function(x: DynamicSlice, dtype: Any = None, order: str = "K", subok: bool = True) -> DynamicSlice:
         kind = x.dtype if dtype is None else as_dtype(dtype)
         array = x._trace.known(np.full(x._most, value, kind))
         return part(array, [Axis(0, 1, dim) for dim in range(x.ndim)], x._shape, x._most)
@@ -310,10 +311,17 @@ def full_like(x: DynamicSlice, fill_value: Any, dtype: Any = None) -> DynamicSli
     return result
 
 
-def diff(x: DynamicSlice, n: int = 1, axis: int = -1) -> DynamicSlice:
+def diff(x: DynamicSlice, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> DynamicSlice:
     """`np.diff` along the last axis, `n` times."""
     if axis not in (-1, x.ndim - 1):
         raise refused(x._trace, x, "differences along another axis than the last one")
+    if n < 0:
+        raise ShapeError(f"diff: the order must not be negative, got {n}")
+    if n and (prepend is not None or append is not None):
+        if x.ndim > 1:
+            raise refused(x._trace, x, "differences with values before or after the rows")
+        ends = [value if value is None or np.ndim(value) else [value] for value in (prepend, append)]
+        x = concatenate(x._trace, [part for part in (ends[0], x, ends[1]) if part is not None])
     compare = x.dtype == np.bool_
     for _ in range(n):
         x = (x[..., 1:] != x[..., :-1]) if compare else x[..., 1:] - x[..., :-1]

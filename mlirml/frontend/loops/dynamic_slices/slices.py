@@ -21,6 +21,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.errors import CaptureError, DTypeError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend import advice
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.function_options import with_options
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.tracer import Cell
@@ -138,7 +139,8 @@ class DynamicSlice:
 
     def __getattr__(self, name: str) -> Any:
         if name in self._operations.methods:
-            return lambda *args, **kwargs: _called(self._operations.methods[name], self, *args, **kwargs)
+            method = with_options(name, self._operations.methods[name])
+            return lambda *args, **kwargs: _called(method, self, *args, **kwargs)
         if name.startswith("_") or not hasattr(np.ndarray, name):
             raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         raise self._refused(f"`.{name}`")
