@@ -239,7 +239,8 @@ def interp(np_: Any, x: Any, xp: Any, fp: Any, left: Any = None, right: Any = No
     are the values outside.
     """
     x, xp, fp = (np_.asarray(a) for a in (x, xp, fp))
-    if "c" in (x.dtype.kind, xp.dtype.kind):
+    sides = [np_.asarray(side).dtype.kind for side in (left, right) if side is not None]
+    if "c" in (x.dtype.kind, xp.dtype.kind) or (fp.dtype.kind != "c" and "c" in sides):
         raise refuse_complex("interp")
     if fp.dtype.kind == "c":
         return _interpolated_parts(np_, x, xp, fp, left, right, period)
