@@ -97,7 +97,7 @@ def _size(trace: Trace, size: Any) -> Number:
 
 
 def _most(trace: Trace, shape: Sequence[Number]) -> tuple[int, ...]:
-    """The greatest sizes: what is known to bound the numbers, or the room that the expression has by now."""
+    """The greatest sizes: constants that bound the numbers, or the room that the expression has by now."""
     greatest = [trace.integers.limits_of(n._read())[1] if isinstance(n, Traced) else n for n in shape]
     known = [max(n, 0) for n in greatest if n is not None]
     if len(known) == len(greatest) and math.prod(known) <= MOST_ELEMENTS:
