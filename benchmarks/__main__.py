@@ -55,7 +55,7 @@ def _workloads(options: argparse.Namespace, pythons: dict[str, str], names: list
     finally:
         for peer in peers:
             peer.close()
-    out.print(*tables.ratios(table, options.threads, options.quick))
+    out.print(*tables.ratios(table, options.threads, options.quick), *tables.against_best(table, options.threads))
     return table
 
 

@@ -8,6 +8,7 @@ import pickle
 import statistics
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # A result is right when its error is at most this many times NumPy's own, or within a few roundings.
 _TIMES_NUMPY = 8.0
 _ROUNDINGS = 4 * 2.0**-23
+# Seconds between turns with more than one thread: those of NumPy's BLAS go on waiting on a core for a tenth of one.
+_PAUSE = 0.25
 DERIVATIVES = {"gradient": 1e-5, "value and gradient": 1e-5, "hvp": 1e-6, "step": 1e-5}
 DERIVATIVES |= {"jacobian": 1e-6, "jacobian of few": 1e-6}
 """The largest errors of derivatives, by how they are checked."""
@@ -67,7 +70,7 @@ class Peer:
     """The live process of a peer; `module` is what it runs with its arguments, a worker for the CPU if not given."""
 
     def __init__(self, name: str, python: str, threads: int, module: Sequence[str] = ()) -> None:
-        self.name = name
+        self.name, self.threads = name, threads
         # One thread is pinned to the last CPU: the first ones serve the interrupts.
         cpu = str(max(os.sched_getaffinity(0))) if threads == 1 else "any"
         self.process = subprocess.Popen(
@@ -133,6 +136,8 @@ def measure(
             for peer in peers[shift:] + peers[:shift]:
                 figures = table[name][peer.name]
                 if not figures.problem:
+                    if peer.threads > 1:
+                        time.sleep(_PAUSE)
                     answer = peer.ask("run", seconds=seconds)
                     figures.problem = answer.get("failure", "")
                     figures.samples += answer.get("samples", [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import platform
+import statistics
 from collections.abc import Iterable, Iterator, Mapping
 
 from rich import box
@@ -66,6 +67,29 @@ def ratios(table: Table, threads: int, quick: bool) -> Iterator[RichTable]:
         medians.add_row(name, *(_cell(row[p], base, "median") for p in peers), _rate(name, own, quick))
         best.add_row(name, *(_cell(row[p], base, "best") for p in peers), _errors(own, base))
     yield from (medians, best)
+
+
+def against_best(table: Table, threads: int) -> Iterator[RichTable | str]:
+    """A table of mlirml's medians beside those of the best peer, and a line of all ratios."""
+    result = _table(f"mlirml and the best peer, {threads} thread{'' if threads == 1 else 's'}", "workload", "mlirml", "the best peer", "which", "ratio")
+    found: list[tuple[float, str]] = []
+    for name, row in table.items():
+        peers = {p: figures.median for p, figures in row.items() if p != "mlirml" and not figures.problem}
+        own = row.get("mlirml")
+        if own is None or own.problem or not peers:
+            continue
+        best = min(peers, key=peers.__getitem__)
+        ratio = peers[best] / own.median
+        found.append((ratio, name))
+        result.add_row(name, time_text(own.median), time_text(peers[best]), best, f"{ratio:.2f}x")
+    if found:
+        yield result
+        lowest, name = min(found)
+        mean = math.exp(statistics.mean(math.log(ratio) for ratio, _ in found))
+        yield (
+            f"{len(found)} workloads: lowest {lowest:.2f} ({name}), geometric mean {mean:.2f}, "
+            f"at or above 1.0 {sum(ratio >= 1 for ratio, _ in found)}"
+        )
 
 
 def _rate(name: str, own: Measured | None, quick: bool) -> str:

@@ -1,4 +1,4 @@
-"""Liveness of values within an operation, separately for each loop-carried value.
+"""Liveness of values within an operation, and what values depend on, separately for each loop-carried value.
 
 A loop-carried value that only its own update reads is used, but not live:
 
@@ -11,11 +11,11 @@ A loop-carried value that only its own update reads is used, but not live:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterable, Sequence
 
 from mlirml.analysis.traits import BRANCHES
 from mlirml.analysis.values import used_values
-from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 
 def live_values(op: mlir.Operation) -> set[mlir.Value]:
@@ -83,3 +83,38 @@ def _acts(op: mlir.Operation, live: set[mlir.Value]) -> bool:
 
 
 _ENDS = (".yield", ".condition")
+
+
+def first_reader(sources: Container[mlir.Value], values: Iterable[mlir.Value]) -> mlir.Operation | None:
+    """An operation that reads one of `sources` as data, for one of `values`; None if these depend on their types only."""
+    todo, visited = list(values), set[mlir.Value]()
+    while todo:
+        value = todo.pop()
+        if value in visited:
+            continue
+        visited.add(value)
+        op, parts = _computed_from(value)
+        if any(part in sources for part in parts):
+            return op
+        todo += parts
+    return None
+
+
+def _computed_from(value: mlir.Value) -> tuple[mlir.Operation, list[mlir.Value]]:
+    """The operation that defines a value, in a block of which it may be an argument, and the values it depends on."""
+    op = defining_op(value)
+    if op is None:
+        block = mlir.BlockArgument(value).owner
+        op, number = block.owner, mlir.BlockArgument(value).arg_number
+        if op.name == "scf.for":
+            return op, [op.operands[2 + number], block_ops(block)[-1].operands[number - 1]] if number else []
+        return op, [op.operands[number]] if op.name == "linalg.generic" else list(op.operands)
+    if op.name in ("tensor.dim", "tensor.empty"):
+        return op, []
+    if op.name == "linalg.generic" or op.name == "scf.for" or op.name in BRANCHES:
+        number = mlir.OpResult(value).result_number
+        ends = [block_ops(block)[-1].operands[number] for region in op.regions for block in region.blocks]
+        bounds = [] if op.name == "linalg.generic" else list(op.operands)[: 3 if op.name == "scf.for" else 1]
+        inits = [op.operands[3 + number]] if op.name == "scf.for" else []
+        return op, [*bounds, *inits, *ends]
+    return op, used_values(op)

@@ -30,6 +30,7 @@ from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.copies import copied_ops, recomputed_ops
+from mlirml.autodiff.liveness import first_reader
 from mlirml.autodiff.reverse import Sweep, active_values, group_of, transpose
 from mlirml.errors import NoDerivativeError
 from mlirml.ir import emit
@@ -183,6 +184,13 @@ def custom_result(sweep: Sweep, op: mlir.Operation) -> None:
         if cotangent is not None and move is not None:
             inner.add(move, cotangent, masked)
     inner.run(copies)
+    reader = first_reader(inner.active, [inner.cotangents[root] for root in roots if root in inner.cotangents])
+    if reader is not None:
+        raise NoDerivativeError(
+            "the rule of a function with `ml.custom_jvp` is not linear in the tangents",
+            location=source_location(reader.location),
+            help="write the tangent of the result as a sum of tangents times factors that depend on the primals alone",
+        )
     for x, root in zip(wanted, roots):
         if root in inner.cotangents:
             sweep.add(x.operands[0], inner.cotangents[root], masked or root in inner.masked)

@@ -32,7 +32,8 @@ namespace {
 
 constexpr int kMaxThreads = 256;
 constexpr int kEqualChunks = 6;  // of a run that is too short for others
-constexpr int kSpins = 3000;
+constexpr int kSpins = 3000;  // some 50 microseconds
+constexpr int kYields = 4000;  // some 2 milliseconds where the CPU has nothing else to run
 constexpr uint32_t kCallerSleeps = 1u << 31;
 
 using Body = void (*)(int64_t, int64_t, void *);
@@ -104,6 +105,7 @@ struct Pool {
   std::atomic<int> sleepers;
   std::atomic<uint32_t> stopping;
   std::atomic<bool> cancelled;  // the loop; changed by its caller alone
+  std::atomic<int> caller, caller_cpu;  // the thread, and where it was when the loop began
   alignas(64) std::atomic<bool> launching;
   Loop loop;
   Run runs[kMaxThreads];
@@ -151,8 +153,12 @@ void leave_gate() {
 
 void close_gate() {
   uint32_t gate = pool.gate.fetch_and(~1u, std::memory_order_acq_rel) & ~1u;
-  for (int spins = 0; gate != 0 && spins < kSpins; spins++) {
-    cpu_pause();
+  // Linux wakes a thread that slept on the CPU of the thread that wakes it, which is a worker with a CPU of its own.
+  for (int spins = 0; gate != 0 && spins < kSpins + kYields; spins++) {
+    if (spins < kSpins)
+      cpu_pause();
+    else
+      sched_yield();
     gate = pool.gate.load(std::memory_order_acquire);
   }
   if (gate == 0) return;
@@ -182,6 +188,19 @@ uint32_t wait_for_epoch(uint32_t seen) {
   }
 }
 
+// Linux may wake a worker on the CPU of the caller, which does not pause, and leave it there while another CPU is idle:
+// it would be too late for each loop. It leaves that CPU, and is not woken there again.
+void leave_cpu_of_caller() {
+  thread_local int left = -1;
+  const int cpu = pool.caller_cpu.load(std::memory_order_relaxed);
+  if (cpu < 0 || cpu >= CPU_SETSIZE || cpu == left || sched_getcpu() != cpu) return;
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  if (sched_getaffinity(pool.caller.load(std::memory_order_relaxed), sizeof cpus, &cpus) != 0) return;
+  CPU_CLR(cpu, &cpus);
+  if (CPU_COUNT(&cpus) > 0 && sched_setaffinity(0, sizeof cpus, &cpus) == 0) left = cpu;
+}
+
 void *worker_main(void *argument) {
   const int self = static_cast<int>(reinterpret_cast<intptr_t>(argument) & 0xFFFF);
   uint32_t seen = static_cast<uint32_t>(reinterpret_cast<intptr_t>(argument) >> 16);
@@ -189,6 +208,7 @@ void *worker_main(void *argument) {
   for (;;) {
     seen = wait_for_epoch(seen);
     if (pool.stopping.load(std::memory_order_acquire)) return nullptr;
+    leave_cpu_of_caller();
     if (!enter_gate()) continue;
     // The gate may belong to a later loop than the epoch just seen; then this is that loop's work.
     if (self < pool.loop.threads) {
@@ -291,6 +311,9 @@ void launch_locked(const Loop &loop, int64_t begin, int64_t size, int64_t grain,
     pool.runs[r].split(begin, length, grain, shares);
     begin += length;
   }
+  static thread_local const int self = static_cast<int>(syscall(SYS_gettid));
+  pool.caller.store(self, std::memory_order_relaxed);
+  pool.caller_cpu.store(sched_getcpu(), std::memory_order_relaxed);
   pool.gate.store(1, std::memory_order_release);
   pool.epoch.fetch_add(1, std::memory_order_seq_cst);
   // Any worker may be woken: where some may not take part, all are.
