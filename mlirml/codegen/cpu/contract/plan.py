@@ -20,6 +20,8 @@ FEW = 8
 """The maximal number of rows or columns that the dot kernel keeps in cache."""
 DOT_STREAMS = 8
 """The number of long rows that the dot kernel reads at the same time, for as many streams from memory."""
+STREAM_BYTES = 1 << 14
+"""The block of columns of the stream kernel, in bytes of a row: as many of the result stay in the L1 cache."""
 DOT_K_BLOCK = 128
 """The block of k for which the few rows of the dot kernel, and the block of the others, stay in the L1 cache."""
 K_BLOCK = 384
@@ -262,10 +264,12 @@ def plan_stream(problem: Problem, machine: Processor) -> Schedule:
     """Whole rows of b if they are not too long, eight of them at a time."""
     lanes, rows = machine.lanes(BITS[problem.compute]), problem.m.size
     size = BITS[problem.compute] // 8
-    # Long contiguous reads matter more than the L1 cache, and than several chunks for threads.
-    columns = round_up(max(1, min(problem.n.size, 16384 // size)), 2 * lanes)
+    # Long contiguous reads matter more than the L1 cache: a thread reads half of a block of each row at least.
+    columns = round_up(max(1, min(problem.n.size, STREAM_BYTES // size)), 2 * lanes)
     schedule = Schedule("stream", lanes, mr=rows, nr=2 * lanes, kc=8, nc=columns)
-    return split(problem, machine, schedule, {"columns": -(-problem.n.size // columns)})
+    groups, least = -(-problem.n.size // (2 * lanes)), STREAM_BYTES // 2 // (2 * lanes * size)
+    schedule = split(problem, machine, schedule, {"columns": groups if groups >= 2 * least else 1})
+    return replace(schedule, grain=max(schedule.grain, least)) if schedule.parallel == "columns" else schedule
 
 
 def plan_loops(problem: Problem, machine: Processor) -> Schedule:

@@ -1,6 +1,6 @@
 """The stream kernel of a contraction: few rows of out stay in cache while b is read once, `kc` of its rows at a time.
 
-for outer: for blocks of `nc` columns:
+for outer: for blocks of `nc` columns of those of a thread:
     out = 0                                          unless out accumulates
     for k in steps of kc: for j: out[m][j..] += a[m][k] * b[k][j..] + ... + a[m][k + kc - 1] * b[k + kc - 1][j..]
 """
@@ -24,20 +24,31 @@ class StreamKernel:
 
     def build(self, name: str) -> Kernel:
         """Emit the function."""
-        size, block = self.problem.n.size, self.schedule.nc
         with self.frame.outer_loops((*self.problem.outer, *self.problem.outer_m)) as (offsets, _):
             if self.schedule.parallel == "columns":
-                with self.frame.parallel_body(self.e.parallel(-(-size // block), self.schedule.grain)) as index:
-                    self._columns(offsets, index * block)
+                self._split(offsets)
             else:
-                with self.e.loop(0, size, block, "jc") as first:
-                    self._columns(offsets, first)
+                self._blocks(offsets, Index(), Index.of(self.problem.n.size))
         return self.frame.finish(name)
 
-    def _columns(self, offsets: Offsets, first: Index) -> None:
-        """Compute one block of columns, from `first` on."""
+    def _split(self, offsets: Offsets) -> None:
+        """Compute all columns: each thread those of its chunk at once, so that one thread reads whole rows."""
+        e, step, size = self.e, self.schedule.nr, self.problem.n.size
+        count = -(-size // step)
+        with self.frame.parallel_body(e.parallel(count, self.schedule.grain, long=True)) as group:
+            start, end = e.span(group, count)
+            with e.region(f"scf.if {e.let(f'arith.cmpi eq, {e.at(group)}, {e.at(start)} : index', 'first')} {{"):
+                self._blocks(offsets, start * step, e.minimum(end * step, size))
+
+    def _blocks(self, offsets: Offsets, start: Index, end: Index) -> None:
+        """Compute the columns from `start` to `end`."""
+        with self.e.loop(start, end, self.schedule.nc, "jc") as first:
+            self._columns(offsets, first, end)
+
+    def _columns(self, offsets: Offsets, first: Index, end: Index) -> None:
+        """Compute a block of columns, from `first` on, of those before `end`."""
         size, step = self.problem.n.size, self.schedule.nr
-        count = self.e.minimum(self.schedule.nc, size - first)
+        count = self.e.minimum(self.schedule.nc, end - first)
         offsets = offsets.step(self.problem.n, first)
         whole = size // step * step
         middle = self.e.minimum(count, whole - first) if size % step else count
