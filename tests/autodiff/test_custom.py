@@ -346,3 +346,48 @@ def test_forward_mode_drops_what_depends_on_zero_tangents_only() -> None:
 
     assert "math.sin" not in ml.compile(f).ir("optimize", 2.0, 3.0) and float(f(2.0, 3.0)) == 3
     assert float(ml.jvp(product, (2.0, 3.0), (0.0, 1.0))[1]) == pytest.approx(np.sin(2.0))
+
+
+@pytest.mark.parametrize(
+    "tangent",
+    [
+        lambda p, t: t[0] * t[0],
+        lambda p, t: t[0] * t[1],
+        lambda p, t: np.abs(t[0]),
+        lambda p, t: np.where(t[0] > 0, t[0], 0.0),
+        lambda p, t: np.sum(t[0]) * t[1] * p[0],
+    ],
+    ids=["square", "product", "absolute", "condition", "sum"],
+)
+def test_a_rule_that_is_not_linear_in_the_tangents_is_refused(tangent: Callable[..., Any]) -> None:
+    """Reverse mode transposes the rule: the gradient would be that of tangents that are zero."""
+
+    @ml.custom_jvp
+    def function(x: Any, y: Any) -> Any:
+        return np.sin(x) * y
+
+    function.defjvp(lambda primals, tangents: (np.sin(primals[0]) * primals[1], tangent(primals, tangents)))
+    gradient = ml.grad(lambda x, y: np.sum(function(x, y)), (0, 1))
+    with pytest.raises(ml.errors.NoDerivativeError, match="is not linear in the tangents") as raised:
+        gradient(np.arange(3.0), np.ones(3))
+    assert raised.value.location is not None
+
+
+def test_a_rule_whose_factors_depend_on_the_primals_is_linear() -> None:
+    @ml.custom_jvp
+    def function(x: Any, y: Any) -> Any:
+        return np.where(x > 1, x, y)
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        (x, y), (dx, dy) = primals, tangents
+        total = dx * 0
+        for k in range(3):
+            total = total * x + np.cumsum(dx) * k
+        return function(x, y), np.where(x > 1, total, dy * np.sum(y))
+
+    function.defjvp(rule)
+    x, y = np.arange(4.0), np.ones(4)
+    gradients = ml.grad(lambda x, y: np.sum(function(x, y)), (0, 1))(x, y)
+    columns = [ml.jvp(function, (x, y), (unit, np.zeros(4)))[1].sum() for unit in np.eye(4)]
+    np.testing.assert_allclose(gradients[0], columns)
+    np.testing.assert_allclose(gradients[1], [4.0, 4.0, 0.0, 0.0])

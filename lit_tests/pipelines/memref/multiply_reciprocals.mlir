@@ -70,17 +70,17 @@ func.func @constant(%x: memref<90xf64>) {
 
 // -----
 
-// The loop writes the divisor; LLVM multiplies by the reciprocal of a power of two; f32.
+// The loop writes the divisor; LLVM multiplies by the reciprocal of a power of two; the next iteration waits.
 
 // CHECK-LABEL: func.func @stay(
 // CHECK-COUNT-3: arith.divf
 // CHECK-NOT:     math.fma
-func.func @stay(%x: memref<90xf64>, %s: memref<f64>, %y: memref<90xf32>, %b: f32) {
+func.func @stay(%x: memref<90xf64>, %s: memref<f64>, %y: memref<90xf32>, %b: f32, %init: f32) -> f32 {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c90 = arith.constant 90 : index
   %c4 = arith.constant 4.0 : f64
-  scf.for %i = %c0 to %c90 step %c1 {
+  %last = scf.for %i = %c0 to %c90 step %c1 iter_args(%p = %init) -> (f32) {
     %a = memref.load %x[%i] : memref<90xf64>
     %d = memref.load %s[] : memref<f64>
     %q = arith.divf %a, %d : f64
@@ -88,10 +88,12 @@ func.func @stay(%x: memref<90xf64>, %s: memref<f64>, %y: memref<90xf32>, %b: f32
     %h = arith.divf %a, %c4 : f64
     memref.store %h, %x[%i] : memref<90xf64>
     %f = memref.load %y[%i] : memref<90xf32>
-    %g = arith.divf %f, %b : f32
+    %e = arith.addf %f, %p : f32
+    %g = arith.divf %e, %b : f32
     memref.store %g, %y[%i] : memref<90xf32>
+    scf.yield %g : f32
   }
-  return
+  return %last : f32
 }
 
 // -----

@@ -184,7 +184,8 @@ def custom_result(sweep: Sweep, op: mlir.Operation) -> None:
         if cotangent is not None and move is not None:
             inner.add(move, cotangent, masked)
     inner.run(copies)
-    reader = first_reader(inner.active, [inner.cotangents[root] for root in roots if root in inner.cotangents])
+    moving = active_values(copies, tangents.values())
+    reader = first_reader(moving, [inner.cotangents[root] for root in roots if root in inner.cotangents])
     if reader is not None:
         raise NoDerivativeError(
             "the rule of a function with `ml.custom_jvp` is not linear in the tangents",

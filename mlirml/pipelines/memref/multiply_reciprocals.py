@@ -24,7 +24,7 @@ After:
     }
 
 A division of vectors takes as long as ten multiplications. With the rest the product is the quotient, correctly
-rounded, except for about one number in 2^50, results that are nearly infinite, and numbers so small that the rest is
+rounded, except for about one number in 2^50 (of f32, in 2^22), results that are nearly infinite, and numbers so small that the rest is
 subnormal (P. Markstein, IA-64 and elementary functions, 2000, chapter 8). The scale keeps the divisor, and its
 reciprocal, in the range of normal numbers; it is exact, and neither overflows nor underflows where the quotient does
 not.
@@ -39,8 +39,8 @@ It is off by less than 2^-23 of the quotient, and no quotient of two numbers of 
 of them: the result is that of the division. Only where it is subnormal may it be the other one of two numbers that are
 equally far from the quotient.
 
-The divisor may be computed in the loop of what is the same in its iterations. Quotients of short loops stay, and so do
-those of f32, which take little longer than this.
+The divisor may be computed in the loop of what is the same in its iterations. Quotients of short loops stay, and those
+that the next iteration waits for: a division of one number has less latency than the chain of products.
 """
 
 from __future__ import annotations
@@ -50,10 +50,11 @@ from contextlib import suppress
 
 from mlirml.analysis.constants import float_of
 from mlirml.analysis.traits import COUNTED_LOOPS
+from mlirml.analysis.values import depends_on
 from mlirml.analysis.work import trips_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.report import add_remark
 from mlirml.pipelines.memref.invariants import Invariants
@@ -62,11 +63,11 @@ from mlirml.targets.machine import Processor
 _EXPONENT = 500
 """A divisor whose exponent is larger, or smaller than minus this, is scaled by the power of two with this exponent."""
 _NARROW_EXPONENT = 60
-"""The same for bf16, whose numbers have the exponents of f32."""
+"""The same for f32, and for bf16, whose numbers have the exponents of f32."""
 _FEWEST = 16
 """The least number of iterations for which a reciprocal is computed."""
 _NARROW = (mlir.F16Type, mlir.BF16Type)
-_DIVIDED = (mlir.F64Type, *_NARROW)
+_DIVIDED = (mlir.F64Type, mlir.F32Type, *_NARROW)
 
 
 @register(when=("arith.divf",), optional=True)
@@ -101,7 +102,29 @@ def loop_of(op: mlir.Operation) -> mlir.Operation:
     trips = trips_of(loop)
     if trips is not None and trips < _FEWEST:
         raise NoMatch("a short loop")
+    if is_carried(op, loop):
+        raise NoMatch("the next iteration waits for the quotient")
     return loop
+
+
+def is_carried(op: mlir.Operation, loop: mlir.Operation) -> bool:
+    """True if the next iteration of a loop may wait for the quotient, as a loop-carried value or in memory."""
+    if loop.name != "scf.for":
+        return False
+    block, results = loop.regions[0].blocks[0], list(op.results)
+    variable, *carried = block.arguments
+    if depends_on(op.operands[0], carried) and any(depends_on(v, results) for v in block_ops(block)[-1].operands):
+        return True
+    for store in named_operations(loop, ("memref.store",)):
+        value, array, *indices = store.operands
+        if not depends_on(value, results):
+            continue
+        own = indices if any(depends_on(index, [variable]) for index in indices) else None
+        for load in named_operations(loop, ("memref.load",)):
+            source, *others = load.operands
+            if source == array and others != own and depends_on(op.operands[0], list(load.results)):
+                return True
+    return False
 
 
 def is_ordinary(divisor: float) -> bool:
@@ -166,7 +189,7 @@ def exponent_of(dtype: mlir.Type) -> int | None:
     """The exponent beyond which divisors are scaled, or None: the reciprocals of all f16 are normal numbers of f32."""
     if isinstance(dtype, mlir.F16Type):
         return None
-    return _NARROW_EXPONENT if isinstance(dtype, mlir.BF16Type) else _EXPONENT
+    return _EXPONENT if isinstance(dtype, mlir.F64Type) else _NARROW_EXPONENT
 
 
 def scale_of(divisor: float, most: int | None = _EXPONENT) -> float:

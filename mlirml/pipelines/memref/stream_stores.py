@@ -29,7 +29,8 @@ read them there, and whole lines are stored consecutively. Where lines start is 
 are not aligned. Rows of more than 16 KB are tiled.
 
 Only arguments of @main of at least `least_bytes` are stored so, if each element is written once and read only by the
-loops over its row.
+loops over its row. On a processor with 32 MB of third-level cache results of 32 MB, beside operands of the same size, take
+0.6 to 0.8 of the time of plain stores, and those of 16 MB up to 1.4 times it.
 """
 
 from __future__ import annotations
@@ -50,12 +51,12 @@ from mlirml.targets.machine import Processor
 class StreamStoresPass(Pass):
     """Store results of at least `least_bytes`, and four times the L2 cache, with non-temporal stores.
 
-    Smaller results are read from the cache faster by the next reader than the lines are read that plain stores load.
+    Smaller results stay in the third-level cache, from which the next call stores into them and the next reader reads.
     """
 
     name = "mlirml-stream-stores"
     processor: Processor = Processor()
-    least_bytes: int = 8 << 20
+    least_bytes: int = 24 << 20
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)

@@ -124,13 +124,43 @@ def test_quotients_stay_in_exact_and_where_they_are_fast() -> None:
     for settings, given in (
         ({"algebra": "exact"}, x),
         ({"processor": "x86-64-v2"}, x),
-        ({}, x.astype(np.float32)),
         ({}, x[:, :4].copy()),
     ):
         with ml.config.override(**settings):
             compiled = ml.compile(by_sums)
             compiled(given)
             assert explained(compiled) == ""
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["f32", "f64"])
+def test_a_quotient_that_the_next_iteration_waits_for_stays(dtype: Any) -> None:
+    """A division has less latency than two products and two multiply-adds."""
+
+    def smoothed(x: Any, d: Any) -> Any:
+        y = np.zeros_like(x)
+        for i in range(1, x.shape[0]):
+            y[i] = (y[i - 1] + x[i]) / d
+        return y
+
+    x = np.random.default_rng(1).uniform(1, 2, 90).astype(dtype)
+    compiled = ml.compile(smoothed)
+    np.testing.assert_array_equal(compiled(x, dtype(1.7)), smoothed(x, dtype(1.7)))
+    assert explained(compiled) == ""
+
+
+def test_quotients_of_f32_are_those_of_numpy() -> None:
+    """To the last bit, but where a dividend or the quotient is so small that the rest of the product is subnormal."""
+    rng = np.random.default_rng(2)
+    compiled = ml.compile(lambda x, s: x / s)
+    for exponent in (-140, -100, -60, -3, 0, 5, 61, 100, 127):
+        x = (rng.normal(size=4000) * 2.0 ** rng.integers(-140, 128, 4000)).astype(np.float32)
+        x[:6] = [0.0, -0.0, np.inf, -np.inf, np.nan, np.finfo(np.float32).max]
+        for divisor in (np.float32(rng.normal() * 2.0**exponent), *np.float32([0, np.inf, np.nan])):
+            found, expected = compiled(x, divisor), x / divisor
+            small = (np.abs(x) < 1e-29) | (np.abs(expected) < 1e-36)
+            np.testing.assert_array_equal(found[~small], expected[~small])
+            np.testing.assert_array_max_ulp(found[small], expected[small], 2)
+    assert "`a / b` multiplies by 1 / b" in explained(compiled)
 
 
 def test_an_element_beyond_an_empty_loop_is_not_read() -> None:
