@@ -71,7 +71,8 @@ def ratios(table: Table, threads: int, quick: bool) -> Iterator[RichTable]:
 
 def against_best(table: Table, threads: int) -> Iterator[RichTable | str]:
     """A table of mlirml's medians beside those of the best peer, and a line of all ratios."""
-    result = _table(f"mlirml and the best peer, {threads} thread{'' if threads == 1 else 's'}", "workload", "mlirml", "the best peer", "which", "ratio")
+    count = f"{threads} thread{'' if threads == 1 else 's'}"
+    result = _table(f"mlirml and the best peer, {count}", "workload", "mlirml", "the best peer", "which", "ratio")
     found: list[tuple[float, str]] = []
     for name, row in table.items():
         peers = {p: figures.median for p, figures in row.items() if p != "mlirml" and not figures.problem}

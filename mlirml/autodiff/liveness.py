@@ -86,7 +86,7 @@ _ENDS = (".yield", ".condition")
 
 
 def first_reader(sources: Container[mlir.Value], values: Iterable[mlir.Value]) -> mlir.Operation | None:
-    """An operation that reads one of `sources` as data, for one of `values`; None if these depend on their types only."""
+    """An operation that reads one of `sources` for one of `values`; None if these depend on their types only."""
     todo, visited = list(values), set[mlir.Value]()
     while todo:
         value = todo.pop()

@@ -84,6 +84,8 @@ def test_a_wrong_result_is_never_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = []
 
     class Fake:
+        threads = 1
+
         def __init__(self, name: str) -> None:
             self.name = name
 
@@ -96,6 +98,17 @@ def test_a_wrong_result_is_never_timed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ("mlirml", "run") not in asked
     assert asked.count(("numpy", "run")) == 2
     assert tables.problems(table) == ["call, mlirml: wrong: error 1.0e-03, NumPy's 1.0e-07"]
+
+
+def test_the_last_table_is_of_the_best_peer() -> None:
+    table = {
+        "call": {"numpy": Measured([4.0]), "mlirml": Measured([2.0]), "torch": Measured([3.0], problem="wrong")},
+        "softmax": {"numpy": Measured([9.0]), "mlirml": Measured([2.0]), "torch": Measured([1.0])},
+        "chain16m": {"numpy": Measured([9.0]), "mlirml": Measured([2.0], problem="failed")},
+    }
+    beside, line = tables.against_best(table, 1)
+    assert [list(column.cells) for column in beside.columns][3:] == [["numpy", "torch"], ["2.00x", "0.50x"]]
+    assert line == "2 workloads: lowest 0.50 (softmax), geometric mean 1.00, at or above 1.0 1"
 
 
 def test_a_worker_that_dies_is_a_failure_and_not_a_hang() -> None:

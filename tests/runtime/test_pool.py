@@ -223,6 +223,38 @@ def test_the_pool_grows_with_the_cpus_of_its_callers() -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="one CPU")
+def test_a_worker_leaves_the_cpu_of_the_caller() -> None:
+    """It is put there, as Linux may do when it wakes it; a caller that Linux moves away in the meantime is put back."""
+    result = run_python(
+        """
+        import os
+        import time
+        import numpy as np
+        import mlirml as ml
+        from mlirml.runtime import _native
+
+        cpus = os.sched_getaffinity(0)
+        _native.set_threads(2)
+        step, x = ml.compile(lambda x: np.tanh(x) + 1), np.ones(1 << 20)
+        step(x)
+        threads = (int(thread) for thread in os.listdir("/proc/self/task"))
+        (worker,) = (t for t in threads if "mlirml-worker" in open(f"/proc/self/task/{t}/comm").read())
+        for _ in range(100):
+            os.sched_setaffinity(0, {min(cpus)})
+            os.sched_setaffinity(worker, {min(cpus)})
+            os.sched_setaffinity(0, cpus)
+            time.sleep(0.02)  # the pool does not ask for each loop
+            step(x)
+            if os.sched_getaffinity(worker) == cpus - {min(cpus)}:
+                break
+        else:
+            raise AssertionError(os.sched_getaffinity(worker))
+        """
+    )
+    assert result.returncode == 0, result.stderr
+
+
 def test_negative_threads_are_refused() -> None:
     with pytest.raises(ValueError, match="negative"):
         _native.set_threads(-1)

@@ -24,10 +24,10 @@ After:
     }
 
 A division of vectors takes as long as ten multiplications. With the rest the product is the quotient, correctly
-rounded, except for about one number in 2^50 (of f32, in 2^22), results that are nearly infinite, and numbers so small that the rest is
-subnormal (P. Markstein, IA-64 and elementary functions, 2000, chapter 8). The scale keeps the divisor, and its
-reciprocal, in the range of normal numbers; it is exact, and neither overflows nor underflows where the quotient does
-not.
+rounded, except for about one number in 2^50 (of f32, in 2^22), results that are nearly infinite, and numbers so small
+that the rest is subnormal (P. Markstein, IA-64 and elementary functions, 2000, chapter 8). The scale keeps the divisor,
+and its reciprocal, in the range of normal numbers; it is exact, and neither overflows nor underflows where the quotient
+does not.
 
 f16 and bf16 are divided in f32, where the product alone is as good:
 

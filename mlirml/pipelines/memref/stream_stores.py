@@ -29,8 +29,8 @@ read them there, and whole lines are stored consecutively. Where lines start is 
 are not aligned. Rows of more than 16 KB are tiled.
 
 Only arguments of @main of at least `least_bytes` are stored so, if each element is written once and read only by the
-loops over its row. On a processor with 32 MB of third-level cache results of 32 MB, beside operands of the same size, take
-0.6 to 0.8 of the time of plain stores, and those of 16 MB up to 1.4 times it.
+loops over its row. On a processor with 32 MB of third-level cache results of 32 MB, beside operands of the same size,
+take 0.6 to 0.8 of the time of plain stores, and those of 16 MB up to 1.4 times it.
 """
 
 from __future__ import annotations
