@@ -251,7 +251,7 @@ class Compiled(Dispatcher):
         pipeline: Sequence[str] | None = None,
         dynamic: Any = None,
     ) -> None:
-        super().__init__(self._miss)
+        super().__init__(self._miss, callable(fn) and not takes_out(fn))
         if not callable(fn):
             raise ArgumentError(f"compile: expected a function, got {fn!r}")
         if explain not in (None, "raise"):
@@ -367,9 +367,9 @@ class Compiled(Dispatcher):
                     leaf.detach()
         check_containers(call, build.captured)
         results, captured = self._run(build, call, outs), build.captured
-        if out is None and not self._state.variables and captured.is_plain and not call.overlaps:
+        if not self._state.variables and captured.is_plain and not call.overlaps:
             self._remember(call, build)
-            if isinstance(build.program, DeviceProgram) and needs_no_look(build):
+            if out is None and isinstance(build.program, DeviceProgram) and needs_no_look(build):
                 form = flat_form(args) if not kwargs else None
                 form = form or device_form(call.leaves, flatten((args, kwargs))[1])
                 if form is not None and len(self._device_forms) < _FORMS:

@@ -286,6 +286,50 @@ def test_a_parameter_called_out_is_an_argument() -> None:
     np.testing.assert_array_equal(ml.compile(add)(X, out=X), 2 * X)
 
 
+def test_calls_with_out_run_without_a_python_frame() -> None:
+    """As other calls of a known signature do; what the program refuses is explained as in the first call."""
+
+    def both(x: Any, y: Any = 1.0, *, scale: float = 1.0) -> Any:
+        return x * scale + y, x - y
+
+    compiled, single = ml.compile(both), ml.compile(lambda x: x + 1)
+    x, first, second = np.arange(6.0), np.empty(6), np.empty(6)
+    compiled(x, out=(first, second), scale=2.0)
+    single(x, out=first)
+    frames: list[str] = []
+
+    def seen(frame: Any, event: str, _: Any) -> None:
+        if event == "call":
+            frames.append(frame.f_code.co_name)
+
+    for k in range(3):
+        x = np.arange(6.0) + k
+        frames.clear()
+        sys.setprofile(seen)
+        result = compiled(x, out=(first, second), scale=2.0)
+        sys.setprofile(None)
+        assert not frames
+        assert result[0] is first and result[1] is second
+        np.testing.assert_array_equal(first, x * 2 + 1)
+        np.testing.assert_array_equal(second, x - 1)
+        assert single(x, out=second) is second
+        np.testing.assert_array_equal(second, x + 1)
+    assert single(x, out=x) is x and x[0] == 3.0
+    assert single(x, out=None) is not x
+    strided = np.zeros(12)[::2]
+    assert single(x, out=strided) is strided and strided[0] == 4.0
+    for out in (np.empty(5), np.empty(6, np.float32), "text", (first,)):
+        with pytest.raises(ml.errors.ArgumentError, match="`out` is"):
+            single(x, out=out)
+    with pytest.raises(ml.errors.ArgumentError, match="`out` is"):
+        compiled(x, out=[first, second], scale=2.0)
+    frozen = np.empty(6)
+    frozen.flags.writeable = False
+    with pytest.raises((ml.errors.MlirmlError, ValueError), match="read-only"):
+        single(x, out=frozen)
+
+
+
 # What is compiled anew.
 
 

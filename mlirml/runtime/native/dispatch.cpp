@@ -65,6 +65,39 @@ struct Dispatcher {
   vectorcallfunc vectorcall;
   PyObject *miss;
   Table *table;
+  bool takes_out;  // an argument `out`, which is none of the function's: arrays for the results
+};
+
+// The arguments of a call, and `out` apart.
+struct Arguments {
+  PyObject *const *values;
+  PyObject *names;  // of the last ones, or null
+  PyObject *out = nullptr;
+  SmallBuffer<PyObject *, 16> rest;
+  nb::object rest_names;
+
+  Arguments(PyObject *const *args, size_t positional, PyObject *keywords, bool takes_out) : values(args), names(keywords) {
+    const Py_ssize_t count = takes_out && names ? PyTuple_GET_SIZE(names) : 0;
+    for (Py_ssize_t k = 0; k < count; k++)
+      if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, k), "out") == 0) out = args[positional + static_cast<size_t>(k)];
+    if (!out) return;
+    if (count == 1) {
+      names = nullptr;
+      return;
+    }
+    rest_names = nb::steal(PyTuple_New(count - 1));
+    if (!rest_names.is_valid()) throw std::bad_alloc();
+    for (size_t i = 0; i < positional; i++) rest.push(args[i]);
+    Py_ssize_t next = 0;
+    for (Py_ssize_t k = 0; k < count; k++) {
+      PyObject *name = PyTuple_GET_ITEM(names, k);
+      if (PyUnicode_CompareWithASCIIString(name, "out") == 0) continue;
+      rest.push(args[positional + static_cast<size_t>(k)]);
+      PyTuple_SET_ITEM(rest_names.ptr(), next++, Py_NewRef(name));
+    }
+    values = rest.data();
+    names = rest_names.ptr();
+  }
 };
 
 void drop(Entry *entry) {
@@ -234,8 +267,29 @@ bool explain_failure(PyObject *explain) {
   return error.ptr() == Py_None;
 }
 
+// The arrays for the outputs, None for those that nobody gave; false if `miss` must find out.
+bool give_outputs(const Entry &entry, PyObject *out, PyObject **outs) {
+  const Program &program = *entry.native();
+  if (entry.builder.is_valid() || !program.writebacks.empty()) return false;
+  std::fill_n(outs, program.outputs.size(), Py_None);
+  const OutTree &tree = entry.tree;
+  if (tree.kind == OutTree::kOutput) {
+    outs[tree.output] = out;
+    return true;
+  }
+  if (tree.kind != OutTree::kTuple || !PyTuple_CheckExact(out)) return false;
+  if (static_cast<size_t>(PyTuple_GET_SIZE(out)) != tree.children.size()) return false;
+  for (size_t i = 0; i < tree.children.size(); i++) {
+    PyObject *&slot = outs[tree.children[i].output];
+    if (tree.children[i].kind != OutTree::kOutput || slot != Py_None) return false;
+    slot = PyTuple_GET_ITEM(out, static_cast<Py_ssize_t>(i));
+    if (slot == Py_None) return false;
+  }
+  return true;
+}
+
 // `refused` says that the program does not take these arguments: it has not run, or has changed nothing.
-PyObject *run_entry(Entry *entry, const Flat &flat, bool &refused) {
+PyObject *run_entry(Entry *entry, const Flat &flat, PyObject *out, bool &refused) {
   EntryUse use(entry);
   Program *program = entry->native();
   SmallBuffer<PyObject *, 32> leaves;
@@ -244,9 +298,16 @@ PyObject *run_entry(Entry *entry, const Flat &flat, bool &refused) {
   const size_t count = program->outputs.size();
   buffer.reserve(count);
   PyObject **outputs = buffer.data();
+  SmallBuffer<PyObject *, 16> given;
+  if (out) {
+    given.reserve(count);
+    refused = !give_outputs(*entry, out, given.data());
+    if (refused) return nullptr;
+  }
   bool entered = false;
-  if (!run_program(program, leaves.data(), nullptr, outputs, entered)) {
-    refused = !entered && (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError));
+  if (!run_program(program, leaves.data(), out ? given.data() : nullptr, outputs, entered)) {
+    refused = !entered && (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError) ||
+                           (out && PyErr_ExceptionMatches(PyExc_TypeError)));
     refused = explain_failure(entry->explain.ptr()) || refused;
     return nullptr;
   }
@@ -279,10 +340,11 @@ PyObject *dispatcher_vectorcall(PyObject *object, PyObject *const *args, size_t 
   try {
     Flat flat;
     Entry *entry = nullptr;
-    if (self->table->count && flat.flatten_call(args, positional, names)) entry = find(self, flat);
+    const Arguments given(args, positional, names, self->takes_out);
+    if (self->table->count && flat.flatten_call(given.values, positional, given.names)) entry = find(self, flat);
     if (entry && entry->native()->remaining != 0) {
       bool refused = false;
-      PyObject *result = run_entry(entry, flat, refused);
+      PyObject *result = run_entry(entry, flat, given.out, refused);
       if (!refused) return result;
       PyErr_Clear();  // `miss` knows the names of the arguments
     }
@@ -451,10 +513,13 @@ PyObject *dispatcher_new(PyTypeObject *type, PyObject *, PyObject *) {
 }
 
 int dispatcher_init(PyObject *object, PyObject *args, PyObject *kwargs) {
-  static const char *names[] = {"miss", nullptr};
+  static const char *names[] = {"miss", "takes_out", nullptr};
   PyObject *miss;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:Dispatcher", const_cast<char **>(names), &miss)) return -1;
+  int takes_out = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p:Dispatcher", const_cast<char **>(names), &miss, &takes_out))
+    return -1;
   Py_XSETREF(reinterpret_cast<Dispatcher *>(object)->miss, Py_NewRef(miss));
+  reinterpret_cast<Dispatcher *>(object)->takes_out = takes_out != 0;
   return 0;
 }
 
@@ -523,7 +588,9 @@ PyMemberDef members[] = {{"__vectorcalloffset__", T_PYSSIZET, offsetof(Dispatche
                          {nullptr, 0, 0, 0, nullptr}};
 
 PyDoc_STRVAR(dispatcher_doc,
-             "Dispatcher(miss)\n--\n\nA callable that runs the program of a known signature, or `miss(args, kwargs)`.");
+             "Dispatcher(miss, takes_out=False)\n--\n\n"
+             "A callable that runs the program of a known signature, or `miss(args, kwargs)`; with `takes_out` an array, or\n"
+             "a tuple of them, that is passed as `out` gets the result.");
 
 PyObject *number(PyObject *value, Py_ssize_t &next);
 
