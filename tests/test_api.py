@@ -329,7 +329,6 @@ def test_calls_with_out_run_without_a_python_frame() -> None:
         single(x, out=frozen)
 
 
-
 # What is compiled anew.
 
 
