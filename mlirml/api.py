@@ -12,7 +12,6 @@ from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mlirml.core.config import config
-from mlirml.core.number_lists import packed
 from mlirml.core.processes import COMPILER, sends_functions, uncollected
 from mlirml.core.rooms import repeated
 from mlirml.core.sizes import is_dynamic_shape
@@ -31,7 +30,6 @@ from mlirml.driver.calls import (
     has_lists,
     has_short_lists,
     is_traced,
-    leaf_numbers,
     needs_no_look,
     notes_on,
     program_input,
@@ -55,6 +53,7 @@ from mlirml.driver.compilation import (
     target_for,
 )
 from mlirml.driver.dynamic import INSTANCES, Dimensions, check_takes_sizes
+from mlirml.driver.recognised import FORMS, UNKNOWN, ListCalls, packed, remember
 from mlirml.driver.signature import (
     argument_names,
     parameters_of,
@@ -100,7 +99,6 @@ if TYPE_CHECKING:
     from mlirml.targets.target import Target
 
 _LOG_LENGTH = 1000
-_FORMS = 64  # of calls of one program that the native dispatcher gets to know
 
 
 def compile(
@@ -280,6 +278,7 @@ class Compiled(Dispatcher):
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
         self._sizes: dict[str, str] = {}  # the integers among the arguments that are static by themselves, and why
         self._packs_lists = not self.donate_argnums  # whether long lists are passed as arrays
+        self._lists = ListCalls()
         self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
@@ -338,6 +337,8 @@ class Compiled(Dispatcher):
     @without_own_frames
     @repeated
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not kwargs and self._packs_lists and (result := self._lists(args)) is not UNKNOWN:
+            return result
         if self._device_forms and "out" not in kwargs:
             form, leaves = flat_form(args) if not kwargs else None, list(args)
             if form is None:
@@ -368,11 +369,11 @@ class Compiled(Dispatcher):
         check_containers(call, build.captured)
         results, captured = self._run(build, call, outs), build.captured
         if not self._state.variables and captured.is_plain and not call.overlaps:
-            self._remember(call, build)
+            remember(self, self._lists, call, build, partial(_failure, captured, repeats=True))
             if out is None and isinstance(build.program, DeviceProgram) and needs_no_look(build):
                 form = flat_form(args) if not kwargs else None
                 form = form or device_form(call.leaves, flatten((args, kwargs))[1])
-                if form is not None and len(self._device_forms) < _FORMS:
+                if form is not None and len(self._device_forms) < FORMS:
                     self._device_forms[form] = build
         store_items(call, captured, results)
         if self._state.variables:
@@ -582,6 +583,7 @@ class Compiled(Dispatcher):
         self._instances.clear()
         self._device_forms.clear()
         self.clear()
+        self._lists.clear()
 
     def _compile(self, call: Call, reason: str, known: Sequence[Build]) -> Build:
         if call.abstract:
@@ -712,25 +714,6 @@ class Compiled(Dispatcher):
                 if is_of_calls(error) or error.subject in (SLICE, INDEX) or of_number:
                     raise error from None
                 raise
-
-    def _remember(self, call: Call, build: Build) -> None:
-        """Let the native dispatcher recognise such calls from now on."""
-        numbers = leaf_numbers(call) if isinstance(build.program, Program) else None
-        if numbers is None:
-            return
-        order, static = numbers
-        # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static
-        # argument that is another object would be added at each call.
-        form = len(call.args), *call.given(), *order
-        if form in build.remembered or len(build.remembered) == _FORMS:
-            return
-        try:
-            result: Any = build.captured.out_tree.nested(iter(build.captured.result_positions()))
-        except ValueError:
-            result = build.captured.result
-        explain = partial(_failure, build.captured, repeats=True)
-        if self.add(call.args, call.given(), build.program, result, order, static, build.captured.guards, explain):
-            build.remembered.add(form)
 
     # Stages.
 

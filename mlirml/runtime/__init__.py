@@ -6,7 +6,7 @@ import numpy as np
 
 from mlirml.core.config import config
 from mlirml.runtime import _native
-from mlirml.runtime._native import Code, Dispatcher, Program, declare_fields, load_object, number_leaves
+from mlirml.runtime._native import Code, Dispatcher, Program, declare_fields, load_object, number_leaves, pack_numbers
 from mlirml.runtime.artifact import Artifact, Buffer
 from mlirml.runtime.executable import load_artifact
 
@@ -23,5 +23,5 @@ HAS_BLAS: bool = _native.find_blas(getattr(getattr(np.linalg, "_umath_linalg", N
 
 __all__ = [
     "HAS_BLAS", "HAS_LAPACK", "Artifact", "Buffer", "Code", "Dispatcher", "Program", "declare_fields", "load_artifact",
-    "load_object", "number_leaves",
+    "load_object", "number_leaves", "pack_numbers",
 ]  # fmt: skip

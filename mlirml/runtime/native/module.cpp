@@ -12,6 +12,7 @@
 #include "blas.h"
 #include "lapack.h"
 #include "leaves.h"
+#include "lists.h"
 #include "loader.h"
 #include "memory.h"
 #include "pool.h"
@@ -147,6 +148,10 @@ NB_MODULE(_native, m) {
       "number_leaves",
       [](nb::tuple args, nb::dict kwargs) { return nb::steal(mlirml::number_leaves(args.ptr(), kwargs.ptr())); },
       "args"_a, "kwargs"_a, "(args, kwargs) with each leaf replaced by the number a Dispatcher gives it, or None.");
+  m.def(
+      "pack_numbers",
+      [](nb::list list, Py_ssize_t fewest) { return nb::steal(mlirml::pack_numbers(list.ptr(), fewest)); }, "list"_a,
+      "fewest"_a, "The numbers of a list of at least `fewest`, or of lists of lists, as an array; None for other lists.");
   m.def(
       "declare_fields",
       [](nb::type_object type, nb::tuple names) {
