@@ -60,6 +60,7 @@ from mlirml.driver.signature import (
     positions_of,
     positions_of_names,
     readable,
+    signature_of,
     takes_out,
 )
 from mlirml.driver.state import State
@@ -254,6 +255,7 @@ class Compiled(Dispatcher):
             raise ArgumentError(f"compile: expected a function, got {fn!r}")
         if explain not in (None, "raise"):
             raise ArgumentError(f"compile: explain={explain!r} is not known", help='write explain="raise"')
+        self._signature = signature_of(fn)
         self._takes_names = any(p.kind is p.VAR_KEYWORD for p in parameters_of(fn))
         self.fn = fn
         self._explains = explain
@@ -278,6 +280,7 @@ class Compiled(Dispatcher):
         self._device_forms: dict[Any, Build] = {}  # of calls of programs on devices
         self._sizes: dict[str, str] = {}  # the integers among the arguments that are static by themselves, and why
         self._packs_lists = not self.donate_argnums  # whether long lists are passed as arrays
+        self._takes_lists: bool | None = None  # None before the first call with one
         self._lists = ListCalls()
         self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
@@ -413,7 +416,7 @@ class Compiled(Dispatcher):
         # What is found in the cache needs no compiler.
         from mlirml.driver import cache
 
-        if not cache.is_there():
+        if not self._builds and not cache.is_there():
             begin_loading()
 
     def _run(self, build: Build, call: Call, out_arrays: list[Any] | None) -> Any:
@@ -455,12 +458,14 @@ class Compiled(Dispatcher):
             from mlirml.frontend.captured import STATE
 
             kwargs = {**kwargs, STATE: self._state.items()}
-        names = argument_names(self.fn, args)
+        names = argument_names(self._signature, args)
         for place, value in statics.items():
             check_static(value, place if isinstance(place, str) else names[place], self.fn)
         dynamic = without(args, kwargs, statics)
-        if self._packs_lists and (lists := packed(*dynamic)) and takes_lists(self.fn, self.frontend):
-            dynamic = lists
+        if self._packs_lists and (lists := packed(*dynamic)):
+            if self._takes_lists is None:
+                self._takes_lists = takes_lists(self.fn, self.frontend)
+            dynamic = lists if self._takes_lists else dynamic
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
         paths = self._state.named(paths)
@@ -544,14 +549,12 @@ class Compiled(Dispatcher):
         return captured
 
     def _check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        try:
-            signature = inspect.signature(self.fn)
-        except (TypeError, ValueError):  # a builtin
+        if self._signature is None:
             return
         try:
-            signature.bind(*args, **kwargs)
+            self._signature.bind(*args, **kwargs)
         except TypeError as error:
-            plain = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
+            plain = [p.replace(annotation=p.empty) for p in self._signature.parameters.values()]
             shown = f"{self._name}{inspect.Signature(plain)}"
             raise ArgumentError(f"{shown}: {error}", location=definition_of(inspect.unwrap(self.fn))) from None
 

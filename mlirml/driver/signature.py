@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from mlirml.errors import ArgumentError
 
 
+def signature_of(fn: Callable[..., Any]) -> inspect.Signature | None:
+    """The signature of a function; None for a builtin that does not tell."""
+    try:
+        return inspect.signature(fn)
+    except (TypeError, ValueError):
+        return None
+
+
 def parameters_of(fn: Callable[..., Any]) -> list[inspect.Parameter]:
     """The parameters of a function; none for a builtin that does not tell."""
-    try:
-        return list(inspect.signature(fn).parameters.values())
-    except (TypeError, ValueError):
-        return []
+    signature = signature_of(fn)
+    return [] if signature is None else list(signature.parameters.values())
 
 
 def positional_names(fn: Callable[..., Any]) -> list[str]:
     """The parameters that may be passed by position."""
-    return [p.name for p in parameters_of(fn) if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return _positional(parameters_of(fn))
+
+
+def _positional(parameters: Iterable[inspect.Parameter]) -> list[str]:
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
 
 
 def takes_out(fn: Callable[..., Any]) -> bool:
     return any(p.name == "out" or p.kind is p.VAR_KEYWORD for p in parameters_of(fn))
 
 
-def argument_names(fn: Callable[..., Any], args: tuple[Any, ...]) -> list[str]:
+def argument_names(signature: inspect.Signature | None, args: tuple[Any, ...]) -> list[str]:
     """The names of the positional arguments; those of `*args` are `args[0]` and so on."""
-    positional = positional_names(fn)
-    rest = next((p.name for p in parameters_of(fn) if p.kind is p.VAR_POSITIONAL), "args")
+    parameters = () if signature is None else signature.parameters.values()
+    positional = _positional(parameters)
+    rest = next((p.name for p in parameters if p.kind is p.VAR_POSITIONAL), "args")
     return [positional[i] if i < len(positional) else f"{rest}[{i - len(positional)}]" for i in range(len(args))]
 
 
