@@ -47,7 +47,13 @@ COMPUTED = (
     "kaiser",
 )
 
-_SIZED = {np.arange: 0, np.linspace: 2}  # those of a number of elements of the program, from that argument on
+_SIZED = {
+    np.arange: 0,
+    np.eye: 0,
+    np.identity: 0,
+    np.linspace: 2,
+    np.tri: 0,
+}  # those of a number of elements of the program, from that argument on
 
 _GLOBAL_STORES = ("STORE_GLOBAL", "DELETE_GLOBAL")
 _OF_NUMBERS = ("math", "cmath")

@@ -48,6 +48,14 @@ def of_a_counter(x: Array) -> Array:
     return table
 
 
+def of_units(x: Array) -> Array:
+    n = int(np.sum(x > 0))
+    product = np.eye(n)
+    for _ in range(3):
+        product = product @ np.full((n, n), 0.5)
+    return product, np.eye(n, n + 1, 1), np.eye(n, k=-1, dtype=int), np.identity(n, "f4"), np.tri(n), np.tri(3, n, -1)
+
+
 def of_two_branches(x: Array) -> Array:
     low, high = 0, 0
     for v in x:
@@ -220,7 +228,7 @@ def of_positions(x: Array) -> Array:
 
 
 @pytest.mark.parametrize("function", [
-    filled, of_a_sum, of_a_counter, of_two_branches, grids, of_any_number, matrix, in_a_loop, whole_and_part,
+    filled, of_a_sum, of_a_counter, of_two_branches, of_units, grids, of_any_number, matrix, in_a_loop, whole_and_part,
     none_of_them, products_and_pairs, masked_elements, rows_of_a_mask, zipped, gaps, comprehensions, lists_of_zeros,
     lists_without_loops, functions_of_iterables, lists_in_a_result, of_short_integers, differences, of_positions,
 ])  # fmt: skip

@@ -37,7 +37,7 @@ def filled_of_size(trace: Trace, sizes: Sequence[Any], fill_value: Any, dtype: A
 
 
 def grid_of_size(trace: Trace, function: Callable[..., Any], args: Sequence[Any], **options: Any) -> DynamicSlice:
-    """`np.arange` and `np.linspace` of sizes that are numbers of the program."""
+    """`np.arange`, `np.linspace`, `np.eye` and `np.tri` of sizes that are numbers of the program."""
     name = function.__name__
     check_front_end(trace)
     dtype = options.pop("dtype", None)
@@ -61,6 +61,17 @@ def grid_of_size(trace: Trace, function: Callable[..., Any], args: Sequence[Any]
         if endpoint:
             numbers = trace.call_function(np.where, ((steps == last) & (steps > 0), stop, numbers), {})
         return _beginning(numbers if dtype is None else numbers.astype(dtype), shape, most)
+    if name == "identity" and len(args) == 2:
+        args, dtype = args[:1], args[1]
+    if name in ("eye", "identity", "tri") and len(args) <= 3 and not set(options) - {"M", "k"}:
+        n, m, k = (*args, *(None, 0)[len(args) - 1 :])
+        m, k = options.get("M", m), options.get("k", k)
+        shape = [_size(trace, n), _size(trace, n if m is None else m)]
+        most = _most(trace, shape)
+        rows, columns = (trace.known(np.arange(size)) for size in most)
+        compare = np.greater_equal if name == "tri" else np.equal
+        units = trace.call_ufunc(compare, "__call__", (rows[:, None] + k, columns), {})
+        return _beginning(units.astype(float if dtype is None else dtype), shape, most)
     raise UnsupportedSyntaxError(
         f"`np.{name}` of a number that is known only at run time is not compiled in this form",
         location=user_location(2),
