@@ -61,22 +61,28 @@ def grid_of_size(trace: Trace, function: Callable[..., Any], args: Sequence[Any]
         if endpoint:
             numbers = trace.call_function(np.where, ((steps == last) & (steps > 0), stop, numbers), {})
         return _beginning(numbers if dtype is None else numbers.astype(dtype), shape, most)
-    if name == "identity" and len(args) == 2:
-        args, dtype = args[:1], args[1]
-    if name in ("eye", "identity", "tri") and len(args) <= 3 and not set(options) - {"M", "k"}:
-        n, m, k = (*args, *(None, 0)[len(args) - 1 :])
-        m, k = options.get("M", m), options.get("k", k)
-        shape = [_size(trace, n), _size(trace, n if m is None else m)]
-        most = _most(trace, shape)
-        rows, columns = (trace.known(np.arange(size)) for size in most)
-        compare = np.greater_equal if name == "tri" else np.equal
-        units = trace.call_ufunc(compare, "__call__", (rows[:, None] + k, columns), {})
-        return _beginning(units.astype(float if dtype is None else dtype), shape, most)
+    if name in ("eye", "identity", "tri") and not set(options) - {"M", "k"}:
+        if name == "identity" and len(args) == 2:
+            args, dtype = args[:1], args[1]
+        if len(args) <= 3:
+            return _units(trace, name, args, float if dtype is None else dtype, **options)
     raise UnsupportedSyntaxError(
         f"`np.{name}` of a number that is known only at run time is not compiled in this form",
         location=user_location(2),
         help="compute it from `np.arange(n)`",
     )
+
+
+def _units(trace: Trace, name: str, args: Sequence[Any], dtype: Any, **options: Any) -> DynamicSlice:
+    """`np.eye`, `np.identity` and `np.tri`."""
+    given = {**dict(zip(("N", "M", "k"), args)), **options}
+    columns, k = given.get("M"), given.get("k", 0)
+    shape = [_size(trace, given["N"]), _size(trace, given["N"] if columns is None else columns)]
+    most = _most(trace, shape)
+    first, second = (trace.known(np.arange(size)) for size in most)
+    compare = np.greater_equal if name == "tri" else np.equal
+    units = trace.call_ufunc(compare, "__call__", (first[:, None] + k, second), {})
+    return _beginning(units.astype(dtype), shape, most)
 
 
 def _is_integer(number: Any) -> bool:
