@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import Conditions
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError
@@ -163,29 +165,21 @@ def capture(
     and one that stores at an index into what a mask picks, with these elements side by side.
     """
     given = function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values
-    rooms: dict[str, Room] = {}
-    assigned: set[Any] = set()
-    masks: set[Any] = set()
+    learned = _Learned()
     refused: Exception | None = None
     for _ in range(_MOST_ATTEMPTS):
         try:
-            return _captured(rooms, assigned, masks, given)
+            return _captured(learned, given)
         except Restart:  # with the rooms as they are now
             continue
         except (CaptureError, IndexError, ValueError) as error:
             # One that does not arise where arguments are static comes before those of more room or checks.
             if not isinstance(refused, CaptureError) or getattr(error, "final", False) or getattr(error, "sizes", ()):
                 refused = error
-            sites: frozenset[str] = getattr(error, "lists", frozenset()) - rooms.keys()
-            names: frozenset[Any] = getattr(error, "unassigned", frozenset()) - assigned
-            stored: frozenset[Any] = getattr(error, "masks", frozenset()) - masks
-            if not (sites or names or stored):
+            if not learned.adds(error):
                 if refused is error:
                     raise
                 raise refused from None
-            rooms |= {site: Room(site) for site in sorted(sites)}
-            assigned |= names
-            masks |= stored
     with at_function(function):
         raise CaptureError(
             f"each of {_MOST_ATTEMPTS} attempts to trace the function finds other types of the items of its lists",
@@ -193,13 +187,34 @@ def capture(
         )
 
 
-def _captured(rooms: dict[str, Room], assigned: set[Any], masks: set[Any], given: tuple[Any, ...]) -> Captured:
-    """`capture` once, with room in these lists, checks that loops assign these variables, and the elements under masks
-    at these locations side by side.
+@dataclass
+class _Learned:
+    """What the attempts to trace a function found out for the next one.
+
+    These are the lists that need room, by where they are created; the variables that loops must assign; and the
+    locations of elements under masks that are stored into.
     """
+
+    rooms: dict[str, Room] = field(default_factory=dict)
+    assigned: set[Any] = field(default_factory=set)
+    masks: set[Any] = field(default_factory=set)
+
+    def adds(self, error: Exception) -> bool:
+        """Add what an error asks for; False if that is nothing new."""
+        sites: frozenset[str] = getattr(error, "lists", frozenset()) - self.rooms.keys()
+        names: frozenset[Any] = getattr(error, "unassigned", frozenset()) - self.assigned
+        stored: frozenset[Any] = getattr(error, "masks", frozenset()) - self.masks
+        self.rooms |= {site: Room(site) for site in sorted(sites)}
+        self.assigned |= names
+        self.masks |= stored
+        return bool(sites or names or stored)
+
+
+def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
+    """`capture` once."""
     function, in_tree, specs, name, statics, overlaps, loops, variables, python, paths, values = given
     state = Trace(name, HANDLERS)
-    state.rooms, state.assigned, state.masks = rooms, assigned, masks
+    state.rooms, state.assigned, state.masks = learned.rooms, learned.assigned, learned.masks
     state.conditions = None if values is None else Conditions(values)
     cells, inputs = _inputs(state, specs, overlaps or NONE)
     state.has_source = can_turn(function)
@@ -224,19 +239,10 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], masks: set[Any], given
             item.check()
         state.warn_of_reuse()
         with at_function(function):
-            leaves, out_tree = flatten_result(result, state.reached.has_seen, state)
+            leaves, tree = flatten_result(result, state.reached.has_seen, state)
             arguments = (dynamic, kwargs) if lists is None else lists.plain((dynamic, kwargs))
             new = _new_items(in_tree, inputs, arguments)
-            written = [i for i, cell in enumerate(cells) if cell.written]
-            named_leaves = [
-                *zip(leaves, out_tree.paths("result")),
-                *((x, "an item of an argument") for x in new.values()),
-            ]
-            outputs = [value_of(state, leaf, path) for leaf, path in named_leaves]
-            outputs += [Traced(state, cells[i])._read() for i in written]
-            in_memory = [state.builder.at_boundary(v) for v in outputs]
-            if state.drops_unused:
-                state.builder.without_unused(in_memory)
+            ends = _ends(state, leaves, tree, new, cells)
     except CaptureError as error:
         error.roots = frozenset()
         raise
@@ -244,18 +250,17 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], masks: set[Any], given
         CURRENT.reset(token)
         state.done = True
         state.location_tracker.release()
-    count = len(outputs) - len(written)
     builder, entry = state.builder, definition(function)
     with at_function(function):
         builder.sizes.check()
-    writebacks = tuple((count + j, i) for j, i in enumerate(written))
+    writebacks = ends.writebacks()
     return Captured(
         name,
-        builder.text(in_memory, entry=entry, writebacks=writebacks, donated=state.donated),
-        builder.text(in_memory, locations=False, writebacks=writebacks, donated=state.donated),
+        builder.text(ends.in_memory, entry=entry, writebacks=writebacks, donated=state.donated),
+        builder.text(ends.in_memory, locations=False, writebacks=writebacks, donated=state.donated),
         (overlaps or NONE).input_specs(specs),
-        _output_specs(outputs, len(leaves), [*new.values()]),
-        out_tree,
+        _output_specs(ends.outputs, ends.tree.leaf_count(), [*new.values()]),
+        ends.tree,
         tuple(builder.constants),
         writebacks,
         tuple(builder.int_ranges),
@@ -263,7 +268,7 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], masks: set[Any], given
         tuple(new),
         entry,
         tuple(builder.narrowed_at),
-        tuple(cells[i].stored_at for i in written),
+        tuple(cells[i].stored_at for i in ends.written),
         tuple(builder.checks),
         effects.redone,
         tuple(effects.unset),
@@ -272,6 +277,35 @@ def _captured(rooms: dict[str, Room], assigned: set[Any], masks: set[Any], given
         sizes=tuple(builder.sizes.entries),
         conditions=() if state.conditions is None else tuple(state.conditions.found),
     )
+
+
+@dataclass
+class _Ends:
+    """What a program returns: the leaves of a result, new items of arguments, and the arguments that it stores into.
+
+    `in_memory` are the values of `outputs` as arrays lie in memory, and `written` the numbers of those arguments.
+    """
+
+    tree: TreeDef
+    outputs: list[Value]
+    in_memory: list[Value]
+    written: list[int]
+
+    def writebacks(self) -> tuple[tuple[int, int], ...]:
+        """For each argument that is stored into, the number of its output, and its own."""
+        first = len(self.outputs) - len(self.written)
+        return tuple((first + j, i) for j, i in enumerate(self.written))
+
+
+def _ends(state: Trace, leaves: Sequence[Any], tree: TreeDef, new: Mapping[int, Any], cells: Sequence[Cell]) -> _Ends:
+    named = [*zip(leaves, tree.paths("result")), *((x, "an item of an argument") for x in new.values())]
+    written = [i for i, cell in enumerate(cells) if cell.written]
+    outputs = [value_of(state, leaf, path) for leaf, path in named]
+    outputs += [Traced(state, cells[i])._read() for i in written]
+    in_memory = [state.builder.at_boundary(v) for v in outputs]
+    if state.drops_unused:
+        state.builder.without_unused(in_memory)
+    return _Ends(tree, outputs, in_memory, written)
 
 
 def _inputs(state: Trace, specs: Sequence[TensorSpec], aliasing: Aliasing) -> tuple[list[Cell], list[Traced]]:
