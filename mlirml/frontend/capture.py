@@ -281,7 +281,7 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
 
 @dataclass
 class _Ends:
-    """What a program returns: the leaves of a result, new items of arguments, and the arguments that it stores into.
+    """The ends of a program: leaves of a result, new items of arguments, and the arguments that it stores into.
 
     `in_memory` are the values of `outputs` as arrays lie in memory, and `written` the numbers of those arguments.
     """
