@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.core.tree import flatten
 from mlirml.errors import DTypeError
+from mlirml.frontend.arrays.carry import flatten_values
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.trace import value_of
@@ -39,7 +39,7 @@ def jacobian_reverse(
         size = math.prod(output.shape)
         units = trace.known(np.eye(size, dtype=output.dtype).reshape(size, *output.shape))
         found = derivatives.trace_vmap(trace, pull, (units,), 0, 0, None)
-        leaves, tree = flatten(found[0] if single else found)
+        leaves, tree = flatten_values(found[0] if single else found)
         rows.append(tree.unflatten([x.reshape(*output.shape, *x.shape[1:]) for x in leaves]))
     return pulled.out_tree.unflatten(rows)
 
@@ -50,13 +50,13 @@ def jacobian_forward(
     """One pushforward for each element of the arguments. `positions` are theirs in the user's call."""
     trace = current_trace()
     assert trace is not None
-    leaves, tree = flatten(tuple(wanted))
+    leaves, tree = flatten_values(tuple(wanted))
     with at_user_line():
         values = derivatives.floats(trace, "jacfwd", leaves, derivatives.paths_of(tree, positions))
     refuse_complex("jacfwd", values)
     if not leaves:
         empty = tree.unflatten([])
-        out_tree = flatten(callee_in_trace(function, trace)(*wanted))[1]
+        out_tree = flatten_values(callee_in_trace(function, trace)(*wanted))[1]
         return out_tree.unflatten([empty[0] if single else empty] * out_tree.leaf_count())
     columns: list[list[Any]] = []
     for number, leaf in enumerate(leaves):
@@ -69,7 +69,7 @@ def jacobian_forward(
 
         size = math.prod(shape)
         units = trace.known(np.eye(size, dtype=dtype).reshape(size, *shape))
-        found, out_tree = flatten(derivatives.trace_vmap(trace, along, (units,), 0, 0, None))
+        found, out_tree = flatten_values(derivatives.trace_vmap(trace, along, (units,), 0, 0, None))
         columns.append([np.moveaxis(x, 0, -1).reshape(*x.shape[1:], *shape) for x in found])
     results = []
     for column in zip(*columns):
