@@ -40,9 +40,7 @@ def kept_outside(xs: Any) -> Any:
     }
 
 
-@pytest.mark.parametrize(
-    ("name", "line"), [("stored", "x + 1"), ("replaced", "x[0] * 2"), ("appended", "np.max(x)")]
-)
+@pytest.mark.parametrize(("name", "line"), [("stored", "x + 1"), ("replaced", "x[0] * 2"), ("appended", "np.max(x)")])
 def test_a_value_of_one_example_that_is_kept_outside(name: str, line: str) -> None:
     with pytest.raises(ml.NoBatchingError, match="is used outside of the function for one example") as caught:
         ml.compile(lambda xs: kept_outside(xs)[name]())(np.ones((2, 3)))

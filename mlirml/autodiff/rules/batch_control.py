@@ -7,7 +7,9 @@ and the results are selected.
 
 from __future__ import annotations
 
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.batching import Batch, batching, chosen, refuse
 from mlirml.autodiff.checkpoint import keep_bounds
 from mlirml.autodiff.copies import copied
@@ -34,6 +36,8 @@ def _block(
     # A placeholder for the terminator: its operands are updated when operations are replaced.
     end = emit.create("scf.yield", [environment.get(x, x) for x in block_ops(block)[-1].operands])
     if alive is not None:
+        if batch.is_differentiated:
+            _stop_cotangents(inner, ops, alive)
         with mlir.InsertionPoint(ops[0] if ops else end):
             inner.alive = _placeholder(mlir.IntegerType.get_signless(1))
         inner.values[inner.alive] = alive
@@ -42,6 +46,19 @@ def _block(
     passed = list(end.operands)
     end.erase()
     return inner, passed
+
+
+def _stop_cotangents(batch: Batch, ops: list[mlir.Operation], alive: mlir.Value) -> None:
+    """Let no cotangents go from a block to what it reads for inactive lanes.
+
+    They are products of zeros with derivatives that may be infinite or NaN there.
+    """
+    for value in dict.fromkeys(x for op in ops for x in outer_variables(op) if x in batch):
+        many = batch.values[value]
+        if is_float(many.type):
+            with mlir.InsertionPoint(ops[0]):
+                constant = emit.create("mlirml.stop_gradient", [many], [many.type]).results[0]
+                batch.values[value] = chosen(alive, many, constant)
 
 
 def _fixpoint(
