@@ -16,7 +16,8 @@ def print(format: Any, *args: Any, **kwargs: Any) -> None:
 
     In compiled functions `print` itself does the same with its arguments. Both print in the order of the program, at
     each call and in each iteration of a loop, on devices too, whose values are copied to the host for it. Under `vmap`
-    the values of all examples are printed at once; a gradient prints what the function prints.
+    the values of all examples are printed at once, and those in a branch or an iteration that only some examples come
+    to one by one, for these; a gradient prints what the function prints.
 
     >>> import numpy as np, mlirml as ml
     >>> @ml.compile

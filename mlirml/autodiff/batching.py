@@ -36,8 +36,9 @@ batching: RuleTable[Rule] = RuleTable("batch_control", "batch_linalg", "batch_sh
 class Batch:
     """Batched values, built after the operations that compute those of one lane."""
 
-    def __init__(self, size: int, dead: list[mlir.Operation] | None = None) -> None:
+    def __init__(self, size: int, dead: list[mlir.Operation] | None = None, *, is_differentiated: bool = False) -> None:
         self.size = size
+        self.is_differentiated = is_differentiated  # in reverse mode, by a request around it
         self.values: dict[mlir.Value, mlir.Value] = {}
         self.dead: list[mlir.Operation] = [] if dead is None else dead
         self.alive: mlir.Value | None = None  # i1 of each lane: the code being batched is executed for it
@@ -47,7 +48,7 @@ class Batch:
 
     def inner(self) -> Batch:
         """For a region: values that are batched outside of it are batched in it."""
-        batch = Batch(self.size, self.dead)
+        batch = Batch(self.size, self.dead, is_differentiated=self.is_differentiated)
         batch.values.update(self.values)
         batch.alive = self.alive
         return batch

@@ -26,14 +26,14 @@ def recomputed_ops(ops: Sequence[mlir.Operation], environment: dict[mlir.Value, 
     if not any(copy.name in HOST_CALLS or has_op(copy, HOST_CALLS) for copy in copies):
         return copies
     inner = [block for copy in copies for op in operations(copy) for region in op.regions for block in region.blocks]
-    prints = {op for ops in (copies, *map(block_ops, inner)) for op in _prints(ops)}
-    kept = [copy for copy in copies if copy not in prints]
-    for op in prints:
+    printing = {op for ops in (copies, *map(block_ops, inner)) for op in prints(ops)}
+    kept = [copy for copy in copies if copy not in printing]
+    for op in printing:
         op.erase()
     return kept
 
 
-def _prints(ops: Iterable[mlir.Operation]) -> list[mlir.Operation]:
+def prints(ops: Iterable[mlir.Operation]) -> list[mlir.Operation]:
     """The calls of Python among the operations of a block that return nothing, with their arguments."""
     found: list[mlir.Operation] = []
     call = None

@@ -68,7 +68,7 @@ def expand(module: mlir.Operation, names: tuple[str, ...], checkpoint_bytes: int
             elif request.kind == "mlirml.jvp":
                 expand_jvp(request)
             else:
-                expand_vmap(request)
+                expand_vmap(request, any(r.kind == "mlirml.vjp" for r in waiting))
             if not any((r.kind, r.group) == (request.kind, request.group) for r in waiting[1:]):
                 close(function, request)
         if not requests(function):

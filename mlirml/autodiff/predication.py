@@ -10,14 +10,18 @@ After:
     cf.assert %0, "..."
     %1 = arith.minsi (arith.maxsi %i, 0), 7
     %x = tensor.extract %t[%1] : tensor<8xf64>
+
+A call of Python, such as that of `print`, gets a branch of its own, which no other lane takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mlirml.autodiff.copies import prints
+from mlirml.dialects.mlirml import HOST_CALLS
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, has_op, mlir, operations
 
 
 def guard(ops: Sequence[mlir.Operation], alive: mlir.Value, checked: bool) -> list[mlir.Operation]:
@@ -26,7 +30,7 @@ def guard(ops: Sequence[mlir.Operation], alive: mlir.Value, checked: bool) -> li
     The indices of `checked` code are known to be within bounds.
     """
     found = []
-    for op in ops:
+    for op in _separate_calls(ops, alive):
         before = len(block_ops(op.block))
         for inner in list(operations(op)):
             with inner.location, mlir.InsertionPoint(inner):
@@ -38,6 +42,54 @@ def guard(ops: Sequence[mlir.Operation], alive: mlir.Value, checked: bool) -> li
         index = now.index(op)
         found += now[index - (len(now) - before) : index + 1]
     return found
+
+
+def _separate_calls(ops: Sequence[mlir.Operation], alive: mlir.Value) -> list[mlir.Operation]:
+    """Put each call of Python that returns nothing, with what it is called with, into an `scf.if` of its own.
+
+    Returns all operations of the block from the first to the last one.
+    """
+    if not any(op.name in HOST_CALLS or has_op(op, HOST_CALLS) for op in ops):
+        return list(ops)
+    block = ops[0].block
+    around = block_ops(block)
+    first = around.index(ops[0])
+    end = around[first + len(ops)]
+    for op in ops:
+        for inner in list(operations(op)):
+            if is_call(inner):
+                with inner.location, mlir.InsertionPoint(inner):
+                    inner.operands[0] = emit.same_type("arith.andi", inner.operands[0], alive)
+                continue
+            for region in inner.regions:
+                for body in region.blocks:
+                    _wrap_calls(block_ops(body), alive)
+    _wrap_calls(ops, alive)
+    now = block_ops(block)
+    return now[first : now.index(end)]
+
+
+def is_call(op: mlir.Operation) -> bool:
+    """True for an `scf.if` around one call of Python."""
+    if op.name != "scf.if" or op.results or len(op.regions[1].blocks):
+        return False
+    ops = block_ops(op.regions[0].blocks[0])[:-1]
+    return bool(ops) and all(inner.name in HOST_CALLS for inner in ops)
+
+
+def _wrap_calls(ops: Sequence[mlir.Operation], alive: mlir.Value) -> None:
+    waiting: list[mlir.Operation] = []
+    for op in prints(ops):
+        waiting.append(op)
+        if op.name != "mlirml.host_call":
+            continue
+        with op.location, mlir.InsertionPoint(op):
+            branch = emit.create("scf.if", [alive], (), regions=2)
+            with mlir.InsertionPoint(emit.block(branch, [], 0)):
+                end = emit.create("scf.yield", [])
+        for moved in waiting:
+            moved.move_before(end)
+        waiting = []
 
 
 def _not(value: mlir.Value) -> mlir.Value:

@@ -127,12 +127,12 @@ def expand_jvp(request: Request) -> None:
     _expand_forward(request, push, lambda op: push.of(op.operands[0]))
 
 
-def expand_vmap(request: Request) -> None:
-    """Build the code of a request for all lanes at once."""
+def expand_vmap(request: Request, is_differentiated: bool = False) -> None:
+    """Build the code of a request for all lanes at once; `is_differentiated` if reverse mode may go through it."""
     size = _number(request.closes[0], "size") if request.closes else request.opens[0].operands[0].type.shape[0]
     # An array without elements has no slices in MLIR. Of dynamic dimensions only the operations know the sizes.
     known = all(_is_static(op.operands[0].type) for op in request.closes)
-    batch = NoLanes(size) if size == 0 and known else Batch(size)
+    batch = NoLanes(size) if size == 0 and known else Batch(size, is_differentiated=is_differentiated)
     for op in request.opens:
         batch.values[op.results[0]] = op.operands[0]
     _expand_forward(request, batch, lambda op: _of_batch(batch, op))

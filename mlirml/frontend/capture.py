@@ -188,8 +188,8 @@ def capture(
 
 
 @dataclass
+class _Learned:
     """Findings of the attempts to trace a function, for the next one.
-    """What the attempts to trace a function found out for the next one.
 
     These are the lists that need room, by where they are created; the variables that loops must assign; and the
     locations of elements under masks that are stored into.

@@ -160,6 +160,8 @@ def define(record: OpDef) -> OpDef:
     if record.kind not in ("view", "composite") and not record.composed:
         object.__setattr__(record, "build", _by_number(record))  # a copy would double the time of an import
     table[record.name] = record
+    if record.kind == "nn":
+        record.reference.__qualname__ = record.name  # Python's errors about its arguments name it so
     for function in (record.reference, *record.aliases):
         BY_FUNCTION.entered[function] = record
     for method in record.methods:

@@ -7,14 +7,15 @@ and the results are selected.
 
 from __future__ import annotations
 
+from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
+from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.batching import Batch, batching, chosen, refuse
 from mlirml.autodiff.checkpoint import keep_bounds
 from mlirml.autodiff.copies import copied
-from mlirml.autodiff.predication import guard
-from mlirml.dialects.mlirml import HOST_CALLS
+from mlirml.autodiff.predication import guard, is_call
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, has_op, mlir, operations
+from mlirml.ir.bindings import block_ops, mlir, operations
 
 
 def _block(
@@ -35,6 +36,8 @@ def _block(
     # A placeholder for the terminator: its operands are updated when operations are replaced.
     end = emit.create("scf.yield", [environment.get(x, x) for x in block_ops(block)[-1].operands])
     if alive is not None:
+        if batch.is_differentiated:
+            _stop_cotangents(inner, ops, alive)
         with mlir.InsertionPoint(ops[0] if ops else end):
             inner.alive = _placeholder(mlir.IntegerType.get_signless(1))
         inner.values[inner.alive] = alive
@@ -43,6 +46,19 @@ def _block(
     passed = list(end.operands)
     end.erase()
     return inner, passed
+
+
+def _stop_cotangents(batch: Batch, ops: list[mlir.Operation], alive: mlir.Value) -> None:
+    """Let no cotangents go from a block to what it reads for inactive lanes.
+
+    They are products of zeros with derivatives that may be infinite or NaN there.
+    """
+    for value in dict.fromkeys(x for op in ops for x in outer_variables(op) if x in batch):
+        many = batch.values[value]
+        if is_float(many.type):
+            with mlir.InsertionPoint(ops[0]):
+                constant = emit.create("mlirml.stop_gradient", [many], [many.type]).results[0]
+                batch.values[value] = chosen(alive, many, constant)
 
 
 def _fixpoint(
@@ -191,12 +207,13 @@ def branches(batch: Batch, op: mlir.Operation) -> None:
     else:  # the first region is the default
         hits = [_compare("eq", emit.index(case), own) for case in mlir.DenseI64ArrayAttr(op.attributes["cases"])]
         takes = [_neither(hits), *hits]
-    if not op.results and has_op(op, HOST_CALLS):
-        _prints(batch, blocks, takes)
+    if is_call(op):
+        _calls_of_lanes(batch, blocks[0], own)
         return
     found = []
     for block, taken in zip(blocks, takes):
-        inner, passed = _block(batch, block, {}, {}, taken)
+        alive = taken if batch.alive is None else _both(taken, batch.values[batch.alive])
+        inner, passed = _block(batch, block, {}, {}, alive)
         found.append([inner.full(y) for y in passed])
     results = found[0]
     for values, taken in zip(found[1:], takes[1:]):
@@ -204,14 +221,30 @@ def branches(batch: Batch, op: mlir.Operation) -> None:
     batch.values.update(zip(op.results, results))
 
 
-def _prints(batch: Batch, blocks: list[mlir.Block], takes: list[mlir.Value]) -> None:
-    """Branches that print, each executed if any lane takes it."""
-    for block, taken in zip(blocks, takes):
-        lanes = taken if batch.alive is None else _both(taken, batch.values[batch.alive])
-        new = emit.create("scf.if", [_reduced("arith.ori", lanes, 0)], (), regions=2)
-        with mlir.InsertionPoint(emit.block(new, [], 0)):
-            _block(batch, block, {}, {}, taken)
+def _calls_of_lanes(batch: Batch, block: mlir.Block, taken: mlir.Value) -> None:
+    """A loop over the lanes that calls Python for those that execute the call, with their values."""
+
+    def body(b: mlir.Value, _: list[mlir.Value]) -> None:
+        call = emit.create("scf.if", [emit.value("tensor.extract", [taken, b], taken.type.element_type)], (), regions=2)
+        with mlir.InsertionPoint(emit.block(call, [], 0)):
+            for op in block_ops(block)[:-1]:
+                operands = [_of_lane(batch.values[x], x.type, b) if x in batch else x for x in op.operands]
+                emit.create(op.name, operands, (), {name: op.attributes[name] for name in op.attributes})
             emit.create("scf.yield", [])
+
+    emit.for_loop(emit.index(0), emit.index(batch.size), emit.index(1), body)
+
+
+def _of_lane(many: mlir.Value, type_: mlir.Type, lane: mlir.Value) -> mlir.Value:
+    """The value of one lane."""
+    if not isinstance(type_, mlir.RankedTensorType):
+        return emit.value("tensor.extract", [many, lane], type_)
+    rank = len(many.type.shape)
+    dynamic = mlir.ShapedType.get_dynamic_stride_or_offset()
+    attributes = tensors.slice_attributes([dynamic, *[0] * (rank - 1)], [1, *list(type_.shape)], [1] * rank)
+    return emit.value(
+        "tensor.extract_slice", [many, lane], type_, **attributes, operandSegmentSizes=emit.segments(1, 1, 0, 0)
+    )
 
 
 def _neither(many: list[mlir.Value]) -> mlir.Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mlirml.autodiff import tensors
-from mlirml.autodiff.batching import Batch, batching, gather
+from mlirml.autodiff.batching import Batch, batching, chosen, gather
 from mlirml.autodiff.rules.batch_linalg import _joined, _parted
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir
@@ -224,9 +224,29 @@ def custom_result(batch: Batch, op: mlir.Operation) -> None:
 
 @batching("mlirml.custom_gradient")
 def custom_gradient(batch: Batch, op: mlir.Operation) -> None:
-    """Cotangents of all lanes."""
+    """Cotangents of all lanes, or their sum for an argument that the lanes share.
+
+    Those of inactive lanes are zeros: a user's rule may give NaN for values that it is never called with.
+    """
     attributes = {name: op.attributes[name] for name in op.attributes}
-    emit.create(op.name, [batch.full(x) for x in op.operands], (), attributes)
+    value, cotangent = op.operands
+    many = batch.full(cotangent)
+    if batch.alive is not None:
+        many = chosen(batch.values[batch.alive], many, tensors.zeros_like(many))
+    if value in batch:
+        emit.create(op.name, [batch.full(value), many], (), attributes)
+    else:
+        emit.create(op.name, [value, _sum_of_lanes(many, value.type)], (), attributes)
+
+
+def _sum_of_lanes(many: mlir.Value, type_: mlir.Type) -> mlir.Value:
+    rank = len(type_.shape)
+    of_lane = mlir.AffineMap.get(rank + 1, 0, [mlir.AffineDimExpr.get(d) for d in range(1, rank + 1)])
+    out = emit.fill(emit.number(type_.element_type, 0), tensors.empty(type_, many)).results[0]
+    return emit.generic(
+        [many], [out], [mlir.AffineMap.get_identity(rank + 1), of_lane], ["reduction", *["parallel"] * rank],
+        lambda xs: [emit.same_type("arith.addf", *xs)],
+    ).results[0]  # fmt: skip
 
 
 @batching("tensor.pad")

@@ -7,6 +7,7 @@ value of the whole cell, so every view sees it. `arrays/array.py` adds the inter
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,7 @@ class Cell:
         "c_order",
         "emitted",
         "frozen",
+        "number",
         "owned",
         "region",
         "root",
@@ -60,8 +62,12 @@ class Cell:
     stores = 0
     """The number of stores into any allocation so far."""
 
+    numbers = itertools.count()
+    """The numbers of allocations in the order in which they are made."""
+
     def __init__(self, value: Value | np.ndarray, *, c_order: bool = True, owned: bool = False) -> None:
         self.value = value
+        self.number = next(Cell.numbers)
         self.version = 0
         self.written = False
         self.stored_at: SourceLocation | None = None  # of the first store
@@ -200,12 +206,20 @@ class Tracer:
         array = self._cell.value
         if not isinstance(array, np.ndarray) or not all(view.known for view in self._views):
             return None
+        for lanes in self._trace.lanes:
+            lanes.note_read(self._cell, self._views)
         for view in self._views:
             array = view.apply(array)
         return array
 
     def _read(self) -> Value:
         """The current value in the program."""
+        for lanes in self._trace.lanes:
+            lanes.note_read(self._cell, self._views)
+        return self._value()
+
+    def _value(self) -> Value:
+        """`_read` of what a store replaces, or a loop carries."""
         self._check_alive()
         self._check_ambiguous("read")
         cell = self._cell
@@ -280,6 +294,8 @@ class Tracer:
                 kind = "broadcast view" if isinstance(view, Broadcast) else "diagonal"
                 raise ShapeError(f"assignment destination is read-only: a {kind}", help="take a `.copy()` first")
         cell, builder = self._cell, self._trace.builder
+        for lanes in self._trace.lanes:
+            lanes.note_store(cell, self._views, region)
         here = all(view.known for view in self._views)
         if isinstance(cell.value, np.ndarray) and isinstance(new, np.ndarray) and here:
             base_array = cell.value if cell.owned else cell.value.copy()
@@ -293,7 +309,7 @@ class Tracer:
         if isinstance(new, np.ndarray):
             new = builder.constant(new.copy())
         value = new._read() if isinstance(new, Tracer) else new
-        base = type(self)(self._trace, cell)._read()
+        base = type(self)(self._trace, cell)._value()
         bases = [base]
         for view in self._views[:-1]:
             bases.append(view.forward(builder, bases[-1]))

@@ -197,7 +197,7 @@ class Stored:
     def __init__(self, trace: Trace, cells: Iterable[Cell]) -> None:
         self.trace = trace
         self.cells = list(cells)
-        self.starts = [Traced(trace, cell)._read() for cell in self.cells]
+        self.starts = [Traced(trace, cell)._value() for cell in self.cells]
         self._outside = [
             _Outside(c.value, c.version, c.written, c.stored_at, c.owned, c.emitted, c.region) for c in self.cells
         ]
@@ -217,7 +217,7 @@ class Stored:
         """The contents at the end of the region."""
         for number, (cell, version) in enumerate(zip(self.cells, self._entered)):
             self.changed[number] |= cell.version != version
-        return [Traced(self.trace, cell)._read() for cell in self.cells]
+        return [Traced(self.trace, cell)._value() for cell in self.cells]
 
     def any_changed(self) -> bool:
         """True if an allocation was stored into since the region was entered."""

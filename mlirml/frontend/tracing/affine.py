@@ -109,6 +109,7 @@ class Integers:
     def __init__(self) -> None:
         self.forms: dict[str, Linear] = {}
         self.conditions: dict[str, Condition] = {}
+        self.whole_lengths: dict[str, int] = {}  # of slices, where neither bound is beyond an end of the dimension
         self._facts: list[Linear] = []
 
     def symbol(

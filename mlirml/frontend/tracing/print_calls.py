@@ -13,7 +13,7 @@ from mlirml.frontend.tracing.trace import Trace
 
 def show_later(trace: Trace, args: tuple[Any, ...], **options: Any) -> None:
     """Emit a call of `print`."""
-    parts = [_parts(trace, x) if type(x) is str else x for x in args]
+    parts = [_parts(trace, x) if isinstance(x, str) else x for x in args]
     with at_user_line():
         host_calls.call(trace, _show, (parts,), options, name="print")
 

@@ -53,6 +53,7 @@ from mlirml.ops.shapes.rearrange import diagonal_view
 from mlirml.ops.shapes.views import ViewOp
 
 if TYPE_CHECKING:
+    from mlirml.frontend.arrays.lanes import Lanes
     from mlirml.frontend.tracing.handlers import Handlers
 
 LOOPS = "loops"
@@ -131,6 +132,7 @@ class Trace:
         self.drawn: dict[Any, Any] = {}  # the first use of each key of `mlirml.random`
         self.reused: dict[tuple[SourceLocation, str], list[str]] = {}  # warnings, and the lines that they are about
         self.batches: list[int] = []  # of each `ml.vmap` whose function is traced now, the names before it
+        self.lanes: list[Lanes] = []  # the reads and stores of the functions of each `ml.vmap` that is traced now
         self.compactions: dict[str, Any] = {}  # of masks, by the names of their values
         self.has_source = False  # whether the function can be captured with its loops instead
         self._requests = 0
@@ -734,7 +736,9 @@ def value_of(state: Trace, leaf: Any, path: str) -> Value:
         leaf._check_region()
         return leaf._read()
     if is_dynamic(leaf):
-        raise leaf.as_result(path)
+        if not hasattr(leaf, "of_one_length"):
+            raise leaf.as_result(path)
+        return value_of(state, leaf.of_one_length(path), path)
     if type(leaf) is int and not -(1 << 63) <= leaf < 1 << 64:
         raise IntegerRangeError(f"{path} is an integer of more than 64 bits, {reprlib.repr(leaf)}", help=_WIDE)
     try:

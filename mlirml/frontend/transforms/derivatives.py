@@ -13,6 +13,8 @@ from mlirml.core.sizes import is_size, same, same_shape
 from mlirml.core.tree import Filling, TreeDef, flatten
 from mlirml.errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.carry import flatten_values
+from mlirml.frontend.arrays.lanes import Lanes
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.state.objects import flatten_parameters
@@ -102,7 +104,7 @@ def trace_pull(trace: Trace, name: str, function: Callable[..., Any], args: tupl
         filling.undo()
     with at_user_line(), at_function(function):
         _check_not_stored(name, inner)
-        leaves, out_tree = flatten(result)
+        leaves, out_tree = flatten_values(result)
         outputs = [value_of(trace, leaf, path) for leaf, path in zip(leaves, out_tree.paths("result"))]
     return Pulled(trace, name, group, opened, tree, outputs, out_tree, result)
 
@@ -112,7 +114,7 @@ def trace_jvp(
 ) -> tuple[Any, Any]:
     """`ml.jvp` in a trace."""
     with at_user_line():
-        leaves, tree = flatten(primals)
+        leaves, tree = flatten_values(primals)
         values = floats(trace, "jvp", leaves, tree.paths("primals"))
         moves = _matching(trace, "jvp", "tangents", tangents, tree, values)
         tags, b = f"group = {trace.new_request()} : i64", trace.builder
@@ -122,7 +124,7 @@ def trace_jvp(
         result = callee_in_trace(function, trace)(*tree.unflatten(inner))
     with at_user_line(), at_function(function):
         _check_not_stored("jvp", inner)
-        results, out_tree = flatten(result)
+        results, out_tree = flatten_values(result)
         outputs = [value_of(trace, leaf, path) for leaf, path in zip(results, out_tree.paths("result"))]
         found = []
         for value in outputs:
@@ -196,7 +198,7 @@ def floats(trace: Trace, name: str, leaves: Sequence[Any], paths: Sequence[str])
 
 def _matching(trace: Trace, name: str, what: str, given: Any, tree: TreeDef, like: Sequence[Value]) -> list[Value]:
     """Tangents or cotangents, which must have the structure, shapes and dtypes of their values."""
-    leaves, found = flatten(given)
+    leaves, found = flatten_values(given)
     with at_user_line():
         if found != tree:
             raise ArgumentError(
@@ -242,7 +244,7 @@ def trace_vmap(
     """`ml.vmap` in a trace."""
     names = trace.builder.count
     with at_user_line():
-        leaves, tree = flatten(args)
+        leaves, tree = flatten_values(args)
         paths = tree.paths("argument")
         axes = spread_axes("in_axes", in_axes, tree, tuple)
         size = _batch_size(leaves, paths, axes, axis_size)
@@ -256,13 +258,14 @@ def trace_vmap(
             one = _batched(trace, "unbatch", f"group = {group} : i64", value, value.shape[1:])
             inner.append(wrapped(trace, one))
     batches, trace.batches = trace.batches, [*trace.batches, names] if is_for_examples else trace.batches
+    outer, trace.lanes = trace.lanes, [*trace.lanes, Lanes(next(Cell.numbers), trace.builder.region)]
     try:
         result = callee_in_trace(function, trace)(*tree.unflatten(inner))
     finally:
-        trace.batches = batches
+        trace.batches, trace.lanes = batches, outer
     with at_user_line(), at_function(function):
         _check_not_stored("vmap", [x for x, axis in zip(inner, axes) if axis is not None])
-        results, out_tree = flatten(result)
+        results, out_tree = flatten_values(result)
         positions = spread_axes("out_axes", out_axes, out_tree, None)
         found = []
         for leaf, position, path in zip(results, positions, out_tree.paths("result")):
@@ -296,7 +299,7 @@ def _batched(trace: Trace, name: str, tags: str, value: Value, shape: tuple[int,
 
 def spread_axes(name: str, axes: Any, tree: TreeDef, top: type | None) -> list[int | None]:
     """The axis of each leaf: a number or None in `axes` holds for all leaves below it."""
-    if axes is None or type(axes) is int:
+    if axes is None or type(axes) is int or not tree.leaf_count():
         return [axes] * tree.leaf_count()
     kind = type(axes)
     if top is not None and kind is list:
@@ -358,7 +361,7 @@ def _front(array: Any, axis: int) -> Any:
 def trace_stop_gradient(trace: Trace, tree: Any) -> Any:
     """`ml.stop_gradient` in a trace."""
     with at_user_line():
-        leaves, structure = flatten(tree)
+        leaves, structure = flatten_values(tree)
         found = []
         for leaf, path in zip(leaves, structure.paths("argument")):
             value = value_of(trace, leaf, path)

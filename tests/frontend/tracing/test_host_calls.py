@@ -76,7 +76,7 @@ def rows(x: Any) -> Any:
 
 def helper(x: Any) -> Any:
     def inner(v: Any) -> Any:
-        print("in", v)
+        print("in", v, f"{v[0]:.2f}", f"{v[1]!s:>6}", f"<{v[2]:05.1f}>")
         return v + 1
 
     return inner(inner(x))
@@ -230,11 +230,58 @@ def test_a_batch_prints_in_the_branches_that_a_lane_takes(capsys: pytest.Capture
 
     xs = np.array([[1.0, -1.0, 3.0], [2.0, -2.0, 0.0]])
     np.testing.assert_array_equal(ml.vmap(f)(xs), [3.0, 0.0])
-    assert capsys.readouterr().out == "positive 0\npositive 2\nlarge [3. 0.]\nzero 2\n"
+    assert capsys.readouterr().out == "positive 0\npositive 0\npositive 2\nlarge 3.0\nzero 2\n"
     np.testing.assert_array_equal(ml.vmap(ml.vmap(f))(-np.abs(xs[None])), [[-5.0, -4.0]])
     assert capsys.readouterr().out == "zero 2\n"
     with pytest.raises(ml.FailedAssertionError):
         ml.vmap(f)(xs - 10)
+
+
+def clipped(x: Any, v: Any) -> Any:
+    y = 0.0
+    if x > 0:
+        print("clipped", x, v)
+        y = x * v[1]
+    return y
+
+
+def squared(x: Any, v: Any) -> Any:
+    number = 0
+    while x < 10:
+        print("squared", f"{x:.1f}", f"{number:02d}")
+        x = x * x
+        number += 1
+    return x * v[1]
+
+
+def summed(x: Any, v: Any) -> Any:
+    total = 0.0
+    for i in range(int(x)):
+        if v[i] > 1:
+            print("summed", i, total)
+            total += v[i]
+            if v[i] > 3:
+                print("large", v[i])
+    return total
+
+
+@pytest.mark.parametrize(
+    ("function", "first", "number_of_lines"), [(clipped, -1.0, 2), (squared, 20.0, 3), (summed, 0.0, 4)]
+)
+def test_a_branch_or_loop_prints_for_the_lanes_that_come_to_it(
+    function: Callable[..., Any], first: float, number_of_lines: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lanes = np.array([first, 2.0, 3.0]), np.arange(9.0).reshape(3, 3)
+    expected = [function(*lane) for lane in zip(*lanes)]
+    printed = capsys.readouterr().out.splitlines()
+    np.testing.assert_allclose(ml.vmap(function)(*lanes), expected)
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(printed) and len(printed) >= number_of_lines
+    ml.vmap(ml.vmap(function))(*(x[None] for x in lanes))
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(printed)
+    ml.grad(lambda v: np.sum(ml.vmap(function)(lanes[0], v)))(lanes[1])
+    assert sorted(capsys.readouterr().out.splitlines()) == sorted(printed)
+    ml.vmap(function)(np.full(3, first), lanes[1])
+    assert not capsys.readouterr().out
 
 
 def test_callbacks_are_called_again_where_their_results_are() -> None:

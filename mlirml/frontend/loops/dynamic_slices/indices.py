@@ -152,7 +152,20 @@ def sliced(trace: Trace, item: slice, size: Number, most: int) -> Walk:
         length = -(-length // abs(step))
     if isinstance(length, int):
         length = max(length, 0)
+    elif step > 0:
+        _note_whole_length(trace, item, step, length)
     return Walk(start, step, length, -(-most // abs(step)))
+
+
+def _note_whole_length(trace: Trace, item: slice, step: int, length: Traced) -> None:
+    """Note the length that a slice has wherever it is within its dimension, if that is a constant."""
+    bounds = item.start, item.stop
+    if any(bound is None for bound in bounds):
+        return
+    first, last = (trace.integers.of(slice_bound(trace, bound)) for bound in bounds)
+    span = None if first is None or last is None else last - first
+    if span is not None and span.is_constant:
+        trace.integers.whole_lengths[length._read().name] = len(range(0, span.constant, step))
 
 
 def _positive(trace: Trace, step: Traced) -> Traced:

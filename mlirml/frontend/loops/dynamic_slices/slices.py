@@ -33,6 +33,7 @@ from mlirml.ir.text.builder import Check
 from mlirml.ir.text.dtypes import short_name
 
 Element = Callable[[tuple[Number, ...]], Any]
+_ONE_LENGTH = "this result has one length in all calls: pad the array"
 _HELP = "write a loop over the elements, or slices of one length, as in `x[i : i + 3]`"
 
 
@@ -149,6 +150,29 @@ class DynamicSlice:
         """The error for a dynamic slice in the result of the function."""
         message = f"{path} is a slice whose length is known only at run time"
         return ShapeError(message, help="return the array and the length")
+
+    def of_one_length(self, path: str) -> Traced:
+        """The array that a function returns for a transform or a loop, which has one length in each of its calls.
+
+        A slice such as `x[i : i + 2]` has that length where it is within its dimension, which is checked.
+        """
+        trace, integers = self._trace, self._trace.integers
+        lengths: list[int] = []
+        for length in self._shape:
+            known = length if isinstance(length, int) else integers.whole_lengths.get(length._read().name)
+            if known is None or not trace.builder.direct:
+                raise self.as_result(path)
+            lengths.append(known)
+        b = trace.builder
+        for dim, known in enumerate(lengths):
+            if isinstance(self._shape[dim], Traced) and b.checked:
+                same = b.named(f"arith.cmpi eq, {index_name(trace, self._length(dim))}, {b.index(known)} : index")
+                message = f"{path} is a slice of length {known}, and ends beyond the array"
+                b.check(same, Check("ShapeError", message, _ONE_LENGTH))
+        out = Traced(trace, Cell(b.empty(tuple(lengths), self.dtype), owned=True))
+        axes = [Axis(0, 1, dim) for dim in range(self.ndim)]
+        store(part(out, axes, lengths, lengths), _with_lengths(self, lengths))
+        return out
 
     def _refused(self, what: str, help_: str = _HELP) -> CaptureError:
         """The error for operations that need static lengths."""
@@ -367,6 +391,11 @@ def reads_of(x: DynamicSlice) -> list[Read]:
 def moved(x: DynamicSlice) -> list[Read]:
     """The reads of an expression, none of them aligned."""
     return [replace(r, aligned=False) for r in reads_of(x)]
+
+
+def _with_lengths(x: DynamicSlice, lengths: Sequence[int]) -> DynamicSlice:
+    """The same elements, whose lengths are known to be these."""
+    return DynamicSlice(x._trace, lengths, lengths, x._sample, x._element, reads_of(x))
 
 
 # Loops.
