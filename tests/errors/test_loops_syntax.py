@@ -43,7 +43,7 @@ def listed(x: Any, n: Any) -> Any:
 
 def sized(x: Any) -> None:
     for i in range(300):
-        x[i] = np.sum(np.eye(i))
+        x[i] = np.sum(np.hanning(i))
 
 
 def test_try() -> None:
@@ -84,11 +84,11 @@ def test_a_loop_too_long_to_unroll() -> None:
     check_error(
         lambda: ml.compile(sized)(np.zeros(300)),
         """
-        mlirml.TracedValueError: `np.eye()` needs the value of i64[], known only at run time
+        mlirml.TracedValueError: `np.hanning()` needs the value of i64[], known only at run time
           --> test_loops_syntax.py:46:23 (sized)
             |
-         46 |         x[i] = np.sum(np.eye(i))
-            |                       ^^^^^^^^^
+         46 |         x[i] = np.sum(np.hanning(i))
+            |                       ^^^^^^^^^^^^^
            = note: it differs between iterations of a loop with 300 iterations; up to 256 would be unrolled
            = help: use Python numbers for sizes and limits, or make the argument static (`static_argnums`)
         """,
