@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 
-from mlirml.analysis.traits import BRANCHES
+from mlirml.analysis.traits import BRANCHES, CONTROL
 from mlirml.analysis.values import used_values
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
@@ -104,17 +104,32 @@ def _computed_from(value: mlir.Value) -> tuple[mlir.Operation, list[mlir.Value]]
     """The operation that defines a value, in a block of which it may be an argument, and the values it depends on."""
     op = defining_op(value)
     if op is None:
-        block = mlir.BlockArgument(value).owner
-        op, number = block.owner, mlir.BlockArgument(value).arg_number
-        if op.name == "scf.for":
-            return op, [op.operands[2 + number], block_ops(block)[-1].operands[number - 1]] if number else []
-        return op, [op.operands[number]] if op.name == "linalg.generic" else list(op.operands)
+        block, number = mlir.BlockArgument(value).owner, mlir.BlockArgument(value).arg_number
+        return block.owner, _passed(block.owner, block, number)
     if op.name in ("tensor.dim", "tensor.empty"):
         return op, []
-    if op.name == "linalg.generic" or op.name == "scf.for" or op.name in BRANCHES:
-        number = mlir.OpResult(value).result_number
-        ends = [block_ops(block)[-1].operands[number] for region in op.regions for block in region.blocks]
-        bounds = [] if op.name == "linalg.generic" else list(op.operands)[: 3 if op.name == "scf.for" else 1]
-        inits = [op.operands[3 + number]] if op.name == "scf.for" else []
-        return op, [*bounds, *inits, *ends]
-    return op, used_values(op)
+    if op.name != "linalg.generic" and op.name not in CONTROL:
+        return op, used_values(op)
+    number, ends = mlir.OpResult(value).result_number, [block_ops(block)[-1] for block in _blocks(op)]
+    if op.name == "scf.while":
+        condition, *passed = ends[0].operands
+        return op, [condition, passed[number]]
+    bounds = [] if op.name == "linalg.generic" else list(op.operands)[: 3 if op.name == "scf.for" else 1]
+    inits = [op.operands[3 + number]] if op.name == "scf.for" else []
+    return op, [*bounds, *inits, *(end.operands[number] for end in ends)]
+
+
+def _passed(op: mlir.Operation, block: mlir.Block, number: int) -> list[mlir.Value]:
+    """The values that an operation passes to an argument of one of its blocks."""
+    if op.name == "scf.for":
+        return [op.operands[2 + number], block_ops(block)[-1].operands[number - 1]] if number else []
+    if op.name == "scf.while":
+        before, after = _blocks(op)
+        if block == after:
+            return [block_ops(before)[-1].operands[1 + number]]
+        return [op.operands[number], block_ops(after)[-1].operands[number]]
+    return [op.operands[number]] if op.name == "linalg.generic" else list(op.operands)
+
+
+def _blocks(op: mlir.Operation) -> list[mlir.Block]:
+    return [block for region in op.regions for block in region.blocks]

@@ -391,3 +391,24 @@ def test_a_rule_whose_factors_depend_on_the_primals_is_linear() -> None:
     columns = [ml.jvp(function, (x, y), (unit, np.zeros(4)))[1].sum() for unit in np.eye(4)]
     np.testing.assert_allclose(gradients[0], columns)
     np.testing.assert_allclose(gradients[1], [4.0, 4.0, 0.0, 0.0])
+
+
+def test_a_rule_with_a_loop_that_carries_numbers_and_tangents_is_linear() -> None:
+    """Only the numbers decide when the loop ends."""
+
+    @ml.custom_jvp
+    def root(a: Any) -> Any:
+        return np.sqrt(a)
+
+    def rule(primals: Any, tangents: Any) -> Any:
+        (a,), (da,) = primals, tangents
+        x, dx = a, da
+        while abs(x * x - a) > 1e-12 * a:
+            dx = 0.5 * (dx + da / x - a * dx / (x * x))
+            x = 0.5 * (x + a / x)
+        return x, dx
+
+    root.defjvp(rule)
+    for a in (2.0, 9.0, 1e4):
+        np.testing.assert_allclose(ml.grad(lambda a: root(a) * 3)(a), 1.5 / np.sqrt(a))
+        np.testing.assert_allclose(ml.jvp(root, (a,), (1.0,))[1], 0.5 / np.sqrt(a))
