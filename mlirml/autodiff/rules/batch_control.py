@@ -7,7 +7,6 @@ and the results are selected.
 
 from __future__ import annotations
 
-from mlirml.analysis.values import outer_variables
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.batching import Batch, batching, chosen, refuse
@@ -48,12 +47,17 @@ def _block(
     return inner, passed
 
 
-def _stop_cotangents(batch: Batch, ops: list[mlir.Operation], alive: mlir.Value) -> None:
-    """Let no cotangents go from a block to what it reads for inactive lanes.
+_ACCESSES = ("tensor.extract", "tensor.extract_slice", "tensor.insert", "tensor.insert_slice", "scf.yield")
 
-    They are products of zeros with derivatives that may be infinite or NaN there.
+
+def _stop_cotangents(batch: Batch, ops: list[mlir.Operation], alive: mlir.Value) -> None:
+    """Let no cotangents go from a block to what it computes with for inactive lanes.
+
+    They are products of zeros with derivatives that may be infinite or NaN there. An array of which the block reads
+    elements is left as it is: a loop would go through all of it in each iteration.
     """
-    for value in dict.fromkeys(x for op in ops for x in outer_variables(op) if x in batch):
+    read = ((x, inner.name) for op in ops for inner in operations(op) for x in inner.operands if x in batch)
+    for value in dict.fromkeys(x for x, name in read if name not in _ACCESSES or len(batch.values[x].type.shape) == 1):
         many = batch.values[value]
         if is_float(many.type):
             with mlir.InsertionPoint(ops[0]):
