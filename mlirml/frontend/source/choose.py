@@ -212,12 +212,21 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _has_own(function: types.FunctionType) -> bool:
+    if any("pow" in code.co_names for code in _codes(function.__code__)) and _has_modular_powers(function):
+        return True
     if not any("range" in c.co_names or _has_while(c) for c in _codes(function.__code__)):
         return False
     source = source_of(function)
     if source is None:
         return False
     return any(_over_elements(node) for node in ast.walk(source.node) if _is_range(node) or isinstance(node, ast.While))
+
+
+def _has_modular_powers(function: types.FunctionType) -> bool:
+    """True if a function calls `pow` with three arguments, the first of which need be no number of the program."""
+    source = source_of(function)
+    calls = [] if source is None else [node for node in ast.walk(source.node) if isinstance(node, ast.Call)]
+    return any(isinstance(one.func, ast.Name) and one.func.id == "pow" and len(one.args) == 3 for one in calls)
 
 
 def _has_while(code: types.CodeType) -> bool:
