@@ -19,7 +19,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from mlirml.errors import ArgumentError, CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
+from mlirml.errors import (
+    ArgumentError,
+    CaptureError,
+    IntegerRangeError,
+    TracedBoolError,
+    TracedValueError,
+    UnsupportedSyntaxError,
+)
 from mlirml.frontend.advice import DATA_SIZE, INDEX, SLICE, STORE
 from mlirml.frontend.frames import function_location
 from mlirml.frontend.iteration_limits import LIMITED
@@ -141,6 +148,14 @@ def is_of_calls(error: CaptureError) -> bool:
         _KINDS.fullmatch(called[1]) or called[1] == "round" or hasattr(math, called[1])
     )
     return of_numbers or error.subject == STORE
+
+
+def says_more(error: CaptureError, other: CaptureError) -> bool:
+    """True if the error of tracing a function says more than that of capturing it with its loops."""
+    if isinstance(other, IntegerRangeError):  # tracing ended before it
+        return False
+    of_number = isinstance(other, TracedValueError) and not turns_on_number(error)
+    return is_of_calls(error) or error.subject in (SLICE, INDEX) or of_number
 
 
 @contextmanager
