@@ -70,10 +70,8 @@ from mlirml.errors import (
     CheckFailed,
     LaunchError,
     MlirmlError,
-    TracedValueError,
     UnsupportedSyntaxError,
 )
-from mlirml.frontend.advice import INDEX, SLICE
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.iteration_limits import LongIteration
 from mlirml.frontend.source.choose import (
@@ -81,10 +79,10 @@ from mlirml.frontend.source.choose import (
     check_frontend,
     is_of_calls,
     keeps_loops,
+    says_more,
     short_loops,
     takes_lists,
     turns_on_data,
-    turns_on_number,
     wants_loops,
 )
 from mlirml.runtime import Dispatcher, Program
@@ -713,8 +711,7 @@ class Compiled(Dispatcher):
                 error.sizes = other.sizes = error.sizes | other.sizes
                 if is_of_calls(error) and isinstance(other, UnsupportedSyntaxError):
                     error.notes += (f"nor can its calls be replaced: {other.message}",)
-                of_number = isinstance(other, TracedValueError) and not turns_on_number(error)
-                if is_of_calls(error) or error.subject in (SLICE, INDEX) or of_number:
+                if says_more(error, other):
                     raise error from None
                 raise
 

@@ -16,14 +16,14 @@ _CONTAINERS = (list, tuple, dict, set, frozenset)
 _OTHERS = (type, types.ModuleType, types.FunctionType, types.MethodType, BaseException, np.ndarray, np.generic)
 _HEAP_TYPE = 1 << 9  # of classes that Python code defines
 
-_CAPTURED = "mlirml.frontend.loops.ordered_lists"
-"""The module of functions that are captured for others."""
+_CAPTURED = frozenset(["mlirml.frontend.loops.ordered_lists", "mlirml.frontend.loops.modular_powers"])
+"""The modules of functions that are captured for others."""
 
 
 def is_library(module: object) -> bool:
     """True for a module that is not the user's: nothing in it is state of a program."""
     root = str(module).partition(".")[0]
-    if module == _CAPTURED:
+    if module in _CAPTURED:
         return False
     return root in _LIBRARIES or (root in sys.stdlib_module_names and root != "__main__")
 

@@ -159,3 +159,25 @@ def test_later_calls_are_checked_too() -> None:
 def test_it_is_an_overflow_error_as_in_numpy() -> None:
     x = np.ones(3, np.uint8)
     np.testing.assert_array_equal(ml.compile(saturated)(x), saturated(x))
+
+
+def hashed(x: Any) -> Any:
+    h = 17
+    for v in x:
+        h = (h * 31 + int(v)) & 0xFFFFFFFFFFFFFFFF
+    return h
+
+
+def test_a_mask_of_64_bits() -> None:
+    check_error(
+        lambda: ml.compile(hashed)(np.arange(4)),
+        """
+        mlirml.IntegerRangeError: bitwise_and: Python integer 18446744073709551615 is out of bounds for i64
+          --> test_integer_range.py:167:13 (hashed)
+             |
+         167 |         h = (h * 31 + int(v)) & 0xFFFFFFFFFFFFFFFF
+             |             ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+           = note: i64 holds the integers from -9223372036854775808 to 9223372036854775807
+           = help: compute with unsigned integers, `np.uint64(...)`, or with a float
+        """,
+    )

@@ -179,7 +179,7 @@ def test_an_integer_that_does_not_fit() -> None:
          48 |         a[i] = 2**70
             |         ^^^^
            = note: i64 holds the integers from -9223372036854775808 to 9223372036854775807
-           = help: convert the array to a wider dtype with `x.astype(...)`
+           = help: no integer dtype holds it: compute with a float
         """,
     )
 

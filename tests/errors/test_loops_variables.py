@@ -196,3 +196,24 @@ def test_none_in_one_branch() -> None:
            = help: beside None only a number, an array, or a tuple of them can be chosen by data
         """,  # noqa: E501
     )
+
+
+def pair(x: Any) -> Any:
+    for i in range(len(x)):
+        if x[i] > 2:
+            return [i, 1]
+    return []
+
+
+def test_lists_of_other_lengths() -> None:
+    check_error(
+        lambda: ml.compile(pair)(V),
+        """
+        mlirml.UnsupportedSyntaxError: the function returns a list of 0 items in one branch and a list of 2 items in the other, and which one is known only at run time
+          --> test_loops_variables.py:202:5 (pair)
+             |
+         202 |     for i in range(len(x)):
+             |     ^^^^^^^^^^^^^^^^^^^^^^^
+           = help: take tuples of one length, an array of that length, or None beside a tuple
+        """,  # noqa: E501
+    )

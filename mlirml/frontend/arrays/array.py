@@ -24,6 +24,7 @@ from mlirml.frontend import advice
 from mlirml.frontend.arrays import printing, scattering, unreachable_indices
 from mlirml.frontend.arrays.flat import Flat, repeated
 from mlirml.frontend.arrays.indexing import DYNAMIC, Index, UnknownLengthError, is_dynamic, known_truth, parse_index
+from mlirml.frontend.arrays.number_methods import has_method, number_method
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.tracer import Cell, Tracer
 from mlirml.frontend.frames import at_user_line, user_location
@@ -371,13 +372,13 @@ class Traced(Tracer):
                 return getattr(self._convert(f"`.{name}()`"), name)
             if name == "nonzero":
                 return lambda: self._trace.call_function(np.nonzero, (self,), {})
-            if name == "is_integer" and self._scalar and self.dtype.kind in "iuf":
-                return lambda: np.logical_and(np.isfinite(self), np.equal(np.floor(self), self))
+            if self._scalar and (method := number_method(self, name)) is not None:
+                return method
             if hasattr(np.ndarray, name):
                 raise UnsupportedSyntaxError(
                     f"the array attribute `.{name}` is not compiled", help=_ATTRIBUTE_HELP.get(name)
                 )
-            if self._scalar and hasattr(_NUMBERS.get(self.dtype.kind, np.generic), name):
+            if self._scalar and has_method(self, name):
                 known = self._known()
                 if known is not None:
                     return getattr(known[()], name)
@@ -508,7 +509,6 @@ STANDARDS = ("2021.12", "2022.12", "2023.12", "2024.12")
 _COPIES = "leave `copy` out: a copy is made only where it is needed"
 _REAL_PART = "store its real part, or make the array complex: `x.astype(complex)`"
 _LAYOUT = "compiled code chooses the memory layout itself; use `shape` and `dtype`"
-_NUMBERS = {"b": np.bool_, "i": np.int64, "u": np.uint64, "f": np.float64, "c": np.complex128}
 _ATTRIBUTE_HELP = {
     "bit_count": "use `np.bitwise_count(x)`",
     **dict.fromkeys(("strides", "flags", "ctypes", "data", "base", "__array_interface__"), _LAYOUT),
@@ -518,6 +518,8 @@ _ATTRIBUTE_HELP = {
 
 
 def _operate(self: Traced, ufunc: np.ufunc, operands: tuple[Any, ...]) -> Any:
+    if len(operands) == 3:  # `pow` with a modulus
+        return pow(*(x._convert("`pow()`").item() if isinstance(x, Traced) else x for x in operands))
     return self._trace.call_operator(ufunc, operands)
 
 

@@ -380,6 +380,9 @@ class Branch(RetracedConstruct):
 
     def _different(self, path: str, values: Sequence[Any]) -> CaptureError:
         one, other = (_shown(value) for value in values)
+        lengths = [*map(_known_length, values)]
+        if one == other and None not in lengths:
+            one, other = (f"{shown} of {length} items" for shown, length in zip((one, other), lengths))
         error = UnsupportedSyntaxError(
             f"{_subject(path)} {one} in one branch and {other} in the other, and which one is known only at run time",
             help=_advice(path, values),
@@ -478,7 +481,16 @@ def is_open(leaf: Any) -> bool:
     return cell is not None and cell.region is not None and cell.region.open
 
 
+def _known_length(value: Any) -> int | None:
+    """The length of a list or tuple; None for anything else, and for one that the program appends to."""
+    if type(value) is GrowingList and value.rows is None:
+        return int(value.length)
+    return len(value) if type(value) in (list, tuple) else None
+
+
 def _advice(path: str, values: Sequence[Any]) -> str:
+    if None not in map(_known_length, values):
+        return "take tuples of one length, an array of that length, or None beside a tuple"
     if all(value is not None for value in values):
         return "assign numbers or arrays of one shape and dtype in both branches"
     return "beside None only a number, an array, or a tuple of them can be chosen by data"

@@ -30,6 +30,7 @@ from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.loops.heaps import written_in_python
 from mlirml.frontend.loops.iterators import following, makes_iterators
 from mlirml.frontend.loops.list_hooks import unchanged
+from mlirml.frontend.loops.modular_powers import power_modulo
 from mlirml.frontend.loops.orders import extreme_by_key, sorted_by_key
 from mlirml.frontend.loops.ranges import (
     Items,
@@ -47,7 +48,7 @@ from mlirml.frontend.loops.ranges import (
 )
 from mlirml.frontend.namespace.numpy_namespace import of_numpy, retarget
 from mlirml.frontend.tracing.affine import value_in
-from mlirml.frontend.tracing.trace import Trace
+from mlirml.frontend.tracing.trace import Trace, is_weak
 from mlirml.frontend.user_objects import is_library
 from mlirml.ops import error_functions
 
@@ -174,11 +175,39 @@ def _scalar(scalar_type: type[np.generic]) -> _Function:
 
 
 def _round(trace: Trace, x: Any, digits: Any = None) -> Any:
+    if digits is not None and is_weak(x) and x.dtype.kind == "f" and type(digits) is int and abs(digits) <= 22:
+        return _to_decimals(trace, x, digits)
     if digits is not None:
         return trace.call_function(np.round, (x, digits), {})
     if x.dtype.kind in "iub":
         return python_number(trace, x, _I64)
     return python_number(trace, trace.call_ufunc(np.rint, "__call__", (x,), {}), _I64)
+
+
+def _to_decimals(trace: Trace, x: Any, digits: int) -> Any:
+    """Python's rounding of a float, by its exact value: where the scaled one is a tie, by the error of its scaling."""
+    power = float(10 ** abs(digits))
+    scaled = x * power if digits >= 0 else x / power
+    whole = np.rint(scaled)
+    half = scaled - whole
+    if digits >= 0:
+        (a, b), (c, d) = _halves(x), _halves(power)
+        error = ((a * c - scaled) + a * d + b * c) + b * d
+    else:
+        error = x - scaled * power
+    up, down = np.logical_and(half == 0.5, error > 0), np.logical_and(half == -0.5, error < 0)
+    # A tie that was rounded to even the other way than its error says.
+    whole = whole + np.where(up, 1.0, 0.0) - np.where(down, 1.0, 0.0)
+    rounded = whole / power if digits >= 0 else whole * power
+    exact = np.logical_or(np.logical_not(np.isfinite(scaled)), np.abs(scaled) >= 2.0**52)
+    return python_number(trace, np.where(exact, x, rounded), _F64)
+
+
+def _halves(x: Any) -> tuple[Any, Any]:
+    """Two numbers of 26 bits whose sum is a number of 53."""
+    scaled = x * 134217729.0
+    high = scaled - (scaled - x)
+    return high, x - high
 
 
 _NONE = object()  # in place of an argument that is not given
@@ -366,8 +395,17 @@ def _text(function: Callable[..., str]) -> _Function:
 
 
 def _pow(trace: Trace, x: Any, exponent: Any, modulus: Any = None) -> Any:
-    result = x**exponent
-    return result if modulus is None else result % modulus
+    if modulus is None:
+        return x**exponent
+    if not all(
+        is_weak(n) and (n.dtype.kind in "bi" if isinstance(n, Traced) else not isinstance(n, (float, complex)))
+        for n in (x, exponent, modulus)
+    ):
+        raise DTypeError(
+            "`pow()` with three arguments takes Python's integers, as in Python",
+            help="convert elements of arrays with `int(x)`; of arrays write a loop over the elements",
+        )
+    return retarget(power_modulo, trace, trace._loops_memo)(x, exponent, modulus)
 
 
 def _complex(trace: Trace, real: Any, imag: Any = 0) -> Any:

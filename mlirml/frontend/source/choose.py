@@ -19,7 +19,14 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from mlirml.errors import ArgumentError, CaptureError, TracedBoolError, TracedValueError, UnsupportedSyntaxError
+from mlirml.errors import (
+    ArgumentError,
+    CaptureError,
+    IntegerRangeError,
+    TracedBoolError,
+    TracedValueError,
+    UnsupportedSyntaxError,
+)
 from mlirml.frontend.advice import DATA_SIZE, INDEX, SLICE, STORE
 from mlirml.frontend.frames import function_location
 from mlirml.frontend.iteration_limits import LIMITED
@@ -143,6 +150,14 @@ def is_of_calls(error: CaptureError) -> bool:
     return of_numbers or error.subject == STORE
 
 
+def says_more(error: CaptureError, other: CaptureError) -> bool:
+    """True if the error of tracing a function says more than that of capturing it with its loops."""
+    if isinstance(other, IntegerRangeError):  # tracing ended before it
+        return False
+    of_number = isinstance(other, TracedValueError) and not turns_on_number(error)
+    return is_of_calls(error) or error.subject in (SLICE, INDEX) or of_number
+
+
 @contextmanager
 def short_loops(function: Callable[..., Any], frontend: str) -> Iterator[None]:
     """Context manager: trace a function with loops only as long as these are short; else raise `LongIteration`.
@@ -212,12 +227,21 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def _has_own(function: types.FunctionType) -> bool:
+    if any("pow" in code.co_names for code in _codes(function.__code__)) and _has_modular_powers(function):
+        return True
     if not any("range" in c.co_names or _has_while(c) for c in _codes(function.__code__)):
         return False
     source = source_of(function)
     if source is None:
         return False
     return any(_over_elements(node) for node in ast.walk(source.node) if _is_range(node) or isinstance(node, ast.While))
+
+
+def _has_modular_powers(function: types.FunctionType) -> bool:
+    """True if a function calls `pow` with three arguments, the first of which need be no number of the program."""
+    source = source_of(function)
+    calls = [] if source is None else [node for node in ast.walk(source.node) if isinstance(node, ast.Call)]
+    return any(isinstance(one.func, ast.Name) and one.func.id == "pow" and len(one.args) == 3 for one in calls)
 
 
 def _has_while(code: types.CodeType) -> bool:

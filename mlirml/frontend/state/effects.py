@@ -150,6 +150,7 @@ class Effects:
         self._random = [(one, _state(one)) for one in _sources(reached)]
         self._profile: Any = None
         self._watched: list[tuple[StateVariable, Any, Any]] = []
+        self._replaced: list[tuple[StateVariable, Any]] = []
 
     def __enter__(self) -> None:
         for variable, array in self._arrays():
@@ -160,6 +161,7 @@ class Effects:
         for variable, item in zip(self.variables, self.items):
             ((mode, tree), leaves) = next(iter(item.items()))
             if mode == "value":
+                self._replaced.append((variable, original(variable.get())))
                 variable.set(tree.unflatten(leaves))
         if self.reached.clocks:
             self._profile = sys.getprofile()
@@ -178,6 +180,8 @@ class Effects:
         finally:
             for change in reversed(changes):
                 change.undo()
+            for variable, before in self._replaced:  # maybe of an object of another call, which this one does not reach
+                variable.set(before)
         if error is None and not _LOCATING:
             self._check([c for c in changes if c.variable.name not in {p.name for p in self.variables}])
             for change in self.redone:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.config import config
+from mlirml.errors import DTypeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.frames import is_in_library
 from mlirml.ir.text import control
@@ -23,6 +24,7 @@ _DIVISIONS: dict[np.ufunc, str] = {
     np.floor_divide: "integer division or modulo by zero",
     np.remainder: "integer modulo by zero",
 }
+_ORDERS = (np.less, np.less_equal, np.greater, np.greater_equal)
 _SHIFTS = (np.left_shift, np.right_shift)
 
 
@@ -30,8 +32,10 @@ def check_numbers(trace: Trace, ufunc: np.ufunc, operands: tuple[Any, ...]) -> N
     """Let the call fail if an operator on Python's numbers has an operand for which Python has no result.
 
     Functions of the library have results where NumPy's and SciPy's have. Raises ZeroDivisionError or ValueError when
-    the program runs.
+    the program runs, and a DTypeError for comparisons of complex numbers.
     """
+    if ufunc in _ORDERS and any(map(_is_complex, operands)):
+        raise DTypeError("Python's complex numbers have no order", help="compare `abs(z)`, or the parts one by one")
     if not config.checks or is_in_library():
         return
     if ufunc in _DIVISIONS:
@@ -65,6 +69,10 @@ def _is_certain(trace: Trace, holds: np.ufunc, x: Traced) -> bool:
     if least is not None and least >= (1 if holds is np.not_equal else 0):
         return True
     return holds is np.not_equal and greatest is not None and greatest < 0
+
+
+def _is_complex(x: Any) -> bool:
+    return isinstance(x, complex) or (isinstance(x, Traced) and x.dtype.kind == "c")
 
 
 def _is_integer(x: Any) -> bool:

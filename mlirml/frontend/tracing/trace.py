@@ -267,6 +267,13 @@ class Trace:
             if any(_is_foreign(x) for x in operands):
                 return NotImplemented
             python = all(map(is_weak, operands))
+            if not python and any(type(x) in (list, tuple) for x in operands) and any(map(is_weak, operands)):
+                if ufunc in (np.equal, np.not_equal):
+                    return ufunc is np.not_equal
+                names = " and ".join("a number" if isinstance(x, Traced) else _a(type(x).__name__) for x in operands)
+                raise DTypeError(
+                    f"{ufunc.__name__}: Python has none for {names}", help="make an array, `np.array(items)`"
+                )
             if python and ufunc in _ARITHMETIC:
                 operands = tuple(self._as_integer(x) for x in operands)
             if python:

@@ -74,8 +74,17 @@ def check_integer(what: str, number: int, dtype: np.dtype) -> None:
         raise IntegerRangeError(
             f"{what}: Python integer {number} is out of bounds for {short_name(dtype)}",
             notes=(f"{short_name(dtype)} holds the integers from {limits.min} to {limits.max}",),
-            help="convert the array to a wider dtype with `x.astype(...)`",
+            help=_wider(number, dtype),
         )
+
+
+def _wider(number: int, dtype: np.dtype) -> str:
+    """Advice on an integer that does not fit a dtype."""
+    if dtype.itemsize < 8:
+        return "convert the array to a wider dtype with `x.astype(...)`"
+    if 0 <= number < 2**64:
+        return "compute with unsigned integers, `np.uint64(...)`, or with a float"
+    return "no integer dtype holds it: compute with a float"
 
 
 def from_short_name(name: str) -> np.dtype:

@@ -157,3 +157,91 @@ def test_programs_whose_loops_turn_on_data_need_no_front_end() -> None:
     histogram(V, expected)
     np.testing.assert_array_equal(counts, expected)
     np.testing.assert_array_equal(ml.compile(sieve, static_argnums=0)(120), sieve(120))
+
+
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (3, 200, 1000007),
+        (-7, 3, -5),
+        (7, 0, 1),
+        (True, 5, 3),
+        (3, -1, 2**61 - 1),
+        (12345678901234567, 2**62 + 5, 2**63 - 25),
+    ],
+)
+def test_powers_with_a_modulus(numbers):
+    def powers(x, y, size):
+        return pow(x, y, size), pow(x % 5 + 2, 3, size), pow(2, y % 3, size)
+
+    def hashed(x, y, size):
+        total = 0
+        for i in range(3):
+            total = (total * 31 + pow(x + i, y % 100, size) % 1000) % 1000003
+        return total
+
+    assert ml.compile(powers)(*numbers) == powers(*numbers)
+    assert ml.compile(hashed)(*numbers) == hashed(*numbers)
+
+
+def test_powers_with_a_modulus_fail_as_in_python():
+    def power(x, y, size):
+        return pow(x, y, size)
+
+    with pytest.raises(ValueError, match="cannot be 0"):
+        ml.compile(power)(3, 5, 0)
+    with pytest.raises(ValueError, match="not invertible"):
+        ml.compile(power)(4, -1, 8)
+    for number in (3.0, np.int64(3), N):
+        with pytest.raises(TypeError):
+            power(number, 5, 7)
+        with pytest.raises(ml.DTypeError, match="three arguments"):
+            ml.compile(power)(number, 5, 7)
+    with pytest.raises(ml.TracedValueError, match=r"`pow\(\)` needs the value"):
+        ml.compile(power, frontend="trace")(np.int64(3), 5, 7)
+
+
+def test_rounding_to_decimals_is_that_of_pythons_floats():
+    def rounded(x):
+        return round(x, 2), round(x, 1), round(x * 10, 2), round(x, -2), round(x, 15)
+
+    compiled = ml.compile(rounded)
+    for x in (
+        1.115,
+        -1.115,
+        2.675,
+        0.125,
+        1.005,
+        5.015,
+        1250.0,
+        150.0,
+        0.0,
+        1e300,
+        1e-320,
+        np.inf,
+        123456789012.345678,
+    ):
+        assert tuple(map(float, compiled(x))) == rounded(x), x
+    for number in range(200):
+        assert tuple(map(float, compiled(number / 8 + 0.005))) == rounded(number / 8 + 0.005), number
+    x = np.array([1.115, 0.125])
+    assert ml.compile(lambda x: round(x[0], 2))(x) == round(x[0], 2) == np.round(x[0], 2)  # a number of NumPy
+
+
+def test_bits_of_integers():
+    def bits(n):
+        return n.bit_length(), n.bit_count(), (n // 3).bit_length() / 2
+
+    compiled = ml.compile(bits)
+    for n in (0, 1, 5, -1, 255, 256, 2**62, 2**63 - 1, -(2**63)):
+        assert compiled(n) == bits(n)
+
+    def of_elements(x):
+        total = 0
+        for i in range(len(x)):
+            total = total * 8 + int(x[i]).bit_length() + int(x[i]).bit_count()
+        return total
+
+    check(of_elements, N)
+    with pytest.raises(ml.UnsupportedSyntaxError, match=r"`\.to_bytes` of a number"):
+        ml.compile(lambda n: n.to_bytes(8, "big"))(3)

@@ -318,3 +318,26 @@ def test_objects_of_packages_are_state_and_their_modules_are_not() -> None:
     model.fit(x, 3 * x[:, 0] + 1)
     np.testing.assert_allclose(compiled(x), 3 * x[:, 0] + 1)
     assert len(ml.trace(predict, x).guards) < 100
+
+
+class Body:
+    def __init__(self, position: float) -> None:
+        self.position, self.velocity, self.steps = np.array([position, 1.0]), np.zeros(2), 0
+
+    def kick(self, push: Any) -> Any:
+        self.velocity += push
+        self.position = self.position + self.velocity
+        self.steps += 1
+        return self.position.sum()
+
+
+def test_methods_store_into_one_object_after_another() -> None:
+    compiled = ml.compile(lambda body, push: body.kick(push))
+    bodies, expected = ([Body(float(i)) for i in range(3)] for _ in range(2))
+    for _ in range(2):
+        for body, plain in zip(bodies, expected):
+            assert compiled(body, X[0, :2]) == plain.kick(X[0, :2])
+            for one, other in zip(bodies, expected):
+                assert type(one.velocity) is type(one.position) is np.ndarray and one.steps == other.steps
+                np.testing.assert_array_equal(one.velocity, other.velocity)
+                np.testing.assert_array_equal(one.position, other.position)

@@ -119,3 +119,25 @@ def test_negative_powers_of_integers_fail(fn: Callable[..., Any], target: str) -
 def test_functions_of_the_library_have_limits_where_their_arithmetic_divides_by_zero() -> None:
     assert float(ml.grad(ml.special.xlogy, 1)(0.0, 0.0)) == 0
     assert float(ml.compile(lambda x: ml.special.entr(x) + ml.special.xlogy(x, x))(0.0)) == 0
+
+
+def test_complex_numbers_of_python_have_no_order() -> None:
+    for fn in (lambda a, b: a < b, lambda a, b: max(a, b), lambda a, b: min([a, b])):
+        with pytest.raises(TypeError):
+            fn(1 + 2j, 1)
+        with pytest.raises(ml.DTypeError, match="have no order"):
+            ml.compile(fn)(1 + 2j, 1)
+    check(lambda x: (x[0] < x[1], x[0] >= 2), np.array([1 + 2j, 1 - 3j]))  # those of NumPy have
+
+
+def test_lists_and_numbers_of_python_are_no_arrays() -> None:
+    for fn in (lambda a, b: a + b, lambda a, b: b - a, lambda a, b: a < b):
+        for items in ([1, 2], (1.0, 2.0)):
+            with pytest.raises(TypeError):
+                fn(items, 2)
+            with pytest.raises(ml.DTypeError, match="Python has none for"):
+                ml.compile(fn)(items, 2)
+    compiled = ml.compile(lambda a, b: (a == b, b != a, b in [a, b], a + np.array([b, b])))
+    found = compiled([1, 1], 1)
+    assert found[:3] == (False, True, True) and found[3].tolist() == [2, 2]
+    np.testing.assert_array_equal(ml.compile(lambda a, b: a + b)([1, 2], np.int64(2)), [3, 4])

@@ -1,0 +1,46 @@
+"""`pow` with three arguments in Python, which is captured as a function of the user's is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def power_modulo(base: Any, exponent: Any, modulus: Any) -> Any:
+    if modulus == 0:
+        raise ValueError("pow() 3rd argument cannot be 0")
+    size = abs(modulus)
+    factor = base % size
+    left = exponent
+    if exponent < 0:
+        # Euclid's algorithm: `factor * inverse` is `common` modulo the size.
+        common, rest, inverse, other = factor, size, 1, 0
+        while rest != 0:
+            quotient = common // rest
+            common, rest = rest, common - quotient * rest
+            inverse, other = other, inverse - quotient * other
+        if common != 1:
+            raise ValueError("base is not invertible for the given modulus")
+        factor = inverse % size
+        left = -exponent
+    result = 1 % size
+    while left > 0:
+        if left % 2 == 1:
+            result = _product(result, factor, size)
+        factor = _product(factor, factor, size)
+        left = left // 2
+    if modulus < 0 and result != 0:
+        result = result + modulus
+    return result
+
+
+def _product(x: Any, y: Any, size: Any) -> Any:
+    """`x * y % size` of numbers below the size, the product of which may have more than 64 bits."""
+    if size <= 2147483648:
+        return x * y % size
+    total = 0
+    while y > 0:
+        if y % 2 == 1:
+            total = total - (size - x) if total >= size - x else total + x
+        x = x - (size - x) if x >= size - x else x + x
+        y = y // 2
+    return total
