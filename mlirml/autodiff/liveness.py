@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from mlirml.analysis.traits import BRANCHES, CONTROL
-from mlirml.analysis.values import used_values
+from mlirml.analysis.values import ancestor_in, used_values
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 
@@ -85,14 +85,23 @@ def _acts(op: mlir.Operation, live: set[mlir.Value]) -> bool:
 _ENDS = (".yield", ".condition")
 
 
-def first_reader(sources: Container[mlir.Value], values: Iterable[mlir.Value]) -> mlir.Operation | None:
-    """An operation that reads one of `sources` for one of `values`; None if these depend on their types only."""
+def first_reader(
+    sources: Container[mlir.Value], values: Iterable[mlir.Value], first: mlir.Operation
+) -> mlir.Operation | None:
+    """An operation that reads one of `sources` for one of `values`; None if these depend on their types only.
+
+    `sources` are results of `first` and of operations after it: nothing before it is looked at.
+    """
     todo, visited = list(values), set[mlir.Value]()
     while todo:
         value = todo.pop()
         if value in visited:
             continue
         visited.add(value)
+        op = defining_op(value)
+        around = ancestor_in(mlir.BlockArgument(value).owner.owner.operation if op is None else op, first.block)
+        if around is None or (around != first and around.is_before_in_block(first)):
+            continue
         op, parts = _computed_from(value)
         if any(part in sources for part in parts):
             return op

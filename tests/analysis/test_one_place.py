@@ -36,6 +36,8 @@ CONSIDERED = {
     ("offload/outline.py", "captures"): "walks into regions itself",
     ("offload/recompute_scores.py", "add"): "match_family looks at all uses of scores, also in bodies",
     ("autodiff/rules/batch_control.py", "_spread"): "walks into regions itself",
+    ("autodiff/rules/batch_control.py", "_stop_cotangents"): "walks into regions itself",
+    ("autodiff/rules/batch_control.py", "body"): "calls of Python, which have no regions",
     ("autodiff/rules/batch_linalg.py", "scalar"): "scalar operations",
     ("autodiff/rules/batch_linalg.py", "body"): "scalar operations",
     ("autodiff/rules/batch_linalg.py", "_from_outside"): "walks into regions itself",

@@ -184,17 +184,23 @@ def custom_result(sweep: Sweep, op: mlir.Operation) -> None:
         if cotangent is not None and move is not None:
             inner.add(move, cotangent, masked)
     inner.run(copies)
-    moving = active_values(copies, tangents.values())
-    reader = first_reader(moving, [inner.cotangents[root] for root in roots if root in inner.cotangents])
+    if copies:
+        found = [inner.cotangents[root] for root in roots if root in inner.cotangents]
+        check_linear(copies, active_values(copies, tangents.values()), found)
+    for x, root in zip(wanted, roots):
+        if root in inner.cotangents:
+            sweep.add(x.operands[0], inner.cotangents[root], masked or root in inner.masked)
+
+
+def check_linear(copies: list[mlir.Operation], tangents: set[mlir.Value], cotangents: list[mlir.Value]) -> None:
+    """Raise an error if cotangents, computed after the copies of a rule, depend on tangents: the rule is not linear."""
+    reader = first_reader(tangents, cotangents, copies[0])
     if reader is not None:
         raise NoDerivativeError(
             "the rule of a function with `ml.custom_jvp` is not linear in the tangents",
             location=source_location(reader.location),
             help="write the tangent of the result as a sum of tangents times factors that depend on the primals alone",
         )
-    for x, root in zip(wanted, roots):
-        if root in inner.cotangents:
-            sweep.add(x.operands[0], inner.cotangents[root], masked or root in inner.masked)
 
 
 @transpose("mlirml.again_output")
