@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 
 from mlirml.analysis.traits import BRANCHES, CONTROL
-from mlirml.analysis.values import ancestor_in, used_values
+from mlirml.analysis.values import ancestor_in, used_values, walk
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 
 
@@ -92,40 +92,42 @@ def first_reader(
 
     `sources` are results of `first` and of operations after it: nothing before it is looked at.
     """
-    todo, visited = list(values), set[mlir.Value]()
-    while todo:
-        value = todo.pop()
-        if value in visited:
-            continue
-        visited.add(value)
-        op = defining_op(value)
-        around = ancestor_in(mlir.BlockArgument(value).owner.owner.operation if op is None else op, first.block)
-        if around is None or (around != first and around.is_before_in_block(first)):
-            continue
-        op, parts = _computed_from(value)
-        if any(part in sources for part in parts):
-            return op
-        todo += parts
+
+    def parts(value: mlir.Value) -> list[mlir.Value]:
+        op = _owner(value)
+        around = ancestor_in(op, first.block)
+        is_early = around is None or (around != first and around.is_before_in_block(first))
+        return [] if is_early else _computed_from(op, value)
+
+    for root in values:
+        for value in walk(root, parts):
+            if any(part in sources for part in parts(value)):
+                return _owner(value)
     return None
 
 
-def _computed_from(value: mlir.Value) -> tuple[mlir.Operation, list[mlir.Value]]:
-    """The operation that defines a value, in a block of which it may be an argument, and the values it depends on."""
+def _owner(value: mlir.Value) -> mlir.Operation:
+    """The operation that defines a value, or in a block of which it is an argument."""
     op = defining_op(value)
-    if op is None:
-        block, number = mlir.BlockArgument(value).owner, mlir.BlockArgument(value).arg_number
-        return block.owner, _passed(block.owner, block, number)
+    return mlir.BlockArgument(value).owner.owner.operation if op is None else op
+
+
+def _computed_from(op: mlir.Operation, value: mlir.Value) -> list[mlir.Value]:
+    """The values that a value of this owner depends on."""
+    if defining_op(value) is None:
+        argument = mlir.BlockArgument(value)
+        return _passed(op, argument.owner, argument.arg_number)
     if op.name in ("tensor.dim", "tensor.empty"):
-        return op, []
+        return []
     if op.name != "linalg.generic" and op.name not in CONTROL:
-        return op, used_values(op)
+        return used_values(op)
     number, ends = mlir.OpResult(value).result_number, [block_ops(block)[-1] for block in _blocks(op)]
     if op.name == "scf.while":
         condition, *passed = ends[0].operands
-        return op, [condition, passed[number]]
+        return [condition, passed[number]]
     bounds = [] if op.name == "linalg.generic" else list(op.operands)[: 3 if op.name == "scf.for" else 1]
     inits = [op.operands[3 + number]] if op.name == "scf.for" else []
-    return op, [*bounds, *inits, *(end.operands[number] for end in ends)]
+    return [*bounds, *inits, *(end.operands[number] for end in ends)]
 
 
 def _passed(op: mlir.Operation, block: mlir.Block, number: int) -> list[mlir.Value]:
