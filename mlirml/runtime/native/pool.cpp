@@ -191,14 +191,13 @@ uint32_t wait_for_epoch(uint32_t seen) {
 // Linux may wake a worker on the CPU of the caller, which does not pause, and leave it there while another CPU is idle:
 // it would be too late for each loop. It leaves that CPU, and is not woken there again.
 void leave_cpu_of_caller() {
-  thread_local int left = -1;
   const int cpu = pool.caller_cpu.load(std::memory_order_relaxed);
-  if (cpu < 0 || cpu >= CPU_SETSIZE || cpu == left || sched_getcpu() != cpu) return;
+  if (cpu < 0 || cpu >= CPU_SETSIZE || sched_getcpu() != cpu) return;
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   if (sched_getaffinity(pool.caller.load(std::memory_order_relaxed), sizeof cpus, &cpus) != 0) return;
   CPU_CLR(cpu, &cpus);
-  if (CPU_COUNT(&cpus) > 0 && sched_setaffinity(0, sizeof cpus, &cpus) == 0) left = cpu;
+  if (CPU_COUNT(&cpus) > 0) sched_setaffinity(0, sizeof cpus, &cpus);
 }
 
 void *worker_main(void *argument) {
