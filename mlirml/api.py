@@ -53,7 +53,7 @@ from mlirml.driver.compilation import (
     target_for,
 )
 from mlirml.driver.dynamic import INSTANCES, Dimensions, check_takes_sizes
-from mlirml.driver.recognised import FORMS, UNKNOWN, ListCalls, packed, remember
+from mlirml.driver.recognised import FORMS, UNKNOWN, KnownCalls, packed
 from mlirml.driver.signature import (
     argument_names,
     parameters_of,
@@ -279,12 +279,12 @@ class Compiled(Dispatcher):
         self._sizes: dict[str, str] = {}  # the integers among the arguments that are static by themselves, and why
         self._packs_lists = not self.donate_argnums  # whether long lists are passed as arrays
         self._takes_lists: bool | None = None  # None before the first call with one
-        self._lists = ListCalls()
         self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
         self._state = State()
+        self._known = KnownCalls(self, self._state)
         self._takes_out = takes_out(fn)
         self._attribute = self._name
         update_wrapper(self, fn, updated=())
@@ -338,8 +338,12 @@ class Compiled(Dispatcher):
     @without_own_frames
     @repeated
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if not kwargs and self._packs_lists and (result := self._lists(args)) is not UNKNOWN:
+        if not kwargs and self._packs_lists and (result := self._known.with_lists(args)) is not UNKNOWN:
             return result
+        if self._state.variables:
+            named = kwargs if self._takes_names else dict(sorted(kwargs.items()))
+            if (result := self._known.with_state(args, named)) is not UNKNOWN:
+                return result
         if self._device_forms and "out" not in kwargs:
             form, leaves = flat_form(args) if not kwargs else None, list(args)
             if form is None:
@@ -369,9 +373,10 @@ class Compiled(Dispatcher):
                     leaf.detach()
         check_containers(call, build.captured)
         results, captured = self._run(build, call, outs), build.captured
-        if not self._state.variables and captured.is_plain and not call.overlaps:
-            remember(self, self._lists, call, build, partial(_failure, captured, repeats=True))
-            if out is None and isinstance(build.program, DeviceProgram) and needs_no_look(build):
+        if captured.is_plain and not call.overlaps:
+            self._known.add(call, build, partial(_failure, captured, repeats=True))
+            is_for_device = isinstance(build.program, DeviceProgram) and not self._state.variables
+            if out is None and is_for_device and needs_no_look(build):
                 form = flat_form(args) if not kwargs else None
                 form = form or device_form(call.leaves, flatten((args, kwargs))[1])
                 if form is not None and len(self._device_forms) < FORMS:
@@ -583,8 +588,7 @@ class Compiled(Dispatcher):
         self._builds.pop(key, None)
         self._instances.clear()
         self._device_forms.clear()
-        self.clear()
-        self._lists.clear()
+        self._known.clear()
 
     def _compile(self, call: Call, reason: str, known: Sequence[Build]) -> Build:
         if call.abstract:

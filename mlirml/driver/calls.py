@@ -168,20 +168,36 @@ def without(args: tuple[Any, ...], kwargs: dict[str, Any], statics: dict[int | s
     )
 
 
-def leaf_numbers(call: Call) -> tuple[list[int], list[int]] | None:
-    """The numbers that the native dispatcher gives the leaves of a call: of the inputs, in order, and of static ones.
+@dataclass(frozen=True)
+class LeafNumbers:
+    """The numbers that the native dispatcher gives the leaves of a call: of all but those of static arguments, in
+    order, of the inputs among them, and of static leaves.
+    """
 
-    None if it does not take the arguments apart as Python does.
+    every: list[int]
+    inputs: list[int]
+    static: list[int]
+
+
+def leaf_numbers(call: Call, state: Sequence[Any] = ()) -> LeafNumbers | None:
+    """The numbers of the leaves of a call in which `state` holds the values of its state variables.
+
+    None if the native dispatcher does not take the arguments apart as Python does.
     """
     if not all(map(_is_declared, call.treedef.classes())):
         return None
     if has_lists(call):  # their arrays are made at each call
         return None
-    numbered = number_leaves(call.args, call.given())
+    from mlirml.frontend.captured import STATE
+
+    numbered = number_leaves(call.args, {**call.given(), STATE: [*state]} if state else call.given())
     if numbered is None:
         return None
     args, kwargs = numbered
     kwargs = {name: kwargs[name] for name in call.kwargs}
+    if state:
+        items = zip(call.kwargs[STATE], kwargs[STATE])
+        kwargs[STATE] = [{key: flatten(numbers)[0]} for item, numbers in items for key in item]
     static, passed = flatten([args[i] if isinstance(i, int) else kwargs[i] for i in call.statics])
     if passed.classes():  # compared as a whole by Python: it may hold more than its fields
         return None
@@ -191,7 +207,7 @@ def leaf_numbers(call: Call) -> tuple[list[int], list[int]] | None:
         return None
     static += [every[i] for i in constants]
     static += flatten(structure.static_values())[0]
-    return [number for i, number in enumerate(every) if i not in constants], static
+    return LeafNumbers(every, [number for i, number in enumerate(every) if i not in constants], static)
 
 
 def _is_declared(class_: type) -> bool:
@@ -288,10 +304,8 @@ def store_items(call: Call, captured: Captured, results: Sequence[np.ndarray]) -
             leaf.restore()
     if not captured.replaced:
         return
-    values = results[captured.out_tree.leaf_count() :]
-    specs = captured.outputs[captured.out_tree.leaf_count() :]
-    new = {number: spec.restored(value) for number, spec, value in zip(captured.replaced, specs, values)}
-    store_leaves(call.dynamic, new)
+    places = zip(captured.replaced, captured.item_positions())
+    store_leaves(call.dynamic, {number: captured.outputs[at].restored(results[at]) for number, at in places})
 
 
 def name_of_cell(function: Any, cell: Any) -> str | None:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.dataclass import dataclass
 from mlirml.core.number_lists import FEWEST, ListArray, NumberList
-from mlirml.driver.calls import Build, Call, has_lists, leaf_numbers
+from mlirml.core.tree import TreeDef, flatten
+from mlirml.driver.calls import Build, Call, LeafNumbers, has_lists, leaf_numbers
+from mlirml.driver.state import State
 from mlirml.runtime import Dispatcher, Program, pack_numbers
+
+if TYPE_CHECKING:
+    from mlirml.frontend.captured import Captured
 
 FORMS = 64
 """The most forms of calls of one program that the native dispatcher gets to know."""
@@ -50,26 +57,114 @@ class ListCalls:
     """Calls of one function by position, with long lists, arrays and numbers as arguments, whose programs are known."""
 
     def __init__(self) -> None:
-        self._known = Dispatcher(lambda args, kwargs: UNKNOWN)
+        self._known = Dispatcher(_unknown)
 
     def __call__(self, args: tuple[Any, ...]) -> Any:
         """The result of a call, or `UNKNOWN`."""
         if not self._known.entries or (found := packed(args, {})) is None:
             return UNKNOWN
-        return self._known(*_plain(found[0]))
+        result = self._known(*_plain(found[0]))
+        if type(result) is not _Stored:
+            return result
+        for value in found[0]:
+            if type(value) is NumberList:
+                value.array.restore()
+        return result.result
 
     def add(self, call: Call, build: Build, result: Any, explain: Any) -> None:
-        """Recognise calls like this one, if all that they do is to run the program."""
-        given = call.dynamic[0]
+        """Recognise calls like this one, if all that they do is to run the program and to store into lists."""
+        given, captured = call.dynamic[0], build.captured
         are_plain = all(type(x) is NumberList or isinstance(x, _PLAIN) for x in given)
-        if call.kwargs or call.statics or call.constants or build.captured.writebacks or not are_plain:
+        if call.kwargs or call.statics or call.constants or captured.replaced or not are_plain:
             return
+        if captured.writebacks:
+            result = partial(_stored, captured)
         order = [*range(1, len(given) + 1)]
-        self._known.add(_plain(given), {}, build.program, result, order, [0], build.captured.guards, explain)
+        self._known.add(_plain(given), {}, build.program, result, order, [0], captured.guards, explain)
 
     def clear(self) -> None:
         """Forget all calls."""
         self._known.clear()
+
+
+class StateCalls:
+    """Calls of one function with state whose programs are known: the values of its variables are one more argument."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._known = Dispatcher(_unknown)
+        self._variables: Any = None
+        self._trees: list[TreeDef | None] = []  # of the values that are containers
+
+    def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call, or `UNKNOWN`."""
+        if self._state.variables is not self._variables or not self._known.entries:
+            return UNKNOWN
+        from mlirml.frontend.captured import STATE
+
+        items, before = [], []
+        for variable, tree in zip(self._variables, self._trees):
+            item, structure = _item(variable.get())
+            if structure != tree:
+                return UNKNOWN
+            before.append(item if tree is None else [*item])
+            items.append(item)
+        result = self._known(*args, **kwargs, **{STATE: items})
+        if result is UNKNOWN:
+            return UNKNOWN
+        for variable, tree, old, new in zip(self._variables, self._trees, before, items):
+            if tree is None:
+                if new is not old:
+                    variable.set(new)
+            elif any(one is not other for one, other in zip(old, new)):
+                variable.set(tree.unflatten(new))
+        return result
+
+    def add(self, call: Call, build: Build, result: Any, explain: Any) -> None:
+        """Recognise calls like this one."""
+        from mlirml.frontend.captured import STATE
+
+        items: list[Any] = []
+        trees: list[TreeDef | None] = []
+        for item in call.kwargs[STATE]:
+            (((mode, tree), leaves),) = item.items()
+            if mode != "value":
+                return
+            item, structure = _item(tree.unflatten(leaves))
+            items.append(item)
+            trees.append(structure)
+        if self._variables is not self._state.variables or self._trees != trees:
+            self._known.clear()
+            self._variables, self._trees = self._state.variables, trees
+        numbers = leaf_numbers(call, items)
+        if numbers is not None:
+            _add(self._known, call, {**call.kwargs, STATE: items}, build, numbers, result, explain)
+
+    def clear(self) -> None:
+        """Forget all calls."""
+        self._known.clear()
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The result of a program that has stored into lists."""
+
+    result: Any
+
+
+def _stored(captured: Captured, outputs: Sequence[Any]) -> _Stored:
+    return _Stored(captured.result(outputs))
+
+
+def _unknown(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return UNKNOWN
+
+
+def _item(value: Any) -> tuple[Any, TreeDef | None]:
+    """The value of a state variable as it is passed: an array, a number, or the list of a container's leaves."""
+    if isinstance(value, _PLAIN):
+        return value, None
+    return flatten(value)
 
 
 def _plain(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -78,31 +173,55 @@ def _plain(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
     return "".join("l" if type(x) is NumberList else "." for x in arguments), *arrays
 
 
-def remember(
-    dispatcher: Dispatcher, lists: ListCalls, call: Call, build: Build, explain: Callable[[Any], BaseException]
-) -> None:
-    """Let the native dispatcher recognise calls like this one from now on."""
-    if not isinstance(build.program, Program):
-        return
-    try:
-        result: Any = build.captured.out_tree.nested(iter(build.captured.result_positions()))
-    except ValueError:
-        result = build.captured.result
-    if has_lists(call):
-        form: Any = "lists", *(type(x) is NumberList for x in call.dynamic[0])
-        if form not in build.remembered:
-            lists.add(call, build, result, explain)
-            build.remembered.add(form)
-        return
-    numbers = leaf_numbers(call)
-    if numbers is None:
-        return
-    order, static = numbers
+class KnownCalls:
+    """The calls of one function that run a program without a look at its arguments in Python."""
+
+    def __init__(self, dispatcher: Dispatcher, state: State) -> None:
+        self._dispatcher, self._state = dispatcher, state
+        self.with_lists, self.with_state = ListCalls(), StateCalls(state)
+
+    def add(self, call: Call, build: Build, explain: Callable[[Any], BaseException]) -> None:
+        """Recognise calls like this one from now on."""
+        if not isinstance(build.program, Program):
+            return
+        try:
+            result: Any = build.captured.out_tree.nested(iter(build.captured.result_positions()))
+        except ValueError:
+            result = build.captured.result
+        if has_lists(call):
+            form: Any = "lists", *(type(x) is NumberList for x in call.dynamic[0])
+            if form not in build.remembered and not self._state.variables:
+                self.with_lists.add(call, build, result, explain)
+                build.remembered.add(form)
+            return
+        if self._state.variables:
+            self.with_state.add(call, build, result, explain)
+            return
+        numbers = leaf_numbers(call)
+        if numbers is not None:
+            _add(self._dispatcher, call, call.given(), build, numbers, result, explain)
+
+    def clear(self) -> None:
+        """Forget all calls."""
+        self._dispatcher.clear()
+        self.with_lists.clear()
+        self.with_state.clear()
+
+
+def _add(
+    dispatcher: Dispatcher, call: Call, named: dict[str, Any], build: Build, numbers: LeafNumbers, result: Any,
+    explain: Any,
+) -> None:  # fmt: skip
     # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static
     # argument that is another object would be added at each call.
-    form = len(call.args), *call.given(), *order
+    form = len(call.args), *named, *numbers.inputs
     if form in build.remembered or len(build.remembered) == FORMS:
         return
-    guards = build.captured.guards
-    if dispatcher.add(call.args, call.given(), build.program, result, order, static, guards, explain):
+    captured, guards = build.captured, build.captured.guards
+    specs = ((at, captured.outputs[at]) for at in captured.item_positions())
+    stores = sorted(
+        (numbers.every[leaf], at, 1 if spec.weak else 2 if spec.scalar else 0)
+        for leaf, (at, spec) in zip(captured.replaced, specs)
+    )
+    if dispatcher.add(call.args, named, build.program, result, numbers.inputs, numbers.static, guards, explain, stores):
         build.remembered.add(form)

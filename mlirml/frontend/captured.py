@@ -80,9 +80,12 @@ class Captured:
 
     @property
     def is_plain(self) -> bool:
-        """True if all that a call has to do is to run the program, once more with more room if a list outgrew it."""
+        """True if all that a call has to do is to run the program and to store new items.
+
+        It is run once more, with more room, if a list outgrew it.
+        """
         grows = any(type(check.raised) is OutgrownListError for check in self.checks)
-        return not self.effects and not self.replaced and not (grows and self.host_functions)
+        return not self.effects and not (grows and self.host_functions)
 
     def result(self, outputs: Sequence[Any]) -> Any:
         """The function's result, from the outputs of the program."""
@@ -91,6 +94,11 @@ class Captured:
     def result_positions(self) -> Sequence[int]:
         """The indices of the outputs that are leaves of the result."""
         return range(self.out_tree.leaf_count()) if self.result_order is None else self.result_order
+
+    def item_positions(self) -> range:
+        """The indices of the outputs that are the new values of `replaced`."""
+        end = len(self.outputs) - len(self.writebacks)
+        return range(end - len(self.replaced), end)
 
     def operation_locations(self) -> Iterator[SourceLocation]:
         """The source locations of the module's operations, each once."""

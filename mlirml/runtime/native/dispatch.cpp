@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <new>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "guards.h"
 #include "leaves.h"
 #include "program.h"
+#include "stores.h"
 
 namespace nb = nanobind;
 
@@ -42,6 +44,7 @@ struct Entry {
   std::vector<StaticLeaf> statics;
   std::vector<Guard> guards;
   std::vector<size_t> order;  // leaf number of each input
+  std::vector<Store> stores;  // in the order of their leaves
   nb::object program;
   OutTree tree;
   nb::object builder;  // called with the list of outputs, instead of `tree`
@@ -270,7 +273,7 @@ bool explain_failure(PyObject *explain) {
 // The arrays for the outputs, None for those that nobody gave; false if `miss` must find out.
 bool give_outputs(const Entry &entry, PyObject *out, PyObject **outs) {
   const Program &program = *entry.native();
-  if (entry.builder.is_valid() || !program.writebacks.empty()) return false;
+  if (entry.builder.is_valid() || !entry.stores.empty() || !program.writebacks.empty()) return false;
   std::fill_n(outs, program.outputs.size(), Py_None);
   const OutTree &tree = entry.tree;
   if (tree.kind == OutTree::kOutput) {
@@ -289,32 +292,37 @@ bool give_outputs(const Entry &entry, PyObject *out, PyObject **outs) {
 }
 
 // `refused` says that the program does not take these arguments: it has not run, or has changed nothing.
-PyObject *run_entry(Entry *entry, const Flat &flat, PyObject *out, bool &refused) {
+PyObject *run_entry(Entry *entry, const Flat &flat, const Arguments &given, size_t count, bool &refused) {
   EntryUse use(entry);
+  Slots slots(entry->stores);
+  refused = !entry->stores.empty() && !slots.find(given.values, count);
+  if (refused) return nullptr;
   Program *program = entry->native();
   SmallBuffer<PyObject *, 32> leaves;
   for (size_t leaf : entry->order) leaves.push(flat.leaves[leaf]);
   SmallBuffer<PyObject *, 16> buffer;
-  const size_t count = program->outputs.size();
-  buffer.reserve(count);
+  const size_t made = program->outputs.size();
+  buffer.reserve(made);
   PyObject **outputs = buffer.data();
-  SmallBuffer<PyObject *, 16> given;
-  if (out) {
-    given.reserve(count);
-    refused = !give_outputs(*entry, out, given.data());
+  SmallBuffer<PyObject *, 16> outs;
+  if (given.out) {
+    outs.reserve(made);
+    refused = !give_outputs(*entry, given.out, outs.data());
     if (refused) return nullptr;
   }
   bool entered = false;
-  if (!run_program(program, leaves.data(), out ? given.data() : nullptr, outputs, entered)) {
+  if (!run_program(program, leaves.data(), given.out ? outs.data() : nullptr, outputs, entered)) {
     refused = !entered && (PyErr_ExceptionMatches(PyExc_ValueError) || PyErr_ExceptionMatches(PyExc_OverflowError) ||
-                           (out && PyErr_ExceptionMatches(PyExc_TypeError)));
+                           (given.out && PyErr_ExceptionMatches(PyExc_TypeError)));
     refused = explain_failure(entry->explain.ptr()) || refused;
     return nullptr;
   }
-  if (!entry->builder.is_valid() && entry->tree.kind == OutTree::kOutput && count == 1) return outputs[0];
-  PyObject *result = entry->builder.is_valid() ? call_builder(entry->builder.ptr(), outputs, count)
-                                               : build(entry->tree, outputs);
-  for (size_t i = 0; i < count; i++) Py_DECREF(outputs[i]);
+  if (!entry->builder.is_valid() && entry->tree.kind == OutTree::kOutput && made == 1 && entry->stores.empty())
+    return outputs[0];
+  PyObject *result = nullptr;
+  if (slots.fill(outputs))
+    result = entry->builder.is_valid() ? call_builder(entry->builder.ptr(), outputs, made) : build(entry->tree, outputs);
+  for (size_t i = 0; i < made; i++) Py_DECREF(outputs[i]);
   return result;
 }
 
@@ -344,7 +352,8 @@ PyObject *dispatcher_vectorcall(PyObject *object, PyObject *const *args, size_t 
     if (self->table->count && flat.flatten_call(given.values, positional, given.names)) entry = find(self, flat);
     if (entry && entry->native()->remaining != 0) {
       bool refused = false;
-      PyObject *result = run_entry(entry, flat, given.out, refused);
+      const size_t named = given.names ? static_cast<size_t>(PyTuple_GET_SIZE(given.names)) : 0;
+      PyObject *result = run_entry(entry, flat, given, positional + named, refused);
       if (!refused) return result;
       PyErr_Clear();  // `miss` knows the names of the arguments
     }
@@ -409,6 +418,18 @@ bool fill_entry(Entry &entry, const Flat &flat, nb::handle order, nb::handle sta
   return true;
 }
 
+std::vector<Store> parse_stores(nb::handle stores, size_t leaves, size_t outputs) {
+  std::vector<Store> result;
+  for (nb::handle one : stores) {
+    const auto [leaf, output, form] = nb::cast<std::tuple<size_t, size_t, int>>(one);
+    if (leaf >= leaves || output >= outputs) throw nb::value_error("stores: no such leaf or output");
+    if (form < Store::kArray || form > Store::kScalar) throw nb::value_error("stores: no such form");
+    if (!result.empty() && result.back().leaf >= leaf) throw nb::value_error("stores: not in the order of leaves");
+    result.push_back({leaf, output, static_cast<Store::Form>(form)});
+  }
+  return result;
+}
+
 // Throws nb::python_error if the program cannot take the example.
 void check_program(const Entry &entry, const Flat &flat) {
   const std::vector<Input> &inputs = entry.native()->inputs;
@@ -418,7 +439,7 @@ void check_program(const Entry &entry, const Flat &flat) {
 }
 
 bool add_entry(Dispatcher *self, nb::handle args, nb::handle kwargs, nb::handle program, nb::handle out_tree,
-               nb::handle order, nb::handle statics, nb::handle guards, nb::handle explain) {
+               nb::handle order, nb::handle statics, nb::handle guards, nb::handle explain, nb::handle stores) {
   Flat flat;
   if (!flat.flatten_call(args.ptr(), kwargs.is_none() ? nullptr : kwargs.ptr())) return false;
   auto entry = std::make_unique<Entry>();
@@ -430,6 +451,7 @@ bool add_entry(Dispatcher *self, nb::handle args, nb::handle kwargs, nb::handle 
     entry->builder = nb::borrow(out_tree);
   else
     entry->tree = parse_tree(out_tree, entry->native()->outputs.size());
+  entry->stores = parse_stores(stores, flat.leaves.size(), entry->native()->outputs.size());
   check_program(*entry, flat);
   insert_entry(*self->table, std::move(entry), flat);
   return true;
@@ -454,12 +476,12 @@ PyObject *guarded(Body body) {
 
 PyObject *dispatcher_add(PyObject *object, PyObject *args, PyObject *kwargs) {
   static const char *names[] = {"example_args", "example_kwargs", "program", "out_tree", "order",
-                                "statics",      "guards",         "explain", nullptr};
+                                "statics",      "guards",         "explain", "stores",   nullptr};
   PyObject *example, *named, *program, *out_tree, *order = Py_None, *statics = nullptr, *guards = nullptr,
-                                                  *explain = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO!O|OOOO:add", const_cast<char **>(names), &PyTuple_Type, &example,
-                                   &named, program_type, &program, &out_tree, &order, &statics, &guards,
-                                   &explain))
+                                                  *explain = Py_None, *stores = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O!OO!O|OOOOO:add", const_cast<char **>(names), &PyTuple_Type, &example,
+                                   &named, program_type, &program, &out_tree, &order, &statics, &guards, &explain,
+                                   &stores))
     return nullptr;
   if (named != Py_None && !PyDict_CheckExact(named)) {
     PyErr_SetString(PyExc_TypeError, "example_kwargs is a dict or None");
@@ -469,7 +491,8 @@ PyObject *dispatcher_add(PyObject *object, PyObject *args, PyObject *kwargs) {
     nb::object none = nb::make_tuple();
     return PyBool_FromLong(add_entry(reinterpret_cast<Dispatcher *>(object), example, named, program, out_tree, order,
                                      statics ? nb::handle(statics) : nb::handle(none),
-                                     guards ? nb::handle(guards) : nb::handle(none), explain));
+                                     guards ? nb::handle(guards) : nb::handle(none), explain,
+                                     stores ? nb::handle(stores) : nb::handle(none)));
   });
 }
 
