@@ -16,16 +16,16 @@ from mlirml.core.processes import COMPILER, sends_functions, uncollected
 from mlirml.core.rooms import repeated
 from mlirml.core.sizes import is_dynamic_shape
 from mlirml.core.tracebacks import without_own_frames
-from mlirml.core.tree import flatten
+from mlirml.core.tree import flatten, has_own_equality
 from mlirml.driver import options
 from mlirml.driver.argument_options import check_static, definition_of, name_of
 from mlirml.driver.calls import (
+    MOST_COMPARED,
     Build,
     Call,
     changed,
     check_containers,
     device_form,
-    differs,
     flat_form,
     has_lists,
     has_short_lists,
@@ -63,7 +63,7 @@ from mlirml.driver.signature import (
     signature_of,
     takes_out,
 )
-from mlirml.driver.state import State
+from mlirml.driver.state import Group, State
 from mlirml.errors import (
     ArgumentError,
     CaptureError,
@@ -340,7 +340,7 @@ class Compiled(Dispatcher):
     def _miss(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not kwargs and self._packs_lists and (result := self._known.with_lists(args)) is not UNKNOWN:
             return result
-        if self._state.variables:
+        if self._state.is_used:
             named = kwargs if self._takes_names else dict(sorted(kwargs.items()))
             if (result := self._known.with_state(args, named)) is not UNKNOWN:
                 return result
@@ -365,7 +365,8 @@ class Compiled(Dispatcher):
                 return outer.call_loops(getattr(self.fn, MARK, self.fn), args, kwargs)
             return retarget(self.fn, outer)(*args, **kwargs)
         out = kwargs.pop("out", None) if "out" in kwargs and not self._takes_out else None
-        call, build = self._settled(partial(self._prepared, args, kwargs))
+        state = self._state.group(args, kwargs)
+        call, build = self._settled(state, partial(self._prepared, args, kwargs))
         outs = None if out is None else result_buffers(out, build.captured)
         if build.captured.writebacks:
             for leaf in call.leaves:
@@ -375,15 +376,15 @@ class Compiled(Dispatcher):
         results, captured = self._run(build, call, outs), build.captured
         if captured.is_plain and not call.overlaps:
             self._known.add(call, build, partial(_failure, captured, repeats=True))
-            is_for_device = isinstance(build.program, DeviceProgram) and not self._state.variables
+            is_for_device = isinstance(build.program, DeviceProgram) and not state.variables
             if out is None and is_for_device and needs_no_look(build):
                 form = flat_form(args) if not kwargs else None
                 form = form or device_form(call.leaves, flatten((args, kwargs))[1])
                 if form is not None and len(self._device_forms) < FORMS:
                     self._device_forms[form] = build
         store_items(call, captured, results)
-        if self._state.variables:
-            self._state.write_back(call, captured)
+        if state.variables:
+            state.write_back(call, captured)
         if self.target.device == "cpu" and any(isinstance(leaf, Array) for leaf in call.leaves):
             host = device("cpu")
             results = [Array(host, x, x.shape, x.dtype) for x in results]
@@ -452,15 +453,16 @@ class Compiled(Dispatcher):
         from mlirml.frontend.spec import TensorSpec, is_static, spec_of
 
         self._check_arguments(args, kwargs)
-        order = () if self._takes_names or self._state.variables else tuple(kwargs)
+        state = self._state.group(args, kwargs)
+        order = () if self._takes_names or state.variables else tuple(kwargs)
         if not self._takes_names:  # in which order they are given makes no difference
             kwargs = dict(sorted(kwargs.items()))
         statics: dict[int | str, Any] = {i: args[i] for i in self.static_argnums if i < len(args)}
         statics |= {name: kwargs[name] for name in self._static_names if name in kwargs}
-        if self._state.variables:
+        if state.variables:
             from mlirml.frontend.captured import STATE
 
-            kwargs = {**kwargs, STATE: self._state.items()}
+            kwargs = {**kwargs, STATE: state.items()}
         names = argument_names(self._signature, args)
         for place, value in statics.items():
             check_static(value, place if isinstance(place, str) else names[place], self.fn)
@@ -471,10 +473,11 @@ class Compiled(Dispatcher):
             dynamic = lists if self._takes_lists else dynamic
         leaves, treedef = flatten(dynamic, is_leaf=lambda x: isinstance(x, TensorSpec))
         paths = [readable(p, [n for i, n in enumerate(names) if i not in statics]) for p in treedef.paths()]
-        paths = self._state.named(paths)
+        paths = state.named(paths)
         constants = {i: leaf for i, leaf in enumerate(leaves) if is_static(leaf) or self._is_size(paths[i], leaf)}
         for number, leaf in constants.items():
-            check_static(leaf, paths[number], self.fn)
+            if not has_own_equality(leaf):
+                check_static(leaf, paths[number], self.fn)
         treedef = treedef.with_constants(constants)
         named = {paths[number]: leaf for number, leaf in constants.items()}
         paths = [path for i, path in enumerate(paths) if i not in constants]
@@ -483,7 +486,7 @@ class Compiled(Dispatcher):
         abstract = any(isinstance(leaf, TensorSpec) for leaf in leaves)
         read = partial(program_input, target=self.target, name=self._name, location=definition_of(self.fn))
         inputs = leaves if abstract else [*map(read, leaves, specs, paths)]
-        given = (args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs)
+        given = (state, args, kwargs, statics, leaves, treedef, specs, paths, names, abstract, inputs)
         call = Call(*given, constants=named, dynamic=dynamic, order=order)
         self._see_overlaps(call)
         return call
@@ -492,13 +495,13 @@ class Compiled(Dispatcher):
         """True if a leaf is a Python integer whose value tracing needs."""
         return path in self._sizes and type(leaf) in (bool, int)
 
-    def _settled(self, use: Callable[[], _T]) -> _T:
+    def _settled(self, state: Group, use: Callable[[], _T]) -> _T:
         """The result of `use`, which traces the function, once all state variables that its signatures hold are known.
 
         A garbage collection would run the callbacks of others, whose clocks and variables are none of the function's.
         """
         with uncollected():
-            return self._state.settled(lambda: self._specialised(use))
+            return state.settled(lambda: self._specialised(use))
 
     def _specialised(self, use: Callable[[], _T]) -> _T:
         """The result of `use`; arguments that tracing specialises on become part of the signatures from then on.
@@ -573,7 +576,7 @@ class Compiled(Dispatcher):
             key = self._dimensions.key(call)  # other threads may have made programs for other conditions meanwhile
             build = self._builds.get(key)
             if build is None or build.changed(self.fn) is not None:
-                known = [build for build in self._builds.values() if not differs(call, build)]
+                known = [*self._builds.values()][-MOST_COMPARED:]
                 if reason is not None:
                     self._forget(key)
                 build = self._compile(call, reason or reason_for(call, self._builds.values()), known)
@@ -603,7 +606,7 @@ class Compiled(Dispatcher):
         clock.note("capture")
         alike = next((build for build in known if build.captured.runs_as(captured)), None)
         if alike is not None:  # what has changed makes no difference to the program
-            return replace(alike, captured=captured, treedef=call.treedef)
+            return alike.for_call(call, captured)
         target = self._target_for(captured, self.tune)
         if self.tune != "off":
             clock.note("tuning")
@@ -676,8 +679,8 @@ class Compiled(Dispatcher):
         def captured(loops: bool) -> Captured:
             fn, given = self.fn, (call.treedef, call.specs, self._name, call.statics, call.overlaps)
             state: Any = {
-                "variables": tuple(self._state.variables),
-                "python": self._state.python,
+                "variables": tuple(call.state.variables),
+                "python": call.state.python,
                 "paths": call.paths,
                 "values": call.values,
             }
@@ -724,7 +727,8 @@ class Compiled(Dispatcher):
     def trace(self, *args: Any, **kwargs: Any) -> Captured:
         """The captured module for these arguments (arrays or `TensorSpec`s); `.as_text()` prints it."""
         with COMPILER:
-            return self._settled(lambda: self._capture(self._call(args, kwargs)))
+            state = self._state.group(args, kwargs)
+            return self._settled(state, lambda: self._capture(self._call(args, kwargs)))
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
         """The module after all passes, ready for code generation."""
@@ -732,7 +736,7 @@ class Compiled(Dispatcher):
 
     def executable(self, *args: Any, **kwargs: Any) -> Any:
         """The loaded program for these arguments: `program(leaves, out arrays or None) -> list of outputs`."""
-        return self._settled(partial(self._prepared, args, kwargs))[1].program
+        return self._settled(self._state.group(args, kwargs), partial(self._prepared, args, kwargs))[1].program
 
     def ir(self, stage: str, *args: Any, **kwargs: Any) -> str:
         """The MLIR text after a stage: "capture", "raise", "transform", "optimize", "offload", "schedule" or "lower".
@@ -754,9 +758,10 @@ class Compiled(Dispatcher):
         """The times of the program's kernels for these arguments, which are left as they are (`docs/profiling.md`)."""
         from mlirml.driver.profiling.run import profiled
 
-        call, build = self._settled(partial(self._prepared, args, kwargs))
+        state = self._state.group(args, kwargs)
+        call, build = self._settled(state, partial(self._prepared, args, kwargs))
         if is_sized := build.values is not None:
-            build = self._settled(partial(self._compile, call, "it is profiled", ()))
+            build = self._settled(state, partial(self._compile, call, "it is profiled", ()))
         run = partial(profiled, self._target_for(build.captured), build, call.inputs, self._name, is_sized=is_sized)
         found: Profile = self._checked(build, run)
         return found
@@ -770,7 +775,7 @@ class Compiled(Dispatcher):
             for build in self._builds.values():
                 lines += notes_on(build, self._remarks(build))
         if args or kwargs:
-            call = self._settled(partial(self._call, args, kwargs))
+            call = self._settled(self._state.group(args, kwargs), partial(self._call, args, kwargs))
             known = self._builds.get(call.key()) or self._dimensions.known(call, self._builds)
             why = reason_for(call, self._builds.values()) if known is None else known.changed(self.fn)
             runs = f"runs signature {known.number}" if known is not None else ""

@@ -463,7 +463,6 @@ def test_explain_tells_why() -> None:
         "it is the first call",
         "`parameters['w']` is f32[3], was f64[3]",
         "`x` is f64[5,3], was f64[2,3]",
-        "the arguments have another structure",
         "`parameters['b']` is new",
         "static argument `rate` is 0.5, was not given",
         "`parameters['w']` is Python int, was f32[3]",

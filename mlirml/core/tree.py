@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import sys
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from enum import Enum
 from functools import partial
 from typing import Any
 
@@ -28,6 +30,25 @@ def exact(value: Any) -> Any:
     if type(value) is Size:
         return Size, frozenset(value.terms.items())
     return type(value), value.hex() if type(value) is float else value
+
+
+def exact_leaf(value: Any) -> Any:
+    """As `exact`, of a leaf; objects of classes that say when they are equal are equal to themselves alone.
+
+    Such objects may have other attributes, and their attributes may change.
+    """
+    return _Same(value) if has_own_equality(value) else exact(value)
+
+
+def has_own_equality(value: Any) -> bool:
+    """True for an object of a class that says when its objects are equal; not for those of Python and NumPy."""
+    class_ = type(value)
+    if getattr(class_, "__eq__") is object.__eq__ or isinstance(value, Enum):  # noqa: B009
+        return False
+    return class_.__module__.partition(".")[0] not in _LIBRARIES
+
+
+_LIBRARIES = frozenset((*sys.stdlib_module_names, "numpy")) - {"__main__"}
 
 
 class _Constant:
@@ -74,7 +95,7 @@ class TreeDef:
     def _with_constants(self, numbers: Iterator[int], values: Mapping[int, Any]) -> TreeDef:
         if self.kind == _LEAF:
             number = next(numbers)
-            return TreeDef(_CONSTANT, (_Constant(values[number]),)) if number in values else self
+            return TreeDef(_CONSTANT, (_constant(values[number]),)) if number in values else self
         children = tuple(child._with_constants(numbers, values) for child in self.children)
         return dataclasses.replace(self, children=children)
 
@@ -203,6 +224,10 @@ class _Same(_Constant):
 
     def __init__(self, value: Any) -> None:
         self.value, self._exact = value, (object, id(value))
+
+
+def _constant(leaf: Any) -> _Constant:
+    return _Same(leaf) if has_own_equality(leaf) else _Constant(leaf)
 
 
 _STATIC_FLAG = "static"
@@ -435,28 +460,27 @@ def _hold(holder: Any, key: Any, value: Any) -> None:
 
 
 def store_leaves(tree: Any, values: Mapping[int, Any]) -> None:
-    """Put new leaves, by their numbers, into the lists, dicts and dataclasses of a pytree."""
-    _store(tree, itertools.count(), values)
+    """Put new leaves, by their numbers, into the lists, dicts and dataclasses of a pytree, also within new tuples."""
+    _stored(tree, itertools.count(), values)
 
 
-def _store(tree: Any, numbers: Iterator[int], values: Mapping[int, Any]) -> None:
+def _stored(tree: Any, numbers: Iterator[int], values: Mapping[int, Any]) -> Any:
+    """The pytree with the new leaves: the same object, or another tuple."""
     items = _items(tree)
     if items is None:
-        return
-    static = _static_names(items[0])
-    for key, child in zip(*items[1:]):
-        if key in static:
-            continue
-        if child is None or _items(child) is not None:
-            _store(child, numbers, values)
-            continue
-        number = next(numbers)
-        if number not in values:
-            continue
+        return None if tree is None else values.get(next(numbers), tree)
+    kind, keys, old = items
+    static = _static_names(kind)
+    new = [x if key in static else _stored(x, numbers, values) for key, x in zip(keys, old)]
+    changed = [(key, x) for key, x, before in zip(keys, new, old) if x is not before]
+    if changed and isinstance(tree, tuple):
+        return tuple(new) if kind is tuple else kind._make(new)
+    for key, value in changed:
         if dataclasses.is_dataclass(tree):
-            object.__setattr__(tree, key, values[number])
+            object.__setattr__(tree, key, value)
         else:
-            tree[key] = values[number]
+            tree[key] = value
+    return tree
 
 
 def shared_container(tree: Any, changed: Iterable[int]) -> Any:

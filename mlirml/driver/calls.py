@@ -5,13 +5,14 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.core.number_lists import ListArray
-from mlirml.core.tree import TreeDef, exact, flatten, plain_fields, shared_container, store_leaves
+from mlirml.core.tree import TreeDef, exact, exact_leaf, flatten, plain_fields, shared_container, store_leaves
 from mlirml.errors import ArgumentError, SourceLocation
 from mlirml.frontend.current import current_trace
 from mlirml.runtime import declare_fields, number_leaves
@@ -22,6 +23,7 @@ from mlirml.runtime.sized_device_program import SizedDeviceProgram
 
 if TYPE_CHECKING:
     from mlirml.driver.compilation import Clock
+    from mlirml.driver.state import Group
     from mlirml.frontend.aliasing import Aliasing
     from mlirml.frontend.captured import Captured
     from mlirml.frontend.spec import TensorSpec
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
 
 _MOST_NUMBERS = 2048
 """Longer lists are arrays, or refused: a program with more arguments takes seconds to compile."""
+
+MOST_COMPARED = 64
+"""The most signatures that a new one is compared with."""
 
 
 @dataclass
@@ -48,6 +53,12 @@ class Build:
     remarks: list[Remark] | None = None  # on loops; None where no pass has run
     remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
     values: dict[str, int] | None = None  # of the dimensions, of one that runs a program of dynamic sizes
+
+    def for_call(self, call: Call, captured: Captured) -> Build:
+        """The same program for another call, of which it was captured once more."""
+        given: dict[str, Any] = {"treedef": call.treedef, "specs": call.specs, "paths": call.paths}
+        given |= {"statics": call.static_values(), "overlaps": call.overlaps}
+        return replace(self, captured=captured, **given)
 
     def changed(self, function: Any) -> str | None:
         """A message naming the variable, attribute or item read by the function that is another object now, or None."""
@@ -79,6 +90,7 @@ def changed(captured: Captured, function: Any) -> str | None:
 class Call:
     """The arguments of one call, flattened and split into traced leaves and static values."""
 
+    state: Group
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     statics: dict[int | str, Any]
@@ -103,6 +115,11 @@ class Call:
         """The static arguments by name, and the parts of others that are static by themselves."""
         return {p if isinstance(p, str) else self.names[p]: value for p, value in self.statics.items()} | self.constants
 
+    def exact_statics(self) -> dict[str, Any]:
+        """The values of `static_values` as hashable values that are equal where they mean the same."""
+        found = {p if isinstance(p, str) else self.names[p]: exact(value) for p, value in self.statics.items()}
+        return found | {path: exact_leaf(value) for path, value in self.constants.items()}
+
     def size_numbers(self) -> dict[str, int]:
         """The Python integers whose values tracing needs, by their paths."""
         return {path: value for path, value in self.constants.items() if type(value) is int}
@@ -125,7 +142,7 @@ class Call:
             self.treedef.orders(),
             self.specs,
             self.overlaps,
-            tuple((name, exact(v)) for name, v in sorted(self.static_values().items())),
+            tuple(sorted(self.exact_statics().items(), key=itemgetter(0))),
         )
 
 
@@ -324,7 +341,8 @@ def differences(call: Call, build: Build) -> list[str]:
     statics, missing = call.static_values(), Word("not given")
     for name in dict.fromkeys((*statics, *build.statics)):
         value, was = statics.get(name, missing), build.statics.get(name, missing)
-        if exact(value) != exact(was):
+        alike = exact_leaf if name in call.constants else exact
+        if alike(value) != alike(was):
             found.append(f"static argument `{name}` is {value!r}, was {was!r}")
     if build.overlaps != call.overlaps:
         found.append("other arguments share memory, or in another way")
@@ -336,8 +354,8 @@ def differences(call: Call, build: Build) -> list[str]:
 
 
 def reason_for(call: Call, builds: Iterable[Build]) -> str:
-    """The reason why no signature fits a call: its differences from the most similar one, preferring later ones."""
-    found = [differences(call, build) for build in [*builds][::-1]]
+    """The reason why no signature fits a call: its differences from the most similar of the latest ones."""
+    found = [differences(call, build) for build in [*builds][: -MOST_COMPARED - 1 : -1]]
     fewest: list[str] = min(found, key=len, default=["it is the first call"])
     return "; ".join(fewest)
 
@@ -354,13 +372,6 @@ def notes_on(build: Build, remarks: Sequence[Remark]) -> list[str]:
         lines.append(f"where signature {build.number} runs:")
         lines += [f"   {line}" for line in build.program.describe()]
     return lines
-
-
-def differs(call: Call, build: Build) -> bool:
-    """True if the signatures of the call and the build differ in more than the order of dict keys."""
-    statics = [{name: exact(v) for name, v in given.items()} for given in (call.static_values(), build.statics)]
-    same = (build.treedef, build.specs, build.overlaps) == (call.treedef, call.specs, call.overlaps)
-    return not same or statics[0] != statics[1]
 
 
 def memory_of(artifact: Artifact) -> str:

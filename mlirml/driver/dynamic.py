@@ -19,7 +19,6 @@ from mlirml.core.sizes import (
     is_dynamic_shape,
     value_of_size,
 )
-from mlirml.core.tree import exact
 from mlirml.errors import ArgumentError, LoweringError, ShapeError, SourceLocation
 from mlirml.ir.marked_sizes import LEAST_MARK
 
@@ -222,7 +221,7 @@ class Dimensions:
 
     def _family(self, call: Call) -> _Family:
         numbers = call.size_numbers()
-        statics = {name: exact(value) for name, value in call.static_values().items() if name not in numbers}
+        statics = {name: value for name, value in call.exact_statics().items() if name not in numbers}
         key = (
             call.with_sizes(dict.fromkeys(numbers)).treedef,
             tuple((spec.dtype, len(spec.shape), spec.weak, spec.scalar) for spec in call.specs),

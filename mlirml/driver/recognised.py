@@ -12,7 +12,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.core.number_lists import FEWEST, ListArray, NumberList
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.driver.calls import Build, Call, LeafNumbers, has_lists, leaf_numbers
-from mlirml.driver.state import State
+from mlirml.driver.state import Group, State
 from mlirml.runtime import Dispatcher, Program, pack_numbers
 
 if TYPE_CHECKING:
@@ -90,15 +90,16 @@ class ListCalls:
 class StateCalls:
     """Calls of one function with state whose programs are known: the values of its variables are one more argument."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: Group) -> None:
         self._state = state
         self._known = Dispatcher(_unknown)
+        self._remembered: dict[int, set[Any]] = {}  # of programs: the forms of calls
         self._variables: Any = None
         self._trees: list[TreeDef | None] = []  # of the values that are containers
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a call, or `UNKNOWN`."""
-        if self._state.variables is not self._variables or not self._known.entries:
+        if self._state.variables is not self._variables:
             return UNKNOWN
         from mlirml.frontend.captured import STATE
 
@@ -135,14 +136,12 @@ class StateCalls:
             trees.append(structure)
         if self._variables is not self._state.variables or self._trees != trees:
             self._known.clear()
+            self._remembered.clear()
             self._variables, self._trees = self._state.variables, trees
         numbers = leaf_numbers(call, items)
         if numbers is not None:
-            _add(self._known, call, {**call.kwargs, STATE: items}, build, numbers, result, explain)
-
-    def clear(self) -> None:
-        """Forget all calls."""
-        self._known.clear()
+            known = self._remembered.setdefault(build.number, set())
+            _add(self._known, known, call, {**call.kwargs, STATE: items}, build, numbers, result, explain)
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,13 @@ class KnownCalls:
 
     def __init__(self, dispatcher: Dispatcher, state: State) -> None:
         self._dispatcher, self._state = dispatcher, state
-        self.with_lists, self.with_state = ListCalls(), StateCalls(state)
+        self.with_lists = ListCalls()
+        self._with_state: dict[Group, StateCalls] = {}
+
+    def with_state(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result of a call of a function with state, or `UNKNOWN`."""
+        calls = self._with_state.get(self._state.group(args, kwargs))
+        return UNKNOWN if calls is None else calls(args, kwargs)
 
     def add(self, call: Call, build: Build, explain: Callable[[Any], BaseException]) -> None:
         """Recognise calls like this one from now on."""
@@ -190,32 +195,34 @@ class KnownCalls:
             result = build.captured.result
         if has_lists(call):
             form: Any = "lists", *(type(x) is NumberList for x in call.dynamic[0])
-            if form not in build.remembered and not self._state.variables:
+            if form not in build.remembered and not call.state.variables:
                 self.with_lists.add(call, build, result, explain)
                 build.remembered.add(form)
             return
-        if self._state.variables:
-            self.with_state.add(call, build, result, explain)
+        if call.state.variables:
+            if call.state not in self._with_state:
+                self._with_state[call.state] = StateCalls(call.state)
+            self._with_state[call.state].add(call, build, result, explain)
             return
         numbers = leaf_numbers(call)
         if numbers is not None:
-            _add(self._dispatcher, call, call.given(), build, numbers, result, explain)
+            _add(self._dispatcher, build.remembered, call, call.given(), build, numbers, result, explain)
 
     def clear(self) -> None:
         """Forget all calls."""
         self._dispatcher.clear()
         self.with_lists.clear()
-        self.with_state.clear()
+        self._with_state.clear()
 
 
 def _add(
-    dispatcher: Dispatcher, call: Call, named: dict[str, Any], build: Build, numbers: LeafNumbers, result: Any,
-    explain: Any,
+    dispatcher: Dispatcher, remembered: set[Any], call: Call, named: dict[str, Any], build: Build,
+    numbers: LeafNumbers, result: Any, explain: Any,
 ) -> None:  # fmt: skip
     # Calls whose dicts have their keys in another order are of another form. Each is added once: an equal static
     # argument that is another object would be added at each call.
-    form = len(call.args), *named, *numbers.inputs
-    if form in build.remembered or len(build.remembered) == FORMS:
+    form = len(call.args), frozenset(call.exact_statics().items()), *named, *numbers.inputs
+    if form in remembered or len(remembered) == FORMS:
         return
     captured, guards = build.captured, build.captured.guards
     specs = ((at, captured.outputs[at]) for at in captured.item_positions())
@@ -224,4 +231,4 @@ def _add(
         for leaf, (at, spec) in zip(captured.replaced, specs)
     )
     if dispatcher.add(call.args, named, build.program, result, numbers.inputs, numbers.static, guards, explain, stores):
-        build.remembered.add(form)
+        remembered.add(form)

@@ -27,7 +27,7 @@ def function_of(source: str) -> Callable[..., Any]:
     """The function `program` of a source, which can be read back."""
     file = f"<random loops {abs(hash(source))}>"
     linecache.cache[file] = len(source), None, source.splitlines(True), file
-    names: dict[str, Any] = {"np": np, "itertools": itertools, "deque": deque}
+    names: dict[str, Any] = {"__name__": __name__, "np": np, "itertools": itertools, "deque": deque}
     exec(compile(source, file, "exec"), names)
     return names["program"]  # type: ignore[no-any-return]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import same_shape
-from mlirml.core.tree import TreeDef, exact, flatten
+from mlirml.core.tree import TreeDef, exact_leaf, flatten
 from mlirml.errors import CaptureError, DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.function_proxy import original_function
@@ -190,7 +190,7 @@ def _another_constant(name: str, tree: TreeDef, wanted: TreeDef, path: str) -> C
 
 
 def _same(before: dict[int, Any], after: dict[int, Any], number: int) -> bool:
-    return number in before and number in after and bool(exact(before[number]) == exact(after[number]))
+    return number in before and number in after and bool(exact_leaf(before[number]) == exact_leaf(after[number]))
 
 
 def _shown(value: Any) -> str:
