@@ -26,6 +26,7 @@ from mlirml.driver.calls import (
     changed,
     check_containers,
     device_form,
+    drop_program,
     flat_form,
     has_lists,
     has_short_lists,
@@ -281,6 +282,9 @@ class Compiled(Dispatcher):
         self._takes_lists: bool | None = None  # None before the first call with one
         self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
+        self._programs: deque[Build] = deque(
+            maxlen=MOST_COMPARED
+        )  # latest ones; shared by the same method of all objects
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
         self._state = State()
@@ -313,7 +317,7 @@ class Compiled(Dispatcher):
                 method, self.target.name, static, self._explains, self.frontend, donated, self.float64,
                 self.static_argnames, self.tune, self.pipeline, self._dimensions.given,
             )  # fmt: skip
-            bound._attribute = self._attribute
+            bound._attribute, bound._programs = self._attribute, self._programs
         return bound
 
     def __copy__(self) -> Compiled:
@@ -408,7 +412,7 @@ class Compiled(Dispatcher):
         if found is None:
             return self._dimensions.static(call, self._build)
         general, values = found
-        key = (general.number, *values.items())
+        key = (id(general.program), *values.items())
         build = self._instances.get(key)
         if build is None:
             if len(self._instances) >= INSTANCES:
@@ -576,10 +580,11 @@ class Compiled(Dispatcher):
             key = self._dimensions.key(call)  # other threads may have made programs for other conditions meanwhile
             build = self._builds.get(key)
             if build is None or build.changed(self.fn) is not None:
-                known = [*self._builds.values()][-MOST_COMPARED:]
                 if reason is not None:
                     self._forget(key)
-                build = self._compile(call, reason or reason_for(call, self._builds.values()), known)
+                old, build = build, self._compile(call, reason or reason_for(call, self._builds.values()))
+                if old is not None and old.program is not build.program:
+                    drop_program(self._programs, old)
                 self._builds[key] = build
                 self._dimensions.note(key, call, build.captured.conditions)
         return build
@@ -593,18 +598,18 @@ class Compiled(Dispatcher):
         self._device_forms.clear()
         self._known.clear()
 
-    def _compile(self, call: Call, reason: str, known: Sequence[Build]) -> Build:
+    def _compile(self, call: Call, reason: str) -> Build:
         if call.abstract:
             raise ArgumentError(f"{self._name}: a TensorSpec has no elements to compute with", help="pass an array")
         with progress(self._name) as clock:
-            return self._compile_timed(call, reason, known, clock)
+            return self._compile_timed(call, reason, clock)
 
-    def _compile_timed(self, call: Call, reason: str, known: Sequence[Build], clock: Clock) -> Build:
+    def _compile_timed(self, call: Call, reason: str, clock: Clock) -> Build:
         from mlirml.driver import cache
 
         captured = self._dimensions.accepted(self._apart.pop(call.key(), None) or self._capture(call))  # type: ignore[arg-type]
         clock.note("capture")
-        alike = next((build for build in known if build.captured.runs_as(captured)), None)
+        alike = next((build for build in self._programs if build.captured.runs_as(captured)), None)
         if alike is not None:  # what has changed makes no difference to the program
             return alike.for_call(call, captured)
         target = self._target_for(captured, self.tune)
@@ -632,6 +637,8 @@ class Compiled(Dispatcher):
         build = Build(
             self._compiled, captured, call.treedef, call.specs, call.paths, statics, program, call.overlaps, remarks
         )
+        if not isinstance(self.fn, MethodType) or (target.device == "cpu" and not captured.host_functions):
+            self._programs.append(build.without_objects())
         if self._explains:
             shown = [remark for remark in self._remarks(build) if remark.topic == "loops"]
             print("".join(f"{remark.shown()}\n" for remark in shown), end="", file=sys.stderr)
@@ -761,7 +768,7 @@ class Compiled(Dispatcher):
         state = self._state.group(args, kwargs)
         call, build = self._settled(state, partial(self._prepared, args, kwargs))
         if is_sized := build.values is not None:
-            build = self._settled(state, partial(self._compile, call, "it is profiled", ()))
+            build = self._settled(state, partial(self._compile, call, "it is profiled"))
         run = partial(profiled, self._target_for(build.captured), build, call.inputs, self._name, is_sized=is_sized)
         found: Profile = self._checked(build, run)
         return found

@@ -41,14 +41,14 @@ def exact_leaf(value: Any) -> Any:
 
 
 def has_own_equality(value: Any) -> bool:
-    """True for an object of a class that says when its objects are equal; not for those of Python and NumPy."""
+    """True for an object of a class that says when its objects are equal; not for those of libraries."""
     class_ = type(value)
     if getattr(class_, "__eq__") is object.__eq__ or isinstance(value, Enum):  # noqa: B009
         return False
     return class_.__module__.partition(".")[0] not in _LIBRARIES
 
 
-_LIBRARIES = frozenset((*sys.stdlib_module_names, "numpy")) - {"__main__"}
+_LIBRARIES = frozenset((*sys.stdlib_module_names, "mlirml", "ml_dtypes", "numpy")) - {"__main__"}
 
 
 class _Constant:

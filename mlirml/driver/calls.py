@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import types
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from operator import itemgetter
@@ -54,8 +55,13 @@ class Build:
     remembered: set[Any] = field(default_factory=set)  # forms of calls that the native dispatcher knows
     values: dict[str, int] | None = None  # of the dimensions, of one that runs a program of dynamic sizes
 
+    def without_objects(self) -> Build:
+        """The program without what refers to the objects that it was compiled for, which it does not keep alive."""
+        captured = replace(self.captured, guards=(), effects=())
+        return replace(self, captured=captured, treedef=self.captured.out_tree, statics={})
+
     def for_call(self, call: Call, captured: Captured) -> Build:
-        """The same program for another call, of which it was captured once more."""
+        """The same program for another call, maybe with another object, for which it was captured once more."""
         given: dict[str, Any] = {"treedef": call.treedef, "specs": call.specs, "paths": call.paths}
         given |= {"statics": call.static_values(), "overlaps": call.overlaps}
         return replace(self, captured=captured, **given)
@@ -63,6 +69,13 @@ class Build:
     def changed(self, function: Any) -> str | None:
         """A message naming the variable, attribute or item read by the function that is another object now, or None."""
         return changed(self.captured, function)
+
+
+def drop_program(builds: deque[Build], old: Build) -> None:
+    """Remove the builds with the program of an old one."""
+    rest = [build for build in builds if build.program is not old.program]
+    builds.clear()
+    builds.extend(rest)
 
 
 def changed(captured: Captured, function: Any) -> str | None:

@@ -321,6 +321,27 @@ def test_objects_share_one_program_and_do_not_slow_each_other() -> None:
     assert [one.n for one in objects] == [i + 3.0 for i in range(20)]
 
 
+class Walker:
+    def __init__(self, x: Any) -> None:
+        self.x, self.n = np.ones(3) * x, 0
+
+    @ml.compile
+    def step(self, k: Any) -> Any:
+        self.x = self.x * k + 1
+        self.n += 1
+        return self.x.sum()
+
+
+def test_a_method_of_many_objects_is_one_program() -> None:
+    walkers = [Walker(float(i)) for i in range(5)]
+    for i, walker in enumerate(walkers):
+        for _ in range(2):
+            walker.step(2.0)
+        np.testing.assert_array_equal(walker.x, np.full(3, 4.0 * i + 3))
+        assert walker.n == 2
+        assert f"{int(i == 0)} signature(s) compiled" in walker.step.explain()
+
+
 def test_donated_arguments_beside_state() -> None:
     class Pair:
         def __init__(self) -> None:
