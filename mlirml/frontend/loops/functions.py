@@ -143,8 +143,8 @@ def _constructed(trace: Trace, class_: Any, /, *args: Any, **kwargs: Any) -> Any
     start = inspect.getattr_static(class_, "__init__", None)
     plain = type(class_) is type and inspect.getattr_static(class_, "__new__") is vars(object)["__new__"]
     if not plain or not isinstance(start, types.FunctionType):
-        return class_(*args, **kwargs)
-    made = class_.__new__(class_)
+        return trace.reached.made(class_(*args, **kwargs))
+    made = trace.reached.made(class_.__new__(class_))
     retarget(start, trace, trace._loops_memo)(made, *args, **kwargs)
     return made
 
