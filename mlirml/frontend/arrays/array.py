@@ -148,6 +148,8 @@ class Traced(Tracer):
         return (self[i] for i in range(self._shape[0]))
 
     def __repr__(self) -> str:
+        if printing.is_called_by_program(self):
+            return printing.text_of(self, repr)
         known = self._known()
         return f"Traced({self._describe()}{'' if known is None or known.size > 16 else f' = {known.tolist()}'})"
 
@@ -453,7 +455,7 @@ class Traced(Tracer):
         return round(self._convert("`round()`", help="use `np.rint(x)`").item(), digits)
 
     def __str__(self) -> str:
-        return printing.mark(self, "") or repr(self)
+        return printing.text_of(self, str) if printing.is_called_by_program(self) else repr(self)
 
     def __format__(self, specification: str) -> str:
         return printing.formatted(self, specification)

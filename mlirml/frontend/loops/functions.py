@@ -19,7 +19,7 @@ import numpy as np
 from mlirml.core.sizes import Size, is_size
 from mlirml.core.tree import flatten
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
-from mlirml.frontend import advice
+from mlirml.frontend.arrays import printing
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
@@ -384,16 +384,6 @@ def _to_whole(ufunc: np.ufunc) -> _Function:
     return function
 
 
-def _text(function: Callable[..., str]) -> _Function:
-    """`str` and its like, which need the number itself."""
-
-    def made(trace: Trace, x: Any, *specification: str) -> str:
-        known = x._convert(f"`{function.__name__}()`", advice.on_conversion, advice.PRINT)
-        return function(known[()] if x._scalar else known, *specification)
-
-    return made
-
-
 def _pow(trace: Trace, x: Any, exponent: Any, modulus: Any = None) -> Any:
     if modulus is None:
         return x**exponent
@@ -472,9 +462,9 @@ _OWN: dict[Any, _Function] = {
     builtins.all: _fold("all"),
     builtins.round: _round,
     builtins.len: lambda trace, x: x.length if _is_rows(x) else x.shape[0] if is_dynamic(x) or _is_sized(x) else len(x),
-    builtins.str: _text(str),
-    builtins.repr: _text(repr),
-    builtins.format: _text(format),
+    builtins.str: lambda trace, x: printing.text_of(x, str),
+    builtins.repr: lambda trace, x: printing.text_of(x, repr),
+    builtins.format: lambda trace, x, specification="": printing.formatted(x, specification),
     builtins.max: _extreme(np.greater),
     builtins.min: _extreme(np.less),
     builtins.sum: _sum,
