@@ -174,14 +174,15 @@ def _scalar(scalar_type: type[np.generic]) -> _Function:
     return function
 
 
-def _round(trace: Trace, x: Any, digits: Any = None) -> Any:
-    if digits is not None and is_weak(x) and x.dtype.kind == "f" and type(digits) is int and abs(digits) <= 22:
-        return _to_decimals(trace, x, digits)
-    if digits is not None:
-        return trace.call_function(np.round, (x, digits), {})
-    if x.dtype.kind in "iub":
-        return python_number(trace, x, _I64)
-    return python_number(trace, trace.call_ufunc(np.rint, "__call__", (x,), {}), _I64)
+def _round(trace: Trace, number: Any, ndigits: Any = None) -> Any:
+    is_double = is_weak(number) and number.dtype.kind == "f"
+    if is_double and type(ndigits) is int and abs(ndigits) <= 22:
+        return _to_decimals(trace, number, ndigits)
+    if ndigits is not None:
+        return trace.call_function(np.round, (number, ndigits), {})
+    if number.dtype.kind in "iub":
+        return python_number(trace, number, _I64)
+    return python_number(trace, trace.call_ufunc(np.rint, "__call__", (number,), {}), _I64)
 
 
 def _to_decimals(trace: Trace, x: Any, digits: int) -> Any:

@@ -42,6 +42,7 @@ TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
 """True if the user wants functions traced, including those that transforms are given."""
 
 _CALL = re.compile(r"`(?:c?math\.|np\.(?=float|int|uint|complex))?(\w+)\(\)`")
+_NUMPY_CALL = re.compile(r"`(?:np|numpy)\.\w+\(\)`")
 _KINDS = re.compile(r"(float|u?int|complex)\d*")
 FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
@@ -90,8 +91,8 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
 
     These are a branch on data; a slice with dynamic bounds; a dynamic index into a list or tuple; a loop with a dynamic
     trip count or condition; another use of a number in a function with loops; functions of numbers, as `math.exp(x)`
-    and `float(x)`; a store into an array that a method made, whose calls are not seen when it is traced; and an
-    array whose length depends on data.
+    and `float(x)`; a store into an array that a method made, whose calls are not seen when it is traced, or a function
+    of NumPy's that it calls; and an array whose length depends on data.
     """
     if frontend != "auto":
         return False
@@ -99,7 +100,11 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
     source = None if plain is None else source_of(plain)
     if source is None:
         return False
-    if is_of_calls(error) or error.subject in (SLICE, DATA_SIZE, "a loop", "`range()`"):
+    if (
+        is_of_calls(error)
+        or _NUMPY_CALL.fullmatch(error.subject)
+        or error.subject in (SLICE, DATA_SIZE, "a loop", "`range()`")
+    ):
         return True
     if turns_on_number(error) or (error.subject == INDEX and not error.sizes):
         return True
