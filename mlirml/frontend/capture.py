@@ -232,7 +232,7 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
     state.changes = effects.changes
     token = CURRENT.set(state)
     try:
-        with effects, recursion_errors(), _uncovered():
+        with effects, recursion_errors(state.sizes), _uncovered():
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         close_items(state)
         for item in state.copied_items:
