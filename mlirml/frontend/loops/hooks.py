@@ -264,7 +264,7 @@ class Hooks(ListHooks):
             names: dict[str, Names] = {"head": head, "after": after, "renewed": renewed}
             try:
                 WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, **names).run()
-            except FAILURES:  # an error of Python's in a body that is never executed
+            except (*FAILURES, CaptureError):  # in a body that is never executed
                 if not self._is_never(test):
                     raise
 
