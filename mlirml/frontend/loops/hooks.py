@@ -32,6 +32,7 @@ from mlirml.frontend.loops.iterators import Iterators
 from mlirml.frontend.loops.list_hooks import ListHooks, Part, nothing, unchanged
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, truth_of
+from mlirml.frontend.loops.orders import compared, have_items_of_program
 from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
 from mlirml.frontend.loops.real_arrays import check_target, is_real
 from mlirml.frontend.loops.variables import Variables, is_number, value_of_type
@@ -419,9 +420,15 @@ class Hooks(ListHooks):
             if name in _NEGATED:
                 result = self.not_(_COMPARISONS[_NEGATED[name]](left, right))
             else:
-                result = _COMPARISONS[name](left, right)
+                result = self.compare_two(name, left, right)
             left = right
         return result
+
+    def compare_two(self, name: str, left: Any, right: Any) -> Any:
+        """`a < b`."""
+        if have_items_of_program(name, left, right):
+            return compared(self._trace, name, left, right)
+        return _COMPARISONS[name](left, right)
 
     def select(self, test: Any, body: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """`body if test else other`."""

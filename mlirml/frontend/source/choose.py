@@ -48,7 +48,7 @@ FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
 _JUMPS = frozenset([*dis.hasjabs, *dis.hasjrel])
 _BACKWARD = frozenset(code for name, code in dis.opmap.items() if "BACKWARD" in name) or _JUMPS
-_FOR_ITER = dis.opmap["FOR_ITER"]
+_FOR_ITER, _IS_OP = dis.opmap["FOR_ITER"], dis.opmap["IS_OP"]
 _PURE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 
 
@@ -205,7 +205,7 @@ def has_element_loops(function: types.FunctionType, seen: frozenset[types.CodeTy
         return False
     found = _DECIDED.get(code)
     if found is None:
-        found = _DECIDED[code] = _has_own(function)
+        found = _DECIDED[code] = _has_own(function) or any(map(_has_own_identity, _methods(function)))
     return found or any(has_element_loops(helper, seen | {code}) for helper in _helpers(function))
 
 
@@ -234,12 +234,35 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def _has_own(function: types.FunctionType) -> bool:
     if any("pow" in code.co_names for code in _codes(function.__code__)) and _has_modular_powers(function):
         return True
+    if _has_own_identity(function):
+        return True
     if not any("range" in c.co_names or _has_while(c) for c in _codes(function.__code__)):
         return False
     source = source_of(function)
     if source is None:
         return False
     return any(_over_elements(node) for node in ast.walk(source.node) if _is_range(node) or isinstance(node, ast.While))
+
+
+def _has_own_identity(function: types.FunctionType) -> bool:
+    """True if a function compares with True or False by `is`, which is an object's identity where it is traced."""
+    if not any(_IS_OP in code.co_code[::2] and _has_boolean(code) for code in _codes(function.__code__)):
+        return False
+    source = source_of(function)
+    compared = [] if source is None else [node for node in ast.walk(source.node) if isinstance(node, ast.Compare)]
+    return any(
+        isinstance(op, (ast.Is, ast.IsNot)) and any(_is_boolean(x) for x in (node.left, *node.comparators))
+        for node in compared
+        for op in node.ops
+    )
+
+
+def _has_boolean(code: types.CodeType) -> bool:
+    return any(type(const) is bool for const in code.co_consts)
+
+
+def _is_boolean(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is bool
 
 
 def _has_modular_powers(function: types.FunctionType) -> bool:

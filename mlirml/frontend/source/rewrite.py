@@ -371,7 +371,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         left, *rest = (self.visit(part) for part in (node.left, *node.comparators))
         if len(rest) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
-            return _at(ast.Compare(left, node.ops, rest), node)
+            return _call("compare_two", [_constant(type(node.ops[0]).__name__), left, rest[0]], node)
         names = _constant(tuple(type(op).__name__ for op in node.ops))
         return _call("compare", [names, left, *map(_later, rest)], node)
 
@@ -642,7 +642,7 @@ def _name_tuples(*groups: Names) -> list[ast.expr]:
     return [_constant(tuple(sorted(group))) for group in groups]
 
 
-def _constant(names: tuple[str, ...] | bool) -> ast.expr:
+def _constant(names: tuple[str, ...] | str | bool) -> ast.expr:
     return ast.Constant(names)  # type: ignore[arg-type]
 
 
