@@ -6,7 +6,7 @@ xs = sorted(xs, key=abs)                    order = np.argsort(keys); xs = xs[or
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -114,6 +114,8 @@ def extreme_by_key(trace: Trace, comparison: np.ufunc, iterable: Any, key: Calla
 
 def sorted_by_key(trace: Trace, iterable: Any, key: Callable[..., Any] | None, reverse: bool) -> Any:
     """A new list of the items in the order of their keys; items whose keys are equal keep their order."""
+    if isinstance(iterable, Iterator):  # which yields its items once
+        iterable = [*iterable]
     if isinstance(numbered(iterable)[0], TracedRange):
         raise UnsupportedSyntaxError(
             "`sorted` with a key, or of tuples, of as many items as the data say",
