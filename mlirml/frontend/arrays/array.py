@@ -24,7 +24,7 @@ from mlirml.frontend import advice
 from mlirml.frontend.arrays import printing, scattering, unreachable_indices
 from mlirml.frontend.arrays.flat import Flat, repeated
 from mlirml.frontend.arrays.indexing import DYNAMIC, Index, UnknownLengthError, is_dynamic, known_truth, parse_index
-from mlirml.frontend.arrays.number_methods import has_method, number_method
+from mlirml.frontend.arrays.number_methods import has_method, number_method, python_values
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.tracer import Cell, Tracer
 from mlirml.frontend.frames import at_user_line, user_location
@@ -371,6 +371,9 @@ class Traced(Tracer):
             return lambda *args, **kwargs: self._trace.call_method(name, self, args, kwargs)
         with at_user_line():
             if name in ("item", "tolist", "tobytes"):
+                known = self._known()
+                if known is None and name != "tobytes" and (method := python_values(self, name)) is not None:
+                    return method
                 return getattr(self._convert(f"`.{name}()`"), name)
             if name == "nonzero":
                 return lambda: self._trace.call_function(np.nonzero, (self,), {})

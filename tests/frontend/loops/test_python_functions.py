@@ -259,3 +259,26 @@ def test_methods_of_a_function_without_loops_make_arrays_of_numbers():
     check(lambda x: Grid().filled(x), V)
     check(lambda x: Grid().table(x), V)
     check(lambda x: np.array((x.T @ x) * 2.0, dtype=np.float32), V)
+
+
+def test_numbers_of_arrays_become_python_s():
+    def items(x):
+        return x.item(1), x.item(-1), x.item((0, 1)), x.item(1, 0), x.sum().item(), x[0, 0].item()
+
+    def lists(x):
+        found = x.tolist()
+        total = 0
+        for row in found:
+            row.append(row[0] // 2)
+            total += sum(row)
+        return found, total, max(max(row) for row in found)
+
+    def promoted(x):
+        return np.ones(2, np.float32) * x.max().item(), np.ones(2, np.float32) * x.max()
+
+    for dtype in (np.float64, np.float32, np.int64, np.int16):
+        x = np.arange(1, 5).reshape(2, 2).astype(dtype)
+        for function in (items, lists, promoted):
+            check(function, x)
+    assert ml.compile(lambda x: x.tolist())(np.array([True, False])) == [True, False]
+    assert ml.compile(ml.grad(lambda x: x.item() ** 2))(np.array([3.0])) == 6
