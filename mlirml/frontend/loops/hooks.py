@@ -57,6 +57,11 @@ MOST_UNROLLED = 1 << 14
 Names = Sequence[str]
 
 
+def _asks_for_more(error: Exception) -> bool:
+    """True for an error that does not arise where the function is traced once more, as for room in a list."""
+    return isinstance(error, CaptureError) and bool(error.lists or error.unassigned or error.masks)
+
+
 class Hooks(ListHooks):
     """The hooks of a trace."""
 
@@ -265,8 +270,8 @@ class Hooks(ListHooks):
             names: dict[str, Names] = {"head": head, "after": after, "renewed": renewed}
             try:
                 WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, **names).run()
-            except (*FAILURES, CaptureError):  # in a body that is never executed
-                if not self._is_never(test):
+            except (*FAILURES, CaptureError) as error:  # in a body that is never executed
+                if _asks_for_more(error) or not self._is_never(test):
                     raise
 
     def _is_never(self, test: Part) -> bool:
