@@ -251,11 +251,16 @@ def _conversion(node: ast.AST) -> _Finding | None:
         return _call(node)
     if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
         return STORE, node, REAL_ARRAY
-    if isinstance(node, ast.JoinedStr):
+    if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.BinOp) and _is_text(node)):
         return "formatting", node, PRINT
     if isinstance(node, ast.Subscript):
         return INDEX, node, f"{_TRACED_INDEX}; or {STATIC}"
     return None
+
+
+def _is_text(node: ast.BinOp) -> bool:
+    """True for the formatting of a text by `%`."""
+    return isinstance(node.op, ast.Mod) and isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
 
 
 def _call(node: ast.Call) -> _Finding:

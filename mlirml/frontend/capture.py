@@ -179,12 +179,23 @@ def capture(
             if not learned.adds(error):
                 if refused is error:
                     raise
+                if learned.rooms:
+                    _note_later(refused, error)
                 raise refused from None
     with at_function(function):
         raise CaptureError(
             f"each of {_MOST_ATTEMPTS} attempts to trace the function finds other types of the items of its lists",
             help="append numbers of one type, or keep them in arrays",
         )
+
+
+def _note_later(refused: Exception, error: Exception) -> None:
+    """Note the error that is left where lists have room for any number of items, which is often the one to mend."""
+    if not isinstance(refused, CaptureError) or not isinstance(error, CaptureError) or error.location is None:
+        return
+    if error.message != refused.message:
+        line = f"line {error.location.line}: {error.message}"
+        refused.notes += (f"nor with room for any number of items: {line}",)
 
 
 @dataclass
@@ -232,7 +243,7 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
     state.changes = effects.changes
     token = CURRENT.set(state)
     try:
-        with effects, recursion_errors(), _uncovered():
+        with effects, recursion_errors(state.sizes), _uncovered():
             result = state.call_loops(function, args, named) if loops else retarget(function, state)(*args, **named)
         close_items(state)
         for item in state.copied_items:

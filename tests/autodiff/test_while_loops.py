@@ -102,3 +102,41 @@ def test_a_gradient_in_a_loop_that_is_differentiated() -> None:
     value, slope = ml.compile(ml.value_and_grad(miss))(0.1)
     assert slope == pytest.approx((miss(0.1 + 1e-6) - miss(0.1 - 1e-6)) / 2e-6, rel=1e-6)
     assert value == pytest.approx(miss(0.1), rel=1e-12)
+
+
+def relaxed(p: Any, y: Any, least: Any) -> Any:
+    """Until the relative change is small, which is infinite at first and which only the condition reads."""
+    change = 1.0
+    while change > least:
+        before = p.copy()
+        p = 0.5 * (before + y)
+        change = np.sum(np.abs(p - before)) / np.sum(np.abs(before))
+    return np.sum(p * p)
+
+
+def coupled(x: Any, v: Any) -> Any:
+    n = 0
+    while n < 30 and x < 100:
+        if x > 0.5:
+            v = v * 0.9 + x * 0.05
+        x = x + 0.1 * v
+        n += 1
+    return x
+
+
+def test_values_that_only_the_condition_reads_have_no_cotangents() -> None:
+    p, y = np.zeros(3), np.array([0.5, 1.0, 2.0])
+    gradient = ml.grad(relaxed, argnums=1)(p, y, 1e-2)
+    with np.errstate(all="ignore"):
+        numeric = [(relaxed(p, y + d, 1e-2) - relaxed(p, y - d, 1e-2)) / 2e-6 for d in 1e-6 * np.eye(3)]
+    np.testing.assert_allclose(gradient, numeric, rtol=1e-6)
+
+
+def test_values_that_results_depend_on_later_have_cotangents() -> None:
+    found = ml.grad(coupled, argnums=(0, 1))(1.0, 0.5)
+    h = 1e-6
+    numeric = [
+        (coupled(1 + h, 0.5) - coupled(1 - h, 0.5)) / (2 * h),
+        (coupled(1, 0.5 + h) - coupled(1, 0.5 - h)) / (2 * h),
+    ]
+    np.testing.assert_allclose(found, numeric, rtol=1e-6)

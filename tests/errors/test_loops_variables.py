@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import mlirml as ml
 from tests.errors.shown import check_error
@@ -63,9 +64,9 @@ def test_after_a_loop_that_may_have_no_rounds() -> None:
         lambda: ml.compile(last, frontend="loops")(V, 0),
         """
         mlirml.UnassignedNameError: `t` may have no value: the `for` loop has no iterations
-          --> test_loops_variables.py:16:5 (last)
+          --> test_loops_variables.py:17:5 (last)
             |
-         16 |     for i in range(n):
+         17 |     for i in range(n):
             |     ^^^^^^^^^^^^^^^^^
            = help: give `t` a value before the `for` loop
         """,
@@ -77,9 +78,9 @@ def test_assigned_in_one_branch() -> None:
         lambda: ml.compile(one_branch)(V),
         """
         mlirml.UnassignedNameError: `t` may have no value here: a branch assigns it, but not in every case
-          --> test_loops_variables.py:25:16 (one_branch)
+          --> test_loops_variables.py:26:16 (one_branch)
             |
-         25 |         x[i] = t
+         26 |         x[i] = t
             |                ^
            = help: give `t` a value before a branch
         """,
@@ -91,9 +92,9 @@ def test_never_started() -> None:
         lambda: ml.compile(no_start)(V),
         """
         mlirml.UnassignedNameError: `s` is used before it is assigned
-          --> test_loops_variables.py:30:9 (no_start)
+          --> test_loops_variables.py:31:9 (no_start)
             |
-         30 |         s += x[i]  # noqa: F821
+         31 |         s += x[i]  # noqa: F821
             |         ^
            = help: give `s` a value first
         """,
@@ -105,9 +106,9 @@ def test_another_dtype_after_a_round() -> None:
         lambda: ml.compile(widened)(V),
         """
         mlirml.DTypeError: `s` changes its dtype in the loop: f32[] before an iteration, f64[] after it
-          --> test_loops_variables.py:36:5 (widened)
+          --> test_loops_variables.py:37:5 (widened)
             |
-         36 |     for i in range(3):
+         37 |     for i in range(3):
             |     ^^^^^^^^^^^^^^^^^
            = help: start with `np.float64(...)`, or convert the new value, `x.astype(np.float32)`
         """,
@@ -119,9 +120,9 @@ def test_another_shape_after_a_round() -> None:
         lambda: ml.compile(reshaped, frontend="loops")(V),
         """
         mlirml.ShapeError: `s` changes its shape in the loop: a Python int before an iteration, f64[5] after it
-          --> test_loops_variables.py:43:5 (reshaped)
+          --> test_loops_variables.py:44:5 (reshaped)
             |
-         43 |     for i in range(3):
+         44 |     for i in range(3):
             |     ^^^^^^^^^^^^^^^^^
            = help: use another name for the new array, or store into an array of the right shape
         """,
@@ -133,9 +134,9 @@ def test_results_that_differ() -> None:
         lambda: ml.compile(found)(V),
         """
         mlirml.UnsupportedSyntaxError: the function returns None in one branch and a dict in the other, and which one is known only at run time
-          --> test_loops_variables.py:49:5 (found)
+          --> test_loops_variables.py:50:5 (found)
             |
-         49 |     for i in range(4):
+         50 |     for i in range(4):
             |     ^^^^^^^^^^^^^^^^^^
            = help: beside None only a number, an array, or a tuple of them can be chosen by data
         """,  # noqa: E501
@@ -144,9 +145,9 @@ def test_results_that_differ() -> None:
         lambda: ml.compile(mixed)(V),
         """
         mlirml.DTypeError: the function returns a Python float in one branch and f64[5] in the other
-          --> test_loops_variables.py:55:5 (mixed)
+          --> test_loops_variables.py:56:5 (mixed)
             |
-         55 |     for i in range(4):
+         56 |     for i in range(4):
             |     ^^^^^^^^^^^^^^^^^^
            = help: convert one of them, so that shape and dtype are the same
         """,
@@ -166,9 +167,9 @@ def test_arrays_exchanged_in_a_loop_of_a_loop() -> None:
         lambda: ml.compile(turned)(V.copy(), V.copy()),
         """
         mlirml.CaptureError: a store into `b`, which is another array in the next iteration of the loop: compiled code cannot tell whose elements change
-          --> test_loops_variables.py:159:13 (turned)
+          --> test_loops_variables.py:160:13 (turned)
              |
-         159 |             b[i] = a[i] * 0.5
+         160 |             b[i] = a[i] * 0.5
              |             ^^^^
            = help: take a `.copy()` first, and store into that
         """,  # noqa: E501
@@ -189,9 +190,9 @@ def test_none_in_one_branch() -> None:
         lambda: ml.compile(best)(V),
         """
         mlirml.UnsupportedSyntaxError: `most` is None in one branch and a list in the other, and which one is known only at run time
-          --> test_loops_variables.py:182:16 (best)
+          --> test_loops_variables.py:183:16 (best)
              |
-         182 |             if x[i] > 3:
+         183 |             if x[i] > 3:
              |                ^^^^^^^^
            = help: beside None only a number, an array, or a tuple of them can be chosen by data
         """,  # noqa: E501
@@ -210,10 +211,24 @@ def test_lists_of_other_lengths() -> None:
         lambda: ml.compile(pair)(V),
         """
         mlirml.UnsupportedSyntaxError: the function returns a list of 0 items in one branch and a list of 2 items in the other, and which one is known only at run time
-          --> test_loops_variables.py:202:5 (pair)
+          --> test_loops_variables.py:203:5 (pair)
              |
-         202 |     for i in range(len(x)):
+         203 |     for i in range(len(x)):
              |     ^^^^^^^^^^^^^^^^^^^^^^^
            = help: take tuples of one length, an array of that length, or None beside a tuple
         """,  # noqa: E501
     )
+
+
+def multiples(n: Any) -> Any:
+    found = [1]
+    for i in range(2, n):
+        if n % i == 0:
+            found.append(i)
+    return [[0 for _ in range(n)] for _ in range(len(found))]
+
+
+def test_an_error_that_is_left_with_room_in_lists_is_noted() -> None:
+    with pytest.raises(ml.UnsupportedSyntaxError, match="holds 2 elements in one branch") as failure:
+        ml.compile(multiples)(np.int64(12))
+    assert "note: nor with room for any number of items: line" in str(failure.value)

@@ -78,9 +78,9 @@ def test_round() -> None:
 
 def test_item() -> None:
     check_error(
-        lambda: ml.compile(item)(np.ones(1)),
+        lambda: ml.compile(item)(np.ones(1, np.uint64)),
         """
-        mlirml.TracedValueError: `.item()` needs the value of f64[1], known only at run time
+        mlirml.TracedValueError: `.item()` needs the value of u64[1], known only at run time
           --> test_numbers.py:26:12 (item)
             |
          26 |     return x.item()
@@ -92,14 +92,27 @@ def test_item() -> None:
 
 def test_tolist() -> None:
     check_error(
-        lambda: ml.compile(to_list)(np.ones(3)),
+        lambda: ml.compile(to_list)(np.ones(300)),
         """
-        mlirml.TracedValueError: `.tolist()` needs the value of f64[3], known only at run time
+        mlirml.TracedValueError: `.tolist()` needs the value of f64[300], known only at run time
           --> test_numbers.py:30:12 (to_list)
             |
          30 |     return x.tolist()
             |            ^^^^^^^^
            = help: compute with the array itself; return it to see its value
+        """,
+    )
+
+
+def test_item_of_several() -> None:
+    check_error(
+        lambda: ml.compile(item)(np.ones(2)),
+        """
+        mlirml.ShapeError: can only convert an array of size 1 to a Python scalar
+          --> test_numbers.py:26:12 (item)
+            |
+         26 |     return x.item()
+            |            ^^^^^^^^
         """,
     )
 

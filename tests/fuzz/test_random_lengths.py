@@ -101,6 +101,19 @@ def stored(y: Any, x: Any) -> Any:
     return z
 
 
+def added_at(y: Any, x: Any) -> Any:
+    z = np.array(y)
+    if len(z) > 0:
+        z[np.array([0, -1])] += 0.5
+        np.add.at(z, [0, 0, -1], 0.25)
+        z = z + z[[-1, 0]].sum()
+    return z
+
+
+def of_one_type(y: Any, x: Any) -> Any:
+    return np.asarray(np.array(y, dtype=np.float64))
+
+
 def without(y: Any, x: Any) -> Any:
     return np.setdiff1d(np.round(y), np.round(x[:2]))
 
@@ -167,7 +180,7 @@ def strided(y: Any, x: Any) -> Any:
 STEPS: tuple[Callable[..., Any], ...] = (
     positive, small, all_but_equal, scaled, rooted, chosen, ordered, reversed_, rest, every_other, different, counts,
     inverse, firsts, sums, positions, at_positions, of_the_whole, joined, sorted_by, stored, without, both, either,
-    trimmed, differences, filled, stored_at, numbered, positives, pairs, strided,
+    trimmed, differences, filled, stored_at, numbered, positives, pairs, strided, added_at, of_one_type,
 )  # fmt: skip
 
 

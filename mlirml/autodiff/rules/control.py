@@ -103,11 +103,34 @@ def _differentiated(sweep: Sweep, op: mlir.Operation) -> tuple[list[int], list[m
     """The loop-carried values that have cotangents, by index, and the values from outside that get some."""
     inits, block = list(op.operands)[3:], op.regions[0].blocks[0]
     carried = list(block.arguments)[1:]
-    wanted = [i for i, r in enumerate(op.results) if is_float(r.type)
-              and (r in sweep.cotangents or carried[i] in sweep.active)]  # fmt: skip
+    yields = list(block_ops(block)[-1].operands)
+    possible = [i for i, r in enumerate(op.results) if is_float(r.type)
+                and (r in sweep.cotangents or carried[i] in sweep.active)]  # fmt: skip
+    wanted = [i for i in possible if op.results[i] in sweep.cotangents]
+    while len(more := _read_by(wanted, possible, carried, yields)) > len(wanted):
+        wanted = more
     outer = [x for x in outer_variables(op) if sweep.is_active(x) and x not in inits]
     outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
     return wanted, outer
+
+
+def _read_by(
+    wanted: Sequence[int], possible: Sequence[int], carried: Sequence[mlir.Value], yields: Sequence[mlir.Value]
+) -> list[int]:
+    """The loop-carried values that have cotangents, and those that the next values of these depend on.
+
+    The cotangents of others, such as the change of a solution that only the condition of a loop reads, are zero; times
+    an infinite derivative they would be NaN.
+    """
+    seen: set[mlir.Value] = set()
+    rest = [yields[i] for i in wanted]
+    while rest:
+        value = rest.pop()
+        if value not in seen:
+            seen.add(value)
+            if not isinstance(value.owner, mlir.Block):
+                rest += outer_variables(value.owner.operation)
+    return [i for i in possible if i in wanted or carried[i] in seen]
 
 
 def _leave_uninitialised(results: Sequence[mlir.Value], indices: Sequence[int]) -> None:

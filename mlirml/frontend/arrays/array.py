@@ -24,7 +24,7 @@ from mlirml.frontend import advice
 from mlirml.frontend.arrays import printing, scattering, unreachable_indices
 from mlirml.frontend.arrays.flat import Flat, repeated
 from mlirml.frontend.arrays.indexing import DYNAMIC, Index, UnknownLengthError, is_dynamic, known_truth, parse_index
-from mlirml.frontend.arrays.number_methods import has_method, number_method
+from mlirml.frontend.arrays.number_methods import has_method, number_method, python_values
 from mlirml.frontend.arrays.operators import install_operators
 from mlirml.frontend.arrays.tracer import Cell, Tracer
 from mlirml.frontend.frames import at_user_line, user_location
@@ -148,6 +148,8 @@ class Traced(Tracer):
         return (self[i] for i in range(self._shape[0]))
 
     def __repr__(self) -> str:
+        if printing.is_called_by_program(self):
+            return printing.text_of(self, repr)
         known = self._known()
         return f"Traced({self._describe()}{'' if known is None or known.size > 16 else f' = {known.tolist()}'})"
 
@@ -369,6 +371,9 @@ class Traced(Tracer):
             return lambda *args, **kwargs: self._trace.call_method(name, self, args, kwargs)
         with at_user_line():
             if name in ("item", "tolist", "tobytes"):
+                known = self._known()
+                if known is None and name != "tobytes" and (method := python_values(self, name)) is not None:
+                    return method
                 return getattr(self._convert(f"`.{name}()`"), name)
             if name == "nonzero":
                 return lambda: self._trace.call_function(np.nonzero, (self,), {})
@@ -453,7 +458,7 @@ class Traced(Tracer):
         return round(self._convert("`round()`", help="use `np.rint(x)`").item(), digits)
 
     def __str__(self) -> str:
-        return printing.mark(self, "") or repr(self)
+        return printing.text_of(self, str) if printing.is_called_by_program(self) else repr(self)
 
     def __format__(self, specification: str) -> str:
         return printing.formatted(self, specification)

@@ -1,14 +1,19 @@
-"""Methods of Python's and NumPy's numbers that arrays do not have."""
+"""Methods of Python's and NumPy's numbers that arrays do not have, and those of arrays that return Python's numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mlirml.core.sizes import is_dynamic_shape
+from mlirml.errors import ShapeError
 from mlirml.frontend.arrays.tracer import Cell
+from mlirml.frontend.frames import at_user_line
+from mlirml.frontend.iteration_limits import MOST_COPIES
 
 if TYPE_CHECKING:
     from mlirml.frontend.arrays.array import Traced
@@ -35,6 +40,33 @@ def has_method(number: Traced, name: str) -> bool:
     return hasattr(types.get(number.dtype.kind, np.generic), name)
 
 
+def python_values(array: Traced, name: str) -> Callable[..., Any] | None:
+    """`array.item` or `array.tolist`, whose numbers are Python's; None where these have no such type, or are many."""
+    kind, size = array.dtype.kind, array.dtype.itemsize
+    if is_dynamic_shape(array.shape) or (kind not in PYTHON_TYPES and not (kind == "u" and size < 8)):
+        return None
+    if name == "tolist":
+        return partial(_listed, array) if array.size <= MOST_COPIES else None
+    return partial(_item, array)
+
+
+def _item(array: Traced, *index: Any) -> Any:
+    if len(index) == 1:
+        index = index[0] if isinstance(index[0], tuple) else (index[0],)
+        array, index = (array.reshape(-1), index) if len(index) == 1 else (array, index)
+    with at_user_line():
+        if not index and array.size != 1:
+            raise ShapeError("can only convert an array of size 1 to a Python scalar")
+        element: Any = array[index] if index else array.reshape(())
+        if element.ndim:
+            raise ShapeError("incorrect number of indices for array")
+    return _python_number(array, element, NUMPY_TYPES["i" if array.dtype.kind == "u" else array.dtype.kind])
+
+
+def _listed(array: Traced) -> Any:
+    return [_listed(array[i]) for i in range(array.shape[0])] if array.ndim else _item(array)
+
+
 def _bit_length(number: Traced) -> Any:
     """The position of the highest one, which is found by halves."""
     rest = np.abs(number.astype(np.int64)).astype(np.uint64)
@@ -48,5 +80,10 @@ def _bit_length(number: Traced) -> Any:
 
 
 def _python_integer(number: Traced, value: Any) -> Any:
-    result = value.astype(np.int64)
-    return type(number)(number._trace, Cell(replace(result._read(), weak=True)), scalar=True)
+    return _python_number(number, value, np.int64)
+
+
+def _python_number(array: Traced, value: Any, dtype: Any) -> Any:
+    """A number as one of Python's, which yields in promotion."""
+    result = value.astype(dtype)
+    return type(array)(array._trace, Cell(replace(result._read(), weak=True)), scalar=True)

@@ -10,12 +10,16 @@ import ast
 import functools
 import linecache
 import re
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from mlirml.errors import SourceLocation
 from mlirml.frontend import advice
-from mlirml.frontend.frames import user_location
+from mlirml.frontend.frames import is_internal, user_location
 from mlirml.frontend.syntax_trees import parsed
+from mlirml.frontend.user_objects import is_package
 
 if TYPE_CHECKING:
     from mlirml.frontend.arrays.array import Traced
@@ -23,14 +27,19 @@ if TYPE_CHECKING:
 MARK = re.compile("\x02(\\d+):([^\x02\x03]*)\x03")
 """A placeholder in a text: the number of the value in `Trace.marked`, and its format specification."""
 
-AS_TEXT = "!s"
-"""What begins the format specification of the text of a value."""
+AS_TEXT, AS_REPR = "!s", "!r"
+"""What begins the format specification of `str` and of `repr` of a value."""
+
+_CALLING = ("mlirml.frontend.loops.functions", "mlirml.frontend.arrays.growing_list")
+"""The modules that call `str` and `repr` for the program."""
 
 
 class _Mark(str):
     """The text of a placeholder in a call of `print`; `f"{x!s:>8}"` formats the text, not the value."""
 
     def __format__(self, specification: str) -> str:
+        if f":{AS_REPR}" in self:
+            return self.replace("\x03", f"{specification}\x03")
         return self.replace(":", f":{AS_TEXT}{specification}", 1)
 
 
@@ -50,6 +59,28 @@ def formatted(value: Traced, specification: str) -> str:
     if marked is not None:
         return marked
     return format(value._convert("formatting", advice.on_conversion, advice.PRINT)[()], specification)
+
+
+def text_of(value: Traced, function: Callable[[Any], str]) -> str:
+    """`str` or `repr` of a value: a placeholder for `print`, or that of a constant; else an error."""
+    marked = mark(value, AS_REPR if function is repr else "")
+    if marked is not None:
+        return marked
+    known = value._convert(f"`{function.__name__}()`", advice.on_conversion, advice.PRINT)
+    return function(known.item() if value._is_weak() else known[()] if value._scalar else known)
+
+
+def is_called_by_program(value: Traced) -> bool:
+    """True if the user's code asks for the text of a value while it is traced, not a debugger or a library.
+
+    It is called by `__str__` and `__repr__`, which C code calls for `str(x)`, `"%s" % x` and `str([x])`.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_globals.get("__name__") in _CALLING:
+        frame = frame.f_back
+    if frame is None or value._trace.done:
+        return False
+    return not (is_internal(frame) or is_package(frame.f_globals.get("__name__")))
 
 
 @functools.lru_cache(64)

@@ -51,13 +51,14 @@ class RetracedConstruct(Construct):
 
     def run(self) -> None:
         """Trace it."""
-        self.trace.constructs += 1
+        depth = self.trace.nested.get(self.key, 0)
+        self.trace.nested[self.key] = depth + 1
         try:
-            if self.trace.constructs > DEEPEST:
+            if depth == DEEPEST:
                 raise RecursionError
             self._attempts()
         finally:
-            self.trace.constructs -= 1
+            self.trace.nested[self.key] = depth
 
     def _attempts(self) -> None:
         b = self.trace.builder

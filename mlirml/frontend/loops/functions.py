@@ -19,7 +19,7 @@ import numpy as np
 from mlirml.core.sizes import Size, is_size
 from mlirml.core.tree import flatten
 from mlirml.errors import DTypeError, UnsupportedSyntaxError
-from mlirml.frontend import advice
+from mlirml.frontend.arrays import printing
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.indexing import is_dynamic
@@ -143,8 +143,8 @@ def _constructed(trace: Trace, class_: Any, /, *args: Any, **kwargs: Any) -> Any
     start = inspect.getattr_static(class_, "__init__", None)
     plain = type(class_) is type and inspect.getattr_static(class_, "__new__") is vars(object)["__new__"]
     if not plain or not isinstance(start, types.FunctionType):
-        return class_(*args, **kwargs)
-    made = class_.__new__(class_)
+        return trace.reached.made(class_(*args, **kwargs))
+    made = trace.reached.made(class_.__new__(class_))
     retarget(start, trace, trace._loops_memo)(made, *args, **kwargs)
     return made
 
@@ -174,14 +174,15 @@ def _scalar(scalar_type: type[np.generic]) -> _Function:
     return function
 
 
-def _round(trace: Trace, x: Any, digits: Any = None) -> Any:
-    if digits is not None and is_weak(x) and x.dtype.kind == "f" and type(digits) is int and abs(digits) <= 22:
-        return _to_decimals(trace, x, digits)
-    if digits is not None:
-        return trace.call_function(np.round, (x, digits), {})
-    if x.dtype.kind in "iub":
-        return python_number(trace, x, _I64)
-    return python_number(trace, trace.call_ufunc(np.rint, "__call__", (x,), {}), _I64)
+def _round(trace: Trace, number: Any, ndigits: Any = None) -> Any:
+    is_double = is_weak(number) and number.dtype.kind == "f"
+    if is_double and type(ndigits) is int and abs(ndigits) <= 22:
+        return _to_decimals(trace, number, ndigits)
+    if ndigits is not None:
+        return trace.call_function(np.round, (number, ndigits), {})
+    if number.dtype.kind in "iub":
+        return python_number(trace, number, _I64)
+    return python_number(trace, trace.call_ufunc(np.rint, "__call__", (number,), {}), _I64)
 
 
 def _to_decimals(trace: Trace, x: Any, digits: int) -> Any:
@@ -384,16 +385,6 @@ def _to_whole(ufunc: np.ufunc) -> _Function:
     return function
 
 
-def _text(function: Callable[..., str]) -> _Function:
-    """`str` and its like, which need the number itself."""
-
-    def made(trace: Trace, x: Any, *specification: str) -> str:
-        known = x._convert(f"`{function.__name__}()`", advice.on_conversion, advice.PRINT)
-        return function(known[()] if x._scalar else known, *specification)
-
-    return made
-
-
 def _pow(trace: Trace, x: Any, exponent: Any, modulus: Any = None) -> Any:
     if modulus is None:
         return x**exponent
@@ -472,9 +463,9 @@ _OWN: dict[Any, _Function] = {
     builtins.all: _fold("all"),
     builtins.round: _round,
     builtins.len: lambda trace, x: x.length if _is_rows(x) else x.shape[0] if is_dynamic(x) or _is_sized(x) else len(x),
-    builtins.str: _text(str),
-    builtins.repr: _text(repr),
-    builtins.format: _text(format),
+    builtins.str: lambda trace, x: printing.text_of(x, str),
+    builtins.repr: lambda trace, x: printing.text_of(x, repr),
+    builtins.format: lambda trace, x, specification="": printing.formatted(x, specification),
     builtins.max: _extreme(np.greater),
     builtins.min: _extreme(np.less),
     builtins.sum: _sum,

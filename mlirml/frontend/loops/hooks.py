@@ -32,6 +32,7 @@ from mlirml.frontend.loops.iterators import Iterators
 from mlirml.frontend.loops.list_hooks import ListHooks, Part, nothing, unchanged
 from mlirml.frontend.loops.membership import contains
 from mlirml.frontend.loops.narrowing import is_same, narrowed, truth_of
+from mlirml.frontend.loops.orders import compared, have_items_of_program
 from mlirml.frontend.loops.ranges import Items, Parallel, TracedRange, lists_in, numbered
 from mlirml.frontend.loops.real_arrays import check_target, is_real
 from mlirml.frontend.loops.variables import Variables, is_number, value_of_type
@@ -54,6 +55,11 @@ _CHEAP = ("arith.", "math.", "tensor.from_elements", "tensor.empty")
 UNROLLED = 256  # the most iterations of a loop that has to be unrolled
 MOST_UNROLLED = 1 << 14
 Names = Sequence[str]
+
+
+def _asks_for_more(error: Exception) -> bool:
+    """True for an error that does not arise where the function is traced once more, as for room in a list."""
+    return isinstance(error, CaptureError) and bool(error.lists or error.unassigned or error.masks)
 
 
 class Hooks(ListHooks):
@@ -264,8 +270,8 @@ class Hooks(ListHooks):
             names: dict[str, Names] = {"head": head, "after": after, "renewed": renewed}
             try:
                 WhileLoop(self._trace, [body, test], own, changed, test=test, body=body, **names).run()
-            except FAILURES:  # an error of Python's in a body that is never executed
-                if not self._is_never(test):
+            except (*FAILURES, CaptureError) as error:  # in a body that is never executed
+                if _asks_for_more(error) or not self._is_never(test):
                     raise
 
     def _is_never(self, test: Part) -> bool:
@@ -419,9 +425,15 @@ class Hooks(ListHooks):
             if name in _NEGATED:
                 result = self.not_(_COMPARISONS[_NEGATED[name]](left, right))
             else:
-                result = _COMPARISONS[name](left, right)
+                result = self.compare_two(name, left, right)
             left = right
         return result
+
+    def compare_two(self, name: str, left: Any, right: Any) -> Any:
+        """`a < b`."""
+        if have_items_of_program(name, left, right):
+            return compared(self._trace, name, left, right)
+        return _COMPARISONS[name](left, right)
 
     def select(self, test: Any, body: Callable[[], Any], other: Callable[[], Any]) -> Any:
         """`body if test else other`."""

@@ -1,4 +1,4 @@
-"""Comparisons with None of variables that are None depending on data, and their values where these hold."""
+"""Comparisons by identity: with None of variables that are None depending on data, and of booleans."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.optional import Optional
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing.affine import Condition, value_in
@@ -15,13 +16,27 @@ from mlirml.ir.text.builder import Check
 
 
 def is_same(one: Any, other: Any) -> Any:
-    """`one is other`, where variables that may be None are compared with None."""
-    if one is None:
+    """`one is other`: values that may be None are compared with None, and booleans of one type with each other."""
+    if one is None or type(other) is Optional:
         one, other = other, one
-    if other is not None or type(one) is not Optional:
-        return one is other
-    with at_user_line():
-        return _noted(one, np.logical_not(one.present), False, True)
+    if type(one) is Optional and (other is None or _boolean_type(other) is not None):
+        with at_user_line():
+            if other is None:
+                return _noted(one, np.logical_not(one.present), False, True)
+            return np.logical_and(one.present, is_same(one.value, other))
+    if isinstance(one, Traced) or isinstance(other, Traced):
+        types = {_boolean_type(one), _boolean_type(other)}
+        if len(types) == 1 and None not in types:
+            with at_user_line():
+                return one == other
+    return one is other
+
+
+def _boolean_type(x: Any) -> type | None:
+    """The type of a truth value, of which each value is one object; None for anything else."""
+    if isinstance(x, Traced) and x.dtype.kind == "b" and not x.ndim:
+        return bool if x._is_weak() else np.bool_ if x._scalar else None
+    return type(x) if type(x) in (bool, np.bool_) else None
 
 
 def some(x: Any, name: str) -> Any:

@@ -6,7 +6,7 @@ xs = sorted(xs, key=abs)                    order = np.argsort(keys); xs = xs[or
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,14 @@ from mlirml.core.tree import flatten
 from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.growing_list import GrowingList
-from mlirml.frontend.arrays.list_parts import is_mutable, note_copied, settle_items, tree_of
+from mlirml.frontend.arrays.list_parts import Rows, is_mutable, is_numeric_list, note_copied, settle_items, tree_of
+from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.frontend.loops.ranges import Items, TracedRange, numbered
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
 
+_OF_ITEMS = ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE")
 _FEW = 8  # items that are compared without a loop
 
 
@@ -37,6 +39,43 @@ def is_before(trace: Trace, comparison: np.ufunc, one: Any, other: Any) -> Any:
     hooks = trace.hooks
     equal = hooks.compare(("Eq",), one[0], lambda: other[0])
     return hooks.or_(first, lambda: hooks.and_(equal, lambda: is_before(trace, comparison, one[1:], other[1:])))
+
+
+def have_items_of_program(name: str, one: Any, other: Any) -> bool:
+    """True for a comparison of two tuples or two lists, of which an item is a value of the program."""
+    if name not in _OF_ITEMS or not isinstance(one, (tuple, list)) or not isinstance(other, (tuple, list)):
+        return False
+    if isinstance(one, tuple) is not isinstance(other, tuple) or all(map(is_numeric_list, (one, other))):
+        return False
+    if not all(isinstance(x, tuple) or _has_few_items(x) for x in (one, other)):
+        return False
+    return any(isinstance(x, Traced) for x in flatten([[*one], [*other]])[0])
+
+
+def _has_few_items(items: Any) -> bool:
+    """True for a list that is not rows of arrays, or of few rows."""
+    rows = [part for part in getattr(items, "parts", ()) if isinstance(part, Rows)]
+    return all(part.counter is None and part.writer is None and part.length <= MOST_COPIES for part in rows)
+
+
+def compared(trace: Trace, name: str, one: Any, other: Any) -> Any:
+    """`one == other` and the like of tuples or lists; their first items that differ decide.
+
+    NaN equals nothing: the identity of an object, by which Python compares items first, is not known to a program.
+    """
+    hooks = trace.hooks
+    one, other = ([*x] if isinstance(x, GrowingList) else x for x in (one, other))
+    if name in ("Lt", "Gt"):
+        return is_before(trace, np.less if name == "Lt" else np.greater, one, other)
+    if name in ("LtE", "GtE"):
+        first = compared(trace, name[:2], one, other)
+        return hooks.or_(first, lambda: hooks.compare_two("Eq", one, other))
+    if name == "NotEq":
+        return hooks.not_(hooks.compare_two("Eq", one, other))
+    if len(one) != len(other) or not one:
+        return len(one) == len(other)
+    first = hooks.compare_two("Eq", one[0], other[0])
+    return hooks.and_(first, lambda: hooks.compare_two("Eq", one[1:], other[1:]))
 
 
 def extreme_by_key(trace: Trace, comparison: np.ufunc, iterable: Any, key: Callable[..., Any] | None) -> Any:
@@ -75,6 +114,8 @@ def extreme_by_key(trace: Trace, comparison: np.ufunc, iterable: Any, key: Calla
 
 def sorted_by_key(trace: Trace, iterable: Any, key: Callable[..., Any] | None, reverse: bool) -> Any:
     """A new list of the items in the order of their keys; items whose keys are equal keep their order."""
+    if isinstance(iterable, Iterator):  # which yields its items once
+        iterable = [*iterable]
     if isinstance(numbered(iterable)[0], TracedRange):
         raise UnsupportedSyntaxError(
             "`sorted` with a key, or of tuples, of as many items as the data say",

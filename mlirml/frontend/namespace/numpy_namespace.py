@@ -19,6 +19,7 @@ from mlirml.errors import ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced, check_device, check_uncopied
 from mlirml.frontend.arrays.array_class import Constructor, TypeOf
 from mlirml.frontend.arrays.array_class import isinstance as isinstance_of_traced
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.frames import at_user_line, code_location
 from mlirml.frontend.namespace.grids import Grid, dynamic_grid
 from mlirml.frontend.namespace.lists import Submodule, taking_lists
@@ -179,6 +180,9 @@ class Namespace:
     asanyarray = asarray
 
     def _array(self, data: Any, dtype: Any, copy: Any) -> Traced:
+        if is_dynamic(data):
+            is_same = not copy and (dtype is None or np.dtype(dtype) == data.dtype)
+            return data if is_same else data.copy() if dtype is None else data.astype(dtype)  # type: ignore[no-any-return]
         result = self._trace.array(data, dtype, copy=bool(copy))
         if copy is False:
             check_uncopied(data, result)
@@ -190,7 +194,10 @@ class Namespace:
 
     def ascontiguousarray(self, a: Any, dtype: Any = None, *, like: Any = None) -> Traced:
         """`np.ascontiguousarray`; a copy of the argument, or the argument itself, as its strides are."""
-        result: Any = np.atleast_1d(self.asarray(a, dtype))
+        result: Any = self.asarray(a, dtype)
+        if is_dynamic(result):
+            return result  # type: ignore[no-any-return]
+        result = np.atleast_1d(result)
         if result._cell.c_order and result._cell.strides is None and not result._views:
             return result  # type: ignore[no-any-return]
         return Traced(self._trace, result._cell, result._views, ambiguous=result._cell.version)

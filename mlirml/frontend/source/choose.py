@@ -42,12 +42,13 @@ TRACED_ONLY: ContextVar[bool] = ContextVar("TRACED_ONLY", default=False)
 """True if the user wants functions traced, including those that transforms are given."""
 
 _CALL = re.compile(r"`(?:c?math\.|np\.(?=float|int|uint|complex))?(\w+)\(\)`")
+_NUMPY_CALL = re.compile(r"`(?:np|numpy)\.\w+\(\)`")
 _KINDS = re.compile(r"(float|u?int|complex)\d*")
 FRONTENDS = ("auto", "trace", "loops")
 _DECIDED: weakref.WeakKeyDictionary[types.CodeType, bool] = weakref.WeakKeyDictionary()
 _JUMPS = frozenset([*dis.hasjabs, *dis.hasjrel])
 _BACKWARD = frozenset(code for name, code in dis.opmap.items() if "BACKWARD" in name) or _JUMPS
-_FOR_ITER = dis.opmap["FOR_ITER"]
+_FOR_ITER, _IS_OP = dis.opmap["FOR_ITER"], dis.opmap["IS_OP"]
 _PURE = (ast.Name, ast.Constant, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.expr_context)
 
 
@@ -90,8 +91,8 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
 
     These are a branch on data; a slice with dynamic bounds; a dynamic index into a list or tuple; a loop with a dynamic
     trip count or condition; another use of a number in a function with loops; functions of numbers, as `math.exp(x)`
-    and `float(x)`; a store into an array that a method made, whose calls are not seen when it is traced; and an
-    array whose length depends on data.
+    and `float(x)`; a store into an array that a method made, whose calls are not seen when it is traced, or a function
+    of NumPy's that it calls; and an array whose length depends on data.
     """
     if frontend != "auto":
         return False
@@ -99,7 +100,11 @@ def turns_on_data(function: Callable[..., Any], frontend: str, error: CaptureErr
     source = None if plain is None else source_of(plain)
     if source is None:
         return False
-    if is_of_calls(error) or error.subject in (SLICE, DATA_SIZE, "a loop", "`range()`"):
+    if (
+        is_of_calls(error)
+        or _NUMPY_CALL.fullmatch(error.subject)
+        or error.subject in (SLICE, DATA_SIZE, "a loop", "`range()`")
+    ):
         return True
     if turns_on_number(error) or (error.subject == INDEX and not error.sizes):
         return True
@@ -200,7 +205,7 @@ def has_element_loops(function: types.FunctionType, seen: frozenset[types.CodeTy
         return False
     found = _DECIDED.get(code)
     if found is None:
-        found = _DECIDED[code] = _has_own(function)
+        found = _DECIDED[code] = _has_own(function) or any(map(_has_own_identity, _methods(function)))
     return found or any(has_element_loops(helper, seen | {code}) for helper in _helpers(function))
 
 
@@ -229,12 +234,35 @@ def _codes(code: types.CodeType) -> Iterator[types.CodeType]:
 def _has_own(function: types.FunctionType) -> bool:
     if any("pow" in code.co_names for code in _codes(function.__code__)) and _has_modular_powers(function):
         return True
+    if _has_own_identity(function):
+        return True
     if not any("range" in c.co_names or _has_while(c) for c in _codes(function.__code__)):
         return False
     source = source_of(function)
     if source is None:
         return False
     return any(_over_elements(node) for node in ast.walk(source.node) if _is_range(node) or isinstance(node, ast.While))
+
+
+def _has_own_identity(function: types.FunctionType) -> bool:
+    """True if a function compares with True or False by `is`, which is an object's identity where it is traced."""
+    if not any(_IS_OP in code.co_code[::2] and _has_boolean(code) for code in _codes(function.__code__)):
+        return False
+    source = source_of(function)
+    compared = [] if source is None else [node for node in ast.walk(source.node) if isinstance(node, ast.Compare)]
+    return any(
+        isinstance(op, (ast.Is, ast.IsNot)) and any(_is_boolean(x) for x in (node.left, *node.comparators))
+        for node in compared
+        for op in node.ops
+    )
+
+
+def _has_boolean(code: types.CodeType) -> bool:
+    return any(type(const) is bool for const in code.co_consts)
+
+
+def _is_boolean(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and type(node.value) is bool
 
 
 def _has_modular_powers(function: types.FunctionType) -> bool:

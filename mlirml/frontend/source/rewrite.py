@@ -366,12 +366,18 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit_comprehension(self, node: ast.comprehension) -> ast.comprehension:
         target, iterable = self.visit(node.target), self.visit(node.iter)
-        return ast.comprehension(target, iterable, [self.condition(test) for test in node.ifs], node.is_async)
+        return ast.comprehension(target, iterable, list(map(self.filter, node.ifs)), node.is_async)
+
+    def filter(self, node: ast.expr) -> ast.expr:
+        """The condition of a comprehension. Python locates the truth test of a comparison only, not that of a call."""
+        if isinstance(node, ast.Compare) and len(node.ops) == 1 and not isinstance(node.ops[0], _BY_HOOKS):
+            return _at(ast.Compare(self.visit(node.left), node.ops, [self.visit(node.comparators[0])]), node)
+        return self.condition(node)
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
         left, *rest = (self.visit(part) for part in (node.left, *node.comparators))
-        if len(rest) == 1 and not isinstance(node.ops[0], (ast.In, ast.NotIn, ast.Is, ast.IsNot)):
-            return _at(ast.Compare(left, node.ops, rest), node)
+        if len(rest) == 1 and not isinstance(node.ops[0], _BY_HOOKS):
+            return _call("compare_two", [_constant(type(node.ops[0]).__name__), left, rest[0]], node)
         names = _constant(tuple(type(op).__name__ for op in node.ops))
         return _call("compare", [names, left, *map(_later, rest)], node)
 
@@ -638,11 +644,14 @@ def _span(node: ast.stmt, end: ast.expr) -> ast.AST:
     return head
 
 
+_BY_HOOKS = (ast.In, ast.NotIn, ast.Is, ast.IsNot)
+
+
 def _name_tuples(*groups: Names) -> list[ast.expr]:
     return [_constant(tuple(sorted(group))) for group in groups]
 
 
-def _constant(names: tuple[str, ...] | bool) -> ast.expr:
+def _constant(names: tuple[str, ...] | str | bool) -> ast.expr:
     return ast.Constant(names)  # type: ignore[arg-type]
 
 

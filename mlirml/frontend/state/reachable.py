@@ -104,6 +104,7 @@ class Reached:
         self.arrays: list[np.ndarray] = []
         self.opaque = False  # set if some code reads globals unnoticed
         self.clocks = False  # set if some function may read a clock or the like
+        self._made: dict[int, Any] = {}  # objects of the program, held so that their addresses are not reused
         self._queue: deque[tuple[Any, bool]] = deque()
         self._seen: dict[tuple[int, bool], Any] = {}  # holds all seen objects, so that their addresses are not reused
         self._classes: dict[type, tuple[type, ...]] = {}
@@ -122,6 +123,11 @@ class Reached:
             for one in self.objects[start:]:
                 self._attributes(one)
 
+    def made(self, value: Any) -> Any:
+        """A new object of the program, whose attributes are no state."""
+        self._made[id(value)] = value
+        return value
+
     def has_seen(self, value: Any) -> bool:
         """True if an object is reached, so that it existed before the call."""
         return any(self._seen.get((id(value), live)) is value for live in (False, True))
@@ -133,6 +139,9 @@ class Reached:
     def _visit(self, value: Any, live: bool) -> None:
         class_ = type(value)
         if class_ in _CONSTANTS or class_ is types.MemberDescriptorType or (id(value), live) in self._seen:
+            return
+        if id(value) in self._made:
+            self._class(class_)
             return
         self._seen[id(value), live] = value
         if isinstance(value, types.FunctionType):

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import types
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from mlirml.errors import CaptureError, TracedBoolError, UnboundedRecursionError
 from mlirml.frontend.frames import code_location, is_internal
 from mlirml.frontend.state.reachable import names_of
 
-DEEPEST = 200  # nested branches, at most: deeper ones are of a recursion without end at trace time
+DEEPEST = 40
+"""How often a loop or branch may be nested in itself: more often it is of a recursion without end at trace time.
+
+The stack of Python holds twice as many. An attempt takes time by the square of the depth.
+"""
 _HELP = (
     "write a `while` loop that keeps what is left to do in an array, its stack; recursion is compiled where shapes or"
     " static arguments (`static_argnums`) end it"
@@ -19,8 +23,12 @@ _HELP = (
 
 
 @contextmanager
-def recursion_errors() -> Iterator[None]:
-    """Context manager: endless recursion during tracing becomes an error at the recursive call."""
+def recursion_errors(integers: Mapping[str, frozenset[str]]) -> Iterator[None]:
+    """Context manager: endless recursion during tracing becomes an error at the recursive call.
+
+    It may end where Python integers among the arguments, of which `integers` are the names, are static. Those in lists
+    are data.
+    """
     try:
         yield
     except RecursionError as error:
@@ -29,6 +37,7 @@ def recursion_errors() -> Iterator[None]:
         found = _unbounded(error.__traceback__)
         if found is None:
             raise
+        found.sizes = frozenset(path for paths in integers.values() for path in paths if "[" not in path)
         raise found from None
     except TracedBoolError as error:
         name = _recursive(error.__traceback__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
-from mlirml.frontend.arrays.printing import AS_TEXT, MARK
+from mlirml.frontend.arrays.printing import AS_REPR, AS_TEXT, MARK
 from mlirml.frontend.frames import at_user_line
 from mlirml.frontend.tracing import host_calls
 from mlirml.frontend.tracing.trace import Trace
@@ -51,6 +51,8 @@ class _Text(tuple):  # type: ignore[type-arg]
 def _formatted(value: Any, specification: str) -> str:
     if specification.startswith(AS_TEXT):
         return format(str(value), specification.removeprefix(AS_TEXT))
+    if specification.startswith(AS_REPR):
+        return format(repr(value), specification.removeprefix(AS_REPR))
     text: str = format(value, specification)
     return text
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
+from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -136,7 +137,7 @@ class Trace:
         self.compactions: dict[str, Any] = {}  # of masks, by the names of their values
         self.has_source = False  # whether the function can be captured with its loops instead
         self._requests = 0
-        self.constructs = 0  # the nesting depth of loops and branches
+        self.nested: dict[CodeType, int] = {}  # how often the code of a loop or branch is nested in itself
         self.inputs: Sequence[Traced] = ()  # the function's arguments
         self.donated: Sequence[int] = ()  # the indices of those that hold results after the call
         self.derivatives = 0  # the order of differentiation of the code traced now

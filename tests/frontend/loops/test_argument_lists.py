@@ -246,3 +246,33 @@ def test_a_helper_that_returns_a_new_list() -> None:
     """Loops of its caller index the list: unrolled, 27,000 copies would be more than the most."""
     rows = [[float(i - j) for j in range(30)] for i in range(30)]
     check(product, rows, rows[::-1])
+
+
+def put_in_places(items: list[int]) -> list[int]:
+    index = 0
+    while index < len(items):
+        place = items[index] - 1
+        if index != place:
+            items[index], items[place] = items[place], items[index]
+        else:
+            index += 1
+    return items
+
+
+def sorted_by_gaps(items: list[int]) -> list[int]:
+    gap = len(items)
+    while gap > 1:
+        gap = int(gap / 1.3)
+        for i in range(gap, len(items)):
+            item, j = items[i], i
+            while j >= gap and items[j - gap] > item:
+                items[j] = items[j - gap]
+                j -= gap
+            items[j] = item
+    return items
+
+
+@pytest.mark.parametrize("function", [put_in_places, sorted_by_gaps])
+def test_empty_lists_end_a_loop_before_its_body(function: Callable[..., Any]) -> None:
+    for items in ([], [1], [3, 1, 2]):
+        same(ml.compile(function)([*items]), sorted(items), True, "the result")

@@ -161,3 +161,23 @@ def test_changes_of_chosen_items(function: Callable[..., Any], few: int) -> None
     except ml.CaptureError:
         return
     assert flat(found) == flat(function(x))
+
+
+def of_iterators(x: list[float], y: list[float]) -> Any:
+    pairs = sorted(zip(x, y), key=lambda p: p[0] / p[1], reverse=True)
+    places = sorted(enumerate(x), key=lambda p: -p[1])
+    total = 0.0
+    for i, (a, b) in enumerate(sorted(zip(y, x))):
+        total = total * 3 + a * b * i
+    return (
+        pairs,
+        [i for i, _ in places],
+        sorted((v * 2 for v in x), key=lambda v: -v),
+        sorted(map(abs, y), key=abs),
+        total,
+    )
+
+
+def test_iterators_are_sorted() -> None:
+    x, y = [60.0, 100.0, 120.0], [10.0, -20.0, 7.0]
+    assert flat(ml.compile(of_iterators)(x, y)) == flat(of_iterators(x, y))

@@ -203,7 +203,7 @@ def test_powers_with_a_modulus_fail_as_in_python():
 
 def test_rounding_to_decimals_is_that_of_pythons_floats():
     def rounded(x):
-        return round(x, 2), round(x, 1), round(x * 10, 2), round(x, -2), round(x, 15)
+        return round(x, 2), round(x, 1), round(x * 10, ndigits=2), round(x, -2), round(x, 15)
 
     compiled = ml.compile(rounded)
     for x in (
@@ -245,3 +245,40 @@ def test_bits_of_integers():
     check(of_elements, N)
     with pytest.raises(ml.UnsupportedSyntaxError, match=r"`\.to_bytes` of a number"):
         ml.compile(lambda n: n.to_bytes(8, "big"))(3)
+
+
+class Grid:
+    def filled(self, x):
+        return np.full(3, x[0]) + np.linspace(x[0], x[1], 3) + np.asarray([x[2]] * 3)
+
+    def table(self, x):
+        return np.array([[x[0], x[1]], [x[2], x[0]]], dtype=float)
+
+
+def test_methods_of_a_function_without_loops_make_arrays_of_numbers():
+    check(lambda x: Grid().filled(x), V)
+    check(lambda x: Grid().table(x), V)
+    check(lambda x: np.array((x.T @ x) * 2.0, dtype=np.float32), V)
+
+
+def test_numbers_of_arrays_become_python_s():
+    def items(x):
+        return x.item(1), x.item(-1), x.item((0, 1)), x.item(1, 0), x.sum().item(), x[0, 0].item()
+
+    def lists(x):
+        found = x.tolist()
+        total = 0
+        for row in found:
+            row.append(row[0] // 2)
+            total += sum(row)
+        return found, total, max(max(row) for row in found)
+
+    def promoted(x):
+        return np.ones(2, np.float32) * x.max().item(), np.ones(2, np.float32) * x.max()
+
+    for dtype in (np.float64, np.float32, np.int64, np.int16):
+        x = np.arange(1, 5).reshape(2, 2).astype(dtype)
+        for function in (items, lists, promoted):
+            check(function, x)
+    assert ml.compile(lambda x: x.tolist())(np.array([True, False])) == [True, False]
+    assert ml.compile(ml.grad(lambda x: x.item() ** 2))(np.array([3.0])) == 6

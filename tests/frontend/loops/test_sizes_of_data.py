@@ -227,7 +227,44 @@ def of_positions(x: Array) -> Array:
     return left, right
 
 
+def one_hot(x: Array) -> Array:
+    labels = np.argsort(x) % 4
+    n = labels.max() + 1
+    out, turned, counts = np.zeros((len(x), n)), np.zeros((n, len(x))), np.zeros((n, n), dtype=int)
+    out[np.arange(len(x)), labels] = 1
+    turned[labels, np.arange(len(x))] += 2
+    np.add.at(counts, (labels, labels[::-1]), 1)
+    return out, turned, counts, out[np.arange(len(x)), labels], turned[labels]
+
+
+def at_positions(x: Array) -> Array:
+    labels = np.argsort(x) % 4
+    table = np.zeros((labels.max() + 1, 3))
+    table[labels, 1] = x
+    np.maximum.at(table, (labels, 2), x)
+    table[[0, -1]] += 5
+    table[np.array([[0, 1], [-1, 0]]), np.array([0, 2])] -= 3
+    table[table[:, 1].astype(int) % 4, 0] = table[0, 1]
+    return table, table[np.array([[0, 1], [-1, 0]])], table[[-1, 0], [1, 2]]
+
+
+def arrays_of(x: Array) -> Array:
+    y = x[x > 0]
+    z = np.array(y)
+    z[0] = 7
+    centred = y - y.mean()
+    return (
+        y,
+        z,
+        np.array(y, dtype=np.float32),
+        np.asarray(y),
+        np.ascontiguousarray(y),
+        np.array(centred @ centred / len(y)),
+    )
+
+
 @pytest.mark.parametrize("function", [
+    one_hot, at_positions, arrays_of,
     filled, of_a_sum, of_a_counter, of_two_branches, of_units, grids, of_any_number, matrix, in_a_loop, whole_and_part,
     none_of_them, products_and_pairs, masked_elements, rows_of_a_mask, zipped, gaps, comprehensions, lists_of_zeros,
     lists_without_loops, functions_of_iterables, lists_in_a_result, of_short_integers, differences, of_positions,
@@ -322,6 +359,18 @@ def test_a_step_that_is_not_positive_fails_at_its_line() -> None:
     with pytest.raises(ml.ShapeError, match="is not positive") as failure:
         ml.compile(bad)(X)
     assert "x[:: int(x[1])]" in str(failure.value)
+
+
+def test_positions_are_checked() -> None:
+    def bad(x: Array) -> Array:
+        labels = np.argsort(x) % 4
+        out = np.zeros((labels.max() + 1, 2))
+        out[labels + 1, 0] = 1
+        return out
+
+    with pytest.raises(IndexError, match="out of bounds") as failure:
+        ml.compile(bad)(X)
+    assert "out[labels + 1, 0]" in str(failure.value)
 
 
 def test_a_size_beyond_all_room_is_an_error() -> None:

@@ -146,3 +146,94 @@ def test_lists_that_are_never_filled(function: Any) -> None:
     for frontend in ("auto", "loops"):
         x = np.array([1.0, 2.0, 3.0])
         assert ml.compile(function, frontend=frontend)(x) == function(x)
+
+
+def doubled_if(x: Any, flag: bool) -> Any:
+    if flag is True:
+        return x * 2
+    return x
+
+
+def halved_unless(x: Any, flag: bool = True, other: Any = None) -> Any:
+    y = x / 2 if flag is not False else x
+    return y if other is None else y + other
+
+
+class Layer:
+    def __init__(self, bias: bool) -> None:
+        self.bias = bias
+
+    def __call__(self, x: Any) -> Any:
+        return x + 1 if self.bias is True else x
+
+
+def of_a_layer(x: Any, flag: bool) -> Any:
+    return Layer(flag)(x)
+
+
+def counted(x: Any, flag: bool) -> Any:
+    done, seen, n = False, [flag] * 3, 0
+    while done is False:
+        n += 1
+        if seen[n % 3] is not True:
+            seen[n % 3] = True
+        if x[n % len(x)] > 1 or n > 5:
+            done = True
+    return n, sum(seen), (x[0] > 1) is True, bool(x[0] > 1) is True, (x[0] > 1) is (x[1] > 1), flag is done
+
+
+def found(x: Any, flag: bool) -> Any:
+    answer = None
+    for v in x:
+        if v > 1:
+            answer = flag
+    return 1 if answer is True else 2 if answer is False else 3
+
+
+@pytest.mark.parametrize("function", [doubled_if, halved_unless, of_a_layer, counted, found])
+def test_booleans_are_compared_by_identity(function: Any) -> None:
+    for frontend in ("auto", "loops"):
+        compiled = ml.compile(function, frontend=frontend)
+        for x in (np.array([0.5, 2.0, 1.0]), np.array([2.0, 0.5]), np.zeros(3)):
+            for flag in (True, False):
+                one, other = compiled(x, flag), function(x, flag)
+                assert isinstance(one, tuple) == isinstance(other, tuple)
+                for a, b in zip(one, other) if isinstance(one, tuple) else [(one, other)]:
+                    np.testing.assert_array_equal(a, b)
+
+
+def sorted_or_not(x: list[float]) -> Any:
+    if list(x) != sorted(x):
+        return -1.0
+    return x[0]
+
+
+def palindrome(x: list[float]) -> Any:
+    return 1 if x == x[::-1] else 0
+
+
+def comparisons(x: list[float]) -> Any:
+    n = 0
+    for i in range(len(x) - 1):
+        a, b = x[i], x[i + 1]
+        n += ((a, i) < (b, i)) + 2 * ([a, i] >= [b, i]) + 4 * ((a, 1) <= (a, b)) + 8 * ((1, (a, 2)) == (1, (b, 2)))
+        n += 16 * ((a,) > ()) + 32 * ((a, 1) != (a,)) + 64 * ((a,) == [a])
+    return n
+
+
+def steps_to(x: list[float]) -> Any:
+    i, j, n = 0, 0, 0
+    while (i, j) != (len(x), int(x[0])):
+        if i < len(x):
+            i += 1
+        else:
+            j += 1
+        n += 1
+    return n
+
+
+@pytest.mark.parametrize("function", [sorted_or_not, palindrome, comparisons, steps_to])
+def test_tuples_and_lists_of_dynamic_numbers_are_compared(function: Any) -> None:
+    for frontend in ("auto", "loops"):
+        for x in ([1.0, 2.0, 3.0], [3.0, 2.0, 2.0], [2.0, 1.0, 2.0], [1.0, 3.0, -1.0]):
+            assert ml.compile(function, frontend=frontend)(x) == function(x)

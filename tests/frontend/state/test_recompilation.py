@@ -222,3 +222,28 @@ def test_old_programs_do_not_pile_up() -> None:
         scale = float(step)
         agrees(compiled, f)
         assert compiled.entries <= 1
+
+
+class Adagrad:
+    def __init__(self) -> None:
+        self.total: Any = None
+
+    def update(self, w: Any, gradient: Any) -> Any:
+        if self.total is None:
+            self.total = np.zeros(np.shape(w))
+        self.total += gradient**2
+        return w - 0.1 * gradient / np.sqrt(self.total + 1e-8)
+
+
+def test_the_attributes_of_an_object_of_the_program_are_no_state() -> None:
+    def trained(w: Any) -> Any:
+        optimizer = Adagrad()
+        for _ in range(3):
+            w = optimizer.update(w, 2 * w)
+        return w
+
+    compiled = ml.compile(trained)
+    for k in range(4):
+        np.testing.assert_allclose(compiled(X + k), trained(X + k), rtol=1e-14)
+    assert signatures(compiled) == 1
+    assert all(build.changed(compiled.fn) is None for build in compiled._builds.values())

@@ -132,3 +132,29 @@ def test_methods(frontend: str) -> None:
 def test_transforms() -> None:
     np.testing.assert_array_equal(ml.grad(lambda x: halves(0, x * x))(X[:2]), [2.0, 8.0])
     np.testing.assert_array_equal(ml.vmap(lambda x: halves(0, x))(np.ones((3, 2))), [3.0, 3.0, 3.0])
+
+
+def best_sum(x: Any, low: int, high: int) -> Any:
+    if low == high:
+        return x[low]
+    middle = (low + high) // 2
+    across, left, right = 0.0, -np.inf, -np.inf
+    for i in range(middle, low - 1, -1):
+        across += x[i]
+        if across > left:
+            left = across
+    across = 0.0
+    for i in range(middle + 1, high + 1):
+        across += x[i]
+        if across > right:
+            right = across
+    one, other = best_sum(x, low, middle), best_sum(x, middle + 1, high)
+    return max(one, other, left + right)
+
+
+def test_limits_of_a_recursion_with_loops_are_static() -> None:
+    compiled = ml.compile(best_sum)
+    for seed in range(3):
+        x = np.random.default_rng(seed).normal(size=7)
+        assert float(compiled(x, 0, 6)) == pytest.approx(best_sum(x, 0, 6), rel=1e-14)
+    assert "`low` is static" in compiled.explain()

@@ -12,6 +12,8 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.function_options import with_options
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, index_name
+from mlirml.frontend.loops.dynamic_slices.gathering import store_at
+from mlirml.frontend.loops.dynamic_slices.indices import has_positions
 from mlirml.frontend.loops.dynamic_slices.slices import (
     DynamicSlice,
     as_part,
@@ -42,6 +44,8 @@ def call_ufunc(trace: Trace, ufunc: np.ufunc, method: str, inputs: Sequence[Any]
         return reduction(ufunc)(x, *inputs[1:], **{"axis": 0, **options})
     if method == "outer" and not options:
         return outer(trace, inputs[0], inputs[1], ufunc)
+    if method == "at" and not options and x is inputs[0] and len(inputs) == 3 and has_positions(inputs[1]):
+        return store_at(x, inputs[1], inputs[2], ufunc)
     out = options.pop("out", (None,))[0] if method == "__call__" else None
     if isinstance(out, DynamicSlice) and not options and ufunc.nout == 1:
         store(out, call_ufunc(trace, ufunc, method, inputs, {}))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -57,13 +57,32 @@ def gathered(base: Traced, index: Any) -> DynamicSlice:
 def scattered(base: Traced, given_index: Any, value: Any) -> None:
     """`base[index] = value`; of equal positions the last one wins."""
     check_front_end(base._trace)
+
+    def put(index: tuple[Any, ...], item: Any) -> None:
+        base[index] = item
+
     parts = [_stored(p) for p in _positions(base, given_index)]
-    trace, used = base._trace, len(parts)
+    rest = base.shape[len(parts) :]
+    _store_each(base, parts, (rest, rest), value, put)
+
+
+def _store_each(
+    base: Traced,
+    parts: Sequence[DynamicSlice],
+    rest: tuple[Sequence[Number], Sequence[int]],
+    value: Any,
+    put: Callable[[tuple[Any, ...], Any], None],
+) -> None:
+    """Store the items of a value into `base` at positions along the first dimensions, one after another.
+
+    `rest` are the sizes of the other dimensions, and their limits.
+    """
+    trace = base._trace
     lengths, most = common_shape(trace, parts)
-    rank, rest = len(lengths), base.shape[used:]
-    whole_shape = [*lengths, *rest]
+    rank, whole_shape = len(lengths), [*lengths, *rest[0]]
     given = as_part(trace, value)
-    target = DynamicSlice(trace, whole_shape, [*most, *rest], np.ones((1,) * len(whole_shape), base.dtype), None, ())  # type: ignore[arg-type]
+    sample = np.ones((1,) * len(whole_shape), base.dtype)
+    target = DynamicSlice(trace, whole_shape, [*most, *rest[1]], sample, None, ())  # type: ignore[arg-type]
     if given.ndim > target.ndim:
         raise ShapeError(f"assignment: {given._describe()} does not broadcast to {target._describe()}")
     common_shape(trace, [target, given])
@@ -73,8 +92,7 @@ def scattered(base: Traced, given_index: Any, value: Any) -> None:
 
     def level(found: tuple[Number, ...]) -> None:
         if len(found) == len(whole_shape):
-            index = (*(stretched(p, found[:rank]) for p in parts), *found[rank:])
-            base[index] = stretched(given, found)
+            put((*(stretched(p, found[:rank]) for p in parts), *found[rank:]), stretched(given, found))
             return
 
         def iteration(number: Number) -> None:
@@ -119,60 +137,63 @@ def _first_dynamic(index: Any) -> DynamicSlice:
 
 
 def elements_at(x: DynamicSlice, index: Any) -> DynamicSlice:
-    """`x[index]` for a mask or positions along the first dimension, where `x` or both are of dynamic length."""
+    """`x[index]` for a mask or positions along the first dimensions, where `x` or one of these has a dynamic length."""
     trace = x._trace
-    found = as_slice(index) if is_dynamic(index) else as_part(trace, index)
-    if found.ndim != 1:
-        raise refused(trace, x, f"an index by {found._describe()}")
-    if found.dtype == np.bool_:
-        return _under_mask(trace, x, found)
-    if found.dtype.kind not in "iu":
-        raise InvalidIndexError(f"an index must be an integer or an array of integers, got {found._describe()}")
+    parts = _parts(x, index)
+    if parts[0].dtype == np.bool_:
+        return _under_mask(trace, x, parts[0])
+    shape, most = common_shape(trace, parts)
+    rank, used = len(shape), len(parts)
 
     def element(at: tuple[Number, ...]) -> Any:
-        row = x[found._at(at[:1])]
-        return row._at(at[1:]) if isinstance(row, DynamicSlice) else row
+        row = x[tuple(stretched(p, at[:rank]) for p in parts)]
+        return row._at(at[rank:]) if isinstance(row, DynamicSlice) else row
 
-    sample = np.ones((1,) * x.ndim, x.dtype)
-    reads = [*moved(found), *moved(x)]
-    return DynamicSlice(trace, [*found._shape, *x._shape[1:]], [*found._most, *x._most[1:]], sample, element, reads)
+    sample = np.ones((1,) * (rank + x.ndim - used), x.dtype)
+    reads = [*(read for p in parts for read in moved(p)), *moved(x)]
+    return DynamicSlice(trace, [*shape, *x._shape[used:]], [*most, *x._most[used:]], sample, element, reads)
 
 
-def store_at(x: DynamicSlice, index: Any, value: Any) -> None:
-    """`x[index] = value` for a mask or positions along the first dimension, both of dynamic length."""
-    trace, found, given = x._trace, as_slice(index), as_part(x._trace, value)
-    if found.ndim != 1 or found.dtype.kind not in "biu":
-        raise refused(trace, x, f"a store at an index by {found._describe()}")
+def store_at(x: DynamicSlice, index: Any, value: Any, ufunc: np.ufunc | None = None) -> None:
+    """`x[index] = value` for a mask or positions along the first dimensions, or `ufunc.at(x, index, value)`.
+
+    The elements are stored one after another: of equal positions the last one wins.
+    """
+    trace, parts = x._trace, _parts(x, index)
     if x._location is None:
         raise CaptureError(
             "a store into what was computed of a slice of changing length",
             help="give it a name first, and store into that",
         )
-    if found.dtype == np.bool_:
-        same_length(trace, (x._shape[0], x._most[0]), (found._shape[0], found._most[0]), (x, found))
-        found = nonzero(trace, found)[0]
-    positions = found if found._location is not None else materialised(found)
-    if given.ndim > x.ndim:
-        raise ShapeError(f"assignment: {given._describe()} does not broadcast to the elements at the index")
-    if given.ndim == x.ndim and not (type(given._shape[0]) is int and given._shape[0] == 1):
-        same_length(trace, (given._shape[0], given._most[0]), (found._shape[0], found._most[0]), (given, found))
-    check_unchanged(given)
     base = x._location.base
-    if any(r.base._cell is base._cell for r in given._reads):
-        given = materialised(given)
-    if positions._location is not None and positions._location.base._cell is base._cell:
-        positions = materialised(positions)
+    if parts[0].dtype == np.bool_:
+        mask = parts[0]
+        same_length(trace, (x._shape[0], x._most[0]), (mask._shape[0], mask._most[0]), (x, mask))
+        parts = [nonzero(trace, mask)[0]]
+    parts = [_stored(p) for p in parts]
+    parts = [materialised(p) if p._location is not None and p._location.base._cell is base._cell else p for p in parts]
+    used = len(parts)
 
-    def iteration(number: Number) -> None:
-        base  # noqa: B018  (the loop stores into it)
-        row = (
-            given
-            if given.ndim < x.ndim
-            else given[0 if type(given._shape[0]) is int and given._shape[0] == 1 else number]
-        )
-        store(x._operations.part(x, positions._at((number,))), row)
+    def put(at: tuple[Any, ...], item: Any) -> None:
+        target = x._operations.part(x, at)
+        new = item if ufunc is None else trace.call_ufunc(ufunc, "__call__", (target._at(()), item), {})
+        store(target, new.astype(x.dtype) if isinstance(new, Traced) else new)
 
-    trace.hooks.for_(_iterable(positions._shape[0]), iteration, (), (), (), ("base",), "", "", False)
+    _store_each(base, parts, (x._shape[used:], x._most[used:]), value, put)
+
+
+def _parts(x: DynamicSlice, index: Any) -> list[DynamicSlice]:
+    """The items of an index of a dynamic slice: a mask, or positions and numbers along the first dimensions."""
+    trace, items = x._trace, index if isinstance(index, tuple) else (index,)
+    parts = [as_slice(item) if is_dynamic(item) else as_part(trace, item) for item in items]
+    if len(parts) > x.ndim:
+        raise IndexOutOfBoundsError(f"too many indices: {len(parts)} for an array of {x.ndim} dimension(s)")
+    for one in parts:
+        if one.dtype == np.bool_ and (len(parts) > 1 or one.ndim != 1):
+            raise refused(trace, x, f"an index by {one._describe()}")
+        if one.dtype.kind not in "biu":
+            raise InvalidIndexError(f"an index must be an integer or an array of integers, got {one._describe()}")
+    return parts
 
 
 def _under_mask(trace: Trace, x: DynamicSlice, mask: DynamicSlice) -> DynamicSlice:

@@ -29,7 +29,7 @@ class Walk:
 def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
     """`x[index]`."""
     trace = x._trace
-    if is_dynamic(index) or _is_positions(index):
+    if has_positions(index):
         from mlirml.frontend.loops.dynamic_slices.gathering import elements_at
 
         return elements_at(x, index)
@@ -70,9 +70,17 @@ def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
     return DynamicSlice(trace, shape, most, sample, element, moved(x))
 
 
+def has_positions(index: Any) -> bool:
+    """True for an array of positions or a mask, or several such arrays and numbers, without slices beside them."""
+    items = index if isinstance(index, tuple) else (index,)
+    if any(item is None or item is Ellipsis or isinstance(item, slice) for item in items):
+        return False
+    return any(is_dynamic(item) or isinstance(item, list) or _is_positions(item) for item in items)
+
+
 def _is_positions(index: Any) -> bool:
     """True for an array of positions of static length."""
-    return isinstance(index, (Traced, np.ndarray)) and len(index.shape) == 1 and index.dtype.kind in "iu"
+    return isinstance(index, (Traced, np.ndarray)) and len(index.shape) > 0 and index.dtype.kind in "iu"
 
 
 def _under(axis: Axis, walks: list[Walk], dims: list[int | None]) -> Axis:

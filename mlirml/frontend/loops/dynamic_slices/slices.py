@@ -42,6 +42,7 @@ class Operations:
     """The functions of slices that other files of the package define: indices, ufuncs, functions, products, methods."""
 
     part: Callable[[DynamicSlice, Any], DynamicSlice]
+    has_positions: Callable[[Any], bool]
     store_at: Callable[[DynamicSlice, Any, Any], None]
     call_ufunc: Callable[[Trace, np.ufunc, str, Sequence[Any], dict[str, Any]], Any]
     call_function: Callable[[DynamicSlice, Callable[..., Any], Sequence[Any], dict[str, Any]], Any]
@@ -205,7 +206,7 @@ class DynamicSlice:
     def __setitem__(self, index: Any, value: Any) -> None:
         with at_user_line():
             check_front_end(self._trace)
-            if is_dynamic(index):
+            if self._operations.has_positions(index):
                 self._operations.store_at(self, index, value)
             else:
                 store(self._operations.part(self, index), value)
