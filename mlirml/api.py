@@ -98,6 +98,8 @@ if TYPE_CHECKING:
     from mlirml.targets.target import Target
 
 _LOG_LENGTH = 1000
+_MOST_BOUND = 256
+"""The methods of so many objects without a dict are kept, and with them the objects."""
 
 
 def compile(
@@ -287,6 +289,7 @@ class Compiled(Dispatcher):
         self._state = State()
         self._takes_out = takes_out(fn)
         self._attribute = self._name
+        self._bound: dict[Any, Compiled] = {}  # the methods of objects without a dict, by the address of the object
         update_wrapper(self, fn, updated=())
 
     def __repr__(self) -> str:
@@ -305,7 +308,12 @@ class Compiled(Dispatcher):
         """The method of an object: compiled for this object, whose attributes the function may read."""
         if instance is None or not hasattr(type(self.fn), "__get__"):
             return self
-        key, held = f"_compiled_{self._attribute}", getattr(instance, "__dict__", {})
+        key: Any
+        key, held = f"_compiled_{self._attribute}", getattr(instance, "__dict__", None)
+        if type(held) is not dict:  # of a class, or of an object with slots
+            key, held = id(instance), self._bound
+            if key not in held and len(held) >= _MOST_BOUND:
+                held.pop(next(iter(held)), None)
         method, bound = MethodType(self.fn, instance), held.get(key)
         if bound is None or bound.fn != method:  # equal methods are of one object; a copy of it has the old one's
             static, donated = (tuple(i - 1 for i in n if i > 0) for n in (self.static_argnums, self.donate_argnums))
