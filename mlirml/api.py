@@ -56,6 +56,7 @@ from mlirml.driver.dynamic import INSTANCES, Dimensions, check_takes_sizes
 from mlirml.driver.recognised import FORMS, UNKNOWN, ListCalls, packed, remember
 from mlirml.driver.signature import (
     argument_names,
+    listed,
     parameters_of,
     positions_of,
     positions_of_names,
@@ -264,10 +265,10 @@ class Compiled(Dispatcher):
         self.float64 = options.checked_float64(float64)
         self.target = get_target(config.target if target is None else target, self.float64)
         self.tune = options.checked_tune(tune, self.target)
-        self.pipeline = None if pipeline is None else tuple(pipeline)
+        self.pipeline = options.checked_passes(pipeline)
         self.target = options.with_passes(self.target, self.pipeline)
         positions, self.static_argnames = positions_of_names(fn, self._name, static_argnames)
-        positions += (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+        positions += listed("static_argnums", static_argnums, int)
         self.static_argnums, self._static_names = positions_of(fn, self._name, "static_argnums", positions)
         self._static_names += self.static_argnames
         self.donate_argnums, self._donated_names = positions_of(fn, self._name, "donate_argnums", donate_argnums)
