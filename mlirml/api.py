@@ -57,6 +57,7 @@ from mlirml.driver.dynamic import INSTANCES, Dimensions, check_takes_sizes
 from mlirml.driver.recognised import FORMS, UNKNOWN, KnownCalls, packed
 from mlirml.driver.signature import (
     argument_names,
+    listed,
     parameters_of,
     positions_of,
     positions_of_names,
@@ -99,6 +100,8 @@ if TYPE_CHECKING:
     from mlirml.targets.target import Target
 
 _LOG_LENGTH = 1000
+_MOST_BOUND = 256
+"""The methods of so many objects without a dict are kept, and with them the objects."""
 
 
 def compile(
@@ -263,10 +266,10 @@ class Compiled(Dispatcher):
         self.float64 = options.checked_float64(float64)
         self.target = get_target(config.target if target is None else target, self.float64)
         self.tune = options.checked_tune(tune, self.target)
-        self.pipeline = None if pipeline is None else tuple(pipeline)
+        self.pipeline = options.checked_passes(pipeline)
         self.target = options.with_passes(self.target, self.pipeline)
         positions, self.static_argnames = positions_of_names(fn, self._name, static_argnames)
-        positions += (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+        positions += listed("static_argnums", static_argnums, int)
         self.static_argnums, self._static_names = positions_of(fn, self._name, "static_argnums", positions)
         self._static_names += self.static_argnames
         self.donate_argnums, self._donated_names = positions_of(fn, self._name, "donate_argnums", donate_argnums)
@@ -291,6 +294,7 @@ class Compiled(Dispatcher):
         self._known = KnownCalls(self, self._state)
         self._takes_out = takes_out(fn)
         self._attribute = self._name
+        self._bound: dict[Any, Compiled] = {}  # the methods of objects without a dict, by the address of the object
         update_wrapper(self, fn, updated=())
 
     def __repr__(self) -> str:
@@ -309,7 +313,12 @@ class Compiled(Dispatcher):
         """The method of an object: compiled for this object, whose attributes the function may read."""
         if instance is None or not hasattr(type(self.fn), "__get__"):
             return self
-        key, held = f"_compiled_{self._attribute}", getattr(instance, "__dict__", {})
+        key: Any
+        key, held = f"_compiled_{self._attribute}", getattr(instance, "__dict__", None)
+        if type(held) is not dict:  # of a class, or of an object with slots
+            key, held = id(instance), self._bound
+            if key not in held and len(held) >= _MOST_BOUND:
+                held.pop(next(iter(held)), None)
         method, bound = MethodType(self.fn, instance), held.get(key)
         if bound is None or bound.fn != method:  # equal methods are of one object; a copy of it has the old one's
             static, donated = (tuple(i - 1 for i in n if i > 0) for n in (self.static_argnums, self.donate_argnums))

@@ -71,6 +71,7 @@ def callback(function: Callable[..., Any], result: Any, *args: Any, **kwargs: An
     from mlirml.core.tree import flatten
     from mlirml.errors import ArgumentError
     from mlirml.frontend.frames import at_user_line
+    from mlirml.frontend.namespace.numpy_namespace import users_function
     from mlirml.frontend.spec import TensorSpec
     from mlirml.frontend.tracing import host_calls
 
@@ -82,5 +83,7 @@ def callback(function: Callable[..., Any], result: Any, *args: Any, **kwargs: An
                 help="write `ml.debug.callback(f, ml.TensorSpec(shape, dtype), x)`",
             )
         name = f"debug.callback of `{getattr(function, '__name__', 'a function')}`"
-        found = host_calls.call(trace, function, args, kwargs, [(s.dtype, s.shape) for s in specs], name)
+        found = host_calls.call(
+            trace, users_function(function), args, kwargs, [(s.dtype, s.shape) for s in specs], name
+        )
         return tree.unflatten(found)

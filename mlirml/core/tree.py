@@ -21,6 +21,9 @@ from mlirml.errors import ArgumentError
 _NONE, _LEAF, _CONSTANT, _STATIC, _AGAIN = "none", "leaf", "constant", "static", "again"
 
 
+_ENDLESS = "a container holds itself, or containers and the calls around them are nested more deeply than Python allows"
+
+
 def exact(value: Any) -> Any:
     """A hashable value such that equal means the same to a function: 1, 1.0 and True differ, 0.0 and -0.0 too."""
     if type(value) is tuple:
@@ -302,7 +305,10 @@ def _rebuild_dataclass(cls: Any, fields: dict[str, Any]) -> Any:
 def flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
     """The leaves of a pytree in order, and its structure."""
     leaves: list[Any] = []
-    return leaves, _flatten(tree, leaves, is_leaf)
+    try:
+        return leaves, _flatten(tree, leaves, is_leaf)
+    except RecursionError:
+        raise RecursionError(_ENDLESS) from None
 
 
 def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None) -> TreeDef:

@@ -89,12 +89,14 @@ def changed(captured: Captured, function: Any) -> str | None:
     if name is None and isinstance(holder, dict):
         pairs = zip(value[::2], value[1::2])
         name = next((key for key, old in pairs if type(key) is str and not holds((holder, key, old))), None)
-    if name is None and not isinstance(holder, types.CellType):
+    if name is None and not isinstance(holder, (types.CellType, types.FunctionType)):
         kind = "array" if isinstance(holder, np.ndarray) else type(holder).__name__
         held = "elements" if kind == "array" else "objects"
         return (
             f"{'an' if kind[0] in 'aeiou' else 'a'} {kind} that it reads holds other {held} than when it was compiled"
         )
+    if isinstance(holder, types.FunctionType):
+        return f"`{holder.__name__}` has other code or defaults than when it was compiled"
     name = getattr(name, "__name__", name) or name_of_cell(function, holder)
     return f"{f'`{name}`' if name else 'a closure variable'} is another object than when it was compiled"
 

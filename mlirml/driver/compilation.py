@@ -134,8 +134,27 @@ def target_for(target: Target, captured: Captured) -> Target:
     return target.sized()
 
 
+_STACK = 512 << 10
+"""Bytes of stack below which LLVM overflows it on ordinary functions, which ends the process."""
+
+
+def _check_stack() -> None:
+    """Raise `TargetError` in a thread whose stack is too small for the compiler, as far as Python knows its size."""
+    import resource
+
+    of_main = threading.current_thread() is threading.main_thread()
+    size = resource.getrlimit(resource.RLIMIT_STACK)[0] if of_main else threading.stack_size()
+    if 0 < size < _STACK:  # 0 is the default of the system, and -1 no limit
+        raise TargetError(
+            f"compiling takes a stack of {_STACK >> 10} KiB, and this thread has {size >> 10} KiB",
+            help="compile in another thread, or "
+            + ("raise `ulimit -s`" if of_main else "call `threading.stack_size` with more before it starts"),
+        )
+
+
 def compiled(target: Target, captured: Captured, clock: Clock) -> tuple[Artifact, Instrumentation]:
     """The artifact of a captured program and the instrumentation of its passes. The caller holds the compiler lock."""
+    _check_stack()
     from mlirml.ir.bindings import lent_context
     from mlirml.targets.llvm.code_cache import counted
 
@@ -246,7 +265,7 @@ class Lowered:
         """
         if form == "mlir":
             return self.as_text()
-        word, dash, rest = form.partition("-")
+        word, dash, rest = str(form).partition("-")
         if self.stage == self.target.stages[-1][0] and (write := self.target.forms.get(word + dash)) is not None:
             return write(self.module.operation, *([rest] if dash else []))
         known = next((name for name in targets_with(word) if name != self.target.name), None)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from mlirml.core.config import config, float64_choice
-from mlirml.errors import ArgumentError
+from mlirml.errors import ArgumentError, PipelineError
 
 if TYPE_CHECKING:
     from mlirml.targets.target import Target
@@ -38,6 +38,14 @@ def checked_tune(given: bool | str | None, target: Target) -> str:
     if found != "off" and target.name != "cpu":
         raise ArgumentError(f'compile: tune is for the target "cpu", and this one is {target.name!r}')
     return found
+
+
+def checked_passes(given: Sequence[str] | None) -> tuple[str, ...] | None:
+    """The names of passes, or None where none are given; raises `PipelineError` for anything else."""
+    try:
+        return None if given is None else (given,) if isinstance(given, str) else tuple(given)
+    except TypeError:
+        raise PipelineError(f"a pipeline is a list of the names of passes, and this is {given!r}") from None
 
 
 def with_passes(target: Target, passes: Sequence[str] | None) -> Target:

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
 from mlirml.errors import ArgumentError
 
 
@@ -53,6 +55,21 @@ def readable(path: str, names: list[str]) -> str:
     return inner.strip("'\"") + tail
 
 
+def listed(option: str, given: Any, class_: type) -> tuple[Any, ...]:
+    """The values of an option that takes one of a class, or several; raises `ArgumentError` for anything else."""
+    accepted = (int, np.integer) if class_ is int else class_
+    one = isinstance(given, accepted)
+    try:
+        values = (given,) if one else tuple(given)
+    except TypeError:
+        values = (given,)
+    for value in values:
+        if not isinstance(value, accepted):
+            names = {int: "integers", str: "strings"}
+            raise ArgumentError(f"compile: {option}: expected {names[class_]}, got {value!r}")
+    return values
+
+
 def positions_of_names(
     fn: Callable[..., Any], name: str, given: str | Sequence[str]
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -62,7 +79,7 @@ def positions_of_names(
     """
     from mlirml.frontend.tracing.trace import definition
 
-    names = (given,) if isinstance(given, str) else tuple(given)
+    names = listed("static_argnames", given, str)
     parameters, positional = parameters_of(fn), positional_names(fn)
     known, takes_names = [p.name for p in parameters], any(p.kind is p.VAR_KEYWORD for p in parameters)
     unknown = [each for each in names if known and each not in known and not takes_names]
@@ -88,7 +105,7 @@ def positions_of(
     parameters, positional = parameters_of(fn), positional_names(fn)
     endless = not parameters or any(p.kind is p.VAR_POSITIONAL for p in parameters)
     positions = []
-    for number in (given,) if isinstance(given, int) else given:
+    for number in map(int, listed(option, given, int)):
         if not -len(positional) <= number < len(positional) and not (endless and number >= 0):
             raise ArgumentError(
                 f"{option}: `{name}` has no positional argument {number}",

@@ -23,7 +23,8 @@ Guard = tuple[Any, Any, Any]
 
 The forms are: a dict or class, a key and its value; an object, the descriptor of a slot and its value, or the
 descriptor itself if the slot is empty; a closure cell, None and its contents; a dict, None and the tuple of its keys
-and values in turn, or its length; a list, set or deque, None and the tuple of its items; an array, None and a copy.
+and values in turn; a dict or class, None and its length; a list, set or deque, None and the tuple of its items; an
+array, None and a copy; a function, None and its `function_parts`.
 """
 
 
@@ -122,6 +123,11 @@ class Captured:
         return self.key
 
 
+def function_parts(function: types.FunctionType) -> tuple[Any, Any, Any]:
+    """The code and the defaults of a function, which a module that is loaded anew may set (IPython's autoreload)."""
+    return function.__code__, function.__defaults__, function.__kwdefaults__
+
+
 def holds(guard: Guard) -> bool:
     """True if a guard's holder still has the value; the native dispatcher makes the same test in C++."""
     holder, name, value = guard
@@ -130,6 +136,8 @@ def holds(guard: Guard) -> bool:
             return holder.cell_contents is value
         except ValueError:  # deleted
             return False
+    if isinstance(holder, types.FunctionType):
+        return all(map(operator.is_, function_parts(holder), value))
     if isinstance(name, types.MemberDescriptorType):
         return getattr(holder, name.__name__, name) is value
     if name is not None:
@@ -138,6 +146,6 @@ def holds(guard: Guard) -> bool:
         same = holder.shape == value.shape and holder.dtype == value.dtype
         return bool(same and holder.tobytes() == value.tobytes())
     if type(value) is int:
-        return len(holder) == value
+        return len(vars(holder) if isinstance(holder, type) else holder) == value
     items = [x for item in holder.items() for x in item] if isinstance(holder, dict) else list(holder)
     return len(items) == len(value) and all(old is ANY or now is old for now, old in zip(items, value))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from enum import Enum
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import Dim, Size, same_shape
-from mlirml.errors import ArgumentError, DTypeError, SourceLocation
+from mlirml.errors import ArgumentError, DTypeError, ShapeError, SourceLocation
 from mlirml.frontend.advice import STATIC
 from mlirml.frontend.user_objects import attributes_of, is_random
 from mlirml.ir.text.dtypes import check_rank, describe, is_supported
@@ -61,7 +62,15 @@ class TensorSpec:
 
 def extent(size: Any) -> Any:
     """The size of a dimension: an integer or a dynamic size."""
-    return size.size if isinstance(size, Dim) else size if type(size) is Size else int(size)
+    if isinstance(size, (Dim, Size)):
+        return size.size if isinstance(size, Dim) else size
+    try:
+        number = operator.index(size)
+    except TypeError:
+        number = -1
+    if number < 0:
+        raise ShapeError(f"TensorSpec: a size is an integer of at least 0, got {size!r}")
+    return number
 
 
 def spec_of(leaf: Any, path: str) -> TensorSpec:

@@ -126,6 +126,8 @@ def _named(function: str, tree: Any) -> tuple[list[Any], TreeDef, list[str | Non
             continue
         if name in seen:
             raise ArgumentError(f"{function}: two arrays would have the name `{name}`", help="give dicts other keys")
+        if name == "__metadata__":  # of the format: the file could not be read
+            raise ArgumentError(f"{function}: `{name}` is no name of an array", help="give the dict another key")
         seen.add(name)
         names.append(name)
     return found.leaves, structure, names

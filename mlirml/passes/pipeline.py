@@ -66,7 +66,7 @@ class Pipeline:
             named = [name for name in names if name]
             raise PipelineError(
                 f"the pipeline has no stage `{stop_after}`",
-                help=_did_you_mean(stop_after, named) or f"its stages are {', '.join(named) or 'not named'}",
+                help=_did_you_mean(str(stop_after), named) or f"its stages are {', '.join(named) or 'not named'}",
             )
         return Pipeline(self.stages[: names.index(stop_after) + 1])
 

@@ -152,3 +152,13 @@ def test_any_tree_comes_back(tree: Any) -> None:
     assert structure.unflatten(leaves) == tree
     assert len(structure.paths("t")) == len(leaves) == structure.leaf_count()
     assert [eval(path, {"t": tree}) for path in structure.paths("t")] == leaves
+
+
+def test_a_container_that_holds_itself_is_an_error() -> None:
+    items: list[Any] = [1.0]
+    items.append(items)
+    entries: dict[str, Any] = {}
+    entries["self"] = entries
+    for tree in (items, entries, (items,)):
+        with pytest.raises(RecursionError, match="a container holds itself"):
+            flatten(tree)

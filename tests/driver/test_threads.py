@@ -203,3 +203,22 @@ def test_threads_that_pack_side_by_side_do_not_meet(form: str, dtype: str) -> No
             np.testing.assert_array_equal(product(a, b), expected)  # small integers: every order of sums is exact
     finally:
         ml.config.threads = before
+
+
+def test_a_thread_with_a_stack_too_small_for_the_compiler_is_an_error() -> None:
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            ml.compile(lambda x: np.tanh(x) + 0.5)(np.ones(3))
+        except ml.TargetError as error:
+            errors.append(error)
+
+    before = threading.stack_size(256 << 10)
+    try:
+        thread = threading.Thread(target=run)
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    assert "compiling takes a stack of 512 KiB, and this thread has 256 KiB" in str(errors[0])

@@ -79,6 +79,35 @@ def test_mutated_modules() -> None:
             ["--mlirml-lower-library-calls"],
             "`mlirml.eigh`: the result has shape [2, 9], not [2, 13]",
         ),
+        (
+            "func.func @main(%xs: tensor<8xf32>, %y: tensor<4xf32>) -> tensor<8x4xf32> {\n"
+            '  %b = "mlirml.vmap"(%y) {group = 0 : i64, size = 8 : i64} : (tensor<4xf32>) -> tensor<8x4xf32>\n'
+            '  %x = "mlirml.unbatch"(%xs) {group = 0 : i64} : (tensor<8xf32>) -> f32\n'
+            "  return %b : tensor<8x4xf32>\n}\n",
+            ["--mlirml-expand"],
+            "`mlirml.vmap` ends a request that begins after it, with `mlirml.unbatch`",
+        ),
+        (
+            "func.func @main(%x: tensor<4xi64>, %i: tensor<i64>) -> tensor<4xi64> {\n"
+            "  %c4 = arith.constant 4 : i64\n  %n = tensor.extract %i[] : tensor<i64>\n"
+            "  %c0 = arith.constant 0 : index\n  %c1 = arith.constant 1 : index\n"
+            "  scf.for %k = %c0 to %c1 step %c1 {\n    %ok = arith.cmpi ult, %n, %c4 : i64\n"
+            '    cf.assert %ok, "0" {mlirml.check = 0 : i64, mlirml.check_base = f32}\n  }\n'
+            "  return %x : tensor<4xi64>\n}\n",
+            ["--mlirml-hoist-checks"],
+            "`cf.assert` has `mlirml.check_base = f32`, which should be a Integer",
+        ),
+        (
+            "#map = affine_map<(d0) -> (d0)>\nfunc.func @main(%t: tensor<i64>, %x: tensor<3xi64>) -> tensor<3xi64> {\n"
+            "  %c = tensor.extract %t[] : tensor<i64>\n  %e = tensor.empty() : tensor<3xi64>\n"
+            "  %0 = linalg.copy ins(%c : i64) outs(%e : tensor<3xi64>) -> tensor<3xi64>\n"
+            '  %1 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]}\n'
+            "      ins(%0 : tensor<3xi64>) outs(%x : tensor<3xi64>) {\n  ^bb0(%a: i64, %o: i64):\n"
+            "    %s = arith.addi %a, %o : i64\n    linalg.yield %s : i64\n  } -> tensor<3xi64>\n"
+            "  return %1 : tensor<3xi64>\n}\n",
+            ["--mlirml-fuse=search=true"],
+            "`linalg.copy` copies a i64, which is no array: write linalg.fill",
+        ),
         ("func.func @main() { return }\n", ["--mlirml-lower-loops=processor=avx3"], "processor takes a processor"),
         (
             "func.func @main(%x: tensor<4xf64>, %e: f64) -> tensor<4xf64> {\n"

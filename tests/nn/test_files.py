@@ -202,3 +202,9 @@ def test_broken_files_are_errors(tmp_path: Path) -> None:
             assert "load: " in str(error)
     assert refused > 1000 and loaded > 5, "elements that are changed are no error"
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000, "kilobytes"
+
+
+def test_the_name_of_the_metadata_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ml.ArgumentError, match="`__metadata__` is no name of an array"):
+        nn.save(tmp_path / "p.safetensors", {"__metadata__": np.ones(2)})
+    assert not list(tmp_path.iterdir())

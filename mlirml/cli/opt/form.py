@@ -184,7 +184,23 @@ def _unfit_operation(op: mlir.Operation, level: str) -> str:
         size = mlir.IntegerAttr(op.attributes["size"]).value
         if list(op.results[0].type.shape)[:1] != [size]:
             return f"has size {size}, and its result is a {op.results[0].type}"
-    return ""
+    if op.name == "linalg.copy" and not isinstance(op.operands[0].type, mlir.ShapedType):
+        return f"copies a {op.operands[0].type}, which is no array: write linalg.fill"
+    return _unfit_order(op)
+
+
+def _unfit_order(end: mlir.Operation) -> str:
+    """The reason if the start marker of a request comes after this end marker of it."""
+    from mlirml.autodiff.requests import OPENS
+    from mlirml.ir.bindings import block_ops
+
+    name = OPENS.get(end.name)
+    if name is None or "group" not in end.attributes:
+        return ""
+    ops = block_ops(end.block)
+    later = [op for op in ops[ops.index(end) + 1 :] if op.name == name and "group" in op.attributes]
+    begins = any(op.attributes["group"] == end.attributes["group"] for op in later)
+    return f"ends a request that begins after it, with `{name}`" if begins else ""
 
 
 def _is_aligned(loop: mlir.Operation) -> bool:
@@ -279,6 +295,7 @@ _ATTRIBUTES = {
     "mlirml.outputs": "ArrayAttr", "mlirml.kernels": "ArrayAttr", "mlirml.workspace": "IntegerAttr",
     "mlirml.host_workspace": "IntegerAttr", "mlirml.parallel": "UnitAttr", "mlirml.in_place": "DenseI64ArrayAttr",
     "mlirml.schedule": "DictAttr", "mlirml.grain": "IntegerAttr", "mlirml.span": "IntegerAttr",
+    "mlirml.check": "IntegerAttr", "mlirml.check_base": "IntegerAttr",
 }  # fmt: skip
 
 

@@ -229,6 +229,7 @@ class Traced(Tracer):
     def __setitem__(self, index: Any, value: Any) -> None:
         with at_user_line():
             self._check_alive()
+            self._check_array()
             truth = known_truth(index)
             if truth is not None:
                 self._viewed(Reshape((1, *self._shape)))[: int(truth)][...] = value

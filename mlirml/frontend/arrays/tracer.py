@@ -271,14 +271,18 @@ class Tracer:
             error.layout = True
             raise error
 
-    def _write(self, new: Tracer | Value | np.ndarray) -> None:
-        """Store a value of exactly this shape and dtype."""
-        self._check_alive()
+    def _check_array(self) -> None:
+        """Refuse a store into a number, whose views are new arrays: what they get would be lost."""
         if self._scalar:
             raise DTypeError(
                 "a NumPy scalar cannot be stored into: only arrays change in place",
                 help="make a new value, `x = x + 1`, or a 0-d array first, `np.array(x)`",
             )
+
+    def _write(self, new: Tracer | Value | np.ndarray) -> None:
+        """Store a value of exactly this shape and dtype."""
+        self._check_alive()
+        self._check_array()
         self._check_ambiguous("write")
         if self._cell.frozen is not None:
             raise CaptureError(self._cell.frozen, help="take a `.copy()` first, and store into that")

@@ -264,6 +264,8 @@ def _printing(trace: Trace) -> Callable[..., None]:
     def show(*args: Any, sep: str | None = " ", end: str | None = "\n", file: Any = None, flush: bool = False) -> None:
         from mlirml.frontend.tracing.print_calls import show_later
 
+        if trace.done:
+            return builtins.print(*args, sep=sep, end=end, file=file, flush=flush)
         show_later(trace, args, sep=sep, end=end, file=file, flush=flush)
 
     return show
@@ -275,7 +277,10 @@ def length(x: Any) -> Any:
 
 
 class Overlay(dict[str, Any]):
-    """The globals of a traced function. Reads are live, and noted as guards; `LOAD_GLOBAL` honours `__getitem__`."""
+    """The globals of a traced function. Reads are live, and noted as guards; `LOAD_GLOBAL` honours `__getitem__`.
+
+    After the trace, when a program calls the function, as one given to `ml.debug.callback`, they are the real ones.
+    """
 
     def __init__(self, real: dict[str, Any], trace: Trace, memo: dict[Any, Any]) -> None:
         known = real.get("__builtins__", builtins)
@@ -299,10 +304,13 @@ class Overlay(dict[str, Any]):
         self, name: str, scope: object = None, names: object = None, fromlist: object = (), level: int = 0
     ) -> Any:
         """`import` inside of the function, and `__import__`."""
-        return _replaced(builtins.__import__(name, self.real, names, fromlist, level), self.trace, self.memo)  # type: ignore[arg-type]
+        found = builtins.__import__(name, self.real, names, fromlist, level)  # type: ignore[arg-type]
+        return found if self.trace.done else _replaced(found, self.trace, self.memo)
 
     def __getitem__(self, name: str) -> Any:
         value = self.real[name]  # a KeyError sends LOAD_GLOBAL on to the builtins
+        if self.trace.done:
+            return value
         if not isinstance(value, types.ModuleType):
             self.trace.reached.guard(self.real, name, value)
         return _replaced(value, self.trace, self.memo)
@@ -460,6 +468,14 @@ def _retarget_function(function: types.FunctionType, trace: Trace, memo: dict[An
         if cell is not original:
             cell.cell_contents = _replaced(original.cell_contents, trace, memo)
     return copy
+
+
+def users_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The user's function for a copy that `retarget` has made; anything else as it is."""
+    if not isinstance(function, types.FunctionType) or not isinstance(function.__globals__, Overlay):
+        return function
+    made = function.__globals__.memo.items()
+    return next((one for one, copy in made if copy is function), function)
 
 
 def _is_replaced(cell: types.CellType) -> bool:

@@ -25,7 +25,7 @@ from mlirml.core.dataclass import dataclass, replace
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, LeakedTracerError, SourceLocation, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.captured import ANY, Guard, holds
+from mlirml.frontend.captured import ANY, Guard, function_parts, holds
 from mlirml.frontend.frames import code_location, is_internal, user_location
 from mlirml.frontend.state.concrete_arrays import original
 from mlirml.frontend.state.reachable import Reached, is_clock
@@ -112,6 +112,8 @@ class Change:
         holder = self.variable.holder
         if not self.whole:
             self.variable.set(value)
+        elif isinstance(holder, types.FunctionType):
+            holder.__code__, holder.__defaults__, holder.__kwdefaults__ = value
         elif isinstance(holder, list):
             holder[:] = value
         else:
@@ -286,6 +288,8 @@ class Effects:
     def _of_guard(self, note: Callable[..., None], holder: Any, name: Any, value: Any) -> None:
         if isinstance(holder, types.CellType):
             note(holder, None, "a variable of an enclosing function", value)
+        elif isinstance(holder, types.FunctionType):
+            note(holder, None, f"`{holder.__name__}`", value, whole=True, after=function_parts(holder))
         elif name is not None:
             note(holder, name, getattr(name, "__name__", str(name)), MISSING if value is name else value)
         elif isinstance(holder, dict) and isinstance(value, tuple):

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from mlirml.frontend.captured import Guard
+from mlirml.frontend.captured import Guard, function_parts
 from mlirml.frontend.user_objects import (  # fmt: skip
     is_layer_class,
     is_library,
@@ -176,6 +176,7 @@ class Reached:
                 value = cell.cell_contents
             except ValueError:
                 continue
+            self.clocks |= _has_clock(value)
             if not isinstance(value, types.ModuleType):
                 self.guard(cell, None, value)
             self._more((value,), live)
@@ -183,9 +184,13 @@ class Reached:
         self._more(vars(function).values() if "__wrapped__" in vars(function) else (), live)
         if is_package(function.__globals__.get("__name__")):
             return
+        self.guard(function, None, function_parts(function))
+        if function.__kwdefaults__:
+            self._container(function.__kwdefaults__)
         every, globals_ = names_of(function.__code__)
         self.names |= every
         self.opaque |= not live
+        self.clocks |= not every.isdisjoint(_WITH_CLOCKS)  # which the function may import itself
         scope = getattr(function.__globals__, "real", function.__globals__)
         for name in globals_ & scope.keys():
             value = scope[name]
@@ -235,6 +240,7 @@ class Reached:
             return
         self._classes[class_] = classes = tuple(c for c in class_.__mro__ if not is_package(c.__module__))
         for one in classes:
+            self.guard(one, None, len(vars(one)))  # a new attribute may hide that of a base
             special = [f for n, f in vars(one).items() if n[:2] == "__" and n not in _UNCALLED]
             self._more(f for f in special if isinstance(f, types.FunctionType))
         self.objects.append(_Attributes(class_, None, False))
@@ -299,7 +305,11 @@ _CLOCKS = frozenset(
 )
 
 
+_WITH_CLOCKS = frozenset(["time", "datetime", "random", "secrets", "uuid", "os", "posix"])
+"""The modules with functions whose results differ between calls."""
+
+
 def _has_clock(value: Any) -> bool:
     """True if such a function may be reachable from a global."""
     home = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
-    return home in ("time", "datetime", "random", "secrets", "uuid", "os", "posix")
+    return home in _WITH_CLOCKS

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from mlirml.core.sizes import Size, same
 from mlirml.core.tree import TreeDef
-from mlirml.errors import CaptureError, DTypeError, ShapeError
+from mlirml.errors import ArgumentError, CaptureError, DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import (
     LeafType,
@@ -437,7 +438,10 @@ def scan_length(paths: Sequence[str], shapes: Sequence[tuple[int, ...]], length:
             "scan: `length` must be known when the function is compiled",
             help="use `ml.fori_loop`, whose bounds may be arrays, or make the argument static (`static_argnums`)",
         )
-    count = length if length is None or type(length) is Size else int(length.__index__())
+    try:
+        count = length if length is None or type(length) is Size else operator.index(length)
+    except TypeError:
+        raise ArgumentError(f"scan: `length` is an integer, got {length!r}") from None
     if count is not None and count < 0:
         raise ShapeError(f"scan: `length` cannot be negative, got {count}")
     source = "`length`"

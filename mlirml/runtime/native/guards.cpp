@@ -13,6 +13,11 @@ namespace nb = nanobind;
 namespace mlirml {
 namespace {
 
+// The dict of a class, or the dict itself.
+PyObject *entries_of(PyObject *object) {
+  return PyType_Check(object) ? reinterpret_cast<PyTypeObject *>(object)->tp_dict : object;
+}
+
 bool is_value(PyObject *dict, const Guard &guard) {
   PyObject *now = PyDict_GetItemWithError(dict, guard.name.ptr());
   if (!now) PyErr_Clear();
@@ -78,6 +83,13 @@ bool same_elements(PyObject *holder, PyObject *copy) {
   return std::memcmp(data, PyArray_DATA(old), static_cast<size_t>(PyArray_NBYTES(old))) == 0;
 }
 
+bool same_function(PyObject *function, PyObject *parts) {
+  PyObject *defaults = PyFunction_GET_DEFAULTS(function), *named = PyFunction_GET_KW_DEFAULTS(function);
+  return PyFunction_GET_CODE(function) == PyTuple_GET_ITEM(parts, 0) &&
+         (defaults ? defaults : Py_None) == PyTuple_GET_ITEM(parts, 1) &&
+         (named ? named : Py_None) == PyTuple_GET_ITEM(parts, 2);
+}
+
 Guard::Kind kind_of(nb::handle holder, nb::handle name, nb::handle value) {
   PyObject *object = holder.ptr();
   if (PyCell_Check(object)) return Guard::kCell;
@@ -85,11 +97,12 @@ Guard::Kind kind_of(nb::handle holder, nb::handle name, nb::handle value) {
   if (!name.is_none()) {
     if (PyType_Check(object)) return Guard::kClass;
     if (PyDict_Check(object)) return Guard::kKey;
-  } else if (PyDict_Check(object) && PyLong_CheckExact(value.ptr())) {
+  } else if ((PyDict_Check(object) || PyType_Check(object)) && PyLong_CheckExact(value.ptr())) {
     return Guard::kSize;
   } else if (PyArray_Check(object) && PyArray_Check(value.ptr())) {
     return Guard::kArray;
   } else if (PyTuple_CheckExact(value.ptr())) {
+    if (PyFunction_Check(object) && PyTuple_GET_SIZE(value.ptr()) == 3) return Guard::kFunction;
     return PyDict_Check(object) ? Guard::kDict : PyList_Check(object) ? Guard::kList : Guard::kItems;
   }
   throw nb::type_error("guards: not a binding, a container or an array, and what it holds");
@@ -105,19 +118,21 @@ bool Guard::holds() const {
     case kKey:
       return is_value(object, *this);
     case kClass:
-      return is_value(reinterpret_cast<PyTypeObject *>(object)->tp_dict, *this);
+      return is_value(entries_of(object), *this);
     case kSlot:
       return slot_is(*this);
     case kDict:
       return same_entries(object, value.ptr());
     case kSize:
-      return static_cast<size_t>(PyDict_GET_SIZE(object)) == size;
+      return static_cast<size_t>(PyDict_GET_SIZE(entries_of(object))) == size;
     case kList:
       return same_list(object, value.ptr());
     case kItems:
       return same_items(object, value.ptr());
     case kArray:
       return same_elements(object, value.ptr());
+    case kFunction:
+      return same_function(object, value.ptr());
   }
   return false;
 }

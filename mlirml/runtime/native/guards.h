@@ -7,9 +7,9 @@
 
 namespace mlirml {
 
-// As `Guard` in mlirml/frontend/tracing/captured.py says.
+// As `Guard` in mlirml/frontend/captured.py says.
 struct Guard {
-  enum Kind { kCell, kKey, kClass, kSlot, kDict, kSize, kList, kItems, kArray } kind;
+  enum Kind { kCell, kKey, kClass, kSlot, kDict, kSize, kList, kItems, kArray, kFunction } kind;
   nanobind::object holder;
   nanobind::object name;
   nanobind::object value;

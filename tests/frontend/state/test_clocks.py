@@ -30,3 +30,28 @@ def test_a_clock_of_the_function_itself_is_refused() -> None:
     clock = time.monotonic
     with pytest.raises(ml.UnsupportedSyntaxError, match="would be called once"):
         ml.compile(f)(X)
+
+
+def test_a_clock_of_a_module_in_a_closure_is_refused() -> None:
+    import secrets
+    import time as watch
+
+    for f in (lambda x: x + watch.perf_counter(), lambda x: x * secrets.randbelow(9)):
+        with pytest.raises(ml.UnsupportedSyntaxError, match="would be called once"):
+            ml.compile(f)(X)
+
+
+def test_a_clock_that_the_function_imports_is_refused() -> None:
+    def f(x: Any) -> Any:
+        import time
+
+        return x + time.time()
+
+    def g(x: Any) -> Any:
+        from time import time
+
+        return x + time()
+
+    for function in (f, g):
+        with pytest.raises(ml.UnsupportedSyntaxError, match=r"`time\.time` would be called once"):
+            ml.compile(function)(X)

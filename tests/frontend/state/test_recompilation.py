@@ -247,3 +247,71 @@ def test_the_attributes_of_an_object_of_the_program_are_no_state() -> None:
         np.testing.assert_allclose(compiled(X + k), trained(X + k), rtol=1e-14)
     assert signatures(compiled) == 1
     assert all(build.changed(compiled.fn) is None for build in compiled._builds.values())
+
+
+def test_code_and_defaults_that_are_replaced_in_a_function_are_seen() -> None:
+    """As IPython's autoreload replaces them."""
+
+    def helper(x: Any, k: float = 2.0, *, n: float = 1.0) -> Any:
+        return x * k + n
+
+    def other(x: Any, k: float = 2.0, *, n: float = 1.0) -> Any:
+        return x - k - n
+
+    def whole(x: Any) -> Any:
+        return helper(x) + 1
+
+    compiled = ml.compile(whole)
+    agrees(compiled, whole)
+    helper.__defaults__ = (5.0,)
+    agrees(compiled, whole)
+    helper.__kwdefaults__["n"] = 7.0
+    agrees(compiled, whole)
+    helper.__code__ = other.__code__
+    agrees(compiled, whole)
+    assert "`helper` has other code or defaults than when it was compiled" in compiled.explain()
+
+
+def test_an_attribute_that_hides_one_of_a_base_class_is_seen() -> None:
+    class Base:
+        rate = 2.0
+
+    class Derived(Base):
+        pass
+
+    def f(x: Any) -> Any:
+        return x * Derived.rate
+
+    compiled = ml.compile(f)
+    agrees(compiled, f)
+    Derived.rate = 3.0
+    agrees(compiled, f)
+    del Derived.rate
+    agrees(compiled, f)
+
+
+def test_class_methods_and_methods_of_objects_with_slots_are_compiled_once() -> None:
+    class Slots:
+        __slots__ = ("k",)
+        rate = 2.0
+
+        @ml.compile
+        def scaled(self, x: Any) -> Any:
+            return x * self.k  # type: ignore[attr-defined]
+
+        @classmethod
+        @ml.compile
+        def rated(cls, x: Any) -> Any:
+            return x * cls.rate
+
+    class Faster(Slots):
+        rate = 5.0
+
+    two = Slots()
+    two.k = 4.0  # type: ignore[attr-defined]
+    for _ in range(3):
+        np.testing.assert_array_equal(two.scaled(X), X * 4)
+        np.testing.assert_array_equal(Slots.rated(X), X * 2)
+        np.testing.assert_array_equal(Faster.rated(X), X * 5)
+    assert two.scaled is two.scaled and signatures(two.scaled) == 1
+    assert signatures(Faster.rated) == signatures(Slots.rated) == 1

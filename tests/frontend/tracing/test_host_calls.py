@@ -376,6 +376,39 @@ def test_a_callback_calls_compiled_code() -> None:
     np.testing.assert_allclose(f(X), [4, 4, 4])
 
 
+def filled(v: Any) -> Any:
+    z = np.zeros(3)
+    for i in range(3):
+        z[i] = v * i
+    return z + np.ones(3)
+
+
+def test_a_callback_makes_arrays_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    spec = ml.TensorSpec((3,), np.float64)
+
+    def of_lambda(x: Any) -> Any:
+        return ml.debug.callback(lambda v: np.ones(3) + v, spec, x)
+
+    def of_function(x: Any) -> Any:
+        def own(v: Any) -> Any:
+            import math
+
+            print("here", float(v[0]))
+            return np.array([math.sqrt(4.0), isinstance(v, np.ndarray), 1.0])
+
+        return ml.debug.callback(own, spec, x)
+
+    def in_loop(x: Any) -> Any:
+        s = np.zeros(3)
+        for i in range(x.shape[0]):
+            s = s + ml.debug.callback(filled, spec, x[i])
+        return s
+
+    for f in (of_lambda, of_function, in_loop):
+        np.testing.assert_array_equal(ml.compile(f)(X), f(X))
+    assert capsys.readouterr().out == "here 1.0\n" * 2
+
+
 def test_programs_in_the_cache_call_their_own_functions(
     tmp_path: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
