@@ -54,6 +54,7 @@ from mlirml.driver.compilation import (
     target_for,
 )
 from mlirml.driver.dynamic import INSTANCES, Dimensions, check_takes_sizes
+from mlirml.driver.frontends import with_frontend
 from mlirml.driver.recognised import FORMS, UNKNOWN, KnownCalls, packed
 from mlirml.driver.signature import (
     argument_names,
@@ -72,20 +73,13 @@ from mlirml.errors import (
     CheckFailed,
     LaunchError,
     MlirmlError,
-    UnsupportedSyntaxError,
 )
 from mlirml.frontend.current import current_trace
-from mlirml.frontend.iteration_limits import LongIteration
 from mlirml.frontend.source.choose import (
     MARK,
     check_frontend,
-    is_of_calls,
     keeps_loops,
-    says_more,
-    short_loops,
     takes_lists,
-    turns_on_data,
-    wants_loops,
 )
 from mlirml.runtime import Dispatcher, Program
 from mlirml.runtime.array import Array
@@ -710,33 +704,7 @@ class Compiled(Dispatcher):
             )
             return donation.finished(capture(donation.function(), *given, **state))
 
-        loops = wants_loops(self.fn, self.frontend) or has_lists(call)
-        try:
-            with short_loops(self.fn, "loops" if loops else self.frontend):
-                return captured(loops)
-        except LongIteration:
-            try:
-                return captured(True)
-            except CaptureError as error:
-                refused = error
-            try:
-                found = captured(False)
-            except CaptureError as error:
-                raise refused if turns_on_data(self.fn, self.frontend, error) else error from None
-            why = refused.location, f"cannot stay a loop: {refused.message}"
-            return replace(found, unrolled=(why, *found.unrolled))
-        except CaptureError as error:
-            if loops or not turns_on_data(self.fn, self.frontend, error):
-                raise
-            try:
-                return captured(True)
-            except CaptureError as other:
-                error.sizes = other.sizes = error.sizes | other.sizes
-                if is_of_calls(error) and isinstance(other, UnsupportedSyntaxError):
-                    error.notes += (f"nor can its calls be replaced: {other.message}",)
-                if says_more(error, other):
-                    raise error from None
-                raise
+        return with_frontend(self.fn, self.frontend, has_lists(call), captured)
 
     # Stages.
 
