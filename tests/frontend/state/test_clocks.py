@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import time
 from typing import Any
 
@@ -55,3 +56,13 @@ def test_a_clock_that_the_function_imports_is_refused() -> None:
     for function in (f, g):
         with pytest.raises(ml.UnsupportedSyntaxError, match=r"`time\.time` would be called once"):
             ml.compile(function)(X)
+
+
+def test_a_module_that_reads_a_clock_when_it_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    def f(x: Any) -> Any:
+        import random  # seeds its generator
+
+        return x * 2 if random else x
+
+    monkeypatch.delitem(sys.modules, "random")
+    assert np.array_equal(ml.compile(f)(X), 2 * X)
