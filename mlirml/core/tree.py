@@ -187,8 +187,8 @@ class TreeDef:
         return [path for step, child in zip(steps, self.children) for path in child.paths(prefix + step)]
 
     def classes(self) -> set[type]:
-        """The classes of the dataclasses in it."""
-        own = {self.kind} if isinstance(self.kind, type) and dataclasses.is_dataclass(self.kind) else set()
+        """The classes of the dataclasses and named tuples in it."""
+        own = {self.kind} if dataclasses.is_dataclass(self.kind) or hasattr(self.kind, "_fields") else set()
         return own.union(*(child.classes() for child in self.children))
 
     def static_values(self) -> list[Any]:
@@ -266,8 +266,10 @@ def plain_fields(class_: Any) -> tuple[str, ...] | None:
     """The names of the fields of a dataclass, if they are the items of its objects' `__dict__`; else None.
 
     They are not where a property or a slot has one, where the class looks up attributes itself, and in subclasses of
-    other containers.
+    other containers. A named tuple has its own, unless its objects hold more than these.
     """
+    if issubclass(class_, tuple):
+        return class_._fields if class_.__dictoffset__ == 0 and class_.__iter__ is tuple.__iter__ else None
     names = tuple(_fields_of(class_)[0])
     is_plain = class_.__getattribute__ is object.__getattribute__ and class_.__dictoffset__ != 0
     is_plain = is_plain and not issubclass(class_, (tuple, list, dict))

@@ -6,7 +6,7 @@ import copy
 import dataclasses
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -61,6 +61,16 @@ def into_tuple(body: Any, k: Any) -> Any:
     body.v = body.v[1], body.v[0] + k
 
 
+class Mass(NamedTuple):
+    x: Any
+    m: Any
+
+
+def of_named_tuples(masses: Any, d: Any) -> Any:
+    d["x"] = d["x"] + masses[0].x
+    return sum([mass.x * mass.m for mass in masses])
+
+
 def into_named(k: Any, *, d: Any, items: Any) -> Any:
     d["x"] = items[0] + k
     items[1] = d["y"]
@@ -74,6 +84,7 @@ CALLS: dict[Callable[..., Any], Callable[[], tuple[tuple[Any, ...], dict[str, An
     into_list_of_objects: lambda: (([Body(1.0, np.ones(1)), Body(2.0, np.ones(1) * 3)], 0.5), {}),
     into_frozen: lambda: ((Frozen([1.0, 2.0]), 2.0), {}),
     into_tuple: lambda: ((Body(1.0, (2.0, 3.0)), 0.5), {}),
+    of_named_tuples: lambda: (([Mass(1.0, 2.0), Mass(np.ones(3), 3.0)], {"x": 1.0, "y": Mass(1, 2)}), {}),
     into_named: lambda: ((2.0,), {"items": [1.0, 2.0], "d": {"x": 0.0, "y": 7.0}}),
 }
 
@@ -181,6 +192,17 @@ def test_a_value_whose_end_runs_python_code_finds_whole_containers() -> None:
         np.testing.assert_array_equal(d["x"], [2, 2])
         assert d["y"] == 3.0 + i
     assert seen[-1] == 4.0
+
+
+def test_named_tuples_of_two_classes_are_of_two_programs() -> None:
+    class Other(NamedTuple):
+        m: Any
+        x: Any
+
+    compiled = ml.compile(lambda mass: mass.x - mass.m)
+    for _ in range(3):
+        assert compiled(Mass(5.0, 2.0)) == 3.0 and compiled(Other(5.0, 2.0)) == -3.0
+    assert compiled.entries == 2
 
 
 class Model:

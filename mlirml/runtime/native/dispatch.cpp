@@ -648,6 +648,7 @@ PyObject *number(PyObject *value, Py_ssize_t &next) {
   if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) return number_items(value, PyTuple_CheckExact(value), next);
   if (!PyDict_CheckExact(value)) {
     PyObject *names = fields_of(value);
+    if (names && PyTuple_Check(value)) return number_items(value, true, next);  // in its order, which is all that counts
     return names ? number_object(value, names, next) : PyLong_FromSsize_t(next++);
   }
   nb::object result = nb::steal(PyDict_New());

@@ -167,6 +167,14 @@ bool Flat::add_object(PyObject *object, PyObject *names, int depth) {
   return whole;
 }
 
+bool Flat::add_named_tuple(PyObject *tuple, int depth) {
+  if (depth >= kMaxDepth) return false;
+  words.push(word(kObject, reinterpret_cast<uintptr_t>(Py_TYPE(tuple))));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(tuple); i++)
+    if (!add(PyTuple_GET_ITEM(tuple, i), depth + 1)) return false;
+  return true;
+}
+
 bool Flat::add(PyObject *value, int depth) {
   if (PyArray_CheckExact(value)) {
     add_leaf(value);
@@ -178,7 +186,8 @@ bool Flat::add(PyObject *value, int depth) {
   }
   const bool tuple = PyTuple_CheckExact(value);
   if (!tuple && !PyList_CheckExact(value) && !PyDict_CheckExact(value)) {
-    if (PyObject *names = fields_of(value)) return add_object(value, names, depth);
+    if (PyObject *names = fields_of(value))
+      return PyTuple_Check(value) ? add_named_tuple(value, depth) : add_object(value, names, depth);
     add_leaf(value);
     return true;
   }

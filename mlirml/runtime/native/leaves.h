@@ -31,11 +31,13 @@ struct Flat {
   bool add(PyObject *value, int depth);
   bool add_dict(PyObject *dict, int depth);
   bool add_object(PyObject *object, PyObject *names, int depth);
+  bool add_named_tuple(PyObject *tuple, int depth);
   bool add_key(PyObject *key);
   void add_leaf(PyObject *value);
 };
 
-// From now on objects of exactly this class are containers of the items of their `__dict__` that `names`, a tuple, has.
+// From now on objects of exactly this class are containers of the items of their `__dict__` that `names`, a tuple, has,
+// or named tuples of these fields.
 // False if there are too many such classes.
 bool declare_fields(PyTypeObject *type, PyObject *names);
 

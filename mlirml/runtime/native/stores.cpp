@@ -46,7 +46,7 @@ void Slots::visit(PyObject *value) {
   if (PyDict_CheckExact(value)) {
     PyObject *key, *item;
     for (Py_ssize_t position = 0; PyDict_Next(value, &position, &key, &item);) child(value, key, 0, item);
-  } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+  } else if (PyTuple_Check(value) || PyList_CheckExact(value)) {
     PyObject *holder = PyList_CheckExact(value) ? value : nullptr;
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(value); i++)
       child(holder, nullptr, i, PySequence_Fast_GET_ITEM(value, i));
@@ -58,7 +58,7 @@ void Slots::visit(PyObject *value) {
     }
     Py_XDECREF(dict);  // the object has it
   }
-  if (!PyTuple_CheckExact(value)) containers_.push({value, next_ > first});
+  if (!PyTuple_Check(value)) containers_.push({value, next_ > first});
 }
 
 bool Slots::has_shared() const {
