@@ -159,8 +159,9 @@ def says_more(error: CaptureError, other: CaptureError) -> bool:
     """True if the error of tracing a function says more than that of capturing it with its loops."""
     if isinstance(other, IntegerRangeError):  # tracing ended before it
         return False
-    of_number = isinstance(other, TracedValueError) and not turns_on_number(error)
-    return is_of_calls(error) or error.subject in (SLICE, INDEX) or of_number
+    if is_of_calls(error):  # else these calls were replaced, and the other error is of what follows
+        return isinstance(other, UnsupportedSyntaxError)
+    return error.subject in (SLICE, INDEX) or (isinstance(other, TracedValueError) and not turns_on_number(error))
 
 
 @contextmanager
