@@ -612,7 +612,9 @@ class Compiled(Dispatcher):
 
         captured = self._dimensions.accepted(self._apart.pop(call.key(), None) or self._capture(call))  # type: ignore[arg-type]
         clock.note("capture")
-        alike = next((build for build in self._programs if build.captured.runs_as(captured)), None)
+        # A program on a device has the words for its checks.
+        shared = [b for b in self._programs if self.target.device == "cpu" or b.captured.checks == captured.checks]
+        alike = next((build for build in shared if build.captured.runs_as(captured)), None)
         if alike is not None:  # what has changed makes no difference to the program
             return alike.for_call(call, captured)
         target = self._target_for(captured, self.tune)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
+from enum import Enum
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -22,7 +24,9 @@ _Result = TypeVar("_Result")
 _ATTEMPTS = 100
 _MOST_VISITED = 10_000  # objects, in a search for what belongs to the arguments of a call
 _NO_OBJECTS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type, np.ndarray)
+_VALUES = (str, bytes, int, float, complex, np.generic, Enum, BaseException)
 _CONTAINERS = (tuple, list, set, frozenset, deque)
+_HEAP_TYPE = 1 << 9  # of classes that Python code defines
 
 
 class State:
@@ -125,11 +129,18 @@ class Group:
 
 
 def is_object(value: Any) -> bool:
-    """True for an object of a class of the user's that is no array and no dataclass, whose attributes may be state."""
-    class_ = type(value)
-    if class_ is np.ndarray or class_.__module__ == "builtins":
+    """True for an object of a user's class, no value and no container, whose attributes may be state."""
+    class_: Any = type(value)
+    return _has_state(class_)
+
+
+@functools.lru_cache(maxsize=1024)
+def _has_state(class_: Any) -> bool:
+    from mlirml.frontend.user_objects import is_library_class
+
+    if not class_.__flags__ & _HEAP_TYPE or is_dataclass(class_) or hasattr(class_, "__array__"):
         return False
-    return not (isinstance(value, _NO_OBJECTS) or is_dataclass(class_) or hasattr(class_, "__array__"))
+    return not issubclass(class_, (*_NO_OBJECTS, *_VALUES, *_CONTAINERS, dict)) and not is_library_class(class_)
 
 
 def holders_of(objects: Iterable[Any]) -> frozenset[int]:
@@ -139,7 +150,7 @@ def holders_of(objects: Iterable[Any]) -> frozenset[int]:
     queue, seen = deque(objects), dict[int, Any]()
     while queue and len(seen) < _MOST_VISITED:
         one = queue.popleft()
-        if id(one) in seen or isinstance(one, (*_NO_OBJECTS, str, bytes, int, float, complex, np.generic)):
+        if id(one) in seen or isinstance(one, (*_NO_OBJECTS, *_VALUES)):
             continue
         seen[id(one)] = one
         if isinstance(one, dict):
