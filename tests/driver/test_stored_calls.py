@@ -6,6 +6,7 @@ import copy
 import dataclasses
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -362,6 +363,33 @@ def test_a_method_of_many_objects_is_one_program() -> None:
         np.testing.assert_array_equal(walker.x, np.full(3, 4.0 * i + 3))
         assert walker.n == 2
         assert f"{int(i == 0)} signature(s) compiled" in walker.step.explain()
+
+
+def test_tuples_of_numbers_are_state() -> None:
+    class Pair:
+        def __init__(self) -> None:
+            self.now, self.best = (0.0, 1.0), (0, 1.0)
+
+        def step(self, k: Any) -> Any:
+            self.now = self.now[1], self.now[0] + 1
+            if k > self.best[1]:
+                self.best = self.best[0] + 1, k
+            return self.now[0] * k
+
+        def swap(self) -> Any:
+            self.now = self.now[1], self.now[0]
+            return self.now[0]
+
+    pair, other = Pair(), Pair()
+    for name in ("step", "swap"):
+        compiled, plain = ml.compile(getattr(pair, name)), getattr(other, name)
+        for i in range(5):
+            given = (float(i),) if name == "step" else ()
+            assert compiled(*given) == plain(*given)
+            assert (pair.now, pair.best) == (other.now, other.best)
+        assert "1 signature(s) compiled" in compiled.explain()
+        assert "_prepared" not in frames_of(partial(compiled, *given))[1]
+        plain(*given)
 
 
 def test_donated_arguments_beside_state() -> None:

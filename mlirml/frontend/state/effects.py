@@ -448,8 +448,14 @@ def is_plain(value: Any) -> bool:
 
 
 def _are_numbers(change: Change) -> bool:
-    types_ = (*_NUMBERS, np.ndarray, np.generic)
-    return isinstance(change.after, types_) and isinstance(change.before, types_)
+    return _is_number(change.after) and _is_number(change.before)
+
+
+def _is_number(value: Any) -> bool:
+    """True for a number, an array, or a tuple of them, which are values and no containers that others may share."""
+    if type(value) is tuple:
+        return bool(value) and all(map(_is_number, value))
+    return isinstance(value, (*_NUMBERS, np.ndarray, np.generic))
 
 
 def holds_traced(value: Any) -> bool:
