@@ -279,9 +279,7 @@ class Compiled(Dispatcher):
         self._takes_lists: bool | None = None  # None before the first call with one
         self._by_layout = False  # whether the program depends on how arguments lie in memory
         self._apart: dict[Any, Captured] = {}  # what calls with overlapping arguments would be without
-        self._programs: deque[Build] = deque(
-            maxlen=MOST_COMPARED
-        )  # latest ones; shared by the same method of all objects
+        self._programs: deque[Build] = deque(maxlen=MOST_COMPARED)  # shared by the same method of all objects
         self._compiled = 0
         self._log: deque[str] = deque(maxlen=_LOG_LENGTH)
         self._state = State()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from mlirml.errors import CaptureError, InternalError
+from mlirml.frontend.user_objects import has_attributes, slots_of
 
 if TYPE_CHECKING:
     from mlirml.driver.calls import Call
@@ -26,7 +27,6 @@ _MOST_VISITED = 10_000  # objects, in a search for what belongs to the arguments
 _NO_OBJECTS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.ModuleType, type, np.ndarray)
 _VALUES = (str, bytes, int, float, complex, np.generic, Enum, BaseException)
 _CONTAINERS = (tuple, list, set, frozenset, deque)
-_HEAP_TYPE = 1 << 9  # of classes that Python code defines
 
 
 class State:
@@ -136,17 +136,12 @@ def is_object(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _has_state(class_: Any) -> bool:
-    from mlirml.frontend.user_objects import is_library_class
-
-    if not class_.__flags__ & _HEAP_TYPE or is_dataclass(class_) or hasattr(class_, "__array__"):
-        return False
-    return not issubclass(class_, (*_NO_OBJECTS, *_VALUES, *_CONTAINERS, dict)) and not is_library_class(class_)
+    is_value = is_dataclass(class_) or hasattr(class_, "__array__") or issubclass(class_, _VALUES)
+    return not is_value and has_attributes(class_)
 
 
 def holders_of(objects: Iterable[Any]) -> frozenset[int]:
     """The identities of all that holds state variables of these objects and of what they refer to."""
-    from mlirml.frontend.user_objects import slots_of
-
     queue, seen = deque(objects), dict[int, Any]()
     while queue and len(seen) < _MOST_VISITED:
         one = queue.popleft()

@@ -59,12 +59,17 @@ def slots_of(class_: type) -> Iterator[tuple[str, Any]]:
             yield from ((n, m) for n, m in vars(one).items() if isinstance(m, types.MemberDescriptorType))
 
 
+def has_attributes(class_: type) -> bool:
+    """True for a user's class whose objects are no containers, arrays, functions, modules or errors."""
+    if issubclass(class_, (*_OTHERS, *_CONTAINERS)) or not class_.__flags__ & _HEAP_TYPE:
+        return False
+    return not is_library_class(class_)
+
+
 def attributes_of(value: Any) -> dict[str, Any] | None:
     """The attributes of an object of a user's class, in order; None for anything else."""
     kind = type(value)
-    if isinstance(value, (*_OTHERS, *_CONTAINERS)) or not kind.__flags__ & _HEAP_TYPE:
-        return None
-    if is_library_class(kind) or is_random(value):
+    if not has_attributes(kind) or is_random(value):
         return None
     slots = {name: getattr(value, name) for name, _ in slots_of(kind) if hasattr(value, name)}
     return slots | dict(getattr(value, "__dict__", {}))

@@ -8,9 +8,9 @@ linear in its carried values stores none.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from mlirml.analysis.values import outer_variables
+from mlirml.analysis.values import outer_variables, walk
 from mlirml.autodiff import tensors
 from mlirml.autodiff.arithmetic import is_float
 from mlirml.autodiff.bodies import refuse
@@ -106,9 +106,7 @@ def _differentiated(sweep: Sweep, op: mlir.Operation) -> tuple[list[int], list[m
     yields = list(block_ops(block)[-1].operands)
     possible = [i for i, r in enumerate(op.results) if is_float(r.type)
                 and (r in sweep.cotangents or carried[i] in sweep.active)]  # fmt: skip
-    wanted = [i for i in possible if op.results[i] in sweep.cotangents]
-    while len(more := _read_by(wanted, possible, carried, yields)) > len(wanted):
-        wanted = more
+    wanted = _read_by([i for i in possible if op.results[i] in sweep.cotangents], possible, carried, yields)
     outer = [x for x in outer_variables(op) if sweep.is_active(x) and x not in inits]
     outer += [x for x in dict.fromkeys(inits) if sweep.is_active(x) and _used_inside(x, block)]
     return wanted, outer
@@ -122,15 +120,18 @@ def _read_by(
     The cotangents of others, such as the change of a solution that only the condition of a loop reads, are zero; times
     an infinite derivative they would be NaN.
     """
-    seen: set[mlir.Value] = set()
-    rest = [yields[i] for i in wanted]
-    while rest:
-        value = rest.pop()
-        if value not in seen:
-            seen.add(value)
-            if not isinstance(value.owner, mlir.Block):
-                rest += outer_variables(value.owner.operation)
-    return [i for i in possible if i in wanted or carried[i] in seen]
+    next_of = {carried[i]: yields[i] for i in possible}
+
+    def parts(value: mlir.Value) -> Iterable[mlir.Value]:
+        if value in next_of:
+            return [next_of[value]]
+        return [] if isinstance(value.owner, mlir.Block) else outer_variables(value.owner.operation)
+
+    read = set[mlir.Value]()
+    for i in wanted:
+        if carried[i] not in read:
+            read.update(walk(carried[i], parts))
+    return [i for i in possible if carried[i] in read]
 
 
 def _leave_uninitialised(results: Sequence[mlir.Value], indices: Sequence[int]) -> None:
