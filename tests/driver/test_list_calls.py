@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 
 import mlirml as ml
 from mlirml.runtime import pack_numbers
+from tests.driver.frames import frames_of
 
 SCALE = 2
 
@@ -40,16 +40,6 @@ def reversed_in_place(items: Any) -> Any:
 
 def element(items: Any, i: Any) -> Any:
     return items[i]
-
-
-def frames_of(call: Any) -> tuple[Any, list[str]]:
-    """The result of a call, and the functions of Python that it ran."""
-    frames: list[str] = []
-    sys.setprofile(lambda frame, event, _: frames.append(frame.f_code.co_name) if event == "call" else None)
-    try:
-        return call(), frames
-    finally:
-        sys.setprofile(None)
 
 
 def test_a_known_call_packs_its_lists_and_runs() -> None:

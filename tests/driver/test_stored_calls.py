@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from tests.driver.frames import frames_of
 
 
 @dataclasses.dataclass
@@ -88,16 +88,6 @@ CALLS: dict[Callable[..., Any], Callable[[], tuple[tuple[Any, ...], dict[str, An
     of_named_tuples: lambda: (([Mass(1.0, 2.0), Mass(np.ones(3), 3.0)], {"x": 1.0, "y": Mass(1, 2)}), {}),
     into_named: lambda: ((2.0,), {"items": [1.0, 2.0], "d": {"x": 0.0, "y": 7.0}}),
 }
-
-
-def frames_of(call: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """The result of a call, and the functions of Python that it ran."""
-    frames: list[str] = []
-    sys.setprofile(lambda frame, event, _: frames.append(frame.f_code.co_name) if event == "call" else None)
-    try:
-        return call(), frames
-    finally:
-        sys.setprofile(None)
 
 
 def assert_same(found: Any, expected: Any) -> None:
