@@ -103,7 +103,7 @@ replay: $(VENV)/installed
 
 # What `pytest -m cuda` does on an NVIDIA GPU, without one: kernels are executed in NumPy, those of threads from their
 # PTX, and those of tiles from their text.
-TILED := tests/targets/test_device_tiles.py tests/targets/test_device_products.py
+TILED := tests/targets/test_device_tiles.py tests/targets/test_device_products.py tests/fuzz/test_networks_on_devices.py
 rehearse-cuda: $(VENV)/installed
 	MLIRML_TILES=off $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto $(SHORT)
 	MLIRML_TILES=sm_90 $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto $(SHORT) $(TILED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -395,3 +396,56 @@ def test_a_loop_carries_one_value_twice(target: str) -> None:
         expected = body(i, expected)
     for one, want in zip(found, expected, strict=True):
         np.testing.assert_allclose(one, want, rtol=1e-5, atol=1e-6)
+
+
+def test_a_store_into_an_array_without_dimensions(target: str) -> None:
+    def grow(x: Any, n: Any) -> Any:
+        n[...] = n * 2 + x[0]
+        return x * n
+
+    x, n = samples(5), np.array(3, np.float32)
+    expected_n = n.copy()
+    expected = grow(x, expected_n)
+    found = ml.compile(grow, target=target)(x, n)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(n, expected_n, rtol=1e-6)
+
+
+def test_a_loop_carried_number_is_several_results(target: str) -> None:
+    def sums(x: Any) -> Any:
+        total = ml.scan(lambda c, row: (c + row, c * row), x[0], x)[0]
+        again = np.take(total, total.astype(np.int64), mode="wrap")
+        return total, again, np.full_like(total, 2), np.squeeze(total)
+
+    x = np.arange(70, dtype=np.float32)
+    for found, expected in zip(ml.compile(sums, target=target)(x), (2415, 2415, 2, 2415), strict=True):
+        assert found == expected
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int8", "uint16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(3, 2), (5, 8), (2, 130)])
+def test_arrays_are_filled(target: str, dtype: str, shape: tuple[int, int]) -> None:
+    def fill(x: Any, indices: Any) -> Any:
+        x[:] = 3
+        x[indices % 2] = x[0, 0] + x[1, 1]
+        return x[:, ::-2]
+
+    x = np.ones(shape, getattr(ml_dtypes, dtype, dtype))
+    found = ml.compile(fill, target=target)(x, np.array([3]))
+    assert found.dtype == x.dtype and found.shape == (shape[0], shape[1] // 2)
+    assert np.all(x[0] == 3) and np.all(x[1] == 6)
+    np.testing.assert_array_equal(found.astype(np.float64), x[:, ::-2].astype(np.float64))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_infinities_and_signs_of_zeros_stay(target: str, dtype: type) -> None:
+    def shown(x: Any) -> Any:
+        return x - x, x * 0, 0 * x, x + (-x), 0 - x, x + 0, (x + 1e8) - 1e8, x / x
+
+    x = np.array([np.inf, -np.inf, np.nan, 1.5, 0.0, -0.0], dtype)
+    with np.errstate(all="ignore"):
+        expected = shown(x)
+    for found, wanted in zip(ml.compile(shown, target=target)(x), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        numbers = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(wanted[numbers]))

@@ -159,3 +159,22 @@ def test_directed_roundings(direction: str, function: np.ufunc) -> None:
     scaled = function(exact)  # f32 has whole numbers between 2^23 and 2^24
     chosen = (np.abs(exact) > 2**23) & (np.abs(exact) < 2**24)
     np.testing.assert_array_equal(rounded(exact, direction)[chosen], scaled[chosen].astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("operation", "expected"),
+    [
+        ("abs.bf16 %h2, %h1", 0x3FC0), ("neg.bf16 %h2, %h1", 0x3FC0), ("max.bf16 %h2, %h1, %h0", 0x4000),
+        ("min.NaN.bf16 %h2, %h1, %h0", 0xBFC0), ("fma.rn.bf16 %h2, %h1, %h0, %h1", 0xC090),
+    ],
+)  # fmt: skip
+def test_operations_on_bf16(operation: str, expected: int) -> None:
+    body = f"""
+  .reg .b16 %h<4>;
+  mov.b16 %h0, 16384;
+  mov.b16 %h1, 49088;
+  {operation};
+  cvt.u32.u16 %r3, %h2;
+  st.global.b32 [%rd3], %r3;
+"""
+    assert set(run(body).tolist()) == {expected}  # of 2 and -1.5

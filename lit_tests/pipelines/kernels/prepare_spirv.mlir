@@ -11,7 +11,16 @@
 // CHECK: arith.addf %{{.*}}, %[[INF]]
 // CHECK: %[[SUM:.*]] = arith.ori
 // CHECK: %[[KEPT:.*]] = arith.bitcast %[[SUM]] : i32 to f32
-// CHECK: arith.subf %[[KEPT]]
+// CHECK: %[[D:.*]] = arith.subf %[[KEPT]]
+// One side of `d - d` is hidden.
+// CHECK: %[[BITS_OF_D:.*]] = arith.ori
+// CHECK: %[[ONE:.*]] = arith.bitcast %[[BITS_OF_D]] : i32 to f32
+// CHECK: arith.ori
+// CHECK: %[[OTHER:.*]] = arith.bitcast %{{.*}} : i32 to f32
+// CHECK: arith.subf %[[ONE]], %[[OTHER]]
+// Constant vectors are stored one by one.
+// CHECK: %[[THREE:.*]] = arith.constant 16448 : i16
+// CHECK: memref.store %[[THREE]], %[[X]]
 // CHECK: builtin.unrealized_conversion_cast %{{.*}} : memref<8xbf16> to memref<8xi16>
 module attributes {gpu.container_module} {
   gpu.module @kernels {
@@ -27,7 +36,10 @@ module attributes {gpu.container_module} {
       %s = arith.addf %f, %low : f32
       %d = arith.subf %s, %f : f32
       memref.store %d, %shared[%c0] : memref<8xf32, #gpu.address_space<workgroup>>
-      memref.store %d, %y[%c0] : memref<8xf32>
+      %none = arith.subf %d, %d : f32
+      memref.store %none, %y[%c0] : memref<8xf32>
+      %threes = arith.constant dense<3.0> : vector<2xbf16>
+      vector.store %threes, %x[%c0] : memref<8xbf16>, vector<2xbf16>
       gpu.return
     }
   }

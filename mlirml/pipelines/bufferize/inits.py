@@ -270,8 +270,9 @@ def is_broadcast(op: mlir.Operation) -> bool:
         return False
     body = op.regions[0].blocks[0]
     (last, *more) = reversed(block_ops(body))
-    kinds = [mlir.ShapedType(value.type) for value in op.operands]
-    return not more and last.operands[0] == body.arguments[0] and kinds[0].rank < kinds[1].rank
+    # The input may be a scalar.
+    ranks = [mlir.ShapedType(x.type).rank if isinstance(x.type, mlir.ShapedType) else 0 for x in op.operands]
+    return not more and last.operands[0] == body.arguments[0] and ranks[0] < ranks[1]
 
 
 def splat_fill(value: mlir.Value, attribute: mlir.DenseElementsAttr) -> mlir.Value:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from mlirml.analysis.traits import BRANCHES, RESHAPES, TENSOR_VIEWS
 from mlirml.analysis.values import has_one_use
+from mlirml.dialects.mlirml import HOST_INPUTS
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, set_function_type
 from mlirml.pipelines.bufferize.destinations import ALLOC, branch_root, grows_from, is_grown_from, memories_of
@@ -23,13 +24,14 @@ def written_arguments(main: mlir.Operation) -> dict[int, int]:
     """For each result that replaces an argument of @main: the argument, by the index of the result.
 
     Empty if a check may fail after a store, such as a check in a loop: a call that fails must leave its arguments
-    unchanged, except for donated ones.
+    unchanged, except for donated ones. Without arguments that the host reads: their results are in device memory.
     """
     if "mlirml.writebacks" not in main.attributes:
         return {}
     numbers = list(main.attributes["mlirml.writebacks"])
     del main.attributes["mlirml.writebacks"]
-    written = dict(zip(numbers[::2], numbers[1::2], strict=True))
+    on_host = list(main.attributes[HOST_INPUTS]) if HOST_INPUTS in main.attributes else []
+    written = {n: argument for n, argument in zip(numbers[::2], numbers[1::2], strict=True) if argument not in on_host}
     given: Sequence[int] = ()
     if "mlirml.donated" in main.attributes:
         given = list(main.attributes["mlirml.donated"])

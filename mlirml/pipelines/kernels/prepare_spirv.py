@@ -23,10 +23,11 @@ from __future__ import annotations
 import math
 import struct
 
+from mlirml.analysis.constants import float_of
 from mlirml.analysis.traits import INDEX_CASTS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register
 
 _CAPABILITIES = {
@@ -86,8 +87,9 @@ def scalarize_access(op: mlir.Operation) -> None:
             for lane, lane_index in enumerate(indices):
                 emit.create("memref.store", [element(vector, lane), memory, *outer, lane_index])
             op.erase()
-            if vector.owner.name == "vector.from_elements" and not any(True for _ in vector.uses):
-                vector.owner.erase()
+            owner = defining_op(vector)
+            if owner is not None and owner.name in _MADE_OF_ELEMENTS and not any(True for _ in vector.uses):
+                owner.erase()
             return
         values = [emit.value("memref.load", [memory, *outer, lane_index], kind) for lane_index in indices]
         for use in [use.owner.operation for use in vector.uses]:
@@ -163,11 +165,24 @@ def lower_ctpop(op: mlir.Operation) -> None:
     op.erase()
 
 
+_MADE_OF_ELEMENTS = ("vector.from_elements", "vector.broadcast", "arith.constant")
+
+
 def element(vector: mlir.Value, lane: int) -> mlir.Value:
     """A lane of a vector; the element itself if the vector is made of elements."""
-    owner = vector.owner
-    if not isinstance(owner, mlir.Block) and owner.name == "vector.from_elements":
+    owner = defining_op(vector)
+    if owner is not None and owner.name == "vector.from_elements":
         return owner.operands[lane]
+    if (
+        owner is not None
+        and owner.name == "vector.broadcast"
+        and not isinstance(owner.operands[0].type, mlir.VectorType)
+    ):
+        return owner.operands[0]
+    if owner is not None and owner.name == "arith.constant":
+        dense = mlir.DenseElementsAttr(owner.attributes["value"])
+        if dense.is_splat:
+            return emit.constant(dense.get_splat_value())
     position = mlir.DenseI64ArrayAttr.get([lane])
     return emit.value("vector.extract", [vector], mlir.VectorType(vector.type).element_type, static_position=position)
 
@@ -202,31 +217,47 @@ def hidden(dtype: mlir.Type, number: float) -> mlir.Value:
 
 
 def keep_roundings(function: mlir.Operation) -> None:
-    """Hide sums that are operands of sums: drivers may replace `(a + b) - b` by `a`, and shaders cannot forbid it.
+    """Hide operands of sums and products that drivers would simplify, as shaders cannot forbid it.
 
-    A sum goes through `bits | 0`, with a zero that the shader compiler cannot know.
+    Sums that are operands of sums: `(a + b) - b` would be `a`. One side of `a - a`, and constant zeros: `0 * a` would
+    be 0 for infinities and NaN, too, and `a + 0` the negative zero for one. Such an operand goes through `bits | 0`,
+    with a zero that the driver cannot know.
     """
     zeros: dict[mlir.Type, mlir.Value] = {}
     start = mlir.InsertionPoint.at_block_begin(function.regions[0].blocks[0])
-    for op in [op for op in operations(function) if op.name in _ROUNDED]:
-        result = op.results[0]
-        if not isinstance(result.type, (mlir.F32Type, mlir.F64Type)):
-            continue
-        uses = [use for use in result.uses if use.owner.name in _ROUNDED[op.name]]
-        if not uses:
-            continue
-        integer = mlir.IntegerType.get_signless(32 if isinstance(result.type, mlir.F32Type) else 64)
+
+    def hidden_bits(value: mlir.Value) -> mlir.Value:
+        integer = mlir.IntegerType.get_signless(32 if isinstance(value.type, mlir.F32Type) else 64)
         if integer not in zeros:
             with start:
                 dimension = mlir.Attribute.parse("#gpu<dim x>")
                 blocks = emit.value("gpu.grid_dim", (), mlir.IndexType.get(), dimension=dimension)
                 blocks = emit.value("arith.index_cast", [blocks], integer)
                 zeros[integer] = emit.same_type("arith.shrui", blocks, emit.number(integer, 20))
-        with op.location, mlir.InsertionPoint.after(op):
-            bits = emit.value("arith.bitcast", [result], integer)
-            kept = emit.value("arith.bitcast", [emit.same_type("arith.ori", bits, zeros[integer])], result.type)
-        for user, number in [(use.owner.operation, use.operand_number) for use in uses]:
-            user.operands[number] = kept
+        bits = emit.value("arith.bitcast", [value], integer)
+        return emit.value("arith.bitcast", [emit.same_type("arith.ori", bits, zeros[integer])], value.type)
+
+    for op in [op for op in operations(function) if op.name in _ROUNDED]:
+        result = op.results[0]
+        if not isinstance(result.type, (mlir.F32Type, mlir.F64Type)):
+            continue
+        uses = [use for use in result.uses if use.owner.name in _ROUNDED[op.name]]
+        if uses:
+            with op.location, mlir.InsertionPoint.after(op):
+                kept = hidden_bits(result)
+            for user, number in [(use.owner.operation, use.operand_number) for use in uses]:
+                user.operands[number] = kept
+        for number in simplified_operands(op):
+            with op.location, mlir.InsertionPoint(op):
+                op.operands[number] = hidden_bits(op.operands[number])
+
+
+def simplified_operands(op: mlir.Operation) -> list[int]:
+    """The operands to hide of `a - a`, and zeros."""
+    left, right = op.operands
+    if op.name == "arith.subf" and left == right:
+        return [1]
+    return [n for n, value in enumerate((left, right)) if float_of(value) == 0]
 
 
 _UNSIGNED = (

@@ -52,6 +52,11 @@ def to_bf16(value: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(value), 0x7FFF, rounded).astype(np.uint16)
 
 
+def to_float(form: str, width: int, value: np.ndarray) -> np.ndarray:
+    """Floats rounded to a form, as they are in a register."""
+    return to_bf16(value) if form == "bf" else value.astype(FLOATS[width])
+
+
 # Moves, memory.
 
 
@@ -228,7 +233,7 @@ def select(t: Threads, i: Instruction, mask: Mask) -> None:
 def arithmetic(t: Threads, i: Instruction, mask: Mask) -> None:
     form, width = type_of(i.type)
     operands = [t.value(operand, form, width, mask) for operand in i.operands[1:3]]
-    if form == "f":
+    if form in ("f", "bf"):
         directed = next((part for part in i.parts if part in _DIRECTED), "")
         if directed and width == 32:
             exact = float_arithmetic(t, i, mask, *(operand.astype(np.float64) for operand in operands))
@@ -236,7 +241,7 @@ def arithmetic(t: Threads, i: Instruction, mask: Mask) -> None:
             return
         if directed:
             raise Fault(f"there is no rule for `{i.text}`")
-        t.put(i.operands[0], float_arithmetic(t, i, mask, *operands).astype(FLOATS[width]), mask)
+        t.put(i.operands[0], to_float(form, width, float_arithmetic(t, i, mask, *operands)), mask)
     else:
         t.put(i.operands[0], integer_arithmetic(t, i, mask, *operands), mask)
 
@@ -244,9 +249,9 @@ def arithmetic(t: Threads, i: Instruction, mask: Mask) -> None:
 def float_arithmetic(t: Threads, i: Instruction, mask: Mask, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """The result of an operation on floats."""
     if i.name in ("fma", "mad"):
-        _, width = type_of(i.type)
+        form, width = type_of(i.type)
         wide = np.longdouble if width == 64 else np.float64
-        return np.asarray(a.astype(wide) * b + t.value(i.operands[3], "f", width, mask))
+        return np.asarray(a.astype(wide) * b + t.value(i.operands[3], form, width, mask))
     strict = "NaN" in i.parts
     functions: dict[str, Callable[..., np.ndarray]] = {
         "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide,
@@ -355,7 +360,8 @@ def unary(t: Threads, i: Instruction, mask: Mask) -> None:
         "rcp": lambda x: x.dtype.type(1) / x, "rsqrt": lambda x: x.dtype.type(1) / np.sqrt(x),
     }  # fmt: skip
     value = t.value(i.operands[1], form, width, mask)
-    t.put(i.operands[0], np.asarray(functions[i.name](value)).astype(value.dtype), mask)
+    found = np.asarray(functions[i.name](value))
+    t.put(i.operands[0], found if form == "s" else to_float(form, width, found), mask)
 
 
 @rule("popc", "clz")

@@ -142,6 +142,7 @@ class Threads:
         value = np.asarray(value)
         if register.dtype != bool:
             if value.dtype.kind == "f":
+                assert value.dtype.itemsize == register.dtype.itemsize, f"a float of another width than {name}"
                 value = value.view(UNSIGNED[8 * value.dtype.itemsize])
             elif value.dtype.kind == "i":
                 value = value.astype(SIGNED[8 * register.dtype.itemsize]).view(register.dtype)
