@@ -60,7 +60,8 @@ SAME = [
     "np.tanh({})", "gelu({})", "np.maximum({}, 0)", "softmax({})", "layer_norm({})", "rms_norm({})", "{} * 0.5 + 0.25",
     "{}[::-1]", "{} - np.mean({}, axis=0)", "{} / (1 + np.exp(-{}))", "np.where({} > 0.1, {}, 0.25)",
     "np.cumsum({}, axis=-1) / {}.shape[-1]", "np.cumsum({}, axis=0) / {}.shape[0]", "np.sort({}, axis=-1)",
-    "{} - np.max({}, axis=0)", "np.minimum({}, 1) + np.sqrt(np.var({}, axis=-1, keepdims=True) + 0.1)", "np.roll({}, 1, axis=0)",
+    "{} - np.max({}, axis=0)", "np.minimum({}, 1) + np.sqrt(np.var({}, axis=-1, keepdims=True) + 0.1)",
+    "np.roll({}, 1, axis=0)",
 ]  # fmt: skip
 """Results of the shape of the one operand."""
 ENDS = [
