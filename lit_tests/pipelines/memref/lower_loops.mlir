@@ -104,6 +104,29 @@ func.func @long_row_sums_from_memory(%x: memref<5000x2050xf32>, %y: memref<5000x
 #m = affine_map<(i, j) -> (i, j)>
 #column = affine_map<(i, j) -> (j)>
 
+// Of long rows from memory, the lines of the next eight are prefetched.
+// CHECK-LABEL: func.func @long_column_sums_from_memory
+// CHECK: scf.for %{{.*}} = %c0 to %c64 step %c8
+// CHECK: scf.for %[[B:.*]] = %c0 to %[[LAST:.*]] step %c16
+// CHECK-COUNT-8: memref.prefetch %{{.*}}[%{{.*}}], read, locality<2>
+// CHECK: %[[END:.*]] = arith.addi %[[B]], %c16
+// CHECK: scf.for %{{.*}} = %[[B]] to %[[END]] step %c1
+// CHECK: scf.for %{{.*}} = %[[LAST]] to %{{.*}} step %c1
+func.func @long_column_sums_from_memory(%x: memref<5000x2050xf32>, %y: memref<2050xf32>) {
+  linalg.generic {indexing_maps = [#m, #column], iterator_types = ["reduction", "parallel"]}
+      ins(%x : memref<5000x2050xf32>) outs(%y : memref<2050xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %0 = arith.addf %o, %a : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#column = affine_map<(i, j) -> (j)>
+
 // Eight rows at a time are added to the out; the innermost loop walks a row.
 // CHECK-LABEL: func.func @column_sums
 // CHECK: scf.for %{{.*}} = %c0 to %c16 step %c8

@@ -9,6 +9,8 @@ The lines are for the second-level cache: in the first-level one they would repl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mlirml.analysis.costs import costs
 from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.frame import Cursor
@@ -32,10 +34,16 @@ def comes_from_memory(nest: Nest) -> bool:
 def prefetch_ahead(cursor: Cursor, count: int) -> None:
     """Prefetch for the `count` elements from the cursor on, in each dense operand that the nest reads once."""
     nest = cursor.nest
-    for access in dict.fromkeys(each for each in nest.accesses[: -nest.num_outputs] if each and is_read_once(each)):
+    reads = dict.fromkeys(each for each in nest.accesses[: -nest.num_outputs] if each and is_read_once(each))
+    prefetch_lines(cursor, list(reads), count, AHEAD_BYTES)
+
+
+def prefetch_lines(cursor: Cursor, accesses: Sequence[Access], count: int, distance: int = 0) -> None:
+    """Prefetch `count` elements of operands, from `distance` bytes after the cursor on."""
+    for access in accesses:
         flat, start = cursor.frame.flat(access.operand), cursor.address(access)
         for line in range(0, count * access.bytes, LINE_BYTES):
-            offset = cursor.frame.index((AHEAD_BYTES + line) // access.bytes)
+            offset = cursor.frame.index((distance + line) // access.bytes)
             prefetch(flat, cursor.frame.add(start, offset))
 
 

@@ -12,6 +12,8 @@ from mlirml.codegen.cpu import cost
 from mlirml.codegen.cpu.elementwise.loops import loop, nested
 from mlirml.codegen.cpu.frame import Cursor
 from mlirml.codegen.cpu.loop_schedule import current
+from mlirml.codegen.cpu.nest import Access, Nest
+from mlirml.codegen.cpu.prefetch import LINE_BYTES, comes_from_memory, prefetch_lines
 from mlirml.codegen.cpu.reduce.combiners import Reducer
 from mlirml.codegen.cpu.reduce.task import Reduction, parallel_rank, start
 from mlirml.ir import emit
@@ -92,8 +94,12 @@ def rows_together(task: Reduction) -> int:
 
 
 def add_rows(task: Reduction, cursor: Cursor, count: int, lower: mlir.Value, upper: mlir.Value) -> None:
-    """Combine `count` rows with the output."""
+    """Combine `count` rows with the output.
+
+    Long rows from memory are prefetched for the next call: hardware prefetchers stop at the end of each page.
+    """
     d = task.nest.rank - 2
+    frame = task.frame
 
     def inner(j: mlir.Value, _: list[mlir.Value]) -> None:
         here = cursor.enter(task.nest.rank - 1, j)
@@ -102,7 +108,27 @@ def add_rows(task: Reduction, cursor: Cursor, count: int, lower: mlir.Value, upp
             values = part_of(reducer, [row[number] for row in rows])
             here.store(reduce(reducer.combine, values, here.load(out)), out)
 
-    emit.for_loop(lower, upper, task.frame.index(1), inner)
+    def block(j: mlir.Value, _: list[mlir.Value]) -> None:
+        for row in range(count, 2 * count):
+            prefetch_lines(cursor.enter(task.nest.rank - 1, j).shifted(d, row), streams, step)
+        emit.for_loop(j, frame.add(j, frame.index(step)), frame.index(1), inner)
+
+    streams = prefetched(task.nest) if count > 1 else []
+    if streams:
+        step = LINE_BYTES // min(access.bytes for access in streams)
+        blocks = emit.same_type("arith.divui", emit.same_type("arith.subi", upper, lower), frame.index(step))
+        last = frame.add(lower, frame.multiply(blocks, step))
+        emit.for_loop(lower, last, frame.index(step), block)
+        lower = last
+    emit.for_loop(lower, upper, frame.index(1), inner)
+
+
+def prefetched(nest: Nest) -> list[Access]:
+    """The operands whose rows are long and come from memory."""
+    if not comes_from_memory(nest):
+        return []
+    rows = [access for access in nest.accesses[: -nest.num_outputs] if access and access.strides[-1] == 1]
+    return [each for each in dict.fromkeys(rows) if each.strides[-2] and nest.sizes[-1] * each.bytes >= LONG_ROW_BYTES]
 
 
 def part_of(reducer: Reducer, values: Sequence[mlir.Value]) -> list[mlir.Value]:
