@@ -280,10 +280,10 @@ names.
 // RUN: mlirml-opt %s --target=c --emit=c | filecheck %s
 
 // CHECK: void entry(void **pointers) {
-// CHECK: for (int64_t i5 = 0; i5 < 960; i5 += 1) {
-// CHECK-NEXT: const float v6 = p3[i5];
+// CHECK: for (int64_t n5 = 0; n5 < 960; n5 += 1) {
+// CHECK-NEXT: const float v6 = p3[n5];
 // CHECK-NEXT: const float v7 = tanhf(v6);
-// CHECK-NEXT: p4[i5] = v7;
+// CHECK-NEXT: p4[n5] = v7;
 // CHECK-NEXT: }
 #id = affine_map<(d0, d1) -> (d0, d1)>
 func.func @main(%x: tensor<32x30xf32>) -> tensor<32x30xf32> {

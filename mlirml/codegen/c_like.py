@@ -168,7 +168,7 @@ class CLikePrinter:
         lower, upper, step, *inits = (self.values[operand] for operand in op.operands)
         names = self.variables(op.results, inits)
         block = op.regions[0].blocks[0]
-        counter = self.name("i")
+        counter = self.name("n")
         self.values.update(zip(block.arguments, (counter, *names)))
         head = f"for ({self.counter} {counter} = {lower}; {counter} < {upper}; {counter} += {step}) {{"
         self.nested(head, lambda: self.branch(block, names))

@@ -27,7 +27,8 @@ def missing(kind: str) -> str:
 
 needs_vulkan = pytest.mark.skipif(bool(missing("vulkan")), reason=missing("vulkan") or "-")
 needs_cuda = [pytest.mark.cuda, pytest.mark.skipif(bool(missing("cuda")), reason=missing("cuda") or "-")]
-on_devices: Any = pytest.mark.parametrize(
-    "target", [pytest.param("vulkan", marks=needs_vulkan), pytest.param("cuda", marks=needs_cuda)]
-)
+_DEVICES = [pytest.param("vulkan", marks=needs_vulkan), pytest.param("cuda", marks=needs_cuda)]
+on_devices: Any = pytest.mark.parametrize("target", _DEVICES)
 """Runs a test with `target` on the first device of each kind; `pytest -m cuda` chooses those on NVIDIA's."""
+on_devices_and_webgpu: Any = pytest.mark.parametrize("target", [*_DEVICES, pytest.param("webgpu", marks=needs_vulkan)])
+"""The same, and with WebGPU's kernels on the first Vulkan device."""

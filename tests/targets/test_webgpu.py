@@ -146,3 +146,20 @@ def test_digits_are_learned() -> None:
         loss, *state = step(*state, *batch, np.float32(model.rate))
         found, *moved = there(*moved, *batch, np.float32(model.rate))
         np.testing.assert_allclose(float(found), loss, rtol=1e-5)
+
+
+@needs_vulkan
+def test_names_in_long_kernels_are_no_types() -> None:
+    """A counter of a loop was `i32`, which hid the type."""
+
+    def attention(q: Any, k: Any, v: Any) -> Any:
+        scores = np.where(np.tri(len(q), len(k), dtype=bool), q @ k.T, -np.inf)
+        return softmax(scores) @ v
+
+    bfloat16 = np.dtype("bfloat16")
+    q, k, v = (samples(65, 32).astype(bfloat16) for _ in range(3))
+    text = ml.lower(attention, q, k, v, target="webgpu").emit("wgsl")
+    assert not re.search(r"\b(let|var) [iuf](16|32|64)\b", text)
+    np.testing.assert_allclose(
+        ml.compile(attention, "webgpu")(q, k, v).astype(np.float32), attention(q, k, v).astype(np.float32), atol=0.05
+    )
