@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+import numpy as np
+
 from mlirml.analysis.carried_ranges import carried_ranges
 from mlirml.analysis.float_ranges import FloatRanges
-from mlirml.analysis.structured import is_parallel
-from mlirml.analysis.tensor_elements import element_of, extremum_of, source_of
-from mlirml.analysis.traits import AFFINE_VALUES, INTEGER_STEPS
+from mlirml.analysis.structured import is_parallel, sizes_of
+from mlirml.analysis.tensor_elements import choice_of, element_of, source_of
+from mlirml.analysis.traits import AFFINE_VALUES, INTEGER_STEPS, TENSOR_VIEWS
 from mlirml.analysis.values import combined, operands_first
 from mlirml.analysis.while_ranges import SIGNED, bound, is_outside, range_of_argument, range_of_result
 from mlirml.ir.bindings import defining_op, mlir
@@ -135,6 +137,8 @@ class Ranges:
             return self._of_map(op)
         if op.name == "tensor.dim":
             return 0, _whole(value.type)[1]
+        if op.name == "linalg.index":
+            return _of_position(op)
         if op.name == "tensor.extract":
             return self.of_elements(op.operands[0])
         if op.name == "arith.fptosi":
@@ -214,6 +218,10 @@ class Ranges:
     def of_elements(self, tensor: mlir.Value) -> Range | None:
         """The range of all elements of a tensor; None where nothing is known."""
         op = defining_op(tensor)
+        if op is not None and op.name == "arith.constant":
+            return _of_table(op.attributes["value"])
+        if op is not None and op.name in TENSOR_VIEWS:
+            return self.of_elements(op.operands[0])
         number = element_of(tensor)
         if op is None or number is None or self.depth > _DEEPEST:
             return None
@@ -226,7 +234,7 @@ class Ranges:
     def _of_elements(self, op: mlir.Operation, tensor: mlir.Value, number: mlir.Value) -> Range | None:
         if op.name != "linalg.generic" or is_parallel(op):
             return self.of(number)
-        found = extremum_of(op, tensor)
+        found = choice_of(op, tensor)
         start = None if found is None else self.of_elements(found[1])
         if found is None or start is None:
             return None
@@ -308,6 +316,23 @@ class Ranges:
         if op.name == "affine.max":
             return _maximum(*filter(None, ranges))
         return _minimum(*filter(None, ranges))
+
+
+def _of_position(op: mlir.Operation) -> Range | None:
+    """The range of a `linalg.index`."""
+    around = op.parent
+    while not around.name.startswith("linalg."):
+        around = around.parent
+    size = sizes_of(around)[op.attributes["dim"].value]
+    return (0, size - 1) if size > 0 else None
+
+
+def _of_table(attribute: mlir.Attribute) -> Range | None:
+    """The range of the elements of a constant array of integers."""
+    if not isinstance(attribute, mlir.DenseIntElementsAttr):
+        return None
+    numbers = np.array(attribute)
+    return (int(numbers.min()), int(numbers.max())) if numbers.size else None
 
 
 def _parts(op: mlir.Operation, total: Range, ranges: Ranges) -> Iterator[tuple[mlir.Value, Range]]:

@@ -33,16 +33,20 @@ def element_of(tensor: mlir.Value) -> mlir.Value | None:
     return block.operations[len(block.operations) - 1].operands[index] if stored.is_projected_permutation else None
 
 
-def extremum_of(generic: mlir.Operation, result: mlir.Value) -> tuple[mlir.Value, mlir.Value, bool] | None:
-    """The operands of an integer maximum or minimum: a value of the body, an init, and True if they are unsigned."""
+def choice_of(generic: mlir.Operation, result: mlir.Value) -> tuple[mlir.Value, mlir.Value, bool] | None:
+    """A value of the body and the init of a reduction that chooses one of them, and True if it compares them unsigned.
+
+    Maxima and minima of integers do, and selections, as of the position of an extreme.
+    """
     block = generic.regions[0].blocks[0]
     *_, end = block_ops(block)
     index = list(generic.results).index(result)
     place = len(generic.operands) - len(generic.results) + index
     op = defining_op(end.operands[index])
-    if op is None or op.name not in (*_UNSIGNED, *_SIGNED):
+    if op is None or op.name not in (*_UNSIGNED, *_SIGNED, "arith.select"):
         return None
-    others = [value for value in op.operands if value != block.arguments[place]]
+    choices = list(op.operands)[1:] if op.name == "arith.select" else list(op.operands)
+    others = [value for value in choices if value != block.arguments[place]]
     if len(others) != 1:
         return None
     return others[0], generic.operands[place], op.name in _UNSIGNED

@@ -103,6 +103,7 @@ def stages(
                 *cpu.expand(checkpoint_bytes),
             ],
             "optimize": [
+                "mlirml-fold-ranges",
                 *cpu.CLEAN,
                 *cpu.fuse(exact=exact, narrowing=False, max_operands=fused),
                 "canonicalize",
@@ -115,6 +116,7 @@ def stages(
                 "mlirml-restore-unit-dims",
                 step("mlirml-fold-contract", narrowing=False),
                 "mlirml-narrow-factors",
+                step("mlirml-narrow-integers", device=device),
                 step("mlirml-recompute-scores", device=device),
                 step("mlirml-form-dispatches", device=device, **rounded),
                 "mlirml-outline",
@@ -164,6 +166,7 @@ def sized_stages(
             ],
             "offload": [
                 "mlirml-mark-loops",
+                step("mlirml-narrow-integers", device=device),
                 step("mlirml-form-dispatches", device=device),
                 "mlirml-outline",
             ],

@@ -163,3 +163,32 @@ def test_names_in_long_kernels_are_no_types() -> None:
     np.testing.assert_allclose(
         ml.compile(attention, "webgpu")(q, k, v).astype(np.float32), attention(q, k, v).astype(np.float32), atol=0.05
     )
+
+
+def gathered(x: Any) -> Any:
+    return x[[3, 0, -1]], x[np.argmax(x, axis=0), np.arange(x.shape[1])], np.take(x, [1, -1], axis=1)
+
+
+def best(x: Any) -> Any:
+    return np.take_along_axis(x, np.argmin(x, axis=1)[:, None], axis=1), np.argmax(x, axis=1).astype(np.int32)
+
+
+def one_hot(x: Any) -> Any:
+    return (np.argmax(x, axis=1)[:, None] == np.arange(x.shape[1])).astype(np.float32)
+
+
+def stored(x: Any) -> Any:
+    x[[0, 2]] = 1
+    x[np.argmax(x, axis=0), 0] += 2
+    return x
+
+
+@needs_vulkan
+@pytest.mark.parametrize("function", [gathered, best, one_hot, stored])
+def test_positions_have_32_bits(function: Any) -> None:
+    x, y = samples(6, 5), samples(6, 5)
+    expected = function(x)
+    for found, wanted in zip(flatten(ml.compile(function, "webgpu")(y))[0], flatten(expected)[0], strict=True):
+        np.testing.assert_array_equal(found, wanted)
+        assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(x, y)

@@ -112,3 +112,62 @@ func.func @greater(%a: f64) -> (i64, i64) {
   %4 = arith.maxsi %c-1, %2 : i64
   return %3, %4 : i64, i64
 }
+
+// -----
+
+#m = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+#all = affine_map<(i) -> (i)>
+#none = affine_map<(i) -> ()>
+
+// The position of an extreme, and the elements of a table, are within bounds.
+// CHECK-LABEL: func.func @positions
+// CHECK-NOT: cf.assert
+// CHECK: %[[P:.*]] = tensor.extract %{{.*}}[%{{.*}}] : tensor<6xi64>
+// CHECK: %[[I:.*]] = arith.index_cast %[[P]] : i64 to index
+// CHECK: tensor.extract %{{.*}}[%[[I]]] : tensor<5xf32>
+func.func @positions(%x: tensor<6x5xf32>, %y: tensor<5xf32>, %at: index) -> f32 {
+  %zero = arith.constant 0 : i64
+  %five = arith.constant 5 : i64
+  %ten = arith.constant 10 : i64
+  %low = arith.constant 0xFF800000 : f32
+  %c0 = arith.constant 0 : index
+  %c5 = arith.constant 5 : index
+  %table = arith.constant dense<[4, 0, 3]> : tensor<3xi64>
+  %e0 = tensor.empty() : tensor<6xf32>
+  %least = linalg.fill ins(%low : f32) outs(%e0 : tensor<6xf32>) -> tensor<6xf32>
+  %e1 = tensor.empty() : tensor<6xi64>
+  %first = linalg.fill ins(%zero : i64) outs(%e1 : tensor<6xi64>) -> tensor<6xi64>
+  %max:2 = linalg.generic {indexing_maps = [#m, #row, #row], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<6x5xf32>) outs(%least, %first : tensor<6xf32>, tensor<6xi64>) {
+  ^bb0(%a: f32, %b: f32, %p: i64):
+    %0 = arith.cmpf ogt, %a, %b : f32
+    %1 = linalg.index 1 : index
+    %2 = arith.index_cast %1 : index to i64
+    %3 = arith.select %0, %a, %b : f32
+    %4 = arith.select %0, %2, %p : i64
+    linalg.yield %3, %4 : f32, i64
+  } -> (tensor<6xf32>, tensor<6xi64>)
+  %e2 = tensor.empty() : tensor<i64>
+  %start = linalg.fill ins(%zero : i64) outs(%e2 : tensor<i64>) -> tensor<i64>
+  %last = linalg.generic {indexing_maps = [#all, #none], iterator_types = ["reduction"]}
+      ins(%max#1 : tensor<6xi64>) outs(%start : tensor<i64>) {
+  ^bb0(%a: i64, %out: i64):
+    %0 = arith.addi %a, %five : i64
+    %1 = arith.maxui %0, %out : i64
+    linalg.yield %1 : i64
+  } -> tensor<i64>
+  %greatest = tensor.extract %last[] : tensor<i64>
+  %valid = arith.cmpi ult, %greatest, %ten : i64
+  cf.assert %valid, "an index is out of bounds"
+  %entry = tensor.extract %table[%at] : tensor<3xi64>
+  %known = arith.cmpi ult, %entry, %five : i64
+  cf.assert %known, "an index is out of bounds"
+  %position = tensor.extract %max#1[%at] : tensor<6xi64>
+  %index = arith.index_cast %position : i64 to index
+  %negative = arith.cmpi slt, %index, %c0 : index
+  %from_end = arith.addi %index, %c5 : index
+  %chosen = arith.select %negative, %from_end, %index : index
+  %r = tensor.extract %y[%chosen] : tensor<5xf32>
+  return %r : f32
+}

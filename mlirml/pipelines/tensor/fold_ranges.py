@@ -45,7 +45,7 @@ _LESS = ("arith.minui", "arith.minsi")
 _CLAMPS = (*_LESS, "arith.maxsi", "arith.maxui")
 
 
-@register(when=("arith.fptosi",), optional=True)
+@register(when=("arith.fptosi", "cf.assert"), optional=True)
 @dataclass(frozen=True)
 class FoldRangesPass(Pass):
     """Drop clamps and checks of indices that are computed within bounds."""
@@ -53,7 +53,7 @@ class FoldRangesPass(Pass):
     name = "mlirml-fold-ranges"
 
     def run(self, module: mlir.Operation) -> None:
-        if not has_op(module, ("arith.fptosi",)):
+        if not has_op(module, ("arith.fptosi", "cf.assert")):
             return
         ranges = Ranges()
         with module.context:
