@@ -20,7 +20,7 @@
 
 // What loops carry are variables.
 // TEXT: var [[SUM:v[0-9]+]]: f32 = 0.0f;
-// TEXT: for (var [[J:i[0-9]+]] = 0i; [[J]] < [[COUNT]]; [[J]] += 1i) {
+// TEXT: for (var [[J:n[0-9]+]] = 0i; [[J]] < [[COUNT]]; [[J]] += 1i) {
 // TEXT:   let [[Y:v[0-9]+]] = shared0_3{{\[}}[[J]]];
 // TEXT:   let [[NEXT:v[0-9]+]] = [[SUM]] + [[Y]];
 // TEXT:   [[SUM]] = [[NEXT]];
