@@ -327,9 +327,13 @@ def _of_position(op: mlir.Operation) -> Range | None:
     return (0, size - 1) if size > 0 else None
 
 
+_COPIED = (8, 16, 32, 64)
+"""The widths of integers that NumPy has, too."""
+
+
 def _of_table(attribute: mlir.Attribute) -> Range | None:
     """The range of the elements of a constant array of integers."""
-    if not isinstance(attribute, mlir.DenseIntElementsAttr):
+    if not isinstance(attribute, mlir.DenseIntElementsAttr) or _width(attribute.type.element_type) not in _COPIED:
         return None
     numbers = np.array(attribute)
     return (int(numbers.min()), int(numbers.max())) if numbers.size else None
