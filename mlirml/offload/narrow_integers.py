@@ -98,7 +98,7 @@ class Groups:
 
 
 def element(value_type: mlir.Type) -> mlir.Type:
-    return mlir.ShapedType(value_type).element_type if isinstance(value_type, mlir.ShapedType) else value_type
+    return value_type.element_type if isinstance(value_type, mlir.RankedTensorType) else value_type
 
 
 def is_wide(value_type: mlir.Type) -> bool:
@@ -157,7 +157,9 @@ def makes_narrow(op: mlir.Operation) -> bool:
         attribute = op.attributes["value"]
         if isinstance(attribute, mlir.IntegerAttr):
             return fits(mlir.IntegerAttr(attribute).value)
-        numbers = np.array(mlir.DenseElementsAttr(attribute))
+        if not isinstance(attribute, mlir.DenseIntElementsAttr):
+            return False
+        numbers = np.array(attribute)
         return not numbers.size or (fits(int(numbers.min())) and fits(int(numbers.max())))
     if op.name in ("arith.extsi", "arith.extui"):
         width = element(op.operands[0].type).width
@@ -179,7 +181,7 @@ def fits(number: int) -> bool:
 def narrow_type(value_type: mlir.Type) -> mlir.Type:
     """The type with 32 bits instead of 64."""
     word = mlir.IntegerType.get_signless(32)
-    return mlir.RankedTensorType.get(value_type.shape, word) if isinstance(value_type, mlir.ShapedType) else word
+    return mlir.RankedTensorType.get(value_type.shape, word) if isinstance(value_type, mlir.RankedTensorType) else word
 
 
 def narrow_constant(attribute: mlir.Attribute) -> mlir.Attribute:
