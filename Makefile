@@ -81,6 +81,7 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_matrix_programs.py
 	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/raising/test_counting_loops.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/autodiff/test_random.py
+	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/autodiff/test_random_loops.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/fuzz/test_mutated_modules.py
 	MLIRML_FUZZ=600 $(BIN)/python -m pytest -s tests/pipelines/test_selection.py
 	MLIRML_FUZZ=20 $(BIN)/python -m pytest -s tests/tuning/test_schedule_space.py

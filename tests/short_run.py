@@ -20,6 +20,7 @@ SHARES: dict[str, dict[str, int]] = {
         "test_derivatives::test_second_derivatives": 3,
         "test_functional::test_two_orders": 3,
         "test_random::test_derivatives_and_batches": 6,
+        "test_random_loops::test_derivatives_of_loops": 3,
         "test_records::test_both_modes_and_batches_agree": 3,
         "test_rows::test_rows_that_are_read_again": 5,
         "test_while_loops::test_second_derivatives_and_batches": 0,

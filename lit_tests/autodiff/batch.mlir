@@ -62,3 +62,20 @@ func.func @main(%cs: tensor<8xi1>, %x: f32) -> f32 {
   cf.assert %c, "a check"
   return %x : f32
 }
+
+// -----
+
+// A branch of checks alone, which all examples take or none, has no `else`.
+// CHECK-LABEL: func.func @main
+// CHECK: scf.if
+// CHECK: linalg.generic {{.*}} ins(%{{.*}} : tensor<8xi1>)
+// CHECK: cf.assert
+// CHECK-NOT: else
+func.func @main(%cs: tensor<8xi1>, %taken: i1, %x: f32) -> tensor<8xf32> {
+  %c = "mlirml.unbatch"(%cs) {group = 0 : i64} : (tensor<8xi1>) -> i1
+  scf.if %taken {
+    cf.assert %c, "no"
+  }
+  %b = "mlirml.vmap"(%x) {group = 0 : i64, size = 8 : i64} : (f32) -> tensor<8xf32>
+  return %b : tensor<8xf32>
+}

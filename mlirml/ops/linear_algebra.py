@@ -12,6 +12,7 @@ from mlirml.errors import DTypeError, LinAlgError, MatrixShapeError, ShapeError
 from mlirml.ir.text.dtypes import is_float
 from mlirml.ops.reductions import loop_dtype, normalized_axes
 from mlirml.ops.registry import ALL, BOOL, INTEGERS, NO_COMPLEX_ORDER, NUMBERS, composed, extension
+from mlirml.ops.shapes.rearrange import known
 
 _LAPACK = (*BOOL, *INTEGERS, "f32", "f64")
 """The dtypes of real numbers that LAPACK computes with, and those that are converted to them."""
@@ -22,6 +23,8 @@ _NOT_LAPACK = (("bf16", "converted by `.astype(np.float32)`: NumPy takes it for 
 def norm(xp: Any, x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Norms of vectors (None, 0, p, inf, -inf) and matrices (None, "fro", 1, -1, inf, -inf) along one or two axes."""
     x = xp.asarray(x)
+    if not isinstance(ord, (str, type(None))):
+        known("norm", "the order", ord)
     if not np.issubdtype(x.dtype, np.inexact):  # bfloat16 too, as in NumPy
         x = x.astype(np.float64)
     if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):

@@ -170,3 +170,21 @@ def test_what_no_lane_is_differentiated_by_has_the_gradient_zero() -> None:
     np.testing.assert_array_equal(many(np.zeros((0, 2)), np.ones(2))[1], [2, 2])
     with pytest.raises(ml.NoBatchingError, match="depends on the example"):
         ml.vmap(lambda x: np.roll(x, 1), out_axes=None)(np.zeros((0, 2)))
+
+
+def total_of_row(w: Any, places: Any, n: Any) -> Any:
+    s, c = 0.0, 0
+    while n > 1 and np.sum(w[places[1]]) > 0 and c < 3:
+        c += 1
+        s = s * 0.5 + w[places[0], c] ** 2
+    return s
+
+
+def test_gradients_of_a_condition_of_which_all_lanes_share_a_part() -> None:
+    w, places = np.arange(24.0).reshape(2, 3, 4), np.array([[0, 1], [2, 0]])
+    expected = np.zeros((2, 3, 4))
+    for lane, place in enumerate(places[:, 0]):
+        expected[lane, place, 1:] = 2 * w[lane, place, 1:] * [0.25, 0.5, 1]
+    for n in (3, 0):
+        found = ml.vmap(ml.grad(total_of_row), in_axes=(0, 0, None))(w, places, n)
+        np.testing.assert_allclose(found, expected * (n > 1))

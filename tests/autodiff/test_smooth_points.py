@@ -27,6 +27,8 @@ FUNCTIONS: dict[str, tuple[Callable[[Any], Any], float, float]] = {
     "hypot, one side 0": (lambda t: np.hypot(t, 2.0), 0.0, 0.5),
     "hypot, equal sides": (lambda t: np.hypot(t + 1, 1.0), 0.5**0.5, 0.5**1.5),
     "hypot, opposite sides": (lambda t: np.hypot(1.0, t - 1), -(0.5**0.5), 0.5**1.5),
+    "power 1.5": (lambda t: t**1.5, 0.0, np.inf),
+    "power 2.5": (lambda t: t**2.5, 0.0, 0.0),
     "sinc": (np.sinc, 0.0, -(np.pi**2) / 3),
     "logsumexp": (lambda t: F.logsumexp(t * np.array([1.0, 0.0])), 0.5, 0.25),
     "log_softmax": (lambda t: F.log_softmax(t * np.array([1.0, 0.0]))[0], 0.5, -0.25),

@@ -140,3 +140,20 @@ def test_values_that_results_depend_on_later_have_cotangents() -> None:
         (coupled(1, 0.5 + h) - coupled(1, 0.5 - h)) / (2 * h),
     ]
     np.testing.assert_allclose(found, numeric, rtol=1e-6)
+
+
+def overwritten(x: Any) -> Any:
+    u, v = x.copy(), np.zeros(len(x))
+    s, n = 0.0, 0
+    while np.sum(u[:3]) > x[0] and n < 2:
+        n += 1
+        for _ in range(len(x)):
+            u[:] = v * 0.9
+            s = s * 0.5 + u[1] * x[2] + x[3]
+    return s + np.sum(u)
+
+
+def test_cotangents_of_an_array_that_each_iteration_overwrites() -> None:
+    x = np.array([1.0, 2.0, 3.0, 4.0])
+    numeric = [(overwritten(x + d) - overwritten(x - d)) / 2e-6 for d in 1e-6 * np.eye(4)]
+    np.testing.assert_allclose(ml.grad(overwritten)(x), numeric, rtol=1e-6, atol=1e-9)

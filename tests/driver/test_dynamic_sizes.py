@@ -655,3 +655,22 @@ def test_methods_of_integers_need_a_static_size() -> None:
         ml.compile(lambda x: x * (x.shape[0]).bit_length(), dynamic={"x": ("n", None)})(array(5, 2))
     with pytest.raises(StaticSizeError):
         ml.compile(lambda x: ml.signal.convolve(x, x[:3]), dynamic={"x": ("n",)})(array(5))
+
+
+def longest_path(x: Any) -> Any:
+    n = len(x)
+    best = np.zeros((n + 1, n + 1))
+    for i in range(1, n + 1):
+        for j in range(1, n + 1):
+            best[i, j] = max(best[i - 1, j], best[i, j - 1]) + x[i - 1] * x[j - 1]
+    best[n, 0] = best[n, n] + best[n // 2, n - 1]
+    return best[n, 0]
+
+
+def test_elements_of_loops_at_dynamic_sizes() -> None:
+    compiled = ml.compile(longest_path, dynamic={"x": ("n",)})
+    for n in (3, 8, 21):
+        x = RNG.uniform(-1, 1, n)
+        np.testing.assert_allclose(compiled(x), longest_path(x), rtol=1e-12)
+    with pytest.raises(ml.NoDerivativeError, match="each iteration, arrays of dynamic sizes, and the trip count"):
+        ml.compile(ml.grad(longest_path), dynamic={"x": ("n",)})(np.ones(3))

@@ -69,3 +69,18 @@ func.func @other(%p: tensor<41x41xi32>) -> tensor<41x41xi32> {
   }
   return %r : tensor<41x41xi32>
 }
+
+// -----
+
+// Nothing but a yield.
+// CHECK-LABEL: func.func @constant
+// CHECK: scf.yield
+func.func @constant(%p: tensor<41x41xi32>, %x: tensor<41x41xi32>) -> tensor<41x41xi32> {
+  %c0 = arith.constant 0 : index
+  %c40 = arith.constant 40 : index
+  %c1 = arith.constant 1 : index
+  %r = scf.for %k = %c0 to %c40 step %c1 iter_args(%q = %p) -> (tensor<41x41xi32>) {
+    scf.yield %x : tensor<41x41xi32>
+  }
+  return %r : tensor<41x41xi32>
+}

@@ -269,7 +269,7 @@ def _neither(many: list[mlir.Value]) -> mlir.Value:
 def _shared_branches(batch: Batch, op: mlir.Operation, blocks: list[mlir.Block]) -> None:
     attributes = {name: op.attributes[name] for name in op.attributes}
     types = [batch.batched_type(r.type) for r in op.results]
-    new = emit.create(op.name, list(op.operands), types, attributes, regions=len(blocks))
+    new = emit.create(op.name, list(op.operands), types, attributes, regions=len(op.regions))
     for number, block in enumerate(blocks):
         with mlir.InsertionPoint(emit.block(new, [], number)):
             inner, passed = _block(batch, block, {}, {})

@@ -34,6 +34,7 @@ from mlirml.autodiff.rule_table import one_of_two_tensors
 from mlirml.autodiff.saved import row_bytes, saved_values
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, operations
+from mlirml.ir.marked_sizes import MARKS
 from mlirml.ir.text.control import REJECTION
 
 
@@ -190,9 +191,19 @@ def _levels_of(op: mlir.Operation, most: int, kept: Sequence[_Tape], checkpoint_
             return levels
     raise refuse(
         op,
-        f"its derivative reads values carried into each iteration, {row} bytes, and the trip count has no known bound",
+        f"its derivative reads values carried into each iteration, {_amount(op, row)}, and the trip count has no known "
+        "bound",
         "give a bound: `ml.fori_loop(0, 1000, ...)` with `np.where(i < n, new, old)`; or make `n` static",
     )
+
+
+def _amount(op: mlir.Operation, row: int) -> str:
+    """A number of bytes for an error message, which does not show the marks of dynamic sizes."""
+    function = op
+    while function.name != "func.func":
+        function = function.parent.operation
+    marks = list(function.attributes[MARKS]) if MARKS in function.attributes else []
+    return "arrays of dynamic sizes" if any(row % mark == 0 for mark in marks) else f"{row} bytes"
 
 
 def _in_segments(sweep: Sweep, op: mlir.Operation, most: int, levels: int) -> mlir.Operation:

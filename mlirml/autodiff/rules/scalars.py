@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from mlirml.autodiff.arithmetic import add, converted, div, math, mul, neg, number, scaled, select, sub
 from mlirml.autodiff.rule_table import RuleTable, scalars
 from mlirml.ir import emit
-from mlirml.ir.bindings import mlir
+from mlirml.ir.bindings import defining_op, mlir
 
 Linear = Callable[[mlir.Value], mlir.Value]
 Partials = Sequence["Linear | None"]
@@ -70,7 +70,22 @@ def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
 
 @derivative("arith.mulf")
 def _(op: mlir.Operation, x: list[mlir.Value], r: mlir.Value) -> Partials:
+    base = _base_of_power(op)
+    if base is not None:
+        slope = scaled(x[1 - base], 1.5)
+        return [_times(slope) if number == base else None for number in range(2)]
     return [_times(x[1]), _times(x[0])]
+
+
+def _base_of_power(op: mlir.Operation) -> int | None:
+    """The operand x of a product of x and its square root, which is x ** 1.5: at 0 its slope is 0, that of the root is
+    infinite.
+    """
+    for base, other in enumerate(reversed(list(op.operands))):
+        root = defining_op(other)
+        if root is not None and root.name == "math.sqrt" and root.operands[0] == op.operands[base]:
+            return base
+    return None
 
 
 @derivative("math.fma")

@@ -83,7 +83,7 @@ def inv(trace: Trace, a: Any) -> Any:
 
 @library("numpy.linalg", "a")
 def det(trace: Trace, a: Any) -> Any:
-    """The determinant of square matrices; the derivative at a singular matrix is NaN."""
+    """The determinant of square matrices; the derivative at a singular matrix of more than three rows is NaN."""
     a = _matrices(trace, "det", a)
     return stacked(lambda a: _determinant(trace, a), a) if a.size else np.ones(a.shape[:-2], a.dtype)
 
@@ -327,7 +327,21 @@ def _relative_change(trace: Trace, primals: Any, tangents: Any) -> Any:
 
 def _move_determinant(trace: Trace, primals: Any, tangents: Any) -> tuple[Any, Any]:
     value = _determinant(trace, *primals)
+    if primals[0].shape[-1] <= 3:
+        return value, np.sum(_cofactors(primals[0]) * tangents[0], axis=(1, 2))
     return value, value * _relative_change(trace, primals, tangents)
+
+
+def _cofactors(a: Any) -> Any:
+    """The cofactors of matrices of up to three rows, which are the partial derivatives of their determinants."""
+    n = a.shape[-1]
+    if n < 3:
+        return a[:, ::-1, ::-1] * np.array([[1, -1], [-1, 1]], a.dtype) if n == 2 else np.ones_like(a)
+
+    def rolled(rows: int, columns: int) -> Any:
+        return np.roll(a, (-rows, -columns), axis=(1, 2))
+
+    return rolled(1, 1) * rolled(2, 2) - rolled(1, 2) * rolled(2, 1)
 
 
 @_by_rule(_move_determinant)

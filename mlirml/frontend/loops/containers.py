@@ -266,6 +266,10 @@ class Snapshot:
         found = self._kept[holder].holder
         return found.sites() if type(found) is GrowingList else frozenset()
 
+    def changed_sites(self) -> frozenset[str]:
+        """Those of the lists that have changed."""
+        return frozenset().union(*(self.sites(id(kept.holder)) for kept in self._changed()))
+
     def has_changed(self, value: Any) -> bool:
         """True if a list or dict in a value has changed."""
         return any(id(one) in self._kept and not self._kept[id(one)].is_same() for one in _mutable(value))

@@ -52,10 +52,7 @@ class WhileLoop(Loop):
             truth = trace.hooks.truth(found)
             stored.values()
             if stored.any_changed() or not reached.is_same():
-                raise UnsupportedSyntaxError(
-                    "the condition of a `while` changes an array, a list or an object",
-                    help="evaluate it in the body: `while True:`, then `if not condition: break`",
-                )
+                raise _changed_by_condition(reached)
             stored.leave()
             return truth if isinstance(truth, Value) else b.filled((), _BOOL, truth)
 
@@ -88,3 +85,13 @@ class WhileLoop(Loop):
 
     def counts_turns(self, turns: dict[str, str]) -> bool:
         return order(turns) == 2
+
+
+def _changed_by_condition(reached: Snapshot) -> UnsupportedSyntaxError:
+    """The error for a condition that changes something; it does not arise where the lists have room for any items."""
+    error = UnsupportedSyntaxError(
+        "the condition of a `while` changes an array, a list or an object",
+        help="evaluate it in the body: `while True:`, then `if not condition: break`",
+    )
+    error.lists = reached.changed_sites()
+    return error

@@ -95,7 +95,8 @@ class Namespace:
                 return dynamic_grid(self._trace, function, args, **kwargs)
             if "num" in kwargs and len(args) == 2:
                 args = (*args, kwargs.pop("num"))
-            if any(map(_is_number_of_program, args[_SIZED[function] :] if function in _SIZED else ())):
+            sizes = (*args[_SIZED[function] :], kwargs.get("M"), kwargs.get("k")) if function in _SIZED else ()
+            if any(map(_is_number_of_program, sizes)):
                 found: Traced = self._trace.handlers.grid_of_size(self._trace, function, args, **kwargs)
                 return found
             result = function(*args, **kwargs)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from mlirml.core.sizes import Extent
 from mlirml.ir.text.builder import Body, Builder, Value, literal
 from mlirml.ir.text.dtypes import mlir_name, tensor_type
 
@@ -160,8 +161,8 @@ class ElementBuilder(Builder):
             return self.op(text, into.shape, into.dtype)
         return super().insert_slice(source, into, offsets, sizes, strides)
 
-    def _indices_text(self, offsets: Sequence[int | str]) -> str:
-        return ", ".join(self.index(at) if isinstance(at, int) else at for at in offsets)
+    def _indices_text(self, offsets: Sequence[Extent | str]) -> str:
+        return ", ".join(at if isinstance(at, str) else self.index(at) for at in offsets)
 
     # The end.
 

@@ -25,16 +25,17 @@ from mlirml.ops.shapes.views import ViewOp, integers
 def known(name: str, what: str, value: Any) -> np.ndarray:
     """Numbers that decide a shape, as an array; an error for dynamic values."""
     sizes: frozenset[str] = frozenset()
+    roots: frozenset[Any] = frozenset()
     try:
         if not isinstance(value, Value):
             return np.asarray(value.value if isinstance(value, Scalar) else value)
     except TracedValueError as found:
-        sizes = found.sizes
+        sizes, roots = found.sizes, found.roots
     error = ShapeError(
         f"{name}: {what} must be known when the function is traced",
         help="pass Python integers, and list the argument in `static_argnums`",
     )
-    error.sizes, error.subject = sizes, f"{what} of `{name}`"
+    error.sizes, error.roots, error.subject = sizes, roots, f"{what} of `{name}`"
     error.asked = value.name if isinstance(value, Value) else ""
     raise error
 
@@ -380,9 +381,10 @@ def delete(b: Builder, arr: Operand, obj: Any, axis: Any = None) -> Value:
     if axis is None:
         value, axis = b.reshape(value, (value.size,)), 0
     (dim,) = normalized_axes("delete", value.shape, axis)
+    index = _index("delete", obj)
     if is_size(value.shape[dim]):
-        return sized_edits.without(b, value, dim, _index("delete", obj))
-    kept = _edited(lambda positions: np.delete(positions, _index("delete", obj)), value.shape[dim])
+        return sized_edits.without(b, value, dim, index)
+    kept = _edited(lambda positions: np.delete(positions, index), value.shape[dim])
     return taken(b, value, [kept if i == dim else None for i in range(len(value.shape))])
 
 

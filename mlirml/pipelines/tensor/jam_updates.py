@@ -83,7 +83,10 @@ def match(loop: mlir.Operation, options: JamUpdatesPass) -> Update:
         raise NoMatch("not a loop of many iterations over one matrix")
     block = loop.regions[0].blocks[0]
     number, matrix = block.arguments
-    *others, op, end = block_ops(block)
+    *ops, end = block_ops(block)
+    if not ops:
+        raise NoMatch("nothing but a yield")
+    *others, op = ops
     kind = loop.results[0].type
     if op.name != "linalg.generic" or len(op.results) != 1 or end.operands[0] != op.results[0]:
         raise NoMatch("no structured operation at the end")

@@ -131,3 +131,17 @@ def test_the_sign_of_nan_is_one_and_products_that_overflow_are_infinite() -> Non
         expected = np.linalg.det(large)
     assert found.dtype == np.complex64 and np.isinf(found.real) and np.isinf(found.imag) and found == expected
     np.testing.assert_allclose(ml.compile(np.linalg.det)(small), np.linalg.det(small), rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_the_gradient_of_a_small_determinant_at_a_singular_matrix(n: int, dtype: type) -> None:
+    a = np.arange(n * n).reshape(n, n).astype(dtype)
+    a[-1] = a[0] * 2 if n > 1 else 0
+    cofactors = [
+        [(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, 0), j, 1)) for j in range(n)] for i in range(n)
+    ]
+    np.testing.assert_allclose(ml.grad(lambda a: np.real(np.linalg.det(a)))(a), cofactors, rtol=1e-6, atol=1e-6)
+    batch = np.stack([a, np.zeros_like(a)])
+    second = ml.jvp(ml.grad(lambda a: np.sum(np.real(np.linalg.det(a)))), (batch,), (batch,))[1]
+    np.testing.assert_allclose(second[0], np.array(cofactors) * (n - 1), rtol=1e-6, atol=1e-6)

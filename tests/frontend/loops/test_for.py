@@ -142,3 +142,46 @@ def test_loops_around_stencils() -> None:
             a[1:-1, 1:-1] = b[1:-1, 1:-1]
 
     check(jacobi, RNG.random((6, 5)), np.zeros((6, 5)), 3)
+
+
+def laplace(m):
+    if len(m) == 1:
+        return m[0, 0]
+    s = 0.0
+    for j in range(len(m)):
+        s += (-1) ** j * m[0, j] * laplace(np.delete(m[1:], j, axis=1))
+    return s
+
+
+def without_each(x):
+    out = np.zeros(len(x))
+    for i in range(len(x)):
+        out[i] = np.prod(np.delete(x, i)) + np.linalg.norm(x, i + 1)
+    return out
+
+
+def test_indices_that_operations_need_unroll_loops_with_elements() -> None:
+    m = RNG.standard_normal((4, 4))
+    check(laplace, m)
+    np.testing.assert_allclose(ml.grad(laplace)(m), np.linalg.det(m) * np.linalg.inv(m).T, rtol=1e-9)
+    check(without_each, RNG.standard_normal(5))
+
+
+def diagonals(m):
+    s = 0.0
+    for k in range(3):
+        s += m[0, k] * np.sum(np.eye(3, k=k) * m + np.tri(3, k=k - 1) * m[k])
+    return s
+
+
+def test_diagonals_of_new_arrays_at_loop_variables() -> None:
+    check(diagonals, RNG.standard_normal((3, 3)))
+
+
+def test_the_order_of_a_norm_is_static() -> None:
+    compiled = ml.compile(lambda x, order: np.linalg.norm(x, order))
+    x = RNG.standard_normal(5)
+    for order in (1, 2, 3):
+        np.testing.assert_allclose(compiled(x, order), np.linalg.norm(x, order))
+    with pytest.raises(ml.ShapeError, match="norm: the order must be known when the function is traced"):
+        compiled(x, 2.5)

@@ -393,3 +393,18 @@ def test_indices_into_lists_whose_lengths_change(function: Any, dtype: Any) -> N
             found, expected = ml.compile(function, frontend="loops")(x), function(x)
             for one, other in zip(*([r] if type(r) is list else r for r in (found, expected)), strict=True):
                 np.testing.assert_array_equal(np.array(one), np.array(other))
+
+
+def descending(x: Any) -> Any:
+    kept, total = [], 0.0
+    for v in x:
+        kept.append(v * 2)
+        while len(kept) > 1 and kept[-1] > kept[-2]:
+            total += kept.pop() ** 2
+    return total
+
+
+def test_condition_reads_two_items_where_it_is_differentiated() -> None:
+    x = np.array([0.5, 1.5, -1.0, 0.25])
+    check(descending, x)
+    np.testing.assert_allclose(ml.grad(descending)(x), [0, 8 * 1.5, 0, 8 * 0.25])
