@@ -193,7 +193,7 @@ class _Writer:
         if shape == "back":
             return f"{text}::-1", 1 if inside else 0, n
         other = self.pick(*some)[0]
-        return (f"{text}:{other}" if shape == "both" else f"{text}:{other}:2"), 0, n
+        return f"{text}:{other}" + ("" if shape == "both" else self.pick(":2", ":2", ":-1")), 0, n
 
     def part_value(self) -> str:
         """A number computed from a slice."""
