@@ -104,7 +104,7 @@ class _Writer:
 
     def fresh(self) -> str:
         self.names += 1
-        return "ijlruvwxyz"[self.names - 1] if self.names <= 10 else f"i{self.names}"
+        return "ijlruvxyzh"[self.names - 1] if self.names <= 10 else f"i{self.names}"
 
     @contextmanager
     def indented(self) -> Iterator[None]:
@@ -193,7 +193,7 @@ class _Writer:
         if shape == "back":
             return f"{text}::-1", 1 if inside else 0, n
         other = self.pick(*some)[0]
-        return (f"{text}:{other}" if shape == "both" else f"{text}:{other}:2"), 0, n
+        return f"{text}:{other}" + ("" if shape == "both" else self.pick(":2", ":2", ":-1")), 0, n
 
     def part_value(self) -> str:
         """A number computed from a slice."""
@@ -264,7 +264,7 @@ class _Writer:
         elif kind < 13 and len(self.loops) < 4 and self.rounds * self.n <= _ROUNDS:
             self.loop() if self.chance(85) or self.rounds * self.n**2 > _ROUNDS else self.nested_loop()
         elif kind < 15:
-            self.scalar() if self.chance(80) or self.rounds * self.n > _ROUNDS else self.total()
+            self.scalar() if self.chance(70) or self.rounds * self.n > _ROUNDS else self.pick(self.total, self.copied)()
         elif kind < 17:
             self.branch() if self.chance(80) or self.rounds * self.n > _ROUNDS else self.search()
         elif kind < 18:
@@ -303,6 +303,21 @@ class _Writer:
             del self.loops[name]
             self.line(f"p[{self.pick(f'-1 - {outer}', f'n - 1 - {outer}', outer)}, {self.index()}] = s")
             del self.loops[outer]
+
+    def copied(self) -> None:
+        """A loop that stores into an array, and reads a copy of it at other indices."""
+        outer = [(name, low, high) for name, (low, high) in self.loops.items() if low >= 0 and high < self.n]
+        array, name = self.pick("a", "b", "p", "q"), self.fresh()
+        ranges = [("range(n)", 0, self.n - 1), *((f"range({name})", 0, max(high - 1, 0)) for name, _, high in outer)]
+        text, low, high = self.pick(*ranges, ranges[-1])
+        self.line(f"c = {array}.copy()")
+        self.line(f"for {name} in {text}:")
+        self.loops[name] = low, high
+        with self.indented():
+            at = [f"{name}, {self.index()}" if array in "pq" else name, self.index(), self.index()]
+            at[1:] = [f"{index}, {self.index()}" if array in "pq" else index for index in at[1:]]
+            self.line(f"{array}[{at[0]}] {self.pick('=', '=', '+=')} c[{at[1]}] {self.pick('+', '-')} c[{at[2]}]")
+        del self.loops[name]
 
     def branch(self) -> None:
         self.line(f"if {self.condition()}:")

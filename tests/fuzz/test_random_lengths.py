@@ -177,20 +177,64 @@ def strided(y: Any, x: Any) -> Any:
     return z
 
 
+def _table(y: Any) -> Any:
+    return np.stack([y, y * 2, y + 1, y * 0], axis=1)
+
+
+def columns(y: Any, x: Any) -> Any:
+    return _table(y)[:, 1:3]
+
+
+def every_other_column(y: Any, x: Any) -> Any:
+    rows = np.vstack([y, y - 1, y + 2])
+    return np.concatenate([rows[::2].T, _table(y)[:, :1]], axis=1)
+
+
+def kept_rows(y: Any, x: Any) -> Any:
+    table = np.stack([x, x * 2, x - 1], 1)
+    kept = table[x > 0.25]
+    kept[:, 0] += 1
+    return np.column_stack([kept[:, :2], kept[:, 2]])
+
+
+def rows_apart(y: Any, x: Any) -> Any:
+    total = 0.0
+    for i, (a, b, c, d) in enumerate(_table(y)):
+        total += a * b - c * i + d
+    return y + total / (1 + len(y))
+
+
+def sorted_by_two(y: Any, x: Any) -> Any:
+    return y[np.lexsort((y, np.round(y)))]
+
+
+def of_each(y: Any, x: Any) -> Any:
+    return np.repeat(y, (np.abs(y) * 2).astype(np.int64) % 3)
+
+
+def counted(y: Any, x: Any) -> Any:
+    return np.bincount(np.abs(np.round(y)).astype(np.int64)) * 0.25
+
+
 STEPS: tuple[Callable[..., Any], ...] = (
     positive, small, all_but_equal, scaled, rooted, chosen, ordered, reversed_, rest, every_other, different, counts,
     inverse, firsts, sums, positions, at_positions, of_the_whole, joined, sorted_by, stored, without, both, either,
     trimmed, differences, filled, stored_at, numbered, positives, pairs, strided, added_at, of_one_type,
+    rows_apart, sorted_by_two, of_each, counted,
 )  # fmt: skip
 
 
-def program(x: Any, steps: tuple[int, ...]) -> Any:
+TABLES: tuple[Callable[..., Any], ...] = (columns, every_other_column, kept_rows)
+"""The last step of a program may give one of these."""
+
+
+def program(x: Any, steps: tuple[int, ...], table: int) -> Any:
     y = x
     found = []
     for step in steps:
         y = STEPS[step](y, x)
         found.append(y)
-    return found, np.sum(y), len(y), np.count_nonzero(y > 0)
+    return [*found, TABLES[table](y, x)], np.sum(y), len(y), np.count_nonzero(y > 0)
 
 
 def arrays(rng: np.random.Generator) -> list[Any]:
@@ -202,15 +246,16 @@ def arrays(rng: np.random.Generator) -> list[Any]:
 def test_random_programs(seed: int) -> None:
     rng = np.random.default_rng(seed)
     steps = tuple(int(n) for n in rng.integers(0, len(STEPS), int(rng.integers(1, 5))))
-    names = [STEPS[n].__name__ for n in steps]
+    table = int(rng.integers(len(TABLES)))
+    names = [*(STEPS[n].__name__ for n in steps), TABLES[table].__name__]
     target = "cpu" if seed % 3 else "reference"
-    compiled = ml.compile(program, static_argnums=1, target=target)
+    compiled = ml.compile(program, static_argnums=(1, 2), target=target)
     for x in arrays(rng):
         try:
-            expected = program(x, steps)
+            expected = program(x, steps, table)
         except IndexError:  # positions past the end
             continue
-        found = compiled(x, steps)
+        found = compiled(x, steps, table)
         for one, other in zip([*found[0], *found[1:]], [*expected[0], *expected[1:]]):
             one, other = np.asarray(one), np.asarray(other)
             assert (one.shape, one.dtype) == (other.shape, other.dtype), (names, x)

@@ -55,7 +55,19 @@ def wavefront(L, b):
     return x
 
 
-FUNCTIONS = (solve, shift, project, wavefront)
+def from_copies(L, b):
+    x, y = b.copy(), L.copy()
+    for i in range(1, N):
+        before, rows = x.copy(), y.copy()
+        for j in range(i):  # reads what it would have stored before
+            x[j] = before[i - 1 - j] + 0.5 * before[j]
+        for j in range(i):
+            for k in range(i):
+                y[j, k] += 0.1 * rows[k, j] + 0.1 * rows[i - j, k]
+    return x + y[0]
+
+
+FUNCTIONS = (solve, shift, project, wavefront, from_copies)
 
 
 def arguments() -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +84,7 @@ def raised(function: Any) -> Counter[str]:
 
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_slices_of_changing_length_are_raised(function: Any) -> None:
-    assert raised(function).total() >= {solve: 1, shift: 2, project: 2, wavefront: 1}[function]
+    assert raised(function).total() >= {solve: 1, shift: 2, project: 2, wavefront: 1}.get(function, 0)
     for target in ("cpu", "reference"):
         got = ml.compile(function, target, frontend="loops")(*arguments())
         np.testing.assert_allclose(got, function(*arguments()), rtol=1e-12)

@@ -386,7 +386,12 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if self.room is not None:
             return open_lists.pop(self, index)
         with self._or_open():
-            return super().pop(index)
+            try:
+                return super().pop(index)
+            except IndexError as error:
+                if type(error) is not IndexError:
+                    raise
+                raise IndexError("pop index out of range" if self.parts else "pop from empty list") from None
 
     def clear(self) -> None:
         """`list.clear`."""
@@ -402,14 +407,20 @@ class GrowingList(PartedList, MutableSequence[Any]):
             open_lists.pop(self, open_lists.index_of(self, value, "list.remove(x): x not in list"))
             return
         with self._or_open():
-            super().remove(value)
+            try:
+                super().remove(value)
+            except ValueError as error:
+                if type(error) is not ValueError:
+                    raise
+                raise ValueError("list.remove(x): x not in list") from None
 
     def index(self, value: Any, *limits: Any) -> Any:
         """`list.index`."""
         counted = self.rows is not None and self.rows.counter is not None
         if (self.room is not None or counted) and not limits:
             return open_lists.index_of(self, value, "the value is not in the list")
-        return super().index(value, *limits)
+        with self._or_open():
+            return [*self].index(value, *limits)  # with Python's own error
 
     def reverse(self) -> None:
         """`list.reverse`."""
@@ -420,6 +431,18 @@ class GrowingList(PartedList, MutableSequence[Any]):
         for column in () if self.rows is None else self.rows.columns:
             part = column[: self.rows.length]  # type: ignore[union-attr]
             part[...] = part[::-1].copy()
+
+    def rotate(self, n: Any = 1) -> None:
+        """`deque.rotate`; a deque that loops change is a list."""
+        settle_items(self)
+        if self.room is not None:
+            open_lists.rotate(self, n)
+            return
+        with self._or_open():
+            steps = n.__index__()
+        if items := self._changed():
+            steps %= len(items)
+            items[:] = [*items[len(items) - steps :], *items[: len(items) - steps]]
 
     def insert(self, index: int, value: Any) -> None:
         settle_items(self)

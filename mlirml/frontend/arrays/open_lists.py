@@ -378,6 +378,19 @@ def clear(found: PartedList) -> None:
         found.rows.counter[0] = 0  # type: ignore[index]
 
 
+def rotate(found: PartedList, steps: Any) -> None:
+    """`deque.rotate`."""
+    with at_user_line():
+        rows = found.rows
+        if rows is None:
+            _guess(found)
+            raise AssertionError("starts anew")
+        positions, count = np.arange(rows.capacity), rows.length
+        moved = np.where(positions < count, (positions - steps) % np.maximum(count, 1), positions)
+        for column in rows.columns:
+            column[...] = column[moved]
+
+
 def index_of(found: PartedList, value: Any, error: str) -> Any:
     """`list.index` of a number; a check for that it is there."""
     with at_user_line():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -59,11 +59,11 @@ class Cell:
         "written",
     )
 
-    stores = 0
-    """The number of stores into any allocation so far."""
-
     numbers = itertools.count()
     """The numbers of allocations in the order in which they are made."""
+
+    oldest_stored: ClassVar[float] = math.inf
+    """The least number of an allocation that was stored into since this was set."""
 
     def __init__(self, value: Value | np.ndarray, *, c_order: bool = True, owned: bool = False) -> None:
         self.value = value
@@ -84,7 +84,7 @@ class Cell:
         """Replace the contents."""
         if not self.written:
             self.stored_at = user_location(2)
-        Cell.stores += 1
+        Cell.oldest_stored = min(Cell.oldest_stored, self.number)
         self.value = value
         self.version += 1
         self.written = True

@@ -157,7 +157,7 @@ def python_number(trace: Trace, x: Any, dtype: np.dtype) -> Any:
             return np.dtype(dtype).type(known[()]).item()
         if x.size != 1:
             raise DTypeError(f"only one number can be converted, got {x._describe()}")
-        if x.dtype.kind == "c" and dtype.kind != "c":
+        if x.dtype.kind == "c" and dtype.kind not in "bc":
             raise DTypeError(f"cannot convert {x._describe()} to a real number", help="take `x.real` or `abs(x)`")
         value = trace.builder.cast(trace.builder.reshape(x._read(), ()), dtype)
         return Traced(trace, Cell(replace(value, weak=True)), scalar=True)

@@ -406,9 +406,10 @@ class Hooks(ListHooks):
             return later() if truth is conjunction else first
         if type(first) is GrowingList:
             first, later = self._wrapped(truth), partial(_truth_beside_list, later)
+        alone = partial(unchanged, first)  # no code of its own, which would be that of all such expressions
         if conjunction:
-            return self._choose(truth, later, lambda: first, np.logical_and)
-        return self._choose(truth, lambda: first, later, np.logical_or)
+            return self._choose(truth, later, alone, np.logical_and)
+        return self._choose(truth, alone, later, np.logical_or)
 
     def compare(self, names: Names, left: Any, *later: Callable[[], Any]) -> Any:
         """`a < b < c`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import types
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -123,20 +124,23 @@ class ListHooks:
     def filtered(self, traced: Callable[[], Any], looped: Callable[[], Any]) -> Any:
         """The items of a comprehension with conditions, by `looped`, a loop, where data decide on them.
 
-        Nothing that makes an item, and no condition that changes anything, is traced twice.
+        Nothing that makes an item, and no condition that changes anything, is traced twice. What the iterable is
+        computed in does not count, as `np.argwhere(x)` stores into an array of its own.
         """
-        variables, stores = Variables(traced, looped), Cell.stores  # type: ignore[arg-type]
+        variables, begin = Variables(traced, looped), next(Cell.numbers)  # type: ignore[arg-type]
+        oldest, Cell.oldest_stored = Cell.oldest_stored, math.inf
         held, values, changes = Snapshot(variables.items()), variables.items(), self._trace.changes()
         self._produced.append(0)
         try:
             return traced()
         except CaptureError as error:
             of_array = isinstance(error, TracedBoolError) and error.of_array
-            kept = Cell.stores == stores and not held.restore() and _are_same(values, variables.items())
+            kept = Cell.oldest_stored > begin and not held.restore() and _are_same(values, variables.items())
             if self._produced[-1] or of_array or not kept or _contents(changes) != _contents(self._trace.changes()):
                 raise
         finally:
             self._produced.pop()
+            Cell.oldest_stored = min(oldest, Cell.oldest_stored)
         return looped()
 
     def produced(self, item: Any) -> Any:
@@ -171,12 +175,15 @@ class ListHooks:
 
         return self.filtered(traced, looped)
 
-    def listed(self, iterable: Any, element: Part) -> Any:
-        """`[element(item) for item in iterable]`, by a loop if it is long or in a loop."""
+    def listed(self, iterable: Any, element: Part, grows: bool = False) -> Any:
+        """`[element(item) for item in iterable]`, by a loop if it is long or in a loop.
+
+        One that loops append to or index is made by a loop only where the data decide how many items there are.
+        """
         numbers, _ = numbered(iterable)
         fewest = MOST_COPIES if self._trace.builder.region.parent is None else _FEW_COPIES
         is_long = isinstance(numbers, range) and len(numbers) * self._copies > fewest
-        is_long = is_long and (not isinstance(iterable, range) or _reads_arrays(element))
+        is_long = is_long and not grows and (not isinstance(iterable, range) or _reads_arrays(element))
         if is_long or isinstance(numbers, TracedRange):
             items = self._new_list([], grows=True)
 

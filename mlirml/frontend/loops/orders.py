@@ -19,6 +19,7 @@ from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.list_parts import Rows, is_mutable, is_numeric_list, note_copied, settle_items, tree_of
 from mlirml.frontend.iteration_limits import MOST_COPIES
 from mlirml.frontend.loops.ranges import Items, TracedRange, numbered
+from mlirml.frontend.loops.variables import is_number
 
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
@@ -38,6 +39,10 @@ def is_before(trace: Trace, comparison: np.ufunc, one: Any, other: Any) -> Any:
     first = is_before(trace, comparison, one[0], other[0])
     hooks = trace.hooks
     equal = hooks.compare(("Eq",), one[0], lambda: other[0])
+    if all(map(is_number, [*one, *other])):  # they are compared at no risk, and without branches
+        later = is_before(trace, comparison, one[1:], other[1:])
+        later = hooks.and_(equal, lambda: later)
+        return hooks.or_(first, lambda: later)
     return hooks.or_(first, lambda: hooks.and_(equal, lambda: is_before(trace, comparison, one[1:], other[1:])))
 
 

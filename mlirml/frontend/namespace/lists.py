@@ -12,6 +12,7 @@ import numpy as np
 
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.function_proxy import FunctionProxy
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import PartedList
 from mlirml.frontend.frames import at_user_line
 from mlirml.ops import BY_FUNCTION
@@ -96,7 +97,9 @@ class OfLists(FunctionProxy):
     def _array(self, x: Any) -> Any:
         if isinstance(x, PartedList):
             return x.array()
-        return self._trace.array(x) if _has_traced(x) else x
+        if not _has_traced(x):
+            return x
+        return np.stack(x) if any(map(is_dynamic, x)) else self._trace.array(x)
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._function, name)
@@ -117,7 +120,9 @@ def _has_traced(x: Any) -> bool:
     """True if a list or tuple holds a traced array, however deep."""
     if isinstance(x, PartedList) and x.has_rows:
         return True
-    return isinstance(x, (list, tuple)) and any(isinstance(item, Traced) or _has_traced(item) for item in x)
+    if not isinstance(x, (list, tuple)):
+        return False
+    return any(isinstance(item, Traced) or is_dynamic(item) or _has_traced(item) for item in x)
 
 
 def _stacked(items: PartedList, axis: int = 0, **options: Any) -> Any:

@@ -184,6 +184,9 @@ class Namespace:
         if is_dynamic(data):
             is_same = not copy and (dtype is None or np.dtype(dtype) == data.dtype)
             return data if is_same else data.copy() if dtype is None else data.astype(dtype)  # type: ignore[no-any-return]
+        if type(data) in (list, tuple) and any(map(is_dynamic, data)):
+            stacked: Any = np.stack(data, dtype=dtype)
+            return stacked  # type: ignore[no-any-return]
         result = self._trace.array(data, dtype, copy=bool(copy))
         if copy is False:
             check_uncopied(data, result)

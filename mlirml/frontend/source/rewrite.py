@@ -225,17 +225,23 @@ class _Rewriter(ast.NodeTransformer):
         if (pair := _exchanged(node)) is not None:
             return _hook("exchange", [self.visit(part) for one in pair for part in (one.value, one.slice)], node)
         targets = [self.visit(target) for target in node.targets]
-        grows = isinstance(targets[0], ast.Name) and targets[0].id in self.appended | self.indexed
-        plain = len(targets) > 1 or grows or not isinstance(targets[0], ast.Name)
         if isinstance(targets[0], ast.Name) and targets[0].id in self.stored and is_new_array(node.value):
             value = self.new_array(node.value)
         else:
-            value = self.visit(node.value) if plain else self.listed(node.value)
+            value = self.visit(node.value) if len(targets) > 1 else self.assigned(targets[0], node.value)
         if len(targets) == 1:
             value = self.growing(targets[0], value)
         if not isinstance(node.value, (ast.Constant, ast.Name)) and any(map(_is_name, node.targets)):
             value = _call("named", [value], node.value)
         return _at(ast.Assign(targets, value), node)
+
+    def assigned(self, target: ast.expr, value: ast.expr) -> ast.expr:
+        """The value of an assignment; a long comprehension becomes a loop that appends to a list."""
+        if isinstance(target, ast.Name):
+            return self.listed(value, target.id in self.appended | self.indexed)
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+            return _at(ast.Tuple([*map(self.assigned, target.elts, value.elts)], ast.Load()), value)
+        return self.visit(value)  # type: ignore[no-any-return]
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         target, value = self.visit(node.target), self.visit(node.value)
@@ -464,13 +470,16 @@ class _Rewriter(ast.NodeTransformer):
         before.append(self.function(definition, none, []))
         return _at(ast.Call(_at(ast.Name(function, ast.Load()), node), [], []), node)
 
-    def listed(self, node: ast.expr) -> ast.expr:
+    def listed(self, node: ast.expr, grows: bool = False) -> ast.expr:
         """An expression; a long comprehension becomes a loop that appends to a list."""
         new: ast.expr = self.visit(node)
         if not isinstance(node, ast.ListComp) or not isinstance(new, ast.ListComp) or not may_be_loop(node):
             return new
+        if grows and is_new_list(new.elt):
+            return new
         (generator,) = new.generators
-        return _call("listed", [generator.iter, _of_item(generator.target, new.elt)], node)
+        parts = [generator.iter, _of_item(generator.target, new.elt)]
+        return _call("listed", [*parts, _constant(True)] if grows else parts, node)
 
     def folded(self, node: ast.Call) -> ast.expr:
         """A call of `sum` or its like for a generator; the hook computes it by a loop that carries the total."""
@@ -580,13 +589,14 @@ def is_new_list(node: ast.expr) -> bool:
     """True if the value of an expression is a list that nothing else refers to."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, (ast.Add, ast.Mult)) and (is_new_list(node.left) or is_new_list(node.right))
-    rewritten = _is_hook(node, "filtered") or _is_hook(node, "times")
+    rewritten = any(_is_hook(node, name) for name in ("filtered", "times")) or _is_hook(node, "listed", 3)
     return isinstance(node, (ast.List, ast.ListComp)) or _is_call_of_list(node) or rewritten
 
 
-def _is_hook(node: ast.expr, name: str) -> bool:
+def _is_hook(node: ast.expr, name: str, fewest: int = 0) -> bool:
     """True for a call of a hook, as `filtered` of a rewritten list comprehension with conditions."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == name
+    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    return is_call and node.func.attr == name and len(node.args) >= fewest  # type: ignore[attr-defined]
 
 
 def _is_call_of_list(node: ast.AST) -> bool:

@@ -645,8 +645,11 @@ class Trace:
             rows: Traced = data.array()
             return rows if dtype is None else rows.astype(dtype)
         if isinstance(data, (list, tuple)) and any(isinstance(x, Traced) for x in _arrays(data)):
-            parts = [self.array(x) if isinstance(x, (list, tuple)) else x for x in data]
-            stacked: Traced = self.call_function(np.stack, (parts,), {} if dtype is None else {"dtype": dtype})
+            parts = [self.array(x, dtype) if isinstance(x, (list, tuple)) else x for x in data]
+            options = {} if dtype is None else {"dtype": dtype}
+            if dtype is not None and not any(getattr(x, "dtype", None) in COMPLEX for x in parts):
+                parts = [self.array(x, dtype, copy=False) for x in parts]  # each is cast, also floats to integers
+            stacked: Traced = self.call_function(np.stack, (parts,), options)
             return stacked
         if isinstance(data, np.ndarray):  # captured
             value = self._lift_array(data)

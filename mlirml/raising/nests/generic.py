@@ -181,7 +181,7 @@ def match_raised(
     returns = small or not all((last - first).is_constant for first, last in ends.values())
     mask = [*conditions(loops, ends, spans), *(skew.conditions if skew is not None else ())]
     if returns:
-        check_lowering(loops, mask, skew)
+        check_lowering(statement, loops, mask, skew)
     check_density(statement.loops, mask, ends, spans)
     if any(is_never(last - first + 1) for first, last in ends.values()):
         dims = tuple(Dim(loop, *ends[loop], backward=False) for loop in loops)
@@ -224,8 +224,18 @@ def match_raised(
     )
 
 
-def check_lowering(loops: Sequence[Loop], mask: Sequence[Linear], skew: Skewed | None) -> None:
-    """Raises `NoMatch` for a domain over which a generic cannot be lowered to loops later."""
+def check_lowering(statement: Statement, loops: Sequence[Loop], mask: Sequence[Linear], skew: Skewed | None) -> None:
+    """Raises `NoMatch` for a statement, or a domain, whose generic cannot be lowered to loops later.
+
+    These read the array that they store into, which may have changed, even where the statement reads a copy of it.
+    """
+    write = statement.write
+    root = write.array.root
+    for read in statement.reads.values():
+        source = read.array.root
+        is_copy = read.array is not write.array and root is not None and source is not None and root == source
+        if is_copy and read.indices != write.indices:
+            raise NoMatch("it reads a copy of the array that it stores into")
     if mask:
         raise NoMatch("its trip count differs from iteration to iteration of its own loops")
     if skew is not None or any(loop.op is None for loop in loops):

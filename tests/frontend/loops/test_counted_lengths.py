@@ -45,12 +45,26 @@ def per_value(x: Array, counts: Array) -> Array:
     return values[inverse], number[inverse] * x
 
 
+def of_a_mask(x: Array, counts: Array) -> Array:
+    y, n = x[counts > 0], counts[counts > 0]
+    return np.repeat(y, n), np.repeat(n, 2), np.bincount(n), np.bincount(n, y * 2)[n] if len(n) > 0 else y * 2
+
+
+def of_lists(x: Array, counts: Array) -> Array:
+    values, lengths = [], []
+    for i in range(len(x)):
+        if counts[i] > 0:
+            values.append(x[i])
+            lengths.append(counts[i])
+    return np.repeat(values, lengths)
+
+
 def exclusive(x: Array, counts: Array) -> Array:
     return np.setxor1d(x.astype(np.int64), counts), np.setxor1d(counts, counts)
 
 
 FUNCTIONS: list[Callable[..., Any]] = [
-    repeated, by_method, rows, columns, decoded, histogram, per_value, exclusive,
+    repeated, by_method, rows, columns, decoded, histogram, per_value, exclusive, of_a_mask, of_lists,
 ]  # fmt: skip
 COUNTS = {
     "some": [1, 2, 0, 3, 1, 0, 2],

@@ -220,3 +220,21 @@ def test_functions_of_arrays() -> None:
 def test_methods_of_numbers_that_are_not_compiled(name: str) -> None:
     with pytest.raises(ml.errors.UnsupportedSyntaxError, match=f"the method `.{name}` of a number is not compiled"):
         ml.compile(lambda x: getattr(x[0], name)())(X)
+
+
+def of_many_items(x: Any) -> Any:
+    heap, found = [(0.0, 0, 0, 0)], []
+    while heap and len(found) < 40:
+        d, i, j, k = heapq.heappop(heap)
+        found.append(d + i - j + k)
+        for step in (1, 2, 3):
+            heapq.heappush(heap, (d + x[(i + step) % len(x)], (i + step) % 7, j + 1, step))
+    return found, max((v, i, -i) for i, v in enumerate(x))
+
+
+def test_items_of_tuples_are_compared_without_branches() -> None:
+    compiled = ml.compile(of_many_items)
+    found, expected = compiled(np.abs(X)), of_many_items(np.abs(X))
+    np.testing.assert_allclose(found[0], expected[0])
+    np.testing.assert_allclose(np.array(found[1]), np.array(expected[1]))
+    assert str(compiled.ir("capture", np.abs(X))).count("scf.if") < 30

@@ -408,3 +408,60 @@ def test_condition_reads_two_items_where_it_is_differentiated() -> None:
     x = np.array([0.5, 1.5, -1.0, 0.25])
     check(descending, x)
     np.testing.assert_allclose(ml.grad(descending)(x), [0, 8 * 1.5, 0, 8 * 0.25])
+
+
+def moved_to_front(x):
+    order, found = list(range(10)), []
+    for v in x:
+        place = order.index(abs(int(v)))
+        found.append(place)
+        order.pop(place)
+        order.insert(0, abs(int(v)))
+    return found, order
+
+
+def mixed(x):
+    order = [i for i in range(7)]  # noqa: C416
+    for i in range(7):
+        place = order.index(i)
+        order.pop(place)
+        order.insert((place + int(x[i % len(x)])) % 6, i)
+    return order
+
+
+def marbles(x):
+    circle, score = deque([0]), 0
+    for i in range(1, 60):
+        if i % 7 == 0:
+            circle.rotate(3)
+            score += i + circle.pop()
+            circle.rotate(-int(x[i % len(x)]))
+        else:
+            circle.rotate(-1)
+            circle.append(i)
+    return score, len(circle), circle[0]
+
+
+def turned(x):
+    circle = deque([1, 2, 3, 4])
+    circle.rotate(3)
+    circle.rotate()
+    circle.rotate(int(x[0]))
+    empty = deque()
+    empty.rotate(2)
+    return list(circle), len(empty)
+
+
+@pytest.mark.parametrize("function", [moved_to_front, mixed, marbles, turned])
+def test_positions_of_items(function: Any) -> None:
+    compiled = ml.compile(function)
+    for numbers in ([5, 9], [3, 1, -2, 4, 0, 5], [2, 0, 1]):
+        x = np.array(numbers)
+        found, expected = compiled(x), function(x)
+        for one, other in zip(*([r] if type(r) is list else r for r in (found, expected)), strict=True):
+            np.testing.assert_array_equal(np.array(one), np.array(other))
+
+
+def test_an_item_that_is_not_there() -> None:
+    with pytest.raises(ValueError, match="is not in the list"):
+        ml.compile(moved_to_front)(np.array([5, 11]))

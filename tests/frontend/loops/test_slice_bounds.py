@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import mlirml as ml
+from tests.frontend.loops.against_python import check as check_loops
 from tests.fuzz.oracle import check
 
 INTEGERS = [np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64]
@@ -119,3 +120,39 @@ def test_a_slice_of_a_mask_as_index() -> None:
     check(masks, np.arange(4.0), np.array([0, 4]), np.arange(4) > 1)
     with pytest.raises(ml.errors.MlirmlError, match="slices of different lengths"):
         ml.compile(masks)(np.ones(4), np.array([0, 3]), np.ones(4, bool))
+
+
+def backwards(x: Any) -> Any:
+    out = np.zeros((len(x), 4))
+    for n in range(4, len(x)):
+        out[n] = x[n : n - 4 : -1]
+        u = x[n - 1 : n - 4 : -1].reshape(3, 1)
+        out[n, 0] += (u @ u.T)[0, 2]
+        out[n, 2:] -= x[n : n - 4 : -2]
+    return out
+
+
+def stores_backwards(x: Any) -> Any:
+    y = x.reshape(6, 5)
+    for n in range(4, len(x)):
+        x[n : n - 3 : -1] += x[n - 3 : n]
+        x[n : n - 3 : -1] *= 0.3
+    for i in range(3, 6):
+        y[i, i - 1 : i - 3 : -1] -= y[i : i - 2 : -1, 0]
+    return x
+
+
+def backwards_to_the_start(x: Any) -> Any:
+    total = 0.0
+    for n in range(len(x)):  # an end below 0 counts from the end of the array
+        total += x[n : n - 4 : -1].sum() + x[n + 3 : n - 1 : -1].sum()
+    return total
+
+
+@pytest.mark.parametrize("function", [backwards, stores_backwards, backwards_to_the_start])
+def test_slices_that_go_backwards(function: Any) -> None:
+    x = np.random.default_rng(0).standard_normal(30)
+    check_loops(function, x, exact=False)
+    compiled = ml.compile(function)
+    compiled(x)
+    assert "unrolled" not in str(compiled.explain())

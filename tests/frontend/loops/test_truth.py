@@ -237,3 +237,18 @@ def test_tuples_and_lists_of_dynamic_numbers_are_compared(function: Any) -> None
     for frontend in ("auto", "loops"):
         for x in ([1.0, 2.0, 3.0], [3.0, 2.0, 2.0], [2.0, 1.0, 2.0], [1.0, 3.0, -1.0]):
             assert ml.compile(function, frontend=frontend)(x) == function(x)
+
+
+def of_complex_numbers(z: Any) -> Any:
+    count = 0
+    for v in z:
+        if bool(v):
+            count += 1
+    return count, bool(z[0]), bool(z[1])
+
+
+def test_complex_numbers_are_true_unless_both_parts_are_zero() -> None:
+    z = np.array([0, 1j, 2, complex(np.nan, 0), -0.0])
+    for dtype in (np.complex128, np.complex64):
+        found, expected = ml.compile(of_complex_numbers)(z.astype(dtype)), of_complex_numbers(z.astype(dtype))
+        assert [*map(int, found)] == [*map(int, expected)]

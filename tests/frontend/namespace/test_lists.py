@@ -72,3 +72,23 @@ def test_functions_given_as_arguments() -> None:
 def test_derivatives() -> None:
     found = ml.compile(ml.grad(lambda x: np.max([x[0] * x[1], x[2] * x[3]])))(X)
     np.testing.assert_allclose(found, [0, 0, X[3], X[2]])
+
+
+def of_another_kind(x: Any) -> Any:
+    n = (x * 10).astype(np.int64)
+    bits = np.array([(n[1] >> i) & 1 for i in range(8)], dtype=np.uint8)
+    table = np.array([[x[0], 1], [2, x[2] * 200]], np.int16)
+    truth = np.array([v > 0 for v in x], dtype=np.float32)
+    return bits, table, truth, np.asarray([n[0], n[2] + 300], np.uint8), np.array([x[:2], x[2:]], int)
+
+
+@pytest.mark.parametrize("frontend", ["trace", "loops"])
+def test_items_are_cast_to_a_dtype_of_another_kind(frontend: str) -> None:
+    for found, expected in zip(ml.compile(of_another_kind, frontend=frontend)(X), of_another_kind(X), strict=True):
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_items_that_do_not_fit_are_an_error() -> None:
+    with pytest.raises(OverflowError, match="out of bounds"):
+        ml.compile(lambda x: np.array([x[0], 300], np.uint8))(X)

@@ -15,10 +15,11 @@ import numpy as np
 from mlirml.core.rooms import CAPACITIES, capacity_of
 from mlirml.errors import DTypeError, OutgrownListError, ShapeError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.frames import user_location
 from mlirml.frontend.loops.dynamic_indices import python_integer
-from mlirml.frontend.loops.dynamic_slices.compaction import beginning
-from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, transposed
+from mlirml.frontend.loops.dynamic_slices.compaction import as_slice, beginning, whole_buffer
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, as_part, combined, same_length, transposed
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text import control
 from mlirml.ir.text.builder import Check
@@ -28,6 +29,8 @@ _INDEX = np.dtype(np.int64)
 
 def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> DynamicSlice:
     """`np.repeat` by an array of counts, or one count, of run time."""
+    if is_dynamic(a):
+        a, repeats = _whole(trace, as_slice(a), repeats)
     array: Any = trace.array(a, copy=False)
     if axis is None:
         array, axis = array.reshape(-1), 0
@@ -55,13 +58,53 @@ def repeat(trace: Trace, a: Any, repeats: Any, axis: Any = None) -> DynamicSlice
     return transposed(found, [*range(1, axis + 1), 0, *range(axis + 1, rows.ndim)]) if axis else found
 
 
-def bincount(trace: Trace, numbers: Traced, weights: Any) -> DynamicSlice:
+def _whole(trace: Trace, a: DynamicSlice, repeats: Any) -> tuple[Traced, Any]:
+    """The whole buffer of a vector, and how often each of its elements is repeated: those after the end never."""
+    counts: Any = repeats if is_dynamic(repeats) else trace.array(repeats, copy=False)
+    if a.ndim != 1 or counts.ndim > 1 or counts.dtype.kind not in "biu":
+        raise DTypeError("repeat: is compiled for a vector and integers, one or one for each element")
+    if counts.ndim:
+        counts = as_part(trace, counts)
+        same_length(trace, (a._shape[0], a._most[0]), (counts._shape[0], counts._most[0]), (a, counts))
+        counts = whole_buffer(counts)
+        size = min(a._most[0], counts.shape[0])
+        return whole_buffer(a)[:size], np.where(np.arange(size) < a._length(0), counts[:size].astype(_INDEX), 0)
+    return whole_buffer(a), np.where(np.arange(a._most[0]) < a._length(0), counts.astype(_INDEX), 0)
+
+
+def bincount(trace: Trace, x: Any, weights: Any = None, minlength: Any = 0) -> DynamicSlice:
     """`np.bincount` of numbers without a known bound."""
+    if is_dynamic(x):
+        return _bincount_of_slice(trace, as_slice(x), weights, minlength)
+    return _bincount(trace, x, weights)
+
+
+def _bincount_of_slice(trace: Trace, x: DynamicSlice, weights: Any, minlength: Any) -> DynamicSlice:
+    """`np.bincount` of a dynamic number of elements: those after the end count as 0, with a weight of 0."""
+    if x.ndim != 1 or x.dtype.kind not in "iub" or minlength:
+        raise UnsupportedSyntaxError("`np.bincount` is compiled for integers in one dimension, without `minlength`")
+    valid: Any = np.arange(x._most[0]) < x._length(0)
+    if weights is None:
+        numbers: Any = np.where(valid, whole_buffer(x).astype(_INDEX), 0)
+        found = _bincount(trace, numbers, valid, x._length(0))
+        return combined(trace, lambda n: n.astype(_INDEX), lambda n: n.astype(_INDEX), [found])
+    added = as_part(trace, weights)
+    if added.ndim != 1 or added.dtype.kind == "c":
+        raise DTypeError("bincount: the weights must be real numbers, one for each element")
+    same_length(trace, (x._shape[0], x._most[0]), (added._shape[0], added._most[0]), (x, added))
+    given = whole_buffer(added)
+    size = min(x._most[0], given.shape[0])
+    numbers = np.where(valid[:size], whole_buffer(x)[:size].astype(_INDEX), 0)
+    return _bincount(trace, numbers, np.where(valid[:size], given[:size], 0), x._length(0))
+
+
+def _bincount(trace: Trace, numbers: Traced, weights: Any, count: Any = 1) -> DynamicSlice:
     x: Any = numbers.astype(_INDEX)
     if not x.size:
         return beginning(trace.known(np.zeros(0, _INDEX)), 0)  # type: ignore[arg-type]
     _require(trace, (x >= 0).all(), Check("ShapeError", "bincount: a number is negative"))
-    length = python_integer(trace, (x.max() + 1)._read())
+    longest: Any = np.where(np.equal(count, 0), 0, x.max() + 1) if isinstance(count, Traced) else x.max() + 1
+    length = python_integer(trace, longest._read())
     capacity = room_for(trace, length, 0)
     safe = np.clip(x, 0, capacity - 1)
     counts: Any = np.bincount(safe, weights, minlength=capacity)

@@ -10,10 +10,12 @@ import numpy as np
 from mlirml.errors import DTypeError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.function_options import with_options
-from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, index_name
+from mlirml.frontend.loops.dynamic_slices import joins
+from mlirml.frontend.loops.dynamic_slices.compaction import whole_buffer
 from mlirml.frontend.loops.dynamic_slices.gathering import store_at
 from mlirml.frontend.loops.dynamic_slices.indices import has_positions
+from mlirml.frontend.loops.dynamic_slices.joins import concatenate
 from mlirml.frontend.loops.dynamic_slices.slices import (
     DynamicSlice,
     as_part,
@@ -385,31 +387,17 @@ def argsort(
     return part(found, [Axis(0, 1, 0)], x._shape, x._most)
 
 
-def concatenate(trace: Trace, arrays: Any, axis: Any = 0, out: Any = None, dtype: Any = None, **_: Any) -> Any:
-    """`np.concatenate` along the first dimension: each array is stored after the one before."""
-    parts = [as_part(trace, x) for x in arrays]
-    first, rank = parts[0], parts[0].ndim
-    if axis not in (0, -rank) or out is not None or any(p.ndim != rank for p in parts) or not rank:
-        raise refused(trace, next(x for x in parts if any(isinstance(n, Traced) for n in x._shape)), "this join")
-    kind = as_dtype(dtype) if dtype is not None else np.result_type(*(p.dtype for p in parts))
-    rest, most = list(first._shape[1:]), list(first._most[1:])
-    for other in parts[1:]:
-        for d in range(1, rank):
-            same_length(trace, (first._shape[d], first._most[d]), (other._shape[d], other._most[d]), (first, other))
-    longest = sum(p._most[0] for p in parts)
-    buffer = Traced(trace, Cell(trace.builder.empty((longest, *most), kind), owned=True))
-    end: Any = 0
-    for p in parts:
-        if p._most[0]:
-            axes = [Axis(end, 1, 0), *(Axis(0, 1, d) for d in range(1, rank))]
-            store(part(buffer, axes, p._shape, p._most), p)
-        end = end + p._length(0)
-    return part(buffer, [Axis(0, 1, d) for d in range(rank)], [end, *rest], [longest, *most])
-
-
-def stacked_lines(trace: Trace, tup: Any, **options: Any) -> Any:
-    """`np.hstack` of vectors."""
-    return concatenate(trace, tup, 0 if all(np.ndim(x) == 1 for x in tup) else 1, **options)
+def lexsort(trace: Trace, keys: Any, axis: Any = -1) -> DynamicSlice:
+    """`np.lexsort` of vectors; a last key puts what is after their end last."""
+    parts = [as_part(trace, key) for key in keys]
+    if axis not in (0, -1) or any(p.ndim != 1 for p in parts):
+        raise refused(trace, next(p for p in parts if isinstance(p._shape[0], Traced)), "this form of `np.lexsort`")
+    length, most = parts[0]._shape[0], parts[0]._most[0]
+    for p in parts[1:]:
+        length, most = same_length(trace, (length, most), (p._shape[0], p._most[0]), (parts[0], p))
+    whole = [whole_buffer(p)[:most] for p in parts]
+    found = trace.call_function(np.lexsort, ((*whole, np.arange(most) >= parts[0]._length(0)),), {})
+    return part(found, [Axis(0, 1, 0)], [length], [most])
 
 
 def sort_in_place(x: DynamicSlice, *args: Any, **kwargs: Any) -> None:
@@ -457,8 +445,8 @@ _OF_TRACE: dict[Callable[..., Any], Callable[..., Any]] = {
     np.inner: dot,
     np.vdot: dot,
     np.outer: outer,
-    np.concatenate: concatenate,
-    np.hstack: stacked_lines,
+    np.lexsort: lexsort,
+    **joins.FUNCTIONS,
 }
 METHODS: dict[str, Callable[..., Any]] = {
     name: FUNCTIONS[getattr(np, name)]

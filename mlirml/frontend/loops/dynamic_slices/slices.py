@@ -56,8 +56,8 @@ class Operations:
 class DynamicSlice:
     """An array with dynamic lengths.
 
-    `most` bounds the lengths, `sample` is an array with one element that has the dtype. `place` is the location of a
-    slice of an array.
+    `most` bounds the lengths, and is a length where that is static; `sample` is an array with one element that has the
+    dtype. `indices` is the location of a slice of an array.
     """
 
     __array_priority__ = 2000
@@ -76,7 +76,8 @@ class DynamicSlice:
         reads: Sequence[Read],
         indices: Read | None = None,
     ) -> None:
-        self._trace, self._shape, self._most = trace, tuple(shape), tuple(most)
+        self._trace, self._shape = trace, tuple(shape)
+        self._most = tuple(n if isinstance(n, int) else limit for n, limit in zip(shape, most))
         self._sample, self._element, self._reads, self._location = sample, element, tuple(reads), indices
 
     # Attributes of `numpy.ndarray`.
@@ -123,12 +124,16 @@ class DynamicSlice:
         return f"Varying({self._describe()})"
 
     def __len__(self) -> int:
+        if self._shape and isinstance(self._shape[0], int):
+            return self._shape[0]
         raise self._refused("its length as a number")
 
     def __bool__(self) -> bool:
         raise self._refused("its truth value", "use `np.any(x)` or `np.all(x)`")
 
     def __iter__(self) -> Iterator[Any]:
+        if self._shape and isinstance(self._shape[0], int):
+            return map(self.__getitem__, range(self._shape[0]))
         raise self._refused("to go through its items outside of a `for` statement")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +16,10 @@ from mlirml.ir.text import control
 from mlirml.ir.text.builder import Check
 from mlirml.ops.indexing.positions import scalar_position
 from mlirml.ops.shapes.dynamic_views import Start, moving
-from mlirml.ops.shapes.views import Reshape
+from mlirml.ops.shapes.views import Reshape, Slice, ViewOp
 
-_Part = tuple[Start, int, int, object]  # start, size, step and what the start comes from
+_Part = tuple[Start, int, int, object]
+"""Start, size, step and what the start comes from. One that goes backwards starts at its end, with a negative step."""
 
 
 def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | None:
@@ -43,10 +45,11 @@ def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | No
         if not isinstance(item, slice):
             drop.append(axis)
     starts, sizes, steps, sources = zip(*parts)
-    view = moving(shape, starts, sizes, steps, drop, sources, trace.builder.region)
+    view = moving(shape, starts, sizes, [*map(abs, steps)], drop, sources, trace.builder.region)
+    views: tuple[ViewOp, ...] = (view, *_flipped(view.shape, [s < 0 for d, s in enumerate(steps) if d not in drop]))
     full = not rests and len(drop) == len(shape) == len(items)
     if not new_axes:
-        return Index((view,), (), (), 0, view.shape, False, full)
+        return Index(views, (), (), 0, view.shape, False, full)
     sizes_left, result = list(view.shape), []
     after = sum(isinstance(item, slice) for item in everything[everything.index(Ellipsis) :]) if rests else 0
     for item in everything if rests else (*everything, Ellipsis):
@@ -58,7 +61,15 @@ def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | No
             del sizes_left[:count]
         elif isinstance(item, slice):
             result.append(sizes_left.pop(0))
-    return Index((view, Reshape(tuple(result))), (), (), 0, tuple(result), False, False)
+    return Index((*views, Reshape(tuple(result))), (), (), 0, tuple(result), False, False)
+
+
+def _flipped(shape: tuple[int, ...], flips: Sequence[bool]) -> list[Slice]:
+    """The view with some dimensions reversed; none if there are none."""
+    if not any(flips):
+        return []
+    starts = tuple(n - 1 if flip else 0 for n, flip in zip(shape, flips))
+    return [Slice(shape, starts, shape, tuple(-1 if flip else 1 for flip in flips), ())]
 
 
 def _is_traced(item: Any) -> bool:
@@ -97,6 +108,8 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
         raise UnknownLengthError("the step of a slice differs between iterations")
     if step == 0:
         raise ShapeError("slice step cannot be zero")
+    if step < 0 and (item.start is None or item.stop is None):
+        raise UnknownLengthError("the length of a slice differs between iterations")
     from mlirml.frontend.loops.dynamic_indices import slice_bound
 
     given = 0 if item.start is None else item.start, size if item.stop is None else item.stop
@@ -108,10 +121,12 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
             raise InvalidIndexError(f"slice bounds must be integers or None, got {bound!r}")
         forms.append(_from_start(trace, form, size))
     span = forms[1] - forms[0]
-    if not span.is_constant or step < 0:
+    if not span.is_constant:
         raise UnknownLengthError("the length of a slice differs between iterations")
     count = len(range(0, span.constant, step))
     start = bounds[0]
+    if step < 0:
+        return _backward(trace, start, forms[0], count, step, size)
     if not isinstance(start, Traced):
         return int(start), count, step, int(start)
     b = trace.builder
@@ -121,6 +136,17 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
     if b.checked:
         name = _checked(trace, start, name, span.constant, size)
     return name, count, step, start._read()
+
+
+def _backward(trace: Trace, start: Any, form: Linear, count: int, step: int, size: int) -> _Part:
+    """A slice of `count` elements that goes backwards from `start`, which is certainly an index."""
+    _, greatest = trace.integers.limits(form)
+    is_index = greatest is not None and greatest < size and form is trace.integers.of(start)
+    if not is_index or not count or not isinstance(start, Traced):
+        raise UnknownLengthError("the length of a slice differs between iterations")
+    b = trace.builder
+    name = b.named(f"arith.subi {control.to_index(b, start._read())}, {b.index((1 - count) * step)} : index")
+    return name, count, step if count > 1 else 1, (start._read(), count, step)
 
 
 def _from_start(trace: Trace, form: Linear, size: int) -> Linear:
