@@ -71,6 +71,7 @@ bench: $(VENV)/bench
 accuracy: $(VENV)/bench
 	$(BIN)/python -m benchmarks.accuracy
 
+ON_DEVICES := tests/fuzz/test_programs_on_devices.py tests/fuzz/test_networks_on_devices.py
 fuzz: $(VENV)/installed
 	MLIRML_FUZZ=20000 $(BIN)/python -m pytest -s tests/fuzz/test_programs.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/lazy/test_random_programs.py
@@ -79,6 +80,13 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_random_lists.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_shrinking_programs.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_matrix_programs.py
+	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_products.py
+	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_positions.py
+	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/fuzz/test_random_lengths.py
+	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/fuzz/test_random_stacks.py
+	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/fuzz/test_random_state.py
+	MLIRML_FUZZ=300 $(BIN)/python -m pytest -s $(ON_DEVICES)
+	MLIRML_FUZZ=300 MLIRML_TILES=off $(BIN)/python -m pytest -s -p tests.targets.rehearsal -m cuda $(ON_DEVICES)
 	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/raising/test_counting_loops.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/autodiff/test_random.py
 	MLIRML_FUZZ=500 $(BIN)/python -m pytest -s tests/autodiff/test_random_loops.py
