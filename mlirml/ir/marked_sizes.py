@@ -51,8 +51,17 @@ class Marks:
                 factor, rest = self.factors(number // mark)
                 return factor, (i, *rest)
         if self.is_near(number):
-            raise UnknownSizeError(f"a size that is computed from dynamic ones ({number})")
+            raise UnknownSizeError(f"a size is {self.described(number)}")
         return number, ()
+
+    def described(self, number: int) -> str:
+        """A number near a multiple of a mark, for an error message, which does not show marks."""
+        factor, rest = min(
+            ((round(number / mark), number - round(number / mark) * mark) for mark in self._numbers),
+            key=lambda pair: abs(pair[1]),
+        )
+        times = "a dynamic size" if factor == 1 else f"{factor} times a dynamic size"
+        return times if not rest else f"{times} {'plus' if rest > 0 else 'minus'} {abs(rest)}"
 
     def is_near(self, number: int, distance: int = _NEAR) -> bool:
         """True if a number is a mark, a multiple of one, or differs from these by at most `distance`."""

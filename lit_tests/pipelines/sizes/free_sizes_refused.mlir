@@ -13,7 +13,7 @@ func.func @main(%x: tensor<300007xf32>, %i: tensor<300007x1xindex>, %sizes: tens
 // Half of a mark is none: a folder may have made it.
 func.func @main(%x: tensor<300007xf32>, %sizes: tensor<1xi64>) -> tensor<f32>
     attributes {mlirml.marked_sizes = array<i64: 300007>} {
-  // expected-error @+1 {{the index 150003 may be computed from one}}
+  // expected-error @+1 {{an index may be computed from one}}
   %half = arith.constant 150003 : index
   %a = tensor.extract %x[%half] : tensor<300007xf32>
   %y = tensor.from_elements %a : tensor<f32>
@@ -24,7 +24,7 @@ func.func @main(%x: tensor<300007xf32>, %sizes: tensor<1xi64>) -> tensor<f32>
 
 func.func @main(%x: tensor<300007xf32>, %sizes: tensor<1xi64>) -> tensor<f32>
     attributes {mlirml.marked_sizes = array<i64: 300007>} {
-  // expected-error @+1 {{the number 300007.0 may be computed from one}}
+  // expected-error @+1 {{a number may be computed from one}}
   %n = arith.constant 300007.0 : f32
   %y = tensor.from_elements %n : tensor<f32>
   return %y : tensor<f32>
@@ -35,7 +35,7 @@ func.func @main(%x: tensor<300007xf32>, %sizes: tensor<1xi64>) -> tensor<f32>
 func.func @main(%x: tensor<300007xf32>, %sizes: tensor<1xi64>) -> tensor<f32>
     attributes {mlirml.marked_sizes = array<i64: 300007>} {
   %c0 = arith.constant 0 : index
-  // expected-error @+1 {{needs static sizes: a size that is computed from dynamic ones (300010)}}
+  // expected-error @+1 {{needs static sizes: a size is a dynamic size plus 3}}
   %e = tensor.empty() : tensor<300010xf32>
   %a = tensor.extract %e[%c0] : tensor<300010xf32>
   %y = tensor.from_elements %a : tensor<f32>

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DIMS, SORTS
-from mlirml.errors import LoweringError
+from mlirml.errors import LoweringError, SourceLocation
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations, set_function_type
 from mlirml.ir.compactions import COMPACTIONS
@@ -129,11 +129,16 @@ class Freed:
     def refused(self, why: str) -> LoweringError:
         error = LoweringError(
             f"`{self.op.name}` needs static sizes: {why}",
-            location=source_location(self.op.location),
+            location=self.location(),
             help="leave the dimension out of `dynamic`, so that a program is compiled for each size",
         )
         error.op = self.op.name
         return error
+
+    def location(self) -> SourceLocation | None:
+        """The line of the operation, or of one that uses it: what a transformation adds may have none."""
+        users = [use.owner.operation for result in self.op.results for use in result.uses]
+        return next(filter(None, (source_location(op.location) for op in (self.op, *users))), None)
 
     def size(self, number: int) -> mlir.Value | int:
         """A size as a value, made at the start of the function, or as a number."""
@@ -212,14 +217,14 @@ class Freed:
         for given in (number, 1 / number if number else 0):
             nearest = round(given) if abs(given) < 1 << 62 else 0
             if abs(nearest - given) <= 1e-6 * abs(given) and self.marks.is_near(abs(nearest), 1):
-                raise self.refused(f"the number {number} may be computed from one")
+                raise self.refused("a number may be computed from one")
 
     def check_index(self, number: int) -> None:
         """Refuse an index that is no static size or one near it: a pass may have computed it from a mark."""
         if abs(number) >= self.marks.least_part and all(
             min(number % n, -number % n) > _NEAR for n in self.static_sizes()
         ):
-            raise self.refused(f"the index {number} may be computed from one")
+            raise self.refused("an index may be computed from one")
 
     def static_sizes(self) -> set[int]:
         """The large static sizes of the arrays in the program."""
