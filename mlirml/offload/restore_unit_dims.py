@@ -151,9 +151,8 @@ def source_of_collapse(value: mlir.Value, count: int) -> tuple[mlir.Value, Dims]
 
 def groups(rank: int, count: int) -> mlir.Attribute:
     """The reassociation of a tensor with some dims before those of another one, of this rank."""
-    first = [*range(count), count]
-    rest = [[d + count] for d in range(1, rank)]
-    return mlir.ArrayAttr.get([mlir.ArrayAttr.get([emit.i64(d) for d in group]) for group in (first, *rest)])
+    found = [[*range(count + 1)], *([d + count] for d in range(1, rank))] if rank else []
+    return mlir.ArrayAttr.get([mlir.ArrayAttr.get([emit.i64(d) for d in group]) for group in found])
 
 
 def with_first(value: mlir.Value, count: int) -> mlir.Value:

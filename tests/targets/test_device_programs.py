@@ -449,3 +449,25 @@ def test_infinities_and_signs_of_zeros_stay(target: str, dtype: type) -> None:
         np.testing.assert_array_equal(found, wanted)
         numbers = ~np.isnan(wanted)
         np.testing.assert_array_equal(np.signbit(found[numbers]), np.signbit(wanted[numbers]))
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1), (1, 1, 4), (1, 1)])
+def test_vectors_of_rows_are_multiplied(target: str, shape: tuple[int, ...]) -> None:
+    def product(x: Any) -> Any:
+        v = (x + x).reshape(-1)
+        return v @ v, v @ (x - 1).reshape(-1), -v
+
+    x = samples(*shape)
+    for found, expected in zip(ml.compile(product, target=target)(x), product(x.astype(np.float64)), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
+def test_positions_are_compared(target: str, dtype: type) -> None:
+    def capped(x: Any) -> Any:
+        position = np.searchsorted(np.sort(x, None), x)
+        return position, position > 0, np.where(position > 2, 2, position), np.argmax(x, axis=1) > 0
+
+    x = np.array([[3, 1, 1], [3, 1, 2]], dtype)
+    for found, expected in zip(ml.compile(capped, target=target)(x), capped(x), strict=True):
+        np.testing.assert_array_equal(found, expected)

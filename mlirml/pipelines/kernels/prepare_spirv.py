@@ -127,12 +127,15 @@ def lower_unordered_comparison(op: mlir.Operation) -> None:
 def lower_extsi(op: mlir.Operation) -> None:
     """Extend a signed 32-bit integer to 64 bits by a form that drivers do not mistake for a zero extension.
 
-    Mesa 22 compares sign-extended values with constants as if they were zero-extended.
+    Mesa 22 compares sign-extended values with constants as if they were zero-extended. An index has 32 bits, too.
     """
     source, kind = op.operands[0], op.results[0].type
-    if not isinstance(kind, mlir.IntegerType) or (source.type.width, kind.width) != (32, 64):
+    is_index = isinstance(source.type, mlir.IndexType)
+    if not isinstance(kind, mlir.IntegerType) or (32 if is_index else source.type.width, kind.width) != (32, 64):
         return
     with mlir.InsertionPoint(op):
+        if is_index:
+            source = emit.value("arith.index_cast", [source], mlir.IntegerType.get_signless(32))
         sign = emit.number(kind, 1 << 31)
         flipped = emit.same_type("arith.xori", emit.value("arith.extui", [source], kind), sign)
         value = emit.same_type("arith.subi", flipped, sign)
@@ -362,7 +365,7 @@ _REWRITES = (
     (("arith.cmpf",), lower_unordered_comparison),
     ((*_UNSIGNED, *_SIGNED, "arith.cmpi"), widen_narrow_integers),
     (("arith.extui", "arith.extsi"), extend_twice),
-    (("arith.extsi",), lower_extsi),
+    (("arith.extsi", "arith.index_cast"), lower_extsi),
     (("math.absi",), lower_absi),
     (("math.ctpop",), lower_ctpop),
 )
