@@ -71,7 +71,7 @@ bench: $(VENV)/bench
 accuracy: $(VENV)/bench
 	$(BIN)/python -m benchmarks.accuracy
 
-ON_DEVICES := tests/fuzz/test_programs_on_devices.py tests/fuzz/test_networks_on_devices.py
+ON_DEVICES := tests/fuzz/test_random_device_programs.py tests/fuzz/test_random_device_networks.py
 fuzz: $(VENV)/installed
 	MLIRML_FUZZ=20000 $(BIN)/python -m pytest -s tests/fuzz/test_programs.py
 	MLIRML_FUZZ=2000 $(BIN)/python -m pytest -s tests/lazy/test_random_programs.py
@@ -112,7 +112,7 @@ replay: $(VENV)/installed
 
 # What `pytest -m cuda` does on an NVIDIA GPU, without one: kernels are executed in NumPy, those of threads from their
 # PTX, and those of tiles from their text.
-TILED := tests/targets/test_device_tiles.py tests/targets/test_device_products.py tests/fuzz/test_networks_on_devices.py
+TILED := tests/targets/test_device_tiles.py tests/targets/test_device_products.py tests/fuzz/test_random_device_networks.py
 rehearse-cuda: $(VENV)/installed
 	MLIRML_TILES=off $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto $(SHORT)
 	MLIRML_TILES=sm_90 $(BIN)/python -m pytest -p tests.targets.rehearsal -m cuda -n auto $(SHORT) $(TILED)
