@@ -156,3 +156,19 @@ def test_slices_that_go_backwards(function: Any) -> None:
     compiled = ml.compile(function)
     compiled(x)
     assert "unrolled" not in str(compiled.explain())
+
+
+@pytest.mark.parametrize("stop", [1, 2, 3, 5])
+def test_a_slice_that_starts_from_the_end_is_cut_at_the_end(stop: int) -> None:
+    def add(a, b, k):
+        n = a.shape[0]
+        for i in range(n):
+            b[i - n : i + stop] += a[i - n : i + stop]
+            for j in range(n - 1, 0, -2):
+                b[i - n : j + i] += a[i - n : j + i] * k
+        return b.sum()
+
+    found, expected = (np.arange(20.0) for _ in range(2))
+    a = np.arange(3.0) + 5
+    assert ml.compile(add)(a, found[:3], 2.0) == add(a, expected[:3], 2.0)
+    np.testing.assert_array_equal(found, expected)  # nothing is stored after the end

@@ -132,9 +132,12 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
     b = trace.builder
     name = control.to_index(b, start._read())
     if forms[0] is not integers.of(start):
+        _, greatest = integers.limits(forms[0])
+        if greatest is None or greatest + span.constant > size:  # NumPy cuts it at the end
+            raise UnknownLengthError("the length of a slice differs between iterations")
         name = b.named(f"arith.addi {name}, {b.index(size)} : index")
     if b.checked:
-        name = _checked(trace, start, name, span.constant, size)
+        name = _checked(trace, forms[0], name, span.constant, size)
     return name, count, step, start._read()
 
 
@@ -159,10 +162,10 @@ def _from_start(trace: Trace, form: Linear, size: int) -> Linear:
     raise UnknownLengthError("a bound of a slice may be negative in one iteration and not in another")
 
 
-def _checked(trace: Trace, start: Traced, name: str, length: int, size: int) -> str:
-    """The start of a slice, checked, and clamped, since a program goes on after a failed check."""
+def _checked(trace: Trace, start: Linear, name: str, length: int, size: int) -> str:
+    """The start of a slice, counted from that of the axis: checked, and clamped for what follows a failed check."""
     b = trace.builder
-    _, greatest = trace.integers.limits(trace.integers.of(start))
+    _, greatest = trace.integers.limits(start)
     if greatest is not None and greatest + length <= size:
         return name
     if length > size:
