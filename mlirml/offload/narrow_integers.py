@@ -27,6 +27,7 @@ from mlirml.analysis.traits import TENSOR_STORES, TENSOR_VIEWS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, main_function, mlir, operations
+from mlirml.offload.form_dispatches import element
 from mlirml.passes import Pass, register
 from mlirml.targets.machine import Device
 
@@ -97,10 +98,6 @@ class Groups:
         return is_wide(value.type) and self.first(value) not in self._wide
 
 
-def element(value_type: mlir.Type) -> mlir.Type:
-    return value_type.element_type if isinstance(value_type, mlir.RankedTensorType) else value_type
-
-
 def is_wide(value_type: mlir.Type) -> bool:
     """True for i64 and for tensors of it."""
     dtype = element(value_type)
@@ -124,7 +121,7 @@ def separate_uses(op: mlir.Operation) -> None:
 def group_values(op: mlir.Operation, groups: Groups, ranges: Ranges) -> None:
     """Join the values that an operation passes on, and keep those wide that it needs so."""
     values = [value for value in (*op.operands, *made_values(op)) if is_wide(value.type)]
-    if not values or makes_narrow(op) or reads_narrow(op):
+    if not values or makes_narrow(op, ranges) or reads_narrow(op):
         return
     if op.name in ("linalg.generic", "linalg.fill"):
         body = op.regions[0].blocks[0]
@@ -151,16 +148,12 @@ def passes_on(op: mlir.Operation, ranges: Ranges) -> bool:
     return op.name in _PASSED_ON or (op.name in _ARITHMETIC and ranges.within(op.results[0], _LEAST, _GREATEST))
 
 
-def makes_narrow(op: mlir.Operation) -> bool:
+def makes_narrow(op: mlir.Operation, ranges: Ranges) -> bool:
     """True if the 64-bit integers that an operation makes fit into 32 bits."""
     if op.name == "arith.constant":
-        attribute = op.attributes["value"]
-        if isinstance(attribute, mlir.IntegerAttr):
-            return fits(mlir.IntegerAttr(attribute).value)
-        if not isinstance(attribute, mlir.DenseIntElementsAttr):
-            return False
-        numbers = np.array(attribute)
-        return not numbers.size or (fits(int(numbers.min())) and fits(int(numbers.max())))
+        (made,) = op.results
+        found = ranges.of_elements(made) if isinstance(made.type, mlir.RankedTensorType) else ranges.of(made)
+        return found is not None and found[0] >= _LEAST and found[1] <= _GREATEST
     if op.name in ("arith.extsi", "arith.extui"):
         width = element(op.operands[0].type).width
         return bool(width <= 32 if op.name == "arith.extsi" else width < 32)
@@ -172,10 +165,6 @@ def reads_narrow(op: mlir.Operation) -> bool:
     if op.name == "arith.trunci":
         return bool(element(op.results[0].type).width <= 32)
     return op.name in ("arith.index_cast", "arith.index_castui", "arith.sitofp") and is_wide(op.operands[0].type)
-
-
-def fits(number: int) -> bool:
-    return _LEAST <= number <= _GREATEST
 
 
 def narrow_type(value_type: mlir.Type) -> mlir.Type:
