@@ -44,7 +44,8 @@ def pays(trace: Trace, index: Any) -> bool:
     roots = set(trace.integers.roots(index))
     if not roots or any(getattr(root, "count", None) is None for root in roots):
         return True
-    copies, last = 1, None
+    copies: int = trace.hooks.copies
+    last = None
     region: Region | None = trace.builder.region
     while roots and region is not None:
         construct = region.construct

@@ -212,19 +212,19 @@ class Hooks(ListHooks):
         self, iterable: Any, body: Part, own: Names, head: Names, after: Names, changed: Names, stop: str
     ) -> None:
         """Unroll a loop, with a constant item in each iteration."""
-        variables, copies = Variables(body), self._copies
-        self._copies *= max(len(iterable), 1) if isinstance(iterable, Sized) else 1
+        variables, copies = Variables(body), self.copies
+        self.copies *= max(len(iterable), 1) if isinstance(iterable, Sized) else 1
         try:
             self._check_copies()
             self._in_turn(iterable, body, variables, own, head, after, changed, stop)
         finally:
-            self._copies = copies
+            self.copies = copies
 
     def _check_copies(self) -> None:
-        if self._copies > MOST_UNROLLED:
+        if self.copies > MOST_UNROLLED:
             with at_user_line():
                 raise UnsupportedSyntaxError(
-                    f"loops that have to be unrolled would make {self._copies:,} copies of what is in them, "
+                    f"loops that have to be unrolled would make {self.copies:,} copies of what is in them, "
                     f"and the most are {MOST_UNROLLED:,}",
                     notes=tuple(f"{place}: {why}" for place, why in self._trace.unrolled.items()),
                     help="keep numbers in arrays, `np.zeros(n)`, and index them with loop variables",

@@ -38,7 +38,7 @@ class ListHooks:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
-        self._copies = 1  # of the code being traced, by the enclosing unrolled loops
+        self.copies = 1  # of the code being traced, by the enclosing unrolled loops
         self._produced: list[int] = []  # the items so far of each comprehension with conditions that is being traced
 
     def for_(self, iterable: Any, body: Part, *names: Any) -> None:
@@ -92,7 +92,7 @@ class ListHooks:
         numbers, _ = numbered(iterable)
         fewest = _FEW_COPIES if several or self._trace.builder.region.parent is not None else MOST_COPIES
         of_arrays = not isinstance(iterable, range) or _reads_arrays(step)
-        long = isinstance(numbers, range) and len(numbers) * self._copies > fewest and of_arrays
+        long = isinstance(numbers, range) and len(numbers) * self.copies > fewest and of_arrays
         if name is not None and (long or isinstance(numbers, TracedRange)):
             init = start[0] if start else _FOLDS[name][1]
             for peels in (False, True):
@@ -182,7 +182,7 @@ class ListHooks:
         """
         numbers, _ = numbered(iterable)
         fewest = MOST_COPIES if self._trace.builder.region.parent is None else _FEW_COPIES
-        is_long = isinstance(numbers, range) and len(numbers) * self._copies > fewest
+        is_long = isinstance(numbers, range) and len(numbers) * self.copies > fewest
         is_long = is_long and not grows and (not isinstance(iterable, range) or _reads_arrays(element))
         if is_long or isinstance(numbers, TracedRange):
             items = self._new_list([], grows=True)

@@ -286,3 +286,40 @@ def test_gradients_and_batches() -> None:
     several = np.stack([a, 2 * a])
     found = ml.compile(ml.vmap(log_determinant))(several)
     np.testing.assert_allclose(found, np.linalg.slogdet(several)[1], rtol=1e-9)
+
+
+def determinant(matrix: Any) -> Any:
+    """The determinant by minors of the first row."""
+    if len(matrix) == 1:
+        return matrix[0, 0]
+    total = 0.0
+    for column in range(len(matrix)):
+        minor = np.concatenate([matrix[1:, :column], matrix[1:, column + 1 :]], axis=1)
+        total = total + (-1) ** column * matrix[0, column] * determinant(minor)
+    return total
+
+
+def without_one(x: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        rest = np.concatenate([x[i + 1 :], x[:i]])
+        total += np.sum(rest[1:] * rest[:-1]) * np.stack([x[:i], x[:i]]).sum()
+    return total
+
+
+def test_loops_of_few_iterations_that_join_slices_are_unrolled() -> None:
+    check(determinant, A[:4, :4], exact=False)
+    check(without_one, V, exact=False)
+    gradient = ml.compile(ml.grad(determinant))
+    found = gradient(A[:4, :4])
+    np.testing.assert_allclose(found, np.linalg.det(A[:4, :4]) * np.linalg.inv(A[:4, :4]).T, rtol=1e-9)
+    assert "unrolled" in str(gradient.explain())
+
+
+def test_loops_of_many_iterations_that_join_slices_are_loops() -> None:
+    x = RNG.random(80)
+    check(without_one, x, exact=False)
+    gradient = ml.compile(ml.grad(without_one))
+    found, step = gradient(x), np.eye(80)[7] * 1e-6
+    np.testing.assert_allclose(found[7], (without_one(x + step) - without_one(x - step)) / 2e-6, rtol=1e-6)
+    assert "unrolled" not in str(gradient.explain())

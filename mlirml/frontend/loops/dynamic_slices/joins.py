@@ -9,6 +9,7 @@ import numpy as np
 
 from mlirml.errors import ShapeError
 from mlirml.frontend.arrays.array import Traced
+from mlirml.frontend.arrays.number_lists import pays
 from mlirml.frontend.arrays.tracer import Cell
 from mlirml.frontend.loops.dynamic_indices import Axis, Number
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, as_part, part, refused, same_length, store
@@ -18,6 +19,9 @@ from mlirml.ir.text.dtypes import as_dtype
 
 def _parts(trace: Trace, arrays: Any, dtype: Any) -> tuple[list[DynamicSlice], np.dtype]:
     parts = [as_part(trace, x) for x in arrays]
+    lengths = [n for p in parts for n in p._shape if isinstance(n, Traced)]
+    if not any(pays(trace, n) for n in lengths):
+        raise refused(trace, _dynamic(parts), "this join")
     kind = as_dtype(dtype) if dtype is not None else np.result_type(*(p.dtype for p in parts))
     return parts, kind
 
