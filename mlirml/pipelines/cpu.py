@@ -196,6 +196,7 @@ def schedule(
         *([step("mlirml-stream-stores", processor=machine)] if nontemporal else []),
         *([] if exact else ["mlirml-widen-chains", step("mlirml-multiply-reciprocals", processor=machine)]),
         "mlirml-split-masked",
+        step("mlirml-align-loops", processor=machine),
         "mlirml-share-buffers",
         step("mlirml-plan-buffers", slices=True),
         *([] if machine.has_avx512 else ["mlirml-narrow-conversions"]),
