@@ -6,7 +6,8 @@
 // CHECK-SAME: (%[[X:.*]]: memref<8192xf32>, %[[OUT:.*]]: memref<8192xf32>, %[[K:.*]]: f32)
 // CHECK: %[[ADDRESS:.*]] = memref.extract_aligned_pointer_as_index %[[OUT]]
 // CHECK: %[[HEAD:.*]] = arith.shrui
-// CHECK: %[[START:.*]] = arith.addi %c0{{.*}}, %[[HEAD]]
+// CHECK: %[[SUM:.*]] = arith.addi %c0{{.*}}, %[[HEAD]]
+// CHECK: %[[START:.*]] = arith.minsi %[[SUM]], %c8192
 // CHECK: %[[END:.*]] = arith.addi %[[START]]
 // CHECK: scf.for %[[I:.*]] = %c0{{.*}} to %[[START]] step %c1
 // CHECK: memref.store %{{.*}}, %[[OUT]][%[[I]]]

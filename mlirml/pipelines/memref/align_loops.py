@@ -13,13 +13,13 @@ After:
     %end = ...                                               // the end of the last one
     scf.for %i = %c0 to %head step %c1 {
       ...
-    } {llvm.loop_annotation = #llvm.loop_annotation<vectorize = <predicateEnable = true, width = 16 : i32>, ...>}
+    } {llvm.loop_annotation = #llvm.loop_annotation<vectorize = <predicateEnable = true>, ...>}
     scf.for %i = %head to %end step %c1 {
       ...
     }
     scf.for %i = %end to %c4000 step %c1 {
       ...
-    } {llvm.loop_annotation = #llvm.loop_annotation<vectorize = <predicateEnable = true, width = 16 : i32>, ...>}
+    } {llvm.loop_annotation = #llvm.loop_annotation<vectorize = <predicateEnable = true>, ...>}
 
 NumPy's large arrays start 16 bytes after the start of a line of 64, so that each vector of 64 bytes is in two lines,
 and each load and store accesses the first-level cache twice. The arrays of a caller are mostly misaligned alike: what
@@ -52,22 +52,26 @@ from mlirml.pipelines.memref.nontemporal.build import address_of, after, element
 from mlirml.pipelines.memref.nontemporal.match import LINE_BYTES
 from mlirml.targets.machine import Processor
 
-_VECTORS, _VECTORS_OF_FEW = 64, 256
-"""The least number of vectors of a loop that accesses at least `_STREAMS` arrays, and of one that accesses fewer."""
-_STREAMS = 4
+_STREAMS, _FACTOR = 4, 4
+"""Loops that access fewer arrays have to be longer by a factor."""
 _COMPUTED = 2.0
 """The cycles of arithmetic for each access above which a loop waits for it."""
 _ACCESSES = ("memref.load", "memref.store")
+_MASKED = "#llvm.loop_annotation<vectorize = <predicateEnable = true>, interleave = <count = 1 : i32>>"
 _PLAIN = ("arith.", "math.", *_ACCESSES)
 
 
 @register(when=("memref.store",), optional=True)
 @dataclass(frozen=True)
 class AlignLoopsPass(Pass):
-    """Peel what an innermost loop stores before the first whole line of an array of the caller, and after the last."""
+    """Peel what innermost loops store before the first whole line of an array of the caller, and after the last.
+
+    `vectors`: the fewest vectors of a loop that accesses several arrays.
+    """
 
     name = "mlirml-align-loops"
     processor: Processor = Processor()
+    vectors: int = 64
 
     def run(self, module: mlir.Operation) -> None:
         if self.processor.vector_bits < 8 * LINE_BYTES:
@@ -79,7 +83,7 @@ class AlignLoopsPass(Pass):
         with module.context:
             for loop in named_operations(main, ("scf.for",)):
                 try:
-                    peel(loop, *match_loop(loop, arrays))
+                    peel(loop, *match_loop(loop, arrays, self.vectors))
                 except NoMatch:
                     continue
 
@@ -93,7 +97,7 @@ def stored_arguments(main: mlir.Operation) -> list[mlir.Value]:
     return [arguments[first + number] for number in mlir.DenseI64ArrayAttr(main.attributes["mlirml.in_place"])]
 
 
-def match_loop(loop: mlir.Operation, arrays: Collection[mlir.Value]) -> tuple[mlir.Value, Linear]:
+def match_loop(loop: mlir.Operation, arrays: Collection[mlir.Value], vectors: int) -> tuple[mlir.Value, Linear]:
     """The array that a loop stores into element by element, and the index of the element; else raises `NoMatch`."""
     block = loop.regions[0].blocks[0]
     *ops, end = block_ops(block)
@@ -110,12 +114,14 @@ def match_loop(loop: mlir.Operation, arrays: Collection[mlir.Value]) -> tuple[ml
     accesses = sum(map(len, streams.values()))
     if sum(vector_cycles(op.name) for op in ops if op.name not in _ACCESSES) > _COMPUTED * accesses:
         raise NoMatch("it computes more than it accesses")
-    stores = [op for stream in streams.values() for op in stream if op.name == "memref.store"]
+    stores = [op for op in ops if op.name == "memref.store"]
+    if not all(block.arguments[0] in index_of_access(op).factors for op in stores):
+        raise NoMatch("it stores into one element")
     store = next((op for op in stores if array_of(memory_of(op)) in arrays), None)
     if store is None or not is_contiguous(memory_of(store).type):
         raise NoMatch("it stores no results in place")
     size, count = element_bytes(memory_of(store).type.element_type), trip_count(loop)
-    least = _VECTORS if accesses >= _STREAMS else _VECTORS_OF_FEW
+    least = vectors if accesses >= _STREAMS else vectors * _FACTOR
     if size not in (4, 8) or count is None or count * size < least * LINE_BYTES:
         raise NoMatch("short, or of narrow elements")
     index, others = index_of_access(store), Invariants(loop)
@@ -150,22 +156,24 @@ def peel(loop: mlir.Operation, array: mlir.Value, index: Linear) -> None:
         address = address_of(array, emit.same_type("arith.muli", first, emit.index(size)))
         misaligned = emit.same_type("arith.subi", emit.index(0), address)
         head = elements_of(emit.same_type("arith.andi", misaligned, emit.index(LINE_BYTES - 1)), size)
-        start = emit.same_type("arith.addi", lower, head)
+        start = emit.same_type("arith.minsi", emit.same_type("arith.addi", lower, head), upper)
         rest = emit.same_type("arith.subi", upper, start)
         end = emit.same_type("arith.addi", start, emit.same_type("arith.andi", rest, emit.index(-lanes)))
-        copy_masked(loop, lower, start, lanes)
+        copy_masked(loop, lower, start)
         with after(loop):
-            copy_masked(loop, end, upper, lanes)
+            copy_masked(loop, end, upper)
     loop.operands[0], loop.operands[1] = start, end
 
 
-def copy_masked(loop: mlir.Operation, lower: mlir.Value, upper: mlir.Value, lanes: int) -> None:
-    """Clone a loop for other bounds, fewer iterations than a vector has lanes."""
+def copy_masked(loop: mlir.Operation, lower: mlir.Value, upper: mlir.Value) -> None:
+    """Clone a loop for other bounds, fewer iterations than a vector has lanes.
+
+    LLVM chooses the width itself: it prints a remark where it does not vectorise a loop with a width in its annotation.
+    """
     block = loop.regions[0].blocks[0]
     copy = emit.create("scf.for", [lower, upper, loop.operands[2]], regions=1)
     with mlir.InsertionPoint(emit.block(copy, [mlir.IndexType.get()])):
         values = {block.arguments[0]: copy.regions[0].blocks[0].arguments[0]}
         for op in block_ops(block):
             clone_with(op, values)
-    vectors = f"vectorize = <predicateEnable = true, width = {lanes} : i32>, interleave = <count = 1 : i32>"
-    copy.attributes[ANNOTATION] = mlir.Attribute.parse(f"#llvm.loop_annotation<{vectors}>")
+    copy.attributes[ANNOTATION] = mlir.Attribute.parse(_MASKED)
