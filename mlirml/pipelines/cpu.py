@@ -144,6 +144,7 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
         "mlirml-expand-scalars",
         "mlirml-jam-loops",
         "mlirml-widen-extremes",
+        "mlirml-move-gathers",
         *fuse(exact=exact, prologues=True, search=True),
         "mlirml-jam-updates",
         "mlirml-widen-columns",
