@@ -162,9 +162,8 @@ def is_function(op: mlir.Operation, rows: Collection[mlir.Value], gather: Gather
         return False
     if any(init.type.shape[0] != gather.count for init in inits):
         return False
-    *body, end = block_ops(op.regions[0].blocks[0])
-    is_plain = all(each.name.startswith(_SCALAR) and not each.name.startswith(INTEGER_DIVISIONS) for each in body)
-    return is_plain and not any(value in list(op.operands) for value in end.operands)
+    body = block_ops(op.regions[0].blocks[0])[:-1]
+    return all(each.name.startswith(_SCALAR) and not each.name.startswith(INTEGER_DIVISIONS) for each in body)
 
 
 def _is_by_row(map_: mlir.AffineMap) -> bool:
