@@ -16,7 +16,7 @@ import numpy as np
 from mlirml.core.dataclass import dataclass
 from mlirml.core.sizes import Conditions
 from mlirml.core.tree import TreeDef, flatten
-from mlirml.errors import CaptureError
+from mlirml.errors import CaptureError, SourceLocation
 from mlirml.frontend.aliasing import NONE, Aliasing
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.constructs import Restart
@@ -261,30 +261,45 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
         CURRENT.reset(token)
         state.done = True
         state.location_tracker.release()
-    builder, entry = state.builder, definition(function)
     with at_function(function):
-        builder.sizes.check()
-    writebacks = ends.writebacks()
+        state.builder.sizes.check()
+    inputs_in_memory = (overlaps or NONE).input_specs(specs)
+    return _program(state, effects, ends, inputs_in_memory, new, definition(function), loops=loops)
+
+
+def _program(
+    state: Trace,
+    effects: Effects,
+    ends: _Ends,
+    inputs: tuple[TensorSpec, ...],
+    new: Mapping[int, Any],
+    entry: SourceLocation | None,
+    *,
+    loops: bool,
+) -> Captured:
+    """The program that a trace has built; `new` are the new items of containers by the index of their leaf."""
+    builder, writebacks = state.builder, ends.writebacks()
+    unrolled = state.unrolled if loops else state.location_tracker.unrolled()
     return Captured(
-        name,
+        state.name,
         builder.text(ends.in_memory, entry=entry, writebacks=writebacks, donated=state.donated),
         builder.text(ends.in_memory, locations=False, writebacks=writebacks, donated=state.donated),
-        (overlaps or NONE).input_specs(specs),
-        _output_specs(ends.outputs, ends.tree.leaf_count(), [*new.values()]),
-        ends.tree,
-        tuple(builder.constants),
-        writebacks,
-        tuple(builder.int_ranges),
-        effects.found_guards(),
-        tuple(new),
-        entry,
-        tuple(builder.narrowed_at),
-        tuple(cells[i].stored_at for i in ends.written),
-        tuple(builder.checks),
-        effects.redone,
-        tuple(effects.unset),
+        inputs=inputs,
+        outputs=_output_specs(ends.outputs, ends.tree.leaf_count(), [*new.values()]),
+        out_tree=ends.tree,
+        constants=tuple(builder.constants),
+        writebacks=writebacks,
+        int_ranges=tuple(builder.int_ranges),
+        guards=effects.found_guards(),
+        replaced=tuple(new),
+        entry=entry,
+        narrowed_at=tuple(builder.narrowed_at),
+        stored_at=ends.stored_at,
+        checks=tuple(builder.checks),
+        effects=effects.redone,
+        unset=tuple(effects.unset),
         host_functions=tuple(builder.host_functions),
-        unrolled=tuple((state.unrolled if loops else state.location_tracker.unrolled()).items()),
+        unrolled=tuple(unrolled.items()),
         sizes=tuple(builder.sizes.entries),
         conditions=() if state.conditions is None else tuple(state.conditions.found),
     )
@@ -294,13 +309,15 @@ def _captured(learned: _Learned, given: tuple[Any, ...]) -> Captured:
 class _Ends:
     """The ends of a program: leaves of a result, new items of arguments, and the arguments that it stores into.
 
-    `in_memory` are the values of `outputs` as arrays lie in memory, and `written` the numbers of those arguments.
+    `in_memory` are the values of `outputs` as arrays lie in memory, `written` the numbers of those arguments, and
+    `stored_at` the locations of the last stores into them.
     """
 
     tree: TreeDef
     outputs: list[Value]
     in_memory: list[Value]
     written: list[int]
+    stored_at: tuple[SourceLocation | None, ...]
 
     def writebacks(self) -> tuple[tuple[int, int], ...]:
         """For each argument that is stored into, the number of its output, and its own."""
@@ -316,7 +333,7 @@ def _ends(state: Trace, leaves: Sequence[Any], tree: TreeDef, new: Mapping[int, 
     in_memory = [state.builder.at_boundary(v) for v in outputs]
     if state.drops_unused:
         state.builder.without_unused(in_memory)
-    return _Ends(tree, outputs, in_memory, written)
+    return _Ends(tree, outputs, in_memory, written, tuple(cells[i].stored_at for i in written))
 
 
 def _inputs(state: Trace, specs: Sequence[TensorSpec], aliasing: Aliasing) -> tuple[list[Cell], list[Traced]]:
