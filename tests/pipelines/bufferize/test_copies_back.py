@@ -59,3 +59,25 @@ def test_lists_of_lists() -> None:
     x, k = np.array([1.0, -2.0, 3.0, 0.0]), np.array([1, 0, 3, 2])
     for found, expected in zip(ml.compile(filled, frontend="loops")(x, k), filled(x, k), strict=True):
         np.testing.assert_array_equal(np.array(found), np.array(expected))
+
+
+def updated_from_a_copy_then_in_branches(p: Any, q: Any) -> Any:
+    for i in range(1, 4):
+        c = q.copy()
+        for j in range(i):
+            q[j, (i + 1) % 5] += c[j, i]
+        if q[i, 0] > 0:
+            p[i, i] -= q[i, i]
+        else:
+            for r in range(i + 1):
+                for _ in range(2, 5):
+                    q[r, min(r, 2)] = 2
+    return p
+
+
+def test_a_loop_that_reads_a_copy_and_branches_after_it_that_store() -> None:
+    p, q = np.random.default_rng(3).standard_normal((2, 5, 5))
+    given, expected = (p.copy(), q.copy()), (p.copy(), q.copy())
+    updated_from_a_copy_then_in_branches(*expected)
+    ml.compile(updated_from_a_copy_then_in_branches, frontend="loops")(*given)
+    np.testing.assert_array_equal(given, expected)

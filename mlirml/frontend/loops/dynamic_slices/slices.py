@@ -267,6 +267,17 @@ def refused(trace: Trace, part: DynamicSlice, what: str, help_: str = _HELP) -> 
     return error
 
 
+def require(trace: Trace, condition: Any, check: Check) -> None:
+    """Emit a check of a condition on lengths, or raise its error now."""
+    b = trace.builder
+    if isinstance(condition, Traced):
+        if b.checked:
+            name = b.named(f"arith.cmpi ne, {index_name(trace, condition.astype(np.int64))}, {b.index(0)} : index")
+            b.check(name, check)
+    elif not condition:
+        raise ShapeError(check.message)
+
+
 # Functions from indices to elements.
 
 
