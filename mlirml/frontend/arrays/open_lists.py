@@ -358,6 +358,72 @@ def of_columns(found: PartedList, rows: Rows, columns: Sequence[Any]) -> Any:
     return made
 
 
+def joined_lists(found: PartedList, lists: Sequence[Any]) -> Any:
+    """A list of the items of several, of which the data decide how many some have."""
+    counted = [one.rows for one in lists if isinstance(one, PartedList) and one.rows is not None]
+    rows = next((one for one in counted if one.counter is not None), None)
+    if rows is None:
+        raise _refused("a concatenation with a list of several parts", "append the items one by one")
+    columns: list[list[Any]] = [[] for _ in rows.columns]
+    for one in lists:
+        for column, array in zip(columns, _columns_like(rows, one)):
+            column.append(array)
+    arrays = [np.concatenate(column) if len(column) > 1 else column[0] for column in columns]
+    return of_columns(found, rows, arrays)
+
+
+def _columns_like(rows: Rows, items: Any) -> list[Any]:
+    """The leaves of all items of a list as arrays, one for each column of rows with items of the same types."""
+    given = items.rows if isinstance(items, PartedList) else None
+    if given is not None and given.writer is None:
+        _check_alike(rows, given.growth.treedef, given.growth.leaf_types, given.growth.scalars)
+        return given.arrays()
+    if isinstance(items, PartedList):
+        items = items.items()
+    found: list[list[Any]] = [[] for _ in rows.columns]
+    for item in items:
+        leaves, treedef = _flat(item)
+        _check_alike(rows, treedef, [leaf_type_of(leaf, "an item") for leaf in leaves], [*map(is_number, leaves)])
+        for column, leaf in zip(found, leaves):
+            column.append(leaf)
+    trace = rows.columns[0]._trace
+    types = zip(found, rows.growth.leaf_types)
+    return [
+        trace.array(column).astype(one.dtype) if column else _zeros(trace, (0, *one.shape), one.dtype)
+        for column, one in types
+    ]
+
+
+def _check_alike(rows: Rows, treedef: TreeDef, leaf_types: Sequence[LeafType], scalars: Sequence[bool]) -> None:
+    growth = rows.growth
+    alike = treedef == growth.treedef and list(scalars) == list(growth.scalars)
+    if not alike or [one.dtype for one in leaf_types] != [one.dtype for one in growth.leaf_types]:
+        raise _refused("a concatenation with items of several types", "append items of one type and shape")
+
+
+def extend(found: PartedList, values: PartedList) -> None:
+    """`list.extend` by a list whose length the data decide."""
+    with at_user_line():
+        rows, room = found.rows, found.room
+        added = values.rows
+        assert isinstance(room, Room)
+        if added is None:
+            raise _refused("an extension by a list of several parts", "append the items one by one")
+        if rows is None:
+            room.growth = replace(added.growth, leaf_types=[*added.growth.leaf_types])
+            raise Restart
+        if not added.capacity:
+            return
+        _fit(found, rows, added.item(0))
+        count: Any = rows.length
+        longer: Any = count + added.length
+        _check(found, longer <= rows.capacity, OutgrownListError(room.site, rows.capacity))
+        end = np.minimum(longer, rows.capacity)
+        for column, array in zip(rows.columns, added.arrays()):
+            column[count:end] = array[: end - count]
+        rows.counter[0] = end  # type: ignore[index]
+
+
 def put(found: PartedList, index: Any, value: Any) -> None:
     """`items[index] = value`."""
     rows = found.rows

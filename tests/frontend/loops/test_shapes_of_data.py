@@ -55,7 +55,15 @@ def reshaped(x: Array) -> Any:
     y = x[x > 0.5]
     z = np.append(y, y)
     w = z.reshape(-1, 2)
-    rows = np.reshape(z, (len(y), 2)), w.ravel(), w.reshape(-1, 1, 2), w.flatten(), w.reshape(-1)
+    rows = (
+        np.reshape(z, (len(y), 2)),
+        w.ravel(),
+        w.reshape(-1, 1, 2),
+        w.flatten(),
+        w.reshape(-1),
+        w.reshape(2, -1),
+        z.reshape(2, 1, -1),
+    )
     return y.reshape(-1, 1) * y.reshape(1, -1), w, rows
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -47,12 +49,9 @@ def reshape(x: DynamicSlice, *shape: Any, order: str = "C", **_: Any) -> Dynamic
 
 
 def _with_shape(x: DynamicSlice, lengths: Sequence[Number], most: Sequence[int]) -> DynamicSlice:
-    """The elements in row-major order in another shape, in which all sizes but one are static."""
-    strides = [math.prod(_static(lengths[d + 1 :])) for d in range(len(lengths))]
+    """The elements in row-major order in another shape."""
+    strides = [reduce(mul, lengths[d + 1 :], 1) for d in range(len(lengths))]
     rows = [math.prod(_static(x._shape[d + 1 :])) for d in range(x.ndim)]
-    first = next(d for d, n in enumerate(lengths) if isinstance(n, Traced))
-    if any(n != 1 for n in lengths[:first]):
-        raise refused(x._trace, x, "`.reshape` to rows of changing length")
 
     def element(indices: tuple[Number, ...]) -> Any:
         flat: Any = 0

@@ -44,6 +44,8 @@ class Operations:
     part: Callable[[DynamicSlice, Any], DynamicSlice]
     has_positions: Callable[[Any], bool]
     store_at: Callable[[DynamicSlice, Any, Any], None]
+    has_rows: Callable[[Any], bool]
+    store_rows: Callable[[DynamicSlice, Any, Any], None]
     call_ufunc: Callable[[Trace, np.ufunc, str, Sequence[Any], dict[str, Any]], Any]
     call_function: Callable[[DynamicSlice, Callable[..., Any], Sequence[Any], dict[str, Any]], Any]
     product: Callable[[Trace, Any, Any], Any]
@@ -213,6 +215,8 @@ class DynamicSlice:
             check_front_end(self._trace)
             if self._operations.has_positions(index):
                 self._operations.store_at(self, index, value)
+            elif self._operations.has_rows(index):
+                self._operations.store_rows(self, index, value)
             else:
                 store(self._operations.part(self, index), value)
 
