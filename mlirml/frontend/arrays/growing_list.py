@@ -321,7 +321,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
             yield
         except (IndexError, ValueError, CaptureError) as error:
             if not getattr(error, "lists", ()):
-                error.lists = self.sites()  # type: ignore[union-attr]
+                inner = [item.sites() for item in self.parts if isinstance(item, PartedList)]
+                error.lists = self.sites().union(*inner)  # type: ignore[union-attr]
             raise
 
     def becomes_rows(self, index: Any) -> bool:
@@ -354,11 +355,13 @@ class GrowingList(PartedList, MutableSequence[Any]):
                 "a list changes that is one list or another", help="give it a copy, `list(a)`, and change that"
             )
         if self.owner is not None:
-            raise UnsupportedSyntaxError(
+            error = UnsupportedSyntaxError(
                 "a list that is an item of another list of lists of numbers changes its length, or its items otherwise "
                 "than one by one",
                 help="use a copy of it, `list(row)`",
             )
+            error.lists = self.whole.sites() | self.whole.inner_sites
+            raise error
 
     def __setitem__(self, index: Any, value: Any) -> None:
         settle_items(self)
@@ -443,6 +446,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if self.room is None:
             super().reverse()
             return
+        open_lists.check_rows(self.room)
         for column in () if self.rows is None else self.rows.columns:
             part = column[: self.rows.length]  # type: ignore[union-attr]
             part[...] = part[::-1].copy()
