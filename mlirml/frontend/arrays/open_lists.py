@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.rooms import CAPACITIES, capacity_of
+from mlirml.core.rooms import CAPACITIES, capacity_of, shares_room
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, OutgrownListError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
@@ -75,6 +75,10 @@ def opened(found: PartedList, room: Room) -> None:
     if len(set(lists)) < len(lists):
         raise _refused("one list that is two items", "make a list for each, `[[] for _ in range(n)]`,")
     found.room = room
+    rooms = {item.room.site for item in items if isinstance(item, PartedList) and item.room is not None}
+    smaller = [shares_room(site, len(items)) for site in sorted(rooms)]
+    if any(smaller):
+        raise Restart
     if numbers is not None:  # of `list(x)`
         items = [numbers.as_item(numbers.columns[0][0])] if numbers.length else []
     for item in items:

@@ -272,3 +272,15 @@ def test_gradient() -> None:
     step = 1e-6 * np.eye(8)
     expected = [(total(x + d) - total(x - d)) / 2e-6 for d in step]
     np.testing.assert_allclose(ml.grad(total)(x), expected, rtol=1e-6)
+
+
+def test_many_lists_have_less_room_each_and_grow() -> None:
+    def longest(a: Array, n: int) -> Any:
+        b: list[list[Any]] = [[] for _ in range(n)]
+        for x in a:
+            b[x].append(x)
+            b[7].append(x)
+        return len(b[7]), b[7][-1], max(len(b[i]) for i in range(len(a)))
+
+    a = np.arange(1200) % 1000
+    assert ml.compile(longest)(a, 2048) == (1202, 199, 1202)
