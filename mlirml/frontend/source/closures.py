@@ -1,7 +1,7 @@
 """Variables that nested functions assign as `nonlocal`: they become the items of lists.
 
-    count = 0                                   count = [0]
-
+    count = 0                                   count = 0
+                                                count = [count]
     def swap(i, j):                             def swap(i, j):
         nonlocal count
         count += 1                                  count[0] += 1
@@ -42,9 +42,13 @@ def with_shared_lists(function: ast.FunctionDef) -> ast.FunctionDef:
     """The function with such variables as the items of lists."""
     names = shared_names(function)
     if names:
-        firsts = {_first(function, name) for name in names}
-        items = _Items(names)
-        function.body = [_new_list(part, items) if part in firsts else items.visit(part) for part in function.body]
+        firsts = {name: _first(function, name) for name in sorted(names)}
+        body: list[ast.stmt] = []
+        for statement in function.body:
+            made = [name for name, first in firsts.items() if first is statement]
+            body.append(_Items(names.difference(made)).visit(statement))
+            body += [_new_list(name, statement) for name in made]
+        function.body = body
     return function
 
 
@@ -107,20 +111,17 @@ def _first(function: ast.FunctionDef, name: str) -> ast.Assign | ast.AnnAssign |
             continue
         if not any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(statement)):
             continue
-        targets = statement.targets if isinstance(statement, ast.Assign) else [getattr(statement, "target", None)]
-        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None or len(targets) != 1:
+        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
             return None
-        reads = any(isinstance(part, ast.Name) and part.id == name for part in ast.walk(statement.value))
-        return statement if isinstance(targets[0], ast.Name) and not reads else None
+        named = [part for part in ast.walk(statement) if isinstance(part, ast.Name) and part.id == name]
+        return statement if all(isinstance(part.ctx, ast.Store) for part in named) else None
     return None
 
 
-def _new_list(statement: ast.stmt, items: _Items) -> ast.stmt:
-    """The assignment with a list of the value."""
-    assert isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None
-    target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-    value = items.visit(statement.value)
-    return _at(ast.Assign([target], _at(ast.List([value], ast.Load()), value)), statement)
+def _new_list(name: str, origin: ast.stmt) -> ast.stmt:
+    """`name = [name]`."""
+    items = _at(ast.List([_at(ast.Name(name, ast.Load()), origin)], ast.Load()), origin)
+    return _at(ast.Assign([_at(ast.Name(name, ast.Store()), origin)], items), origin)
 
 
 class _Items(ast.NodeTransformer):

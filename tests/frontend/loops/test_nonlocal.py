@@ -30,8 +30,7 @@ def exchanges(a: Array) -> Any:
 
 
 def two_of_other_types(a: Array) -> Any:
-    total: Any = 0
-    best = -1
+    total, best = 0, -1
 
     def visit(x: Any) -> Any:
         nonlocal total, best
