@@ -78,6 +78,7 @@ fuzz: $(VENV)/installed
 	MLIRML_FUZZ=10000 $(BIN)/python -m pytest -s tests/fuzz/test_random_loops.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_exchanged_arrays.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_random_lists.py
+	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_random_buckets.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_shrinking_programs.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_matrix_programs.py
 	MLIRML_FUZZ=1000 $(BIN)/python -m pytest -s tests/fuzz/test_products.py

@@ -87,6 +87,7 @@ SHARES: dict[str, dict[str, int]] = {
         "test_dynamic_programs::": 5,
         "test_mutated_modules::test_mutated_modules": 0,
         "test_products::test_random_products": 4,
+        "test_random_buckets::test_buckets": 0,
         "test_random_device_programs::": 0,
         "test_random_lengths::test_random_programs": 4,
         "test_random_lists::test_lists": 0,

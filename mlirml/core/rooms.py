@@ -12,6 +12,8 @@ CAPACITIES: dict[str, int] = {}
 """The most items of the lists that an expression creates, by its file, line and column."""
 
 _FIRST, _MOST, _FACTOR = 1 << 10, 1 << 26, 16
+_TOGETHER, _FEWEST = 1 << 17, 16
+_OF_MANY: set[str] = set()
 
 
 def capacity_of(site: str, least: int = 0) -> int:
@@ -19,6 +21,16 @@ def capacity_of(site: str, least: int = 0) -> int:
     while CAPACITIES.setdefault(site, _FIRST) < least:
         CAPACITIES[site] *= _FACTOR
     return CAPACITIES[site]
+
+
+def shares_room(site: str, count: int) -> bool:
+    """True if the lists of an expression get less room than others at first, as there are so many, from now on."""
+    first = max(_FEWEST, _TOGETHER // count)
+    if site in _OF_MANY or first >= CAPACITIES.setdefault(site, _FIRST):
+        return False
+    _OF_MANY.add(site)
+    CAPACITIES[site] = first
+    return True
 
 
 def repeated(call: Callable[..., Any]) -> Callable[..., Any]:

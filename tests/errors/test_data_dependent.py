@@ -14,16 +14,16 @@ def of_a_number(x: Any) -> Any:
     return np.nonzero(x.sum())
 
 
-def quantile(x: Any) -> Any:
-    return np.quantile(x[x > 0], 0.5)
+def correlated(x: Any) -> Any:
+    return np.correlate(x[x > 0], x)
 
 
 def different(x: Any) -> Any:
     return x[x > 0] * np.flatnonzero(x > 1)
 
 
-def reshaped(x: Any) -> Any:
-    return x[x > 0].reshape(2, -1)
+def interpolated(x: Any) -> Any:
+    return np.interp(x, x[x > 0], x[x > 0])
 
 
 def repeated(x: Any, n: Any) -> Any:
@@ -67,15 +67,15 @@ def test_of_a_number() -> None:
     )
 
 
-def test_quantile() -> None:
+def test_correlated() -> None:
     check_error(
-        lambda: ml.compile(quantile)(X),
+        lambda: ml.compile(correlated)(X),
         """
-        mlirml.UnsupportedSyntaxError: the length of a slice is known only at run time, and `np.quantile` would need it
-          --> test_data_dependent.py:18:12 (quantile)
+        mlirml.UnsupportedSyntaxError: the length of a slice is known only at run time, and `np.correlate` would need it
+          --> test_data_dependent.py:18:12 (correlated)
             |
-         18 |     return np.quantile(x[x > 0], 0.5)
-            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^
+         18 |     return np.correlate(x[x > 0], x)
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: write a loop over the elements, or slices of one length, as in `x[i : i + 3]`
         """,
     )
@@ -94,15 +94,15 @@ def test_different() -> None:
     )
 
 
-def test_reshaped() -> None:
+def test_interpolated() -> None:
     check_error(
-        lambda: ml.compile(reshaped)(X),
+        lambda: ml.compile(interpolated)(X),
         """
-        mlirml.UnsupportedSyntaxError: the length of a slice is known only at run time, and `.reshape` would need it
-          --> test_data_dependent.py:26:12 (reshaped)
+        mlirml.UnsupportedSyntaxError: the length of a slice is known only at run time, and `np.interp` would need it
+          --> test_data_dependent.py:26:12 (interpolated)
             |
-         26 |     return x[x > 0].reshape(2, -1)
-            |            ^^^^^^^^^^^^^^^^
+         26 |     return np.interp(x, x[x > 0], x[x > 0])
+            |            ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
            = help: write a loop over the elements, or slices of one length, as in `x[i : i + 3]`
         """,
     )

@@ -281,3 +281,32 @@ func.func @main(%x: tensor<9xf64>) -> tensor<9xf64> {
   }
   return %r : tensor<9xf64>
 }
+
+// -----
+
+// An inner loop that reads the carried array as it was before it stores into it reads a copy, and stores in place.
+// CHECK-LABEL: func.func @main
+// CHECK-SAME: (%{{.*}}: memref<9xf64>, %[[OUT:.*]]: memref<9xf64>)
+// CHECK: scf.for
+// CHECK: linalg.generic {{.*}} ins(%[[OUT]] : memref<9xf64>) outs(%[[OLD:.*]] : memref<9xf64>)
+// CHECK: scf.for
+// CHECK: %[[P:.*]] = memref.load %[[OLD]]
+// CHECK: memref.store %[[P]], %[[OUT]][
+// CHECK-NOT: linalg.generic
+// CHECK: return
+func.func @main(%x: tensor<9xf64>) -> tensor<9xf64> {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %c8 = arith.constant 8 : index
+  %r = scf.for %t = %c0 to %c3 step %c1 iter_args(%old = %x) -> (tensor<9xf64>) {
+    %new = scf.for %k = %c0 to %c8 step %c1 iter_args(%to = %old) -> (tensor<9xf64>) {
+      %n = arith.subi %c8, %k : index
+      %p = tensor.extract %old[%n] : tensor<9xf64>
+      %stored = tensor.insert %p into %to[%k] : tensor<9xf64>
+      scf.yield %stored : tensor<9xf64>
+    }
+    scf.yield %new : tensor<9xf64>
+  }
+  return %r : tensor<9xf64>
+}

@@ -229,3 +229,25 @@ func.func @main(%x: memref<2x3x640xf32>, %w: memref<16xf32>, %y: memref<2x3x40xf
     ins(%x, %w : memref<2x3x640xf32>, memref<16xf32>) outs(%y : memref<2x3x40xf32>)
   return
 }
+
+// -----
+
+// The position of the window is that of the row, too: no window slides along one dimension.
+// CHECK-LABEL: func.func @diagonal_windows
+// CHECK-NOT: call
+// CHECK: linalg.generic
+// CHECK-NOT: call
+// CHECK: return
+func.func @diagonal_windows(%x: memref<3x6xi64>, %w: memref<4xi64>, %y: memref<3xi64>) {
+  %least = arith.constant -9223372036854775808 : i64
+  linalg.fill ins(%least : i64) outs(%y : memref<3xi64>)
+  linalg.generic {
+      indexing_maps = [affine_map<(i, k) -> (i, i + k)>, affine_map<(i, k) -> (k)>, affine_map<(i, k) -> (i)>],
+      iterator_types = ["parallel", "reduction"]}
+      ins(%x, %w : memref<3x6xi64>, memref<4xi64>) outs(%y : memref<3xi64>) {
+  ^bb0(%in: i64, %tap: i64, %out: i64):
+    %most = arith.maxsi %out, %in : i64
+    linalg.yield %most : i64
+  }
+  return
+}

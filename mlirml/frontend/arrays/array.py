@@ -256,7 +256,7 @@ class Traced(Tracer):
         try:
             parsed = parse_index(self._trace, self._shape, index)
         except UnknownLengthError:
-            self._dynamic_slice(index).store(value)
+            self._dynamic_slice()[index] = value
             return
         target = self._viewed(*parsed.views)
         if target._shape:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
 
 _, _LEAF = flatten(0)
+_AS_ARRAY = "iterate over it, or take an array of its numbers, `np.array(items)`"
 
 
 class Columns:
@@ -79,6 +80,11 @@ class GrowingList(PartedList, MutableSequence[Any]):
         columns = [*rows.columns, *([] if rows.counter is None else [rows.counter])]
         numbers = tuple(range(len(columns)))
         return columns, TreeDef(Columns(rows, self.trace), numbers, tuple(_LEAF for _ in numbers))
+
+    @property
+    def is_counted(self) -> bool:
+        """True if the data decide how many items there are."""
+        return any(isinstance(part, Rows) and part.counter is not None for part in self.parts)
 
     @property
     def counted(self) -> int:
@@ -142,11 +148,11 @@ class GrowingList(PartedList, MutableSequence[Any]):
 
     def _check_counted(self, what: str) -> None:
         """Refuse what takes each item of a list whose length the data decide."""
-        if any(isinstance(part, Rows) and part.counter is not None for part in self.parts):
+        if self.is_counted:
             with at_user_line():
                 raise self.as_open(
                     f"compiled code cannot take {what} of a list to which a loop appends as often as the data say",
-                    "iterate over it, or take an array of its numbers, `np.array(items)`",
+                    _AS_ARRAY,
                 )
 
     def as_open(self, message: str, help_: str) -> CaptureError:
@@ -218,8 +224,17 @@ class GrowingList(PartedList, MutableSequence[Any]):
         return leaf_type_of(value, "an item").dtype == rows.growth.leaf_types[0].dtype
 
     def extend(self, values: Iterable[Any]) -> None:
-        for value in [*values]:
-            self.append(value)
+        if not isinstance(values, GrowingList) or not values.is_counted:
+            for value in [*values]:
+                self.append(value)
+        elif self.room is not None:
+            open_lists.extend(self, values)
+        else:
+            self._check_alone()
+            if self._appending_loops() or self.trace.builder.region is not self.region:
+                with at_user_line():
+                    raise self.as_open("a list is extended by items of which the data decide how many", _AS_ARRAY)
+            self.parts = self._joined([self, values]).parts
 
     def __iadd__(self, values: Iterable[Any]) -> GrowingList:  # type: ignore[misc]
         self.extend(values)
@@ -306,7 +321,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
             yield
         except (IndexError, ValueError, CaptureError) as error:
             if not getattr(error, "lists", ()):
-                error.lists = self.sites()  # type: ignore[union-attr]
+                inner = [item.sites() for item in self.parts if isinstance(item, PartedList)]
+                error.lists = self.sites().union(*inner)  # type: ignore[union-attr]
             raise
 
     def becomes_rows(self, index: Any) -> bool:
@@ -339,11 +355,13 @@ class GrowingList(PartedList, MutableSequence[Any]):
                 "a list changes that is one list or another", help="give it a copy, `list(a)`, and change that"
             )
         if self.owner is not None:
-            raise UnsupportedSyntaxError(
+            error = UnsupportedSyntaxError(
                 "a list that is an item of another list of lists of numbers changes its length, or its items otherwise "
                 "than one by one",
                 help="use a copy of it, `list(row)`",
             )
+            error.lists = self.whole.sites() | self.whole.inner_sites
+            raise error
 
     def __setitem__(self, index: Any, value: Any) -> None:
         settle_items(self)
@@ -428,6 +446,7 @@ class GrowingList(PartedList, MutableSequence[Any]):
         if self.room is None:
             super().reverse()
             return
+        open_lists.check_rows(self.room)
         for column in () if self.rows is None else self.rows.columns:
             part = column[: self.rows.length]  # type: ignore[union-attr]
             part[...] = part[::-1].copy()
@@ -518,7 +537,11 @@ class GrowingList(PartedList, MutableSequence[Any]):
         for one in lists:
             if isinstance(one, GrowingList):
                 settle_items(one)
-                one._check_counted("a concatenation")
+                if one.is_counted and not all(isinstance(other, list) for other in lists):
+                    one._check_counted("a concatenation")
+        if any(isinstance(one, GrowingList) and one.is_counted for one in lists):
+            with at_user_line():
+                return open_lists.joined_lists(self, lists)
         parts = [part for one in lists for part in (one.parts if isinstance(one, GrowingList) else one)]
         rows = [part for part in parts if isinstance(part, Rows)]
         types = [part.growth.leaf_types[0] for part in rows if is_numeric(part) and not part.depth]

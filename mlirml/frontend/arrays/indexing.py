@@ -93,6 +93,8 @@ def parse_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index:
         if found is not None:
             return found
     items = index if isinstance(index, tuple) else (index,)
+    if trace.builder.direct and any(map(_has_open_bounds, items)):
+        raise UnknownLengthError("the length of a slice beside an array of positions differs between iterations")
     if _BASIC.issuperset(map(type, items)):
         return _basic_index(shape, items)
     return _parsed(trace, shape, [_array(trace, item) for item in items])
@@ -104,6 +106,12 @@ def known_truth(index: Any) -> bool | None:
         found = index._known()
         return None if found is None else bool(found)
     return bool(index) if isinstance(index, (bool, np.bool_)) else None
+
+
+def _has_open_bounds(item: Any) -> bool:
+    """True for a slice with a bound that the program computes."""
+    bounds = (item.start, item.stop, item.step) if isinstance(item, slice) else ()
+    return any(hasattr(bound, "_known") and bound._known() is None for bound in bounds)
 
 
 def _basic_index(shape: tuple[int, ...], items: tuple[Any, ...]) -> Index:

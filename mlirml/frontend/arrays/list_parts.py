@@ -106,11 +106,25 @@ class Rows:
 
     def arrays(self) -> list[Any]:
         """Copies of the columns, without the room for further items."""
+        self._check_no_lists()
         columns = [Traced(c._trace, Cell(replace(c._read(), weak=False), owned=True)) for c in self.columns]
         if self.counter is None:
             return columns
         trace = self.counter._trace
         return [trace.handlers.beginning(column, self.length) for column in columns]
+
+    @property
+    def has_lists(self) -> bool:
+        """True if items are lists with room for any number of items, which are views of the columns."""
+        return is_of_rows(self.growth.treedef) and self.growth.treedef.kind.rows.counter is not None
+
+    def _check_no_lists(self) -> None:
+        """Refuse a copy of lists that another list has too."""
+        if self.has_lists:
+            raise UnsupportedSyntaxError(
+                "a copy of a list of lists whose lengths the data decide: they are items of both",
+                help="copy the lists one by one, `[list(row) for row in rows]`",
+            )
 
     def row(self, number: Any) -> Rows:
         """An item that is a list."""
@@ -123,6 +137,11 @@ class Rows:
         A list, dict or object that is not `removed` from the list may not be changed: Python would change the item.
         """
         growth, leaves = self.growth, []
+        if self.has_lists and not removed:
+            row = growth.treedef.kind._make([column[number] for column in self.columns])
+            row.is_row = True
+            self.room.rows.append(weakref.ref(row))
+            return row
         for column, leaf_type, scalar in zip(self.columns, growth.leaf_types, growth.scalars):
             element = column[number]
             if scalar and leaf_type.weak and isinstance(number, int) and (known := element._known()) is not None:
@@ -148,6 +167,7 @@ class Rows:
 
     def copied(self) -> Rows:
         """The same items in copied arrays."""
+        self._check_no_lists()
         counter = None if self.counter is None else self.counter.copy()
         return replace(self, columns=tuple(c.copy() for c in self.columns), counter=counter)
 
@@ -352,6 +372,9 @@ class PartedList:
         self.owner: PartedList | None = None
         self.number: Any = None
         self.site = ""  # the expression that creates it
+        self.inner_sites: frozenset[str] = frozenset()  # those that create lists which have become its rows
+        self.is_row = False  # whether it is an item of another list, of which its columns are views
+        self.empty: tuple[Traced, int] | None = None  # the counter of a new list with room, and its version
         self.room: Any = None  # of a list whose length only the data decide, see `open_lists`
         self._views: list[weakref.ref[PartedList]] = []
 

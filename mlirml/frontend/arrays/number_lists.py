@@ -148,6 +148,7 @@ def settle(whole: PartedList) -> None:
         inner = [item for item in whole.parts if isinstance(item, PartedList)]
         array = trace.array(_nested(whole), leaf_type.dtype)
         whole.parts = [number_rows(array, leaf_type)]
+        whole.inner_sites = frozenset().union(*(item.sites() for item in inner))
         for number, item in enumerate(inner):
             _make_view(whole, item, number)
     elif whole.leaf_type is not None and is_numeric(rows) and rows.growth.leaf_types != [whole.leaf_type]:

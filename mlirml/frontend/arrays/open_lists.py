@@ -12,15 +12,16 @@ Where a list outgrows its room when the program runs, the call is repeated by a 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mlirml.core.dataclass import dataclass
-from mlirml.core.rooms import CAPACITIES, capacity_of
+from mlirml.core.rooms import CAPACITIES, capacity_of, shares_room
 from mlirml.core.tree import TreeDef, flatten
 from mlirml.errors import CaptureError, OutgrownListError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
@@ -57,6 +58,7 @@ class Room:
 
     site: str
     growth: Growth | None = None
+    rows: list[weakref.ref[PartedList]] = field(default_factory=list)  # items that are lists, and in use
     guessed: bool = False  # whether items are taken for integers, as one is read before one is appended
     filled_later: bool = False  # whether items get their structure after they are appended
 
@@ -69,7 +71,14 @@ class Room:
 def opened(found: PartedList, room: Room) -> None:
     """Make rows with room of a new list; without items they are made once it is known what is appended."""
     items, trace, numbers = found.parts, found.trace, found.rows
+    lists = [id(item) for item in items if isinstance(item, PartedList)]
+    if len(set(lists)) < len(lists):
+        raise _refused("one list that is two items", "make a list for each, `[[] for _ in range(n)]`,")
     found.room = room
+    rooms = {item.room.site for item in items if isinstance(item, PartedList) and item.room is not None}
+    smaller = [shares_room(site, len(items)) for site in sorted(rooms)]
+    if any(smaller):
+        raise Restart
     if numbers is not None:  # of `list(x)`
         items = [numbers.as_item(numbers.columns[0][0])] if numbers.length else []
     for item in items:
@@ -82,20 +91,41 @@ def opened(found: PartedList, room: Room) -> None:
     capacity = capacity_of(room.site, count + 1)
     columns = [_zeros(trace, (capacity, *one.shape), one.dtype) for one in room.growth.leaf_types]
     counter = _zeros(trace, (1,), np.dtype(np.int64))
-    counter[0] = count
+    if count or items:
+        counter[0] = count
+    else:
+        found.empty = counter, counter._cell.version
     rows = Rows(tuple(columns), room.growth, None, counter=counter, room=room)
     if numbers is not None:
         columns[0][:count] = numbers.columns[0]
         items = []
     for number, item in enumerate(items):
-        _store(found, rows, number, item)
+        if not _is_empty(item):  # the columns are zeros
+            _store(found, rows, number, item)
         note_copied(trace, item, *_flat(item), appended=True)
     found.parts = [rows]
     trace.guards["room", room.site] = CAPACITIES, room.site, CAPACITIES[room.site]
 
 
+def _is_empty(item: Any) -> bool:
+    """True for a list without items that nothing has changed since it was created."""
+    if not isinstance(item, PartedList) or item.empty is None or item.rows is None:
+        return False
+    counter, version = item.empty
+    return item.rows.counter is counter and bool(counter._cell.version == version)
+
+
 def _zeros(trace: Trace, shape: tuple[int, ...], dtype: np.dtype) -> Traced:
     return Traced(trace, Cell(trace.builder.filled(shape, dtype, 0), owned=True))
+
+
+def check_rows(room: Room) -> None:
+    """Refuse to replace or move items that are lists while one of them has a name: it would be another item then."""
+    room.rows = [row for row in room.rows if (found := row()) is not None and found.seen_in.open]
+    if room.rows:
+        raise _refused(
+            "a list in a list is replaced or moved while one has a name: items", "change its items, `row.clear()`,"
+        )
 
 
 def learn(room: Room, item: Any) -> bool:
@@ -106,6 +136,8 @@ def learn(room: Room, item: Any) -> bool:
     known = room.growth
     if known is not None and is_of_rows(known.treedef) and isinstance(item, PartedList):
         _match_rows(item, known.treedef.kind.rows.growth.leaf_types[0])
+    if known is not None and is_of_rows(known.treedef) and known.treedef.kind.rows.room is not None:
+        _match_rooms_of_items(known.treedef.kind.rows.room, item)
     leaves, treedef = _flat(item)
     if not leaves or not all(is_number(leaf) or isinstance(leaf, Traced) for leaf in leaves):
         raise _refused("an item that is no number, array, tuple or dict of them", "append numbers or arrays")
@@ -123,6 +155,28 @@ def learn(room: Room, item: Any) -> bool:
         return False
     known.leaf_types = wider
     return True
+
+
+def _match_rooms_of_items(room: Room, item: Any) -> None:
+    """Give an item that is a list as much room as others, and items of one type."""
+    if isinstance(item, PartedList) and item.room is None and item.sites():
+        error = _refused("a list without room as an item", "append a new list, `[]`,")
+        error.lists = item.sites()
+        raise error
+    if isinstance(item, PartedList) and item.room is not None and item.room is not room:
+        _match([room, item.room])
+
+
+def _as_row(found: PartedList, rows: Rows, value: Any) -> Any:
+    """A plain list as an item of a list of lists with room."""
+    treedef = rows.growth.treedef
+    room = treedef.kind.rows.room if is_of_rows(treedef) else None
+    if type(value) is not list or room is None:
+        return value
+    note_copied(found.trace, value, *flatten(value), appended=True)
+    row = type(found)(found.trace, value)
+    opened(row, room)
+    return row
 
 
 def _match_rows(item: PartedList, leaf_type: LeafType) -> None:
@@ -143,6 +197,12 @@ def _become_rows(known: TreeDef, new: TreeDef) -> bool:
 
 
 def _flat(item: Any) -> tuple[list[Any], TreeDef]:
+    if isinstance(item, PartedList) and item.room is not None:
+        if item.rows is None:
+            _guess(item)
+        if item.is_row:
+            raise _no_copy("a list that is an item of another list is an item of a further one")
+        return item.tree()
     if isinstance(item, PartedList) and item.has_rows and (item.rows is None or item.rows.counter is not None):
         raise _refused("lists that grow as items", "use a tuple, or an array of two dimensions")
     return item.tree() if isinstance(item, PartedList) else flatten(item)
@@ -222,8 +282,11 @@ def _guess(found: PartedList) -> None:
 def match_rooms(one: Any, other: Any) -> None:
     """Start anew with as much room in the lists of two expressions as in either, and items of one type."""
     rooms = [x.room for x in (one, other) if isinstance(x, PartedList) and x.room is not None]
-    if len(rooms) < 2 or rooms[0] is rooms[1]:
-        return
+    if len(rooms) == 2 and rooms[0] is not rooms[1]:
+        _match(rooms)
+
+
+def _match(rooms: Sequence[Any]) -> None:
     grown = [room.growth for room in rooms]
     if None in grown:
         _match_empty(rooms)
@@ -263,6 +326,7 @@ def insert(found: PartedList, index: Any, value: Any) -> None:
         if rows is None:
             learn(room, value)
             raise Restart
+        value = _as_row(found, rows, value)
         ready = not room.filled_later or not is_mutable(value) or _flat(value)[1] == rows.growth.treedef
         if ready:
             _fit(found, rows, value)
@@ -270,6 +334,7 @@ def insert(found: PartedList, index: Any, value: Any) -> None:
         _check(found, count < rows.capacity, OutgrownListError(room.site, rows.capacity))
         number: Any = count
         if index is not None:
+            check_rows(room)
             number = _at_least_zero(index, count)
             number = np.minimum(number, count)
             _shift(rows, number, 1)
@@ -322,6 +387,7 @@ def pop(found: PartedList, index: Any = -1) -> Any:
             _guess(found)
             raise AssertionError("starts anew")
         _check(found, np.greater(rows.length, 0), IndexError("pop from empty list"))
+        check_rows(rows.room)
         number = position(found, rows, index, "pop index out of range")
         item = rows.item(number, removed=True)
         if isinstance(index, Traced) or index != -1:
@@ -358,6 +424,72 @@ def of_columns(found: PartedList, rows: Rows, columns: Sequence[Any]) -> Any:
     return made
 
 
+def joined_lists(found: PartedList, lists: Sequence[Any]) -> Any:
+    """A list of the items of several, of which the data decide how many some have."""
+    counted = [one.rows for one in lists if isinstance(one, PartedList) and one.rows is not None]
+    rows = next((one for one in counted if one.counter is not None), None)
+    if rows is None:
+        raise _refused("a concatenation with a list of several parts", "append the items one by one")
+    columns: list[list[Any]] = [[] for _ in rows.columns]
+    for one in lists:
+        for column, array in zip(columns, _columns_like(rows, one)):
+            column.append(array)
+    arrays = [np.concatenate(column) if len(column) > 1 else column[0] for column in columns]
+    return of_columns(found, rows, arrays)
+
+
+def _columns_like(rows: Rows, items: Any) -> list[Any]:
+    """The leaves of all items of a list as arrays, one for each column of rows with items of the same types."""
+    given = items.rows if isinstance(items, PartedList) else None
+    if given is not None and given.writer is None:
+        _check_alike(rows, given.growth.treedef, given.growth.leaf_types, given.growth.scalars)
+        return given.arrays()
+    if isinstance(items, PartedList):
+        items = items.items()
+    found: list[list[Any]] = [[] for _ in rows.columns]
+    for item in items:
+        leaves, treedef = _flat(item)
+        _check_alike(rows, treedef, [leaf_type_of(leaf, "an item") for leaf in leaves], [*map(is_number, leaves)])
+        for column, leaf in zip(found, leaves):
+            column.append(leaf)
+    trace = rows.columns[0]._trace
+    types = zip(found, rows.growth.leaf_types)
+    return [
+        trace.array(column).astype(one.dtype) if column else _zeros(trace, (0, *one.shape), one.dtype)
+        for column, one in types
+    ]
+
+
+def _check_alike(rows: Rows, treedef: TreeDef, leaf_types: Sequence[LeafType], scalars: Sequence[bool]) -> None:
+    growth = rows.growth
+    alike = treedef == growth.treedef and list(scalars) == list(growth.scalars)
+    if not alike or [one.dtype for one in leaf_types] != [one.dtype for one in growth.leaf_types]:
+        raise _refused("a concatenation with items of several types", "append items of one type and shape")
+
+
+def extend(found: PartedList, values: PartedList) -> None:
+    """`list.extend` by a list whose length the data decide."""
+    with at_user_line():
+        rows, room = found.rows, found.room
+        added = values.rows
+        assert isinstance(room, Room)
+        if added is None:
+            raise _refused("an extension by a list of several parts", "append the items one by one")
+        if rows is None:
+            room.growth = replace(added.growth, leaf_types=[*added.growth.leaf_types])
+            raise Restart
+        if not added.capacity:
+            return
+        _fit(found, rows, added.item(0))
+        count: Any = rows.length
+        longer: Any = count + added.length
+        _check(found, longer <= rows.capacity, OutgrownListError(room.site, rows.capacity))
+        end = np.minimum(longer, rows.capacity)
+        for column, array in zip(rows.columns, added.arrays()):
+            column[count:end] = array[: end - count]
+        rows.counter[0] = end  # type: ignore[index]
+
+
 def put(found: PartedList, index: Any, value: Any) -> None:
     """`items[index] = value`."""
     rows = found.rows
@@ -367,6 +499,8 @@ def put(found: PartedList, index: Any, value: Any) -> None:
         if rows is None:
             _guess(found)
             raise AssertionError("starts anew")
+        check_rows(rows.room)
+        value = _as_row(found, rows, value)
         _fit(found, rows, value)
         _store(found, rows, position(found, rows, index, "list assignment index out of range"), value)
         note_copied(found.trace, value, *_flat(value), appended=True)
@@ -375,6 +509,7 @@ def put(found: PartedList, index: Any, value: Any) -> None:
 def clear(found: PartedList) -> None:
     """`list.clear`."""
     if found.rows is not None:
+        check_rows(found.room)
         found.rows.counter[0] = 0  # type: ignore[index]
 
 
@@ -385,6 +520,7 @@ def rotate(found: PartedList, steps: Any) -> None:
         if rows is None:
             _guess(found)
             raise AssertionError("starts anew")
+        check_rows(found.room)
         positions, count = np.arange(rows.capacity), rows.length
         moved = np.where(positions < count, (positions - steps) % np.maximum(count, 1), positions)
         for column in rows.columns:

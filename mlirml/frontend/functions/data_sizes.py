@@ -38,9 +38,9 @@ def _is_known(trace: Trace, position: int, name: str, args: Any, kwargs: Any) ->
     condition = args[position] if len(args) > position else kwargs.get(name)
     if isinstance(condition, str):  # an estimator of a number
         return False
-    if np.ndim(condition) == 0:
-        return True
     known = getattr(condition, "_known", None)
+    if np.ndim(condition) == 0 and (known is None or name != "repeats" or condition._sizes()):
+        return True  # an integer of the call is one that the program is for
     return known() is not None if known is not None else not hasattr(type(condition), DYNAMIC)
 
 

@@ -88,11 +88,12 @@ class OfLists(FunctionProxy):
         return self._function(*args, **kwargs)
 
     def _hides_traced(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-        """True where NumPy may not see that an argument is traced: `np.take` asks its first one only."""
+        """True where NumPy may not see that an argument is traced: `np.take` and `np.repeat` ask one only."""
         is_operation = self._function in BY_FUNCTION and not isinstance(self._function, np.ufunc)
         if not is_operation or 0 not in self._positions or not args:
             return False
-        return isinstance(args[0], np.ndarray) and any(isinstance(x, Traced) for x in (*args[1:], *kwargs.values()))
+        arrays = (np.ndarray, np.generic, int, float, complex) if self._function is np.repeat else np.ndarray
+        return isinstance(args[0], arrays) and any(isinstance(x, Traced) for x in (*args[1:], *kwargs.values()))
 
     def _array(self, x: Any) -> Any:
         if isinstance(x, PartedList):

@@ -13,12 +13,15 @@ are the cells of its closures, which the hooks read and set.
 from __future__ import annotations
 
 import ast
+import itertools
 import types
 import weakref
 from collections.abc import Callable, Sequence
 from copy import deepcopy
+from functools import reduce
 from typing import TypeVar
 
+from mlirml.frontend.source.closures import with_shared_lists
 from mlirml.frontend.source.functions import Definition, Source, source_of
 from mlirml.frontend.source.jumps import RESULT, without_jumps
 from mlirml.frontend.source.liveness import (
@@ -145,7 +148,7 @@ class _Rewriter(ast.NodeTransformer):
         )
         if isinstance(node, ast.Lambda):
             return _at(ast.Lambda(kept, self.visit(node.body)), node)
-        return self.function(node, kept, [])
+        return self.function(with_shared_lists(node), kept, [])
 
     def function(self, node: ast.FunctionDef, args: ast.arguments, decorators: list[ast.expr]) -> ast.FunctionDef:
         loops = [n for n in ast.walk(node) if isinstance(n, (ast.For, ast.While))]
@@ -257,6 +260,20 @@ class _Rewriter(ast.NodeTransformer):
                 if isinstance(items, ast.List) and len(items.elts) == 1 and not isinstance(count, ast.Constant):
                     return _call("times", [items, count, _at(ast.Constant(None), node)], node)
         return new
+
+    def visit_List(self, node: ast.List) -> ast.expr:
+        """A list with the items of others in it, `[x, *items]`, as a sum of lists."""
+        if not isinstance(node.ctx, ast.Load) or not any(isinstance(item, ast.Starred) for item in node.elts):
+            return self.generic_visit(node)  # type: ignore[return-value]
+        parts: list[ast.expr] = []
+        for starred, items in itertools.groupby(node.elts, lambda item: isinstance(item, ast.Starred)):
+            if starred:
+                values = [item.value for item in items if isinstance(item, ast.Starred)]
+                parts += [_at(ast.Call(_at(ast.Name("list", ast.Load()), x), [x], []), x) for x in values]
+            else:
+                parts.append(_at(ast.List([*items], ast.Load()), node))
+        total = reduce(lambda one, other: _at(ast.BinOp(one, ast.Add(), other), node), parts)
+        return self.visit(total)  # type: ignore[no-any-return]
 
     def new_array(self, node: ast.expr) -> ast.expr:
         """A new array of a name that is stored into, made by the hook where the program knows the operands."""

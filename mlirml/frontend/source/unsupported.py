@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from mlirml.errors import SourceLocation, UnsupportedSyntaxError
+from mlirml.frontend.source.closures import shared_names
 from mlirml.frontend.source.functions import Source
 from mlirml.frontend.source.simplify import CHANGING, is_first, is_quiet
 
@@ -22,7 +23,7 @@ _REFUSED: dict[str, tuple[str, str]] = {
     "AsyncFunctionDef": ("`async def`", "write a plain function"),
     "ClassDef": ("`class`", "define the class outside of the function"),
     "Global": ("`global`", "return the new value"),
-    "Nonlocal": ("`nonlocal`", "return the new value"),
+    "Nonlocal": ("`nonlocal`", "assign it before all else in the function around, outside of branches and loops"),
     "Match": ("`match`", "write `if` and `elif`"),
     "NamedExpr": ("`:=`", "assign in a statement of its own"),
 }
@@ -43,6 +44,9 @@ def check_syntax(source: Source, name: str) -> None:
 def refused(node: ast.AST) -> ast.AST | None:
     """The first construct that is not compiled, in the order of the source."""
     found = [n for n in ast.walk(node) if type(n).__name__ in _REFUSED and not is_quiet(n)]
+    if any(isinstance(n, ast.Nonlocal) for n in found):
+        shared = shared_names(node)
+        found = [n for n in found if not isinstance(n, ast.Nonlocal) or not shared.issuperset(n.names)]
     if any(isinstance(n, ast.NamedExpr) for n in found):
         simple = {n for s in ast.walk(node) if isinstance(s, ast.stmt) for n in _named_first(s)}
         found = [n for n in found if n not in simple]

@@ -87,7 +87,7 @@ class BufferizePass(Pass):
         bufferize_library_calls(main)
         pass_buffers(main)
         view_arguments(main)
-        run_upstream(module, EMPTY)
+        eliminate_empty(module)
         order_stores(main)  # the patterns of the second pass fold them
         state_types(main)
         reasons = reasons_of_loops(main)
@@ -102,6 +102,34 @@ class BufferizePass(Pass):
 
 _NOT_IN_PLACE = re.compile(r"Yield operand #(\d+) is not equivalent")
 _YIELD = re.compile(r'"scf.yield"\([^)]*\)(?: <\{\}>)? : \((.*)\) -> \(\)')
+
+
+_CONFLICT = re.compile(r"'(scf\.\w+)' op not bufferizable under the given constraints: cannot avoid RaW conflict")
+
+
+def eliminate_empty(module: mlir.Operation) -> None:
+    """Compute values in the tensors that they are stored into.
+
+    Upstream's analysis refuses a loop that stores into a tensor which something else reads as it was before: the loop
+    then starts from a copy.
+    """
+    tried: set[str] = set()
+    while True:
+        try:
+            run_upstream(module, EMPTY)
+            return
+        except mlir.MLIRError as error:
+            found = _CONFLICT.search(str(error))
+            loops = [] if found is None else named_operations(main_function(module), (found[1],))
+            loops = [op for op in loops if str(op.location).removeprefix("loc(")[:-1] in str(error)]
+            if not loops or str(loops[0].location) in tried:
+                raise
+            tried.add(str(loops[0].location))
+            for op in loops:
+                for position in range(max(len(op.operands) - len(op.results), 0), len(op.operands)):
+                    if isinstance(op.operands[position].type, mlir.RankedTensorType):
+                        with op.location, mlir.InsertionPoint(op):
+                            op.operands[position] = copied(op.operands[position])
 
 
 def bufferize_tensors(module: mlir.Operation) -> None:

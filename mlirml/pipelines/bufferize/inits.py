@@ -159,6 +159,7 @@ def private_inits(function: mlir.Operation, stores: Sequence[mlir.Operation] = (
             if op.name in (*TENSOR_STORES, *SEQUENTIAL_LOOPS):
                 for position in init_positions(op):
                     copy_late_slices(op, position)
+                    copy_late_reads(op, position)
             for position in init_positions(op):
                 if op.name in SEQUENTIAL_LOOPS and op in stores and is_read_only(op.operands[position]):
                     continue
@@ -199,6 +200,32 @@ def copy_late_slices(store: mlir.Operation, position: int) -> None:
             copy = copied(view.results[0])
         for use in late:
             use.owner.operation.operands[use.operand_number] = copy
+
+
+def copy_late_reads(loop: mlir.Operation, position: int) -> None:
+    """Copy a carried tensor that a loop starts from, and reads as it was before: `old = a.copy()` before the loop.
+
+    Upstream's analysis would copy it for the loop, which no longer updates the carried tensor then, or refuse to.
+    """
+    value = loop.operands[position]
+    is_carried = defining_op(value) is None and is_loop_body(value.owner)
+    if loop.name not in SEQUENTIAL_LOOPS or not is_carried or not isinstance(value.type, mlir.RankedTensorType):
+        return
+    late = []
+    for use in value.uses:
+        user = use.owner.operation
+        around = ancestor_in(user, loop.block)
+        if around is None or around.is_before_in_block(loop) or (user == loop and use.operand_number == position):
+            continue
+        if user == block_ops(loop.block)[-1]:
+            return
+        late.append((use.owner.operation, use.operand_number, around))
+    if not any(around == loop and user != loop for user, _, around in late):
+        return
+    with loop.location, mlir.InsertionPoint(loop):
+        copy = copied(value)
+    for user, number, _ in late:
+        user.operands[number] = copy
 
 
 def is_known_before(value: mlir.Value, op: mlir.Operation) -> bool:

@@ -522,3 +522,13 @@ def test_channels_are_in_chunks_where_their_weights_exceed_the_first_cache(
     problem = Problem("f32", "addf", True, (Axis(1, 1, 0, 1),), *axes, (Slide(1, 1, 1, 1, 1, 0, 0, 0), row, column))
     found = plan(problem, named("avx2,l2=512K"))
     assert (found.chunk, found.tiles) == (chunk, tiles)
+
+
+def test_windows_on_the_diagonal_are_no_convolution() -> None:
+    def function(x: Any, y: Any) -> Any:
+        for i in range(1, 4):
+            y[i] = np.max(x[i, i::-1])
+        return y
+
+    (x,) = random((5, 5))
+    np.testing.assert_array_equal(ml.compile(function)(x, np.zeros(5)), function(x, np.zeros(5)))

@@ -339,9 +339,21 @@ def test_a_list_that_grows_while_it_is_iterated(function: Any) -> None:
         ml.compile(function, frontend="loops")(X + 1)
 
 
+def test_a_list_joined_with_another() -> None:
+    check(joined, X)
+
+
+def compared(x):
+    out = []
+    for v in x:
+        if v > 0:
+            out.append(v)
+    return out == out[:1]
+
+
 def test_what_is_refused() -> None:
     with pytest.raises(ml.UnsupportedSyntaxError, match="as often as the data say"):
-        ml.compile(joined, frontend="loops")(X)
+        ml.compile(compared, frontend="loops")(X)
 
 
 @pytest.mark.parametrize("function", [branched, in_a_while_loop, removed])
@@ -351,8 +363,8 @@ def test_what_takes_room_for_any_number_of_items(function: Any) -> None:
 
 def test_the_error_is_that_of_the_loops() -> None:
     """Not that of the branch, which tracing without loops cannot take."""
-    with pytest.raises(ml.UnsupportedSyntaxError, match="a concatenation of a list to which a loop") as caught:
-        ml.compile(joined)(np.arange(300.0) - 5)
+    with pytest.raises(ml.UnsupportedSyntaxError, match="a comparison of a list to which a loop") as caught:
+        ml.compile(compared)(np.arange(300.0) - 5)
     assert caught.value.location is not None and caught.value.location.file == __file__
 
 

@@ -172,3 +172,39 @@ def test_a_slice_that_starts_from_the_end_is_cut_at_the_end(stop: int) -> None:
     a = np.arange(3.0) + 5
     assert ml.compile(add)(a, found[:3], 2.0) == add(a, expected[:3], 2.0)
     np.testing.assert_array_equal(found, expected)  # nothing is stored after the end
+
+
+def sums_of_windows(x: Any, out: Any) -> Any:
+    total = 0.0
+    for i in range(len(x)):
+        total += np.sum(x[i : i + 2]) * x[2 * i : 2 * i + 3].shape[0]
+    for i in range(0, len(x), 3):
+        out[i : i + 4] += x[i : i + 4] * total
+    return out, total
+
+
+def windows_in_rows(x: Any, out: Any) -> Any:
+    a = np.outer(x, x)
+    for i in range(0, len(x), 2):
+        for j in range(0, len(x), 3):
+            a[i : i + 2, j : j + 3] *= i - j
+            out[i] += a[i : i + 5, j].max()
+    return a, out
+
+
+@pytest.mark.parametrize("function", [sums_of_windows, windows_in_rows])
+def test_windows_that_the_last_iterations_cut(function: Any) -> None:
+    check_loops(function, np.arange(1.0, 8.0), np.zeros(7))
+
+
+def test_the_error_of_a_window_beyond_the_end_says_what_to_write() -> None:
+    def late(x: Any, k: Any) -> Any:
+        total = 0.0
+        for i in range(len(k)):
+            if k[i] > 0:
+                total += np.sum(x[i : i + 3])
+        return total
+
+    with pytest.raises(ml.IndexOutOfBoundsError) as caught:
+        ml.compile(late)(np.ones(4), np.ones(4))
+    assert "min(i + n, len(x))" in str(caught.value)

@@ -166,6 +166,11 @@ def terms(expression: mlir.AffineExpr) -> Mapping[int, int]:
     return found.factors
 
 
+def _loops_of_dims(map_: mlir.AffineMap) -> list[int]:
+    """The loops that index the dimensions of an operand, as often as there are such dimensions."""
+    return [d for e in map_.results for d in terms(e)]
+
+
 def build_problem(
     maps: Sequence[mlir.AffineMap],
     shapes: Sequence[list[int]],
@@ -175,6 +180,8 @@ def build_problem(
     product: bool,
 ) -> Problem:
     """Classify the loops of an operation by the operands that they index."""
+    if any(len(used) > len(set(used)) for used in map(_loops_of_dims, maps)):
+        raise NoMatch("a loop indexes two dimensions of an operand")
     x_terms = [terms(e) for e in maps[0].results]
     plain: list[dict[int, int]] = []
     for number, map_ in enumerate(maps):

@@ -433,7 +433,6 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.diff: diff,
     np.sort: sort,
     np.argsort: argsort,
-    np.ravel: lambda x, order="C": x if x.ndim == 1 else _refuse_flip(x),
     np.shape: lambda x: x.shape,
     np.size: lambda x, axis=None: x.size if axis is None else x.shape[axis],
     np.ndim: lambda x: x.ndim,

@@ -11,6 +11,7 @@ from mlirml.errors import IndexOutOfBoundsError, InvalidIndexError, ShapeError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic, position
 from mlirml.frontend.loops.dynamic_indices import Axis, Number, clamped, index_name, slice_bound
+from mlirml.frontend.loops.dynamic_slices.positions import has_rows, rows_at
 from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, moved, part, refused
 from mlirml.frontend.tracing.trace import Trace
 from mlirml.ir.text.builder import Check
@@ -33,6 +34,8 @@ def part_of_part(x: DynamicSlice, index: Any) -> DynamicSlice:
         from mlirml.frontend.loops.dynamic_slices.gathering import elements_at
 
         return elements_at(x, index)
+    if has_rows(index):
+        return rows_at(x, index)
     items = list(index) if isinstance(index, tuple) else [index]
     used = sum(item is not None and item is not Ellipsis for item in items)
     if used > x.ndim:

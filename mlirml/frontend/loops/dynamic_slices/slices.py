@@ -44,6 +44,8 @@ class Operations:
     part: Callable[[DynamicSlice, Any], DynamicSlice]
     has_positions: Callable[[Any], bool]
     store_at: Callable[[DynamicSlice, Any, Any], None]
+    has_rows: Callable[[Any], bool]
+    store_rows: Callable[[DynamicSlice, Any, Any], None]
     call_ufunc: Callable[[Trace, np.ufunc, str, Sequence[Any], dict[str, Any]], Any]
     call_function: Callable[[DynamicSlice, Callable[..., Any], Sequence[Any], dict[str, Any]], Any]
     product: Callable[[Trace, Any, Any], Any]
@@ -213,6 +215,8 @@ class DynamicSlice:
             check_front_end(self._trace)
             if self._operations.has_positions(index):
                 self._operations.store_at(self, index, value)
+            elif self._operations.has_rows(index):
+                self._operations.store_rows(self, index, value)
             else:
                 store(self._operations.part(self, index), value)
 
@@ -265,6 +269,17 @@ def refused(trace: Trace, part: DynamicSlice, what: str, help_: str = _HELP) -> 
     error.roots = frozenset().union(*map(trace.integers.roots, bounds))
     error.sizes = frozenset().union(*(bound._sizes() for bound in bounds if isinstance(bound, Traced)))
     return error
+
+
+def require(trace: Trace, condition: Any, check: Check) -> None:
+    """Emit a check of a condition on lengths, or raise its error now."""
+    b = trace.builder
+    if isinstance(condition, Traced):
+        if b.checked:
+            name = b.named(f"arith.cmpi ne, {index_name(trace, condition.astype(np.int64))}, {b.index(0)} : index")
+            b.check(name, check)
+    elif not condition:
+        raise ShapeError(check.message)
 
 
 # Functions from indices to elements.

@@ -7,9 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from mlirml.errors import ShapeError
 from mlirml.frontend.arrays.array import Traced
-from mlirml.frontend.loops.dynamic_slices.functions import axes_of, mean, number_of, reduction, sorted_whole
-from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, combined, operated, refused
+from mlirml.frontend.arrays.indexing import is_dynamic
+from mlirml.frontend.loops.dynamic_slices.functions import axes_of, mean, number_of, padded, reduction, sorted_whole
+from mlirml.frontend.loops.dynamic_slices.slices import DynamicSlice, as_part, combined, operated, refused, require
+from mlirml.frontend.tracing.trace import Trace
+from mlirml.ir.text.builder import Check
 
 
 def var(
@@ -83,11 +87,60 @@ def median(
     return hooks.select(unknown, lambda: none, lambda: middle)
 
 
+def quantile(
+    x: DynamicSlice, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: str = "linear"
+) -> Any:
+    """`np.quantile` of a vector: NaN if one of its elements is NaN, an error if there are none."""
+    trace = x._trace
+    if x.ndim != 1 or axis not in (None, 0, -1) or out is not None or method != "linear" or x.dtype.kind not in "biuf":
+        raise refused(trace, x, "this form of `np.quantile`")
+    if not isinstance(q, Traced) and not np.all((np.asarray(q) >= 0) & (np.asarray(q) <= 1)):
+        raise ShapeError("quantile: quantiles must be in the range from 0 to 1, percentiles from 0 to 100")
+    kind = np.quantile(np.asarray(x._sample), 0.5).dtype
+    ordered, count = sorted_whole(x), x._length(0)
+    require(trace, count > 0, Check("IndexOutOfBoundsError", "quantile: the array is empty"))
+    last = trace.call_ufunc(np.maximum, "__call__", (count - 1, 0), {})
+    position = trace.array(q, copy=False).astype(np.float64) * last
+    low = np.minimum(np.floor(position).astype(np.int64), last)
+    high = np.minimum(low + 1, last)
+    part = (position - low).astype(kind)
+    first, second = ordered[low].astype(kind), ordered[high].astype(kind)
+    gap = second - first
+    found = np.where(part >= 0.5, second - gap * (1 - part), first + gap * part)  # as NumPy does
+    greatest = ordered[last]
+    result: Any = np.where(greatest != greatest, kind.type(np.nan), found)
+    return result
+
+
+def percentile(x: DynamicSlice, q: Any, *args: Any, **kwargs: Any) -> Any:
+    """`np.percentile`."""
+    shares: Any = q if isinstance(q, Traced) else np.asarray(q)
+    return quantile(x, shares / 100, *args, **kwargs)
+
+
+def searchsorted(trace: Trace, a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:
+    """`np.searchsorted` in a vector or of one."""
+    x = as_part(trace, a)
+    if x.ndim != 1 or sorter is not None:
+        raise refused(trace, x, "this form of `np.searchsorted`")
+    whole, count = (padded(x), x._length(0)) if is_dynamic(a) else (a, x._shape[0])
+
+    def found(y: Any) -> Any:
+        return np.minimum(trace.call_function(np.searchsorted, (whole, y, side), {}), count)
+
+    if is_dynamic(v):
+        return combined(trace, found, lambda y: np.asarray(y).astype(np.int64), [v])
+    return found(v)
+
+
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
     np.var: var,
     np.std: std,
     np.ptp: ptp,
     np.count_nonzero: count_nonzero,
     np.median: median,
+    np.quantile: quantile,
+    np.percentile: percentile,
 }
 METHODS: dict[str, Callable[..., Any]] = {"var": var, "std": std}
+NAMED: dict[str, Callable[..., Any]] = {"searchsorted": searchsorted}

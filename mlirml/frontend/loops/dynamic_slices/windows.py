@@ -21,6 +21,8 @@ from mlirml.ops.shapes.views import Reshape, Slice, ViewOp
 _Part = tuple[Start, int, int, object]
 """Start, size, step and what the start comes from. One that goes backwards starts at its end, with a negative step."""
 
+_CUT = "write the end of a slice that is cut as `min(i + n, len(x))`"
+
 
 def window_index(trace: Trace, shape: tuple[int, ...], index: Any) -> Index | None:
     """The index as a window; None for what has no number of the program in it, or more than those and slices."""
@@ -136,6 +138,8 @@ def _moving_slice(trace: Trace, item: slice, size: int) -> _Part:
         if greatest is None or greatest + span.constant > size:  # NumPy cuts it at the end
             raise UnknownLengthError("the length of a slice differs between iterations")
         name = b.named(f"arith.addi {name}, {b.index(size)} : index")
+    elif any(last + span.constant > size for last in b.extremes_of(start._read()) or ()):  # NumPy cuts it
+        raise UnknownLengthError("the length of a slice differs between iterations")
     if b.checked:
         name = _checked(trace, forms[0], name, span.constant, size)
     return name, count, step, start._read()
@@ -173,5 +177,5 @@ def _checked(trace: Trace, start: Linear, name: str, length: int, size: int) -> 
     limit = b.index(size - length)
     in_bounds = b.named(f"arith.cmpi sle, {name}, {limit} : index")
     message = f"a slice of length {length} goes beyond the end of an axis of size {size}"
-    b.check(in_bounds, Check("IndexOutOfBoundsError", message))
+    b.check(in_bounds, Check("IndexOutOfBoundsError", message, _CUT))
     return b.named(f"arith.minsi {name}, {limit} : index")

@@ -1,0 +1,90 @@
+"""Positions beside slices with dynamic bounds: rows that are exchanged, as pivots are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mlirml as ml
+from tests.frontend.loops.against_python import check
+
+Array = Any
+A = np.random.default_rng(0).random((5, 5))
+
+
+def factors(a: Array) -> Any:
+    n = a.shape[0]
+    upper, lower, order = a.copy(), np.eye(n), np.eye(n)
+    for k in range(n - 1):
+        p = k + np.argmax(np.abs(upper[k:, k]))
+        upper[[k, p], k:] = upper[[p, k], k:]
+        order[[k, p]] = order[[p, k]]
+        lower[[k, p], :k] = lower[[p, k], :k]
+        lower[k + 1 :, k] = upper[k + 1 :, k] / upper[k, k]
+        upper[k + 1 :, k:] -= np.outer(lower[k + 1 :, k], upper[k, k:])
+    return lower, upper, order
+
+
+def columns(a: Array) -> Array:
+    n = a.shape[0]
+    for k in range(n - 1):
+        p = k + np.argmax(np.abs(a[k, k:]))
+        a[:, [k, p]] = a[:, [p, k]]
+        a[k:, [k, p]] = a[k:, [p, k]] * 2
+        a[k, k] += a[[k, p], k:].sum() + a[k, [p, k]].sum() + a[[-1, k], : k + 1][0, k]
+    return a
+
+
+def many_rows(a: Array) -> Array:
+    rows = np.array([4, -4, 0, 2, 3])
+    for k in range(a.shape[0]):
+        a[rows, k:] = a[rows[::-1], k:]
+        a[rows, : k + 1] += 1
+        a[rows[:3], k:] *= a[k, k:]
+        a[k:, rows] = a[k:, [k]]
+    return a
+
+
+def blocks(a: Array) -> Array:
+    b = np.stack([a, a + 1, a * 2])
+    for k in range(1, 4):
+        b[k - 1, [0, k], :k] = b[2, [k, 0], :k]
+        b[[0, 1], k, k:] = b[[1, 2], 0, k:]
+        b[k:, :, [0, k]] -= b[k:, :, [k, 1]]
+    return b
+
+
+@pytest.mark.parametrize("function", [factors, columns, many_rows, blocks])
+def test_function(function: Any) -> None:
+    check(function, A, exact=False)
+
+
+def test_positions_are_checked() -> None:
+    def late(a: Array, rows: Array) -> Array:
+        for k in range(3):
+            a[rows, k:] = 0
+        return a
+
+    compiled = ml.compile(late)
+    with pytest.raises(ml.IndexOutOfBoundsError, match="a position is out of bounds for axis 0"):
+        compiled(A, np.array([1, 5]))
+
+
+def test_the_gradient_goes_through_exchanged_rows() -> None:
+    def determinant(a: Array) -> Any:
+        u, n = a.copy(), a.shape[0]
+        total = 1.0
+        for k in range(n):
+            p = k + np.argmax(np.abs(u[k:, k]))
+            u[[k, p], k:] = u[[p, k], k:]
+            if p != k:
+                total = -total
+            total *= u[k, k]
+            for i in range(k + 1, n):
+                u[i, k:] = u[i, k:] - u[i, k] / u[k, k] * u[k, k:]
+        return total
+
+    found = ml.grad(determinant)(A)
+    np.testing.assert_allclose(found, np.linalg.det(A) * np.linalg.inv(A).T, rtol=1e-10)
