@@ -76,6 +76,9 @@ All of `np.fft`, of f32, f64, c64 and c128 (f16 is computed in f32, integers in 
 axes, with derivatives of all orders. The target `cpu` has kernels for many rows of 4 to 64 points, a power of two, and
 else calls ducc0, which is part of the package, on all threads; other targets have kernels for lengths that are
 powers of two, and compute all others on the host.
+
+`mlirml.fft` has the cosine and sine transforms of `scipy.fft`, by those of `np.fft`; compiled functions may call
+`scipy.fft` itself.
 """
 
 SPECIAL = """\
@@ -103,7 +106,7 @@ DISTRIBUTIONS = """\
 """
 LIBRARIES = {
     LINEAR_ALGEBRA: ("numpy.linalg", "mlirml.linalg"),
-    TRANSFORMS: ("numpy.fft",),
+    TRANSFORMS: ("numpy.fft", "mlirml.fft"),
     SPECIAL: ("mlirml.special",),
     SIGNALS: ("mlirml.signal",),
     IMAGES: ("mlirml.ndimage",),

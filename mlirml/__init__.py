@@ -92,6 +92,6 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """The packages that are imported when they are first used."""
-    if name in ("linalg", "ndimage", "nn", "optim", "random", "signal", "special", "stats"):
+    if name in ("fft", "linalg", "ndimage", "nn", "optim", "random", "signal", "special", "stats"):
         return importlib.import_module(f"mlirml.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

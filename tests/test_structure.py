@@ -48,7 +48,7 @@ TIERS = [
     {"api", "debug", "transforms"},
     {"lazy"},
     {"ndimage", "special"},
-    {"signal", "stats"},
+    {"fft", "signal", "stats"},
     {"cli"},
 ]
 """Parts of the package, lowest first: a part imports from its own tier and from those above it in this list.

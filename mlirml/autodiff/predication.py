@@ -29,19 +29,20 @@ def guard(ops: Sequence[mlir.Operation], alive: mlir.Value, checked: bool) -> li
 
     The indices of `checked` code are known to be within bounds.
     """
-    found = []
-    for op in _separate_calls(ops, alive):
-        before = len(block_ops(op.block))
+    safe = _separate_calls(ops, alive)
+    if not safe:
+        return []
+    block = safe[0].block
+    start = block_ops(block).index(safe[0])
+    for op in safe:
         for inner in list(operations(op)):
             with inner.location, mlir.InsertionPoint(inner):
                 if inner.name == "cf.assert":
                     inner.operands[0] = emit.same_type("arith.ori", inner.operands[0], _not(alive))
                 elif not checked:
                     _clamp(inner)
-        now = block_ops(op.block)
-        index = now.index(op)
-        found += now[index - (len(now) - before) : index + 1]
-    return found
+    now = block_ops(block)
+    return now[start : now.index(safe[-1]) + 1]
 
 
 def _separate_calls(ops: Sequence[mlir.Operation], alive: mlir.Value) -> list[mlir.Operation]:

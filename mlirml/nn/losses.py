@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -211,7 +212,7 @@ def pdist(input: Any, p: float = 2.0) -> Any:
     (x,), dtype = floats("pdist", input)
     if x.ndim != 2 or p < 0:
         raise ShapeError(f"pdist: the input must be [N, D], and p not negative, got {shown(x)} and {p!r}")
-    first, second = np.triu_indices(x.shape[0], 1)
+    first, second = np.triu_indices(operator.index(x.shape[0]), 1)
     return rounded(np.linalg.norm(x[first] - x[second], p, axis=1), dtype)
 
 

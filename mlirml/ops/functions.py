@@ -29,6 +29,7 @@ PACKAGES = {
     )),
     "mlirml.linalg": Package("scipy.linalg", _REAL_AND_COMPLEX, ("mlirml.linalg",)),
     "numpy.fft": Package("numpy.fft", _REAL_AND_COMPLEX, ("mlirml.frontend.functions.fourier",)),
+    "mlirml.fft": Package("scipy.fft", _REAL_AND_COMPLEX, ("mlirml.fft",)),
     "mlirml.special": Package("scipy.special", FLOATS, ("mlirml.special",)),
     "mlirml.signal": Package("scipy.signal", _REAL_AND_COMPLEX, ("mlirml.signal",)),
     "mlirml.ndimage": Package("scipy.ndimage", NUMBERS, ("mlirml.ndimage",)),

@@ -101,7 +101,7 @@ class OpDef:
 _MODULES = (
     "elementwise", "reductions", "shapes.views", "contractions", "shapes.joins", "shapes.rearrange", "indexing.gather",
     "shapes.composed", "statistics", "linear_algebra", "numeric", "polynomials", "scans", "creation", "float_parts",
-    "divisors", "error_functions", "sorting", "complex.records",
+    "divisors", "error_functions", "sorting", "segments", "complex.records",
 )  # fmt: skip
 """The modules with records of NumPy's functions, those of most programs first."""
 _COMPLEX_MODULES = ("complex.records", "complex.scans", "complex.sorting")

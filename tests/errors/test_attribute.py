@@ -16,7 +16,7 @@ def strides(x: Any) -> Any:
 
 
 def bits(x: Any) -> Any:
-    return x.view(np.int64)
+    return x.view(np.uint8)
 
 
 def iterated(x: Any) -> Any:
@@ -60,12 +60,12 @@ def test_view() -> None:
     check_error(
         lambda: ml.compile(bits)(np.ones(4)),
         """
-        mlirml.UnsupportedSyntaxError: the array attribute `.view` is not compiled
+        mlirml.UnsupportedSyntaxError: `.view(uint8)` of f64[4] is not compiled
           --> test_attribute.py:19:12 (bits)
             |
-         19 |     return x.view(np.int64)
-            |            ^^^^^^
-           = help: convert with `x.astype(...)`; the bytes of an array cannot be read as another dtype
+         19 |     return x.view(np.uint8)
+            |            ^^^^^^^^^^^^^^^^
+           = help: the bits of elements can be read as numbers of the same size; convert with `x.astype(...)`
         """,
     )
 

@@ -264,6 +264,17 @@ def _transform_of_real_numbers_along_several_axes(draw: Draw) -> Iterator[Sample
     yield Sample((draw.array(2, 4, 5).real,))
 
 
+@sampler("mlirml.fft", "dct", "idct", "dst", "idst")
+def _cosine_and_sine_transforms(draw: Draw) -> Iterator[Sample]:
+    for type_ in (1, 2, 3, 4):
+        yield Sample((draw.array(2, 5), type_), {"norm": "ortho" if type_ % 2 else None})
+
+
+@sampler("mlirml.fft", "dctn", "idctn", "dstn", "idstn")
+def _cosine_and_sine_transforms_along_several_axes(draw: Draw) -> Iterator[Sample]:
+    yield Sample((draw.array(3, 4),), {"s": (5, 3), "norm": "forward"})
+
+
 @sampler("mlirml.signal", "convolve", "correlate", "fftconvolve", "oaconvolve")
 def _convolution(draw: Draw) -> Iterator[Sample]:
     yield Sample((draw.array(9), draw.array(4)))

@@ -174,3 +174,8 @@ def test_arguments_that_do_not_fit_are_refused(call: Callable[[Any], Any], messa
     for function in (call, ml.compile(lambda x: call(x))):
         with pytest.raises(ml.ShapeError, match=message):
             function(x)
+
+
+def test_pairs_of_a_dynamic_number_of_rows_are_refused_by_the_name_of_the_dimension() -> None:
+    with pytest.raises(ml.CaptureError, match="the size of dimension `n` is dynamic"):
+        ml.compile(lambda x: F.pdist(x), dynamic={"x": ("n", 3)})(np.ones((5, 3)))

@@ -318,6 +318,16 @@ def _accumulated(draw: Draw) -> Iterator[Arguments]:
         yield (draw.array(3, 4),), {}
 
 
+@sampler(*(name for name in OPS if name.endswith("_reduceat")))
+def _of_segments(draw: Draw) -> Iterator[Arguments]:
+    yield (draw.array(9), [0, 2, 5]), {}
+    yield (draw.array(3, 8), [1, 3, 5]), {"axis": 1}
+    if draw.thorough:
+        yield (draw.array(30, 2), [5, 4, 7, 7, 0, 20, 1]), {}
+        yield (draw.array(90), [*range(80, -1, -8)]), {}
+        yield (draw.array(30), [*range(0, 30, 6)]), {}
+
+
 @sampler(*{"cumulative_sum", "cumulative_prod"} & set(OPS))
 def _cumulative(draw: Draw) -> Iterator[Arguments]:
     yield (draw.array(7),), {}

@@ -32,7 +32,7 @@ from mlirml.frontend.iteration_limits import LIMITED, MOST_COPIES, LongIteration
 from mlirml.ir.text.builder import Scalar, Value
 from mlirml.ir.text.dtypes import as_dtype, check_integer
 from mlirml.ops import BY_METHOD, elementwise
-from mlirml.ops.shapes.views import Part, Reshape, Transpose, is_column_major, reversal
+from mlirml.ops.shapes.views import Bits, Part, Reshape, Transpose, ViewOp, is_column_major, reversal
 
 # Operations on constant arrays up to this size are folded by NumPy.
 FOLD_ELEMENTS = 1 << 16
@@ -116,7 +116,21 @@ class Traced(Tracer):
     def _part(self, name: str) -> Traced:
         if self.dtype.kind != "c":
             return self if not self._is_weak() else self._trace._as_integer(self)  # that of Python's True is 1
-        part = Part(self._shape, name)
+        return self._seen_as(Part(self._shape, name))
+
+    def view(self, dtype: Any = None) -> Traced:
+        """A view of the bits of the elements as numbers of another dtype of the same size."""
+        with at_user_line():
+            wanted = self.dtype if dtype is None else as_dtype(dtype)
+            known = self.dtype.kind != "c" and wanted.kind != "c" and (wanted.kind != "b" or self.dtype.kind == "b")
+            if wanted != self.dtype and not (known and wanted.itemsize == self.dtype.itemsize):
+                raise UnsupportedSyntaxError(
+                    f"`.view({wanted})` of {self._describe()} is not compiled",
+                    help="the bits of elements can be read as numbers of the same size; convert with `x.astype(...)`",
+                )
+            return self._seen_as(Bits(self._shape, wanted))
+
+    def _seen_as(self, part: ViewOp) -> Traced:
         if self._scalar:
             read = Traced(self._trace, self._cell, (*self._views, part))._contents()
             value = replace(read, weak=self._is_weak()) if isinstance(read, Value) else read
@@ -518,7 +532,6 @@ _LAYOUT = "compiled code chooses the memory layout itself; use `shape` and `dtyp
 _ATTRIBUTE_HELP = {
     "bit_count": "use `np.bitwise_count(x)`",
     **dict.fromkeys(("strides", "flags", "ctypes", "data", "base", "__array_interface__"), _LAYOUT),
-    "view": "convert with `x.astype(...)`; the bytes of an array cannot be read as another dtype",
     "resize": "use `x.reshape(...)`, which returns the array",
 }
 

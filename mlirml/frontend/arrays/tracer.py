@@ -29,14 +29,14 @@ from mlirml.frontend.frames import at_user_line, user_location
 from mlirml.ir.text.builder import Region, Value
 from mlirml.ir.text.dtypes import check_rank, describe, part_dtype
 from mlirml.ops.shapes.dynamic_views import Moving, placed
-from mlirml.ops.shapes.views import Broadcast, Part, Reshape, Select, Slice, Transpose, ViewOp, resolved_shape
+from mlirml.ops.shapes.views import Bits, Broadcast, Part, Reshape, Select, Slice, Transpose, ViewOp, resolved_shape
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
     from mlirml.frontend.tracing.trace import Trace
 
-_IN_ORDER = (Moving, Part, Reshape, Select, Slice)
+_IN_ORDER = (Bits, Moving, Part, Reshape, Select, Slice)
 """Views that keep the order of the dimensions."""
 
 
@@ -145,8 +145,11 @@ class Tracer:
     def dtype(self) -> np.dtype:
         """Element type."""
         dtype = self._cell.value.dtype
-        if dtype.kind == "c" and any(isinstance(view, Part) for view in self._views):
-            return part_dtype(dtype)
+        for view in self._views:
+            if isinstance(view, Bits):
+                dtype = view.dtype
+            elif isinstance(view, Part) and dtype.kind == "c":
+                dtype = part_dtype(dtype)
         return dtype
 
     @property

@@ -338,6 +338,13 @@ def _cmath(function: Any, result: np.dtype = _C128) -> _Function:
     return made
 
 
+def _rect(trace: Trace, r: Any, phi: Any) -> Any:
+    """`cmath.rect`: of the angle 0 the imaginary part is 0, also where `r` is infinite."""
+    r, phi = (python_number(trace, x, _F64) for x in (r, phi))
+    height = np.where(np.equal(phi, 0), phi, r * np.sin(phi))
+    return python_number(trace, r * np.cos(phi) + 1j * height, _C128)
+
+
 def _complex_log(trace: Trace, x: Any, base: Any = None) -> Any:
     found = _cmath(np.log)(trace, x)
     return found if base is None else found / _cmath(np.log)(trace, base)
@@ -496,6 +503,7 @@ _OWN: dict[Any, _Function] = {
     cmath.isnan: _cmath(np.isnan, _BOOL),
     cmath.isinf: _cmath(np.isinf, _BOOL),
     cmath.isfinite: _cmath(np.isfinite, _BOOL),
+    cmath.rect: _rect,
     cmath.phase: _cmath(np.angle, _F64),
     cmath.polar: lambda trace, x: (_cmath(np.abs, _F64)(trace, x), _cmath(np.angle, _F64)(trace, x)),
 }

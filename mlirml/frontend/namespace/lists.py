@@ -20,7 +20,7 @@ from mlirml.ops import BY_FUNCTION
 if TYPE_CHECKING:
     from mlirml.frontend.tracing.trace import Trace
 
-_METHODS = {"reduce": 1, "accumulate": 1, "outer": 2}
+_METHODS = {"reduce": 1, "accumulate": 1, "reduceat": 1, "outer": 2}
 _OPERANDS = frozenset(["a", "a1", "a2", "b", "x", "x1", "x2", "val", "weights"])  # NumPy's names of array parameters
 
 

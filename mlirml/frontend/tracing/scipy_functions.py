@@ -58,7 +58,8 @@ def compiled_form(function: Any) -> Callable[..., Any] | None:
         return None if own is None else _without_options(getattr(own, name), function)
     if module.startswith("scipy.fft.") and getattr(sys.modules["scipy.fft"], name, None) is function:
         known = name in np.fft.__all__ and not name.endswith(("shift", "freq"))  # which SciPy has from NumPy
-        return _without_options(getattr(np.fft, name), function) if known else None
+        own = np.fft if known else importlib.import_module("mlirml.fft")
+        return _without_options(getattr(own, name), function) if known or name in own.__all__ else None
     for package in _PACKAGES:
         if module.startswith(f"scipy.{package}.") and getattr(sys.modules[f"scipy.{package}"], name, None) is function:
             own = importlib.import_module(f"mlirml.{package}")

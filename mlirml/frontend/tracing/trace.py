@@ -317,7 +317,7 @@ class Trace:
         return Traced(self, Cell(value), scalar=True)
 
     def call_ufunc(self, ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """`__array_ufunc__`: calls, `out=`, `reduce`, `accumulate` and `outer`."""
+        """`__array_ufunc__`: calls, `out=`, `reduce`, `accumulate`, `reduceat`, `outer`."""
         with at_user_line():
             name = f"{'np.' if hasattr(np, ufunc.__name__) else ''}{ufunc.__name__}"
             if scipy_functions.is_special(ufunc):
@@ -331,9 +331,9 @@ class Trace:
             if method == "reduce":
                 kwargs.setdefault("axis", 0)
                 function: Any = ufunc.reduce
-            elif method == "accumulate":
+            elif method in ("accumulate", "reduceat"):
                 kwargs.setdefault("axis", 0)
-                function = ufunc.accumulate
+                function = getattr(ufunc, method)
             elif method == "outer":
                 x, y = (v if isinstance(v, Traced) and not is_weak(v) else self.array(v) for v in inputs)
                 inputs, function = (x.reshape(x.shape + (1,) * y.ndim), y), ufunc

@@ -15,7 +15,7 @@ from mlirml.core.sizes import Size, exact_quotient, is_dynamic_shape, same, same
 from mlirml.errors import ShapeError, UnsupportedSyntaxError
 from mlirml.ir.text.builder import Body, Builder, Region, Value
 from mlirml.ir.text.complex import ComplexBuilder, ComplexValue
-from mlirml.ir.text.dtypes import common_shape
+from mlirml.ir.text.dtypes import common_shape, mlir_name
 from mlirml.ops.reductions import normalized_axes
 from mlirml.ops.registry import ALL, operation
 
@@ -225,6 +225,37 @@ class Part(ViewOp):
     def apply(self, array: np.ndarray) -> np.ndarray:
         part: np.ndarray = getattr(array, self.name)
         return part
+
+
+@dataclass(frozen=True)
+class Bits(ViewOp):
+    """The bits of the elements as numbers of another dtype of the same size."""
+
+    dtype: np.dtype
+
+    def forward(self, b: Builder, base: Value) -> Value:
+        return _with_bits(b, base, self.dtype)
+
+    def backward(self, b: Builder, base: Value, new: Value) -> Value:
+        return _with_bits(b, new, base.dtype)
+
+    def apply(self, array: np.ndarray) -> np.ndarray:
+        return array.view(self.dtype)
+
+    def like(self, array: np.ndarray) -> np.ndarray:
+        return array
+
+
+def _with_bits(b: Builder, x: Value, dtype: np.dtype) -> Value:
+    """The numbers of a dtype with the bits of others; those of False and True are 0 and 1."""
+
+    def body(block: Body, xs: list[str]) -> str:
+        if np.bool_ in (x.dtype, dtype):
+            return block.cast(xs[0], x.dtype, dtype)
+        names = mlir_name(x.dtype), mlir_name(dtype)
+        return xs[0] if names[0] == names[1] else block.op(f"arith.bitcast {xs[0]}", f"{names[0]} to {names[1]}")
+
+    return b.elementwise([x], [x.dtype], dtype, x.shape, body)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ operation reuses the buffer of an input whose last use it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 
 from mlirml.analysis.distances import Distances, box_of
 from mlirml.analysis.structured import is_parallel
@@ -46,13 +46,31 @@ def order_stores(function: mlir.Operation) -> None:
     the tensor after it.
     """
     distances = Distances()
-    for op in named_operations(function, TENSOR_STORES):
-        while op.name == "tensor.insert_slice":
-            earlier = [other for use in op.operands[1].uses if is_overwritten(other := use.owner.operation, op)]
-            if not earlier:
-                break
-            op.operands[1] = earlier[0].results[0]
+    stores = named_operations(function, TENSOR_STORES)
+    alike: dict[Hashable, list[mlir.Operation]] = {}  # stores of the same slice of the same tensor
+    ends: dict[Hashable, mlir.Operation] = {}  # the last of those that are in a chain already
+    for op in stores:
+        if op.name == "tensor.insert_slice":
+            alike.setdefault(_slice_of(op), []).append(op)
+    for op in stores:
+        if op.name == "tensor.insert_slice":
+            first = _slice_of(op)
+            earlier = _earlier(op, [ends[first]] if first in ends else []) or _earlier(op, alike[first])
+            while earlier is not None:
+                op.operands[1] = earlier.results[0]
+                earlier = _earlier(op, alike.get(_slice_of(op), ()))
+            if _slice_of(op) != first:
+                alike.setdefault(_slice_of(op), []).append(op)
+            ends[first] = op
         advance_reads(op, distances)
+
+
+def _slice_of(store: mlir.Operation) -> Hashable:
+    """The tensor and the slice of it that a store writes."""
+    return *(store.attributes[name] for name in _SLICE), *list(store.operands)[1:]
+
+
+_SLICE = ("static_offsets", "static_sizes", "static_strides")
 
 
 def advance_reads(store: mlir.Operation, distances: Distances) -> None:
@@ -68,21 +86,19 @@ def advance_reads(store: mlir.Operation, distances: Distances) -> None:
             op.operands[0] = store.results[0]
 
 
-def is_overwritten(earlier: mlir.Operation, op: mlir.Operation) -> bool:
-    """True if `earlier` is a store to the same tensor and offsets as `op`, before it."""
-    if earlier == op or earlier.name != "tensor.insert_slice" or earlier.operands[1] != op.operands[1]:
-        return False
-    if not is_same_slice(earlier, op):
-        return False
-    around = ancestor_in(op, earlier.block)
-    return around is not None and earlier.is_before_in_block(around)
+def _earlier(op: mlir.Operation, others: Iterable[mlir.Operation]) -> mlir.Operation | None:
+    """The first of some operations that is before `op`; None if there is none."""
+    for other in others:
+        around = ancestor_in(op, other.block) if other != op else None
+        if around is not None and other.is_before_in_block(around):
+            return other
+    return None
 
 
 def is_same_slice(op: mlir.Operation, store: mlir.Operation) -> bool:
     """True if an extracted or inserted slice has the offsets, sizes and strides of another store."""
-    names = ("static_offsets", "static_sizes", "static_strides")
     first = 1 if op.name == "tensor.extract_slice" else 2
-    same = all(op.attributes[name] == store.attributes[name] for name in names)
+    same = all(op.attributes[name] == store.attributes[name] for name in _SLICE)
     return same and list(op.operands)[first:] == list(store.operands)[2:]
 
 

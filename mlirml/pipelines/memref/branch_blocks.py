@@ -49,7 +49,7 @@ from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
-from mlirml.pipelines.memref.sink_operations import Choice, cost, is_serial, likely_side, match_choice
+from mlirml.pipelines.memref.sink_operations import Choice, barriers_in, cost, is_serial, likely_side, match_choice
 
 _LOAD, _STORE = "memref.load", "memref.store"
 
@@ -106,8 +106,8 @@ def match(loop: mlir.Operation, least: int, block: int) -> Skipped:
 def slowest_choice(ops: list[mlir.Operation], least: int) -> tuple[Choice, bool] | None:
     """The selects with the slowest side that only they need, and that side; None if no side is slow."""
     found: list[tuple[int, Choice, bool]] = []
-    for op in ops:
-        choice = match_choice(op, least) if op.name == "arith.select" else None
+    for op, barrier in zip(ops, barriers_in(ops)):
+        choice = match_choice(op, least, barrier) if op.name == "arith.select" else None
         if choice is not None:
             sides = [side for side in (True, False) if side is not likely_side(choice.condition)]
             found += [(sum(map(cost, choice.sides[not side])), choice, side) for side in sides]

@@ -29,7 +29,7 @@ executed as scalars, and both of their sides. Selects by one condition share the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, cmp_to_key
+from functools import cmp_to_key
 
 from mlirml.analysis.cost import instructions_of
 from mlirml.analysis.traits import COMPARISONS, INTEGER_DIVISIONS, LOOPS, SEQUENTIAL_LOOPS
@@ -74,15 +74,22 @@ class SinkOperationsPass(Pass):
                     join_branches(block)
 
     def sink_in(self, block: mlir.Block) -> None:
-        """Create branches in a block, and in those branches."""
-        for op in block_ops(block)[::-1]:
-            if op.name in _CHOICES and op.results:
-                choice = match_choice(op, self.least)
+        """Create branches in a block, and in those branches.
+
+        From its end to its start: a branch is after all operations that are looked at later, so that it is no barrier
+        for them.
+        """
+        ops = block_ops(block)
+        positions = {op.results[0]: position for position, op in enumerate(ops) if len(op.results) == 1}
+        left = [op.name in _CHOICES and len(op.results) > 0 for op in ops]
+        for position, barrier in reversed(list(enumerate(barriers_in(ops)))):
+            if left[position]:
+                choice = match_choice(ops[position], self.least, barrier)
                 if choice is not None:
+                    for op in (*choice.selects, *choice.sides[0], *choice.sides[1]):
+                        left[positions[op.results[0]]] = False
                     for region in build_branch(choice).regions:
                         self.sink_in(region.blocks[0])
-                    self.sink_in(block)
-                    return
 
 
 @dataclass(frozen=True)
@@ -143,15 +150,18 @@ def _reads_other_elements(loop: mlir.Operation) -> bool:
     return False
 
 
-def match_choice(last: mlir.Operation, least: int) -> Choice | None:
-    """The selects by the condition of `last`, if one side of them is slow; else None."""
+def match_choice(last: mlir.Operation, least: int, barrier: mlir.Operation | None) -> Choice | None:
+    """The selects by the condition of `last`, if one side of them is slow; else None.
+
+    `barrier` is the last operation before `last` that may store to memory.
+    """
     if any(isinstance(value.type, (mlir.VectorType, mlir.ShapedType)) for value in last.results):
         return None
     for condition in list(last.operands)[: 1 if last.name == "arith.select" else 2]:
         if not _is_bool(condition):
             return None
         selects = [op for op in _selects_by(condition, last) if _users_follow(op, last)]
-        then, otherwise = (_needed_by_one(last, condition, selects, side) for side in (True, False))
+        then, otherwise = (_needed_by_one(last, condition, selects, side, barrier) for side in (True, False))
         likely = likely_side(condition)
         saved = [sum(map(cost, ops)) for side, ops in ((True, then), (False, otherwise)) if side is not likely]
         if max(saved) >= least:
@@ -181,7 +191,7 @@ def match_joined(branch: mlir.Operation) -> Choice | None:
         return None
     last = selects[-1]
     joined = [op for op in selects if _users_follow(op, last)]
-    then, otherwise = (_needed_by_one(last, condition, joined, side) for side in (True, False))
+    then, otherwise = (_needed_by_one(last, condition, joined, side, branch) for side in (True, False))
     return Choice(condition, last, tuple(joined), (then, otherwise))
 
 
@@ -355,15 +365,19 @@ def side_value(op: mlir.Operation, condition: mlir.Value, side: bool) -> mlir.Va
 
 
 def _needed_by_one(
-    last: mlir.Operation, condition: mlir.Value, selects: list[mlir.Operation], side: bool
+    last: mlir.Operation,
+    condition: mlir.Value,
+    selects: list[mlir.Operation],
+    side: bool,
+    barrier: mlir.Operation | None,
 ) -> list[mlir.Operation]:
-    """The operations that only one side of some selects needs, in order."""
+    """The operations that only one side of some selects needs, in order; no loads before `barrier`."""
     chosen, others = (
         {value for op in selects if (value := side_value(op, condition, one)) is not None} for one in (side, not side)
     )
     own = chosen - others - {condition}
     found: set[mlir.Operation] = set()
-    pending, barrier = list(own), _Barrier(last)
+    pending = list(own)
     while pending:  # an operation is looked at once for each of its users, and found at the last of them
         op = defining_op(pending.pop())
         if op is None or op in found or op.block != last.block or not _may_move(op, False):
@@ -371,28 +385,21 @@ def _needed_by_one(
         (result,) = op.results
         users = [use.owner.operation for use in result.uses]
         needed = all(user in found or (user in selects and result in own) for user in users)
-        if needed and not barrier.follows(op):
+        may_change = op.name == "memref.load" and barrier is not None and op.is_before_in_block(barrier)
+        if needed and not may_change:
             found.add(op)
             pending.extend(op.operands)
     return sorted(found, key=_IN_ORDER)
 
 
-class _Barrier:
-    """The last operation before `last` that may store to memory, looked for when it is asked for."""
-
-    def __init__(self, last: mlir.Operation) -> None:
-        self.last = last
-
-    def follows(self, op: mlir.Operation) -> bool:
-        """True if memory may be stored to between a load and `last`; False for other operations."""
-        if op.name != "memref.load":
-            return False
-        return self._store is not None and op.is_before_in_block(self._store)
-
-    @cached_property
-    def _store(self) -> mlir.Operation | None:
-        ops = block_ops(self.last.block)
-        return next((op for op in ops[: ops.index(self.last)][::-1] if op.name.startswith(_STORES)), None)
+def barriers_in(ops: Sequence[mlir.Operation]) -> list[mlir.Operation | None]:
+    """For each operation of a block the last one before it that may store to memory."""
+    found: list[mlir.Operation | None] = []
+    last = None
+    for op in ops:
+        found.append(last)
+        last = op if op.name.startswith(_STORES) else last
+    return found
 
 
 def _order(one: mlir.Operation, other: mlir.Operation) -> int:
@@ -419,7 +426,7 @@ def cost(op: mlir.Operation) -> int:
 def build_branch(choice: Choice) -> mlir.Operation:
     """Replace selects by a branch."""
     insertion = choice.insertion
-    selects = sorted(choice.selects, key=block_ops(insertion.block).index)
+    selects = sorted(choice.selects, key=_IN_ORDER)
     with insertion.location, mlir.InsertionPoint(insertion):
         new = emit.create("scf.if", [choice.condition], [op.results[0].type for op in selects], regions=2)
         for number, (side, ops) in enumerate(zip((True, False), choice.sides)):

@@ -34,7 +34,7 @@ from contextlib import suppress
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.cost import instructions
 from mlirml.analysis.traits import INDEX_CASTS, LOOPS
-from mlirml.analysis.values import used_values
+from mlirml.analysis.values import captured_values, is_within, used_values
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
@@ -121,7 +121,8 @@ def match_table(loop: mlir.Operation, longest: int, always: bool) -> Table:
     if trips_around is not None and trips_around < 4 and not always:
         raise NoMatch("the loop around has few iterations")
     carried = set(list(loop.regions[0].blocks[0].arguments)[1:])
-    found = match_split(loop, (values_in(around) - values_in(loop)) | carried, 1 if always else _LEAST_IN_TABLE, 0)
+    dependent = {value for value in captured_values(loop) if is_defined_in(value, around)}
+    found = match_split(loop, dependent | carried, 1 if always else _LEAST_IN_TABLE, 0)
     first = constant_of(loop.operands[0])
     if not found.tables or (found.gain < 2 and not always) or first is None:
         raise NoMatch("a table would save little")
@@ -164,16 +165,13 @@ def is_in_loop(op: mlir.Operation) -> bool:
     return False
 
 
-def values_in(op: mlir.Operation) -> set[mlir.Value]:
-    """The results and block arguments of an operation and its nested operations."""
-    found: set[mlir.Value] = set()
-    for inner in operations(op):
-        if inner != op:
-            found.update(inner.results)
-        for region in inner.regions:
-            for block in region.blocks:
-                found.update(block.arguments)
-    return found
+def is_defined_in(value: mlir.Value, op: mlir.Operation) -> bool:
+    """True if a value is a block argument of an operation, or is defined in its regions."""
+    owner = defining_op(value)
+    if owner is not None:
+        return is_within(owner, op)
+    holder = value.owner.owner.operation
+    return bool(holder == op) or is_within(holder, op)
 
 
 def match_split(loop: mlir.Operation, dependent: set[mlir.Value], least: int, lanes: int) -> Split:

@@ -55,6 +55,18 @@ def test_functions_of_cmath() -> None:
     check(values, V + 1j, exact=False)
 
 
+def test_points_of_polar_coordinates() -> None:
+    def points(r, angle):
+        out = np.zeros(len(r), complex)
+        for i in range(len(r)):
+            out[i] = cmath.rect(r[i], angle[i]) + cmath.rect(2.0, angle[i]) + cmath.rect(r[i], 0.3)
+        return out
+
+    check(points, np.array([1.0, 2.0, 0.0, 3.0]), np.array([0.5, -2.0, 1.0, np.pi]), exact=False)
+    found = ml.compile(lambda r, angle: cmath.rect(r, angle))(np.inf, 0.0)
+    assert found == cmath.rect(np.inf, 0.0)
+
+
 def test_any_and_all_of_items() -> None:
     def counted(x):
         peaks = both = 0
