@@ -14,6 +14,7 @@ from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.frontend.arrays import open_lists
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import leaf_type_of
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric, is_numeric_list, number_rows, settle_items
 from mlirml.frontend.arrays.number_lists import (
     become_rows,
@@ -224,6 +225,8 @@ class GrowingList(PartedList, MutableSequence[Any]):
         return leaf_type_of(value, "an item").dtype == rows.growth.leaf_types[0].dtype
 
     def extend(self, values: Iterable[Any]) -> None:
+        if is_dynamic(values):
+            values = self.trace.hooks.list_(list, values, grows=True)
         if not isinstance(values, GrowingList) or not values.is_counted:
             for value in [*values]:
                 self.append(value)

@@ -589,8 +589,11 @@ class Hooks(ListHooks):
         return items[index]
 
     def function(self, callee: Any) -> Any:
-        """The callee for a function: Python's functions of numbers accept dynamic ones too."""
-        return replaced(self._trace, callee)
+        """The callee for a function: Python's functions of numbers accept dynamic ones too, `list` dynamic slices."""
+        called = replaced(self._trace, callee)
+        if callee is not list:
+            return called
+        return lambda items=(): self.list_(list, items, grows=True) if is_dynamic(items) else called(items)
 
 
 def _truth_beside_list(later: Callable[[], Any]) -> Any:

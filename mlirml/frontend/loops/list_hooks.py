@@ -14,6 +14,7 @@ from mlirml.errors import CaptureError, TracedBoolError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.carry import leaf_type_of
 from mlirml.frontend.arrays.growing_list import GrowingList
+from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import number_rows
 from mlirml.frontend.arrays.open_lists import opened
 from mlirml.frontend.arrays.tracer import Cell
@@ -209,7 +210,7 @@ class ListHooks:
             return self.function(callee)(items)
         if type(items) is GrowingList:
             return items.copy()
-        if isinstance(items, Items):
+        if isinstance(items, Items) or is_dynamic(items):
             items = self.listed(items, unchanged)  # type: ignore[arg-type]
         if type(items) is GrowingList:
             return items

@@ -87,9 +87,45 @@ def partitions(a: Array) -> Any:
     return np.array(low + [5] + high)  # noqa: RUF005
 
 
+def merged(a: Array) -> Any:
+    one, other = np.sort(a[:4]), np.sort(a[4:])
+    out, i, j = [], 0, 0
+    while i < len(one) and j < len(other):
+        if one[i] <= other[j]:
+            out.append(one[i])
+            i += 1
+        else:
+            out.append(other[j])
+            j += 1
+    return np.array(out + list(one[i:]) + list(other[j:])), len(out)
+
+
+def lists_of_slices(a: Array) -> Any:
+    k = 0
+    while a[k] != 9:
+        k += 1
+    first, large = list(a[:k]), list(a[a > 4])
+    first.append(a[0])
+    first[0] = 11
+    large.sort()
+    return np.array(first), np.array(large), a, len(large)
+
+
+def extended_by_slices(a: Array) -> Any:
+    found: list[Any] = []
+    for k in range(3):
+        found.extend(a[a > 3 * k])
+        found += list(a[:k])
+    return np.array(found)
+
+
 @pytest.mark.parametrize(
-    "function", [starred, starred_others, added, extended, of_tuples, extended_in_a_loop, partitions]
-)
+    "function",
+    [
+        starred, starred_others, added, extended, of_tuples, extended_in_a_loop, partitions, merged, lists_of_slices,
+        extended_by_slices,
+    ],
+)  # fmt: skip
 def test_function(function: Any) -> None:
     check(function, A)
     check(function, A[::-1].copy())
