@@ -53,12 +53,15 @@ AT_ONE = [
     "s += next((v for v in x if v > i), 1)", "if w: s += max(w, key=abs)", "if len(o) > 1: s += max(o)[0]",
     "if len(o) > 1: s -= min(o, key=lambda f: f[1] - f[0])[0]", "h = {i}", "h = 0", "if a[1] < a[{i}]: h = 3",
     "if b[h] > s: h = abs({i})", "a[h] += {v}", "s += b[h]", "if h > 4: a[9] = {v}", "if h > 4: s += u[8]",
+    "w.extend(x[x > {v}])", "w += list(x[{i}:])", "w = list(x[x > {v}])",
     "if mark(h): w.append({v})", "if mark({i}): w.append(i)", "if tick(): w.append(s)", "s += seen[h]",
 ]  # fmt: skip
 WHOLE = [
     "a = {n}", "b = {n}", "t = {m}", "r = t[1]", "b = a", "a.sort()", "a.append(s); a.pop()", "t[2] = {n}",
     "t[3] = a", "a[2] = s", "t[1][2] = 7", "r[0] = 9", "a, b = b, a", "u = [0] * 4", "u.append(s)",
-    "w = []", "w.append(s)", "w = [s]", "w.sort()", "s += sum(w)", "u = w", "w[0] = s", "s += max(w)", "w = w + a",
+    "w = []", "w.append(s)", "w = [s]", "w = list(x[x > s])",
+    "w.extend(x[:n])", "w = w + list(x[x < s])", "w.sort()", "s += sum(w)", "u = w", "w[0] = s", "s += max(w)",
+    "w = w + a",
     "for v in w: s += v", "w = [v for v in a if v > s]", "w = [v * c for v in x if v > 0 for c in a if c < v]",
     "w = sorted(v for v in w if v != s)", "s += sum(v * v for v in w if v > 1)", "o = []", "o.append([s, 1])",
     "for f in o: f[0] += 1", "for f in o: s += f[0] - f[1]", "o.append(e)", "e = [1, s]", "e[0] = 5", "e = o[-1]",
