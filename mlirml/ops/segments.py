@@ -8,11 +8,12 @@ import numpy as np
 
 from mlirml.errors import IndexOutOfBoundsError, ShapeError
 from mlirml.ops.reductions import normalized_axes
-from mlirml.ops.registry import ALL, BOOL, INTEGERS, NO_COMPLEX_ORDER, composed
+from mlirml.ops.registry import ALL, BOOL, COMPLEX, INTEGERS, NO_COMPLEX_ORDER, composed
 from mlirml.ops.shapes.rearrange import known
 
 _IDENTITIES: dict[np.ufunc, int] = {np.add: 0, np.multiply: 1, np.bitwise_xor: 0}
 """Those of functions for which an element counts as often as it is given."""
+_NO_BITS = tuple((dtype, "complex numbers have no operations on bits") for dtype in COMPLEX)
 _MOST = 4
 """Elements that are read for each element of the axis, beyond which segments are reduced one by one."""
 
@@ -70,6 +71,6 @@ _define(np.maximum, "The largest elements of segments; NaN wins.", gaps=NO_COMPL
 _define(np.minimum, "The smallest elements of segments; NaN wins.", gaps=NO_COMPLEX_ORDER)
 _define(np.logical_and, "Whether all elements of a segment are true.")
 _define(np.logical_or, "Whether an element of a segment is true.")
-_define(np.bitwise_and, "The ands of segments.", BOOL + INTEGERS)
-_define(np.bitwise_or, "The ors of segments.", BOOL + INTEGERS)
-_define(np.bitwise_xor, "The exclusive ors of segments.", BOOL + INTEGERS)
+_define(np.bitwise_and, "The ands of segments.", BOOL + INTEGERS, gaps=_NO_BITS)
+_define(np.bitwise_or, "The ors of segments.", BOOL + INTEGERS, gaps=_NO_BITS)
+_define(np.bitwise_xor, "The exclusive ors of segments.", BOOL + INTEGERS, gaps=_NO_BITS)
