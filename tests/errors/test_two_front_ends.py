@@ -34,3 +34,4 @@ def test_an_error_after_what_the_other_front_end_replaces() -> None:
         ml.compile(Clusters().grouped)(POINTS)
     assert "groups[nearest].append(number)" in str(caught.value), caught.value
     assert "np.zeros" not in str(caught.value)
+    assert "return one list, `items.extend(row)` of each row" in str(caught.value)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mlirml.core.tree import ObjectFlattener, TreeDef, flatten
+from mlirml.errors import UnsupportedSyntaxError
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.arrays.indexing import is_dynamic
 from mlirml.frontend.arrays.list_parts import PartedList, Rows, is_numeric_list
@@ -212,6 +213,11 @@ def _is_one_leaf(x: Any) -> bool:
 
 def _columns(trace: Trace, rows: Rows) -> tuple[list[Any], TreeDef]:
     """The leaves of the items of a list, as arrays of the length of the list, and their structure."""
+    if rows.has_lists:
+        raise UnsupportedSyntaxError(
+            "a list of lists whose lengths the data decide is no result: return one list, `items.extend(row)` of each "
+            "row, and the lengths, `[len(row) for row in rows]`",
+        )
     found, forms = [], []
     for column, leaf_type, scalar in zip(rows.arrays(), rows.growth.leaf_types, rows.growth.scalars):
         parts, form = _with_lengths(trace, column)
