@@ -28,6 +28,7 @@ CHANGES = [
     "v *= 2; v %= 11", "q = q + s - v[0]",
 ]  # fmt: skip
 REFUSED = (
+    "of which a loop around it renews one",
     "another array in the next iteration",
     "are one array, which the loop exchanges",
     "may be one of several arrays",

@@ -72,8 +72,14 @@ def order(turns: Turns) -> int:
 
 
 def position_of(stored: Stored, array: Traced) -> int:
-    """The index of an array among the allocations."""
-    return next(i for i, cell in enumerate(stored.cells) if cell is array._cell)
+    """The index of an array among the allocations; raises `CaptureError` for one that an enclosing loop renews."""
+    for number, cell in enumerate(stored.cells):
+        if cell is array._cell:
+            return number
+    raise CaptureError(
+        "a loop exchanges arrays, of which a loop around it renews one",
+        help="stack both, `rows = np.stack([u, v])`, and exchange the numbers of the rows",
+    )
 
 
 def check_alone(variables: Variables, before: Mapping[str, Any], turns: Turns) -> None:
