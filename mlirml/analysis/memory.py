@@ -58,6 +58,12 @@ _MEMORY = (mlir.MemRefType, mlir.UnrankedMemRefType)
 _PASS_ON = ("scf.yield", "scf.condition", "affine.yield")
 
 
+def memory_of(access: mlir.Operation) -> mlir.Value:
+    """The memref of a `memref.load` or `memref.store`."""
+    memory: mlir.Value = access.operands[0 if access.name == "memref.load" else 1]
+    return memory
+
+
 def buffer_of(value: mlir.Value) -> mlir.Value:
     """The buffer that a memref is a view of."""
     return seen_through(value, VIEWS)

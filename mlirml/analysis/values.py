@@ -5,13 +5,19 @@ The `operands` of an operation are only its direct ones: a gather reads its sour
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from mlirml.ir.bindings import defining_op, mlir, operations
 from mlirml.ir.c_api import has_captures
 
 T = TypeVar("T", bound=Hashable)
+
+
+def operands_of(value: mlir.Value) -> Sequence[mlir.Value]:
+    """The operands of the operation that computes a value; none for an argument of a block."""
+    op = defining_op(value)
+    return op.operands if op is not None else ()
 
 
 def used_values(op: mlir.Operation) -> list[mlir.Value]:

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.values import walk
+from mlirml.analysis.values import operands_of, walk
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.dialects.mlirml import CHECK, CHECK_BASE
@@ -101,12 +101,7 @@ class Check:
 
 def is_data(value: mlir.Value) -> bool:
     """True if a value is computed from elements of arrays, or is loop-carried."""
-    return any(map(_is_read, walk(value, _operands)))
-
-
-def _operands(value: mlir.Value) -> Sequence[mlir.Value]:
-    op = defining_op(value)
-    return op.operands if op is not None else ()
+    return any(map(_is_read, walk(value, operands_of)))
 
 
 def _is_read(value: mlir.Value) -> bool:

@@ -39,6 +39,7 @@ class ListHooks:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self.list = list  # of `[*items]`, also where a variable has the name
         self.copies = 1  # of the code being traced, by the enclosing unrolled loops
         self._produced: list[int] = []  # the items so far of each comprehension with conditions that is being traced
 

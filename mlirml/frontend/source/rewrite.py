@@ -269,7 +269,7 @@ class _Rewriter(ast.NodeTransformer):
         for starred, items in itertools.groupby(node.elts, lambda item: isinstance(item, ast.Starred)):
             if starred:
                 values = [item.value for item in items if isinstance(item, ast.Starred)]
-                parts += [_at(ast.Call(_at(ast.Name("list", ast.Load()), x), [x], []), x) for x in values]
+                parts += [_at(ast.Call(_list_type(x), [x], []), x) for x in values]
             else:
                 parts.append(_at(ast.List([*items], ast.Load()), node))
         total = reduce(lambda one, other: _at(ast.BinOp(one, ast.Add(), other), node), parts)
@@ -696,6 +696,11 @@ def _call(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.Call
     for part in (hook, hook.value, *(a for a in arguments if not hasattr(a, "lineno"))):
         _at(part, origin)
     return call
+
+
+def _list_type(origin: ast.AST) -> ast.expr:
+    """Python's `list`, whatever the function calls by that name."""
+    return _at(ast.Attribute(_at(ast.Name(HOOKS, ast.Load()), origin), "list", ast.Load()), origin)
 
 
 def _hook(name: str, arguments: Sequence[ast.expr], origin: ast.AST) -> ast.stmt:

@@ -38,7 +38,7 @@ from collections.abc import Collection
 from mlirml.analysis.affine import flat_index
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.cost import element_bytes, vector_cycles
-from mlirml.analysis.memory import array_of
+from mlirml.analysis.memory import array_of, memory_of
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.codegen.cpu.nest import is_contiguous
 from mlirml.core.affine import Linear
@@ -48,7 +48,7 @@ from mlirml.ir.bindings import block_ops, clone_with, main_function, mlir, named
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.memref.annotate_loops import ANNOTATION, stores_what_it_loads
 from mlirml.pipelines.memref.invariants import Invariants
-from mlirml.pipelines.memref.nontemporal.build import address_of, after, elements_of, index_of
+from mlirml.pipelines.memref.nontemporal.build import address, after, whole_lines
 from mlirml.pipelines.memref.nontemporal.match import LINE_BYTES
 from mlirml.targets.machine import Processor
 
@@ -132,11 +132,6 @@ def match_loop(loop: mlir.Operation, arrays: Collection[mlir.Value], vectors: in
     return memory_of(store), index
 
 
-def memory_of(access: mlir.Operation) -> mlir.Value:
-    """The memref of a load or a store."""
-    return access.operands[access.name == "memref.store"]
-
-
 def index_of_access(access: mlir.Operation) -> Linear:
     """The row-major index of the element of a load or a store, in its memref."""
     indices = list(access.operands)[1 + (access.name == "memref.store") :]
@@ -147,18 +142,12 @@ def peel(loop: mlir.Operation, array: mlir.Value, index: Linear) -> None:
     """Split a loop where the first whole line of the array starts, and where the last one ends."""
     variable = loop.regions[0].blocks[0].arguments[0]
     size = element_bytes(array.type.element_type)
-    lanes = LINE_BYTES // size
     lower, upper = list(loop.operands)[:2]
-    invariants = Invariants(loop)
-    values = {value: lower if value == variable else invariants.hoist(value) for value in index.factors}
+    invariants, first = Invariants(loop), Linear(index.constant)
+    for value, factor in index.factors.items():
+        first += Linear.of(lower if value == variable else invariants.hoist(value)) * factor
     with loop.location, mlir.InsertionPoint(loop):
-        first = index_of(Linear(index.constant, {values[value]: factor for value, factor in index.factors.items()}))
-        address = address_of(array, emit.same_type("arith.muli", first, emit.index(size)))
-        misaligned = emit.same_type("arith.subi", emit.index(0), address)
-        head = elements_of(emit.same_type("arith.andi", misaligned, emit.index(LINE_BYTES - 1)), size)
-        start = emit.same_type("arith.minsi", emit.same_type("arith.addi", lower, head), upper)
-        rest = emit.same_type("arith.subi", upper, start)
-        end = emit.same_type("arith.addi", start, emit.same_type("arith.andi", rest, emit.index(-lanes)))
+        start, end = whole_lines(address(array, first), size, lower, upper)
         copy_masked(loop, lower, start)
         with after(loop):
             copy_masked(loop, end, upper)

@@ -35,7 +35,7 @@ from dataclasses import field
 
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.memory import ELEMENT_VIEWS, are_apart
+from mlirml.analysis.memory import ELEMENT_VIEWS, are_apart, memory_of
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -143,12 +143,6 @@ def check_operations(ops: Iterable[mlir.Operation]) -> None:
         of_index = [isinstance(value.type, mlir.IndexType) for value in op.operands]
         if any(of_index) and not isinstance(op.results[0].type, mlir.IndexType):
             raise NoMatch("an element of the index")
-
-
-def memory_of(op: mlir.Operation) -> mlir.Value:
-    """The memref of a load or store."""
-    memory: mlir.Value = op.operands[0 if op.name == "memref.load" else 1]
-    return memory
 
 
 def match_access(op: mlir.Operation, variable: mlir.Value, reader: Reader) -> Access:

@@ -35,7 +35,7 @@ from functools import partial
 from mlirml.analysis.cost import is_costly
 from mlirml.analysis.structured import dims_in, dims_of, index_dim, indexing_maps, is_parallel
 from mlirml.analysis.traits import INTEGER_DIVISIONS
-from mlirml.analysis.values import walk
+from mlirml.analysis.values import operands_of, walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
@@ -90,7 +90,7 @@ def match_gather(op: mlir.Operation) -> Gather:
     first = mlir.AffineMap.get(target.n_dims, 0, [mlir.AffineExpr.get_dim(0)])
     if source != first or target != mlir.AffineMap.get_identity(target.n_dims):
         raise NoMatch("its indices are no vector, or it transposes")
-    if any(index_dim(value) is not None for value in walk(row, _operands)):
+    if any(index_dim(value) is not None for value in walk(row, operands_of)):
         raise NoMatch("the row depends on the number of the index")
     if [index_dim(value) for value in others] != list(range(1, target.n_dims)):
         raise NoMatch("it reads rows in another order")
@@ -100,11 +100,6 @@ def match_gather(op: mlir.Operation) -> Gather:
     if found.shape[0] < max(_FEWEST, _LEAST * read.shape[0]):
         raise NoMatch("most rows are read few times")
     return Gather(op, reads[0], read.shape[0], found.shape[0])
-
-
-def _operands(value: mlir.Value) -> Sequence[mlir.Value]:
-    op = defining_op(value)
-    return list(op.operands) if op is not None else ()
 
 
 def move(gather: Gather) -> None:
@@ -219,7 +214,7 @@ def gathered(gather: Gather, table: mlir.Value, result_type: mlir.Type) -> mlir.
         return [emit.value("tensor.extract", read, result_type.element_type)]
 
     row, rank = gather.extract.operands[1], len(result_type.shape)
-    needed = set(walk(row, _operands))
+    needed = set(walk(row, operands_of))
     maps = [mlir.AffineMap.get(rank, 0, [mlir.AffineExpr.get_dim(0)]), mlir.AffineMap.get_identity(rank)]
     indices = gather.op.operands[0]
     return emit.generic([indices], [emit.empty(result_type)], maps, ["parallel"] * rank, body).results[0]

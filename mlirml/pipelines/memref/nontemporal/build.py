@@ -67,7 +67,7 @@ def cut(stream: Stream, elements: int) -> tuple[mlir.Operation, _Tile]:
     def body(number: mlir.Value) -> None:
         zero, count = emit.index(0), emit.index(stream.size)
         tile = emit.same_type("arith.muli", number, emit.index(elements))
-        row_address = address(stream, flatten(stream.array))
+        row_address = address(flatten(stream.array), stream.start)
         misaligned = emit.same_type("arith.andi", elements_of(row_address, size), emit.index(lanes - 1))
         origin = emit.same_type("arith.subi", tile, misaligned)
         end = emit.same_type("arith.addi", origin, emit.index(elements))
@@ -145,10 +145,10 @@ def index_of(element: Linear) -> mlir.Value:
     return total
 
 
-def address(stream: Stream, flat: mlir.Value) -> mlir.Value:
-    """The address of a row."""
-    shift = emit.index(element_bytes(stream.array.type.element_type).bit_length() - 1)
-    return address_of(flat, emit.same_type("arith.shli", index_of(stream.start), shift))
+def address(array: mlir.Value, element: Linear) -> mlir.Value:
+    """The address of an element of a contiguous array."""
+    shift = emit.index(element_bytes(array.type.element_type).bit_length() - 1)
+    return address_of(array, emit.same_type("arith.shli", index_of(element), shift))
 
 
 def address_of(array: mlir.Value, offset: mlir.Value) -> mlir.Value:
@@ -161,6 +161,16 @@ def elements_of(count: mlir.Value, size: int) -> mlir.Value:
     return emit.same_type("arith.shrui", count, emit.index(size.bit_length() - 1))
 
 
+def whole_lines(address: mlir.Value, size: int, lower: mlir.Value, upper: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
+    """The start and the end of the whole lines among elements of `size` bytes, from `lower` at an address to `upper`."""
+    misaligned = emit.same_type("arith.subi", emit.index(0), address)
+    head = elements_of(emit.same_type("arith.andi", misaligned, emit.index(LINE_BYTES - 1)), size)
+    start = emit.same_type("arith.minsi", emit.same_type("arith.addi", lower, head), upper)
+    rest = emit.same_type("arith.subi", upper, start)
+    lines = emit.same_type("arith.andi", rest, emit.index(-(LINE_BYTES // size)))
+    return start, emit.same_type("arith.addi", start, lines)
+
+
 def copy_past_cache(
     buffer: mlir.Value, source: mlir.Value, array: mlir.Value, start: mlir.Value, count: mlir.Value
 ) -> None:
@@ -171,10 +181,7 @@ def copy_past_cache(
     vector = mlir.VectorType.get([lanes], element)
     zero, shift = emit.index(0), emit.index(size.bit_length() - 1)
     target = address_of(array, emit.same_type("arith.shli", start, shift))
-    missing = emit.same_type("arith.andi", emit.same_type("arith.subi", zero, target), emit.index(LINE_BYTES - 1))
-    head = emit.same_type("arith.minsi", elements_of(missing, size), count)
-    whole_lines = emit.same_type("arith.andi", emit.same_type("arith.subi", count, head), emit.index(-lanes))
-    end = emit.same_type("arith.addi", head, whole_lines)
+    head, end = whole_lines(target, size, zero, count)
 
     def source_index(i: mlir.Value) -> mlir.Value:
         return emit.same_type("arith.addi", source, i)
