@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, reject, seed, settings
+from hypothesis import given, note, reject, seed
 from hypothesis import strategies as st
 
 import mlirml as ml
 from mlirml.errors import CaptureError
-from tests.fuzz.fuzzing import COUNT, first_seed
+from tests.fuzz.fuzzing import COUNT, first_seed, settings_of
 from tests.fuzz.loop_generator import function_of
 from tests.fuzz.oracle import assert_same, cloned
 
@@ -56,14 +56,9 @@ def programs(draw: st.DrawFn) -> str:
 @pytest.mark.parametrize("frontend", ["auto", "loops"])
 def test_arrays_change_places(frontend: str) -> None:
     seed(first_seed() if COUNT else 0)(
-        settings(
-            max_examples=COUNT or 40,
-            deadline=None,
-            database=None,
-            derandomize=not COUNT,
-            phases=[phase for phase in Phase if not COUNT or phase not in (Phase.shrink, Phase.explain)],
-            suppress_health_check=list(HealthCheck),
-        )(given(programs(), st.integers(0, 9))(lambda source, values: leaves_the_same(source, values, frontend)))
+        settings_of(40)(
+            given(programs(), st.integers(0, 9))(lambda source, values: leaves_the_same(source, values, frontend))
+        )
     )()
 
 

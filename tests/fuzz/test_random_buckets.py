@@ -6,10 +6,10 @@ back.
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given, seed
 from hypothesis import strategies as st
 
-from tests.fuzz.fuzzing import COUNT, first_seed
+from tests.fuzz.fuzzing import COUNT, first_seed, settings_of
 from tests.fuzz.test_random_lists import gives_the_same
 
 AT_ONE = [
@@ -68,12 +68,5 @@ def programs(draw: st.DrawFn) -> str:
 
 def test_buckets() -> None:
     seed(first_seed() if COUNT else 0)(
-        settings(
-            max_examples=COUNT or 30,
-            deadline=None,
-            database=None,
-            derandomize=not COUNT,
-            phases=[phase for phase in Phase if not COUNT or phase not in (Phase.shrink, Phase.explain)],
-            suppress_health_check=list(HealthCheck),
-        )(given(programs(), st.sampled_from([0, 2, 4, 6]))(gives_the_same))
+        settings_of(30)(given(programs(), st.sampled_from([0, 2, 4, 6]))(gives_the_same))
     )()

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, note, reject, seed, settings
+from hypothesis import given, note, reject, seed
 from hypothesis import strategies as st
 
 import mlirml as ml
 from mlirml.errors import CaptureError
-from tests.fuzz.fuzzing import COUNT, first_seed
+from tests.fuzz.fuzzing import COUNT, first_seed, settings_of
 from tests.fuzz.loop_generator import function_of
 
 NEW = [
@@ -157,16 +157,7 @@ def gives_the_same(source: str, values: int) -> None:
 
 
 def test_lists() -> None:
-    seed(first_seed() if COUNT else 0)(
-        settings(
-            max_examples=COUNT or 30,
-            deadline=None,
-            database=None,
-            derandomize=not COUNT,
-            phases=[phase for phase in Phase if not COUNT or phase not in (Phase.shrink, Phase.explain)],
-            suppress_health_check=list(HealthCheck),
-        )(given(programs(), st.integers(0, 9))(gives_the_same))
-    )()
+    seed(first_seed() if COUNT else 0)(settings_of(30)(given(programs(), st.integers(0, 9))(gives_the_same)))()
 
 
 PROGRAMS = [
