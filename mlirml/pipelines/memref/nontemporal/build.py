@@ -162,7 +162,7 @@ def elements_of(count: mlir.Value, size: int) -> mlir.Value:
 
 
 def whole_lines(address: mlir.Value, size: int, lower: mlir.Value, upper: mlir.Value) -> tuple[mlir.Value, mlir.Value]:
-    """The start and the end of the whole lines among elements of `size` bytes, from `lower` at an address to `upper`."""
+    """Start and end of the whole lines among elements of `size` bytes, from `lower`, at an address, to `upper`."""
     misaligned = emit.same_type("arith.subi", emit.index(0), address)
     head = elements_of(emit.same_type("arith.andi", misaligned, emit.index(LINE_BYTES - 1)), size)
     start = emit.same_type("arith.minsi", emit.same_type("arith.addi", lower, head), upper)
