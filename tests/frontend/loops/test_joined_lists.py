@@ -111,6 +111,14 @@ def lists_of_slices(a: Array) -> Any:
     return np.array(first), np.array(large), a, len(large)
 
 
+def beside_a_variable_of_that_name(a: Array) -> Any:
+    list = 3
+    total = 0
+    for x in [*a, list]:
+        total = 2 * total + x
+    return total
+
+
 def extended_by_slices(a: Array) -> Any:
     found: list[Any] = []
     for k in range(3):
@@ -123,7 +131,7 @@ def extended_by_slices(a: Array) -> Any:
     "function",
     [
         starred, starred_others, added, extended, of_tuples, extended_in_a_loop, partitions, merged, lists_of_slices,
-        extended_by_slices,
+        extended_by_slices, beside_a_variable_of_that_name,
     ],
 )  # fmt: skip
 def test_function(function: Any) -> None:
