@@ -146,6 +146,7 @@ def optimize(machine: Processor, *, exact: bool = False) -> list[str]:
         "mlirml-widen-extremes",
         "mlirml-move-gathers",
         *fuse(exact=exact, prologues=True, search=True),
+        "mlirml-share-joins",
         "mlirml-jam-updates",
         "mlirml-widen-columns",
         "mlirml-recompute-elements",

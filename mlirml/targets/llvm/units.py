@@ -100,7 +100,7 @@ class _Numbers:
 def whole(text: str, keeps: Collection[str]) -> Unit | None:
     """A module as one unit; None for a module of a form that is not recognized. Symbols of `keeps` keep their names."""
     found = _recognized(text)
-    return _unit(found[0], (), found[1], keeps) if found is not None else None
+    return _unit(found[0], frozenset(), found[1].declared, found[1], keeps) if found is not None else None
 
 
 def units_to_optimise(text: str, keeps: Collection[str]) -> list[Unit] | None:
@@ -158,17 +158,17 @@ def _end(name: str, leader: Mapping[str, str]) -> str:
     return name
 
 
-def _recognized(text: str) -> tuple[list[Function], str] | None:
+def _recognized(text: str) -> tuple[list[Function], _Rest] | None:
     """The functions and other lines of a module in which all names are plain, and all globals are constants."""
     if '@"' in text or "\n$" in text:
         return None
     found = functions_of(text.splitlines())
-    return found if found is not None and can_be_repeated(found[1]) else None
+    return (found[0], _Rest(found[1])) if found is not None and can_be_repeated(found[1]) else None
 
 
-def _with_attribute(attribute: str, functions: Sequence[Function], rest: str) -> list[Function]:
+def _with_attribute(attribute: str, functions: Sequence[Function], rest: _Rest) -> list[Function]:
     """The functions that have an attribute."""
-    groups = {number for number, text in _Rest(rest).attributes.items() if attribute in text.split()}
+    groups = {number for number, text in rest.attributes.items() if attribute in text.split()}
     return [
         f
         for f in functions
@@ -188,7 +188,7 @@ def _length(functions: Sequence[Function]) -> int:
 def _bundled(
     groups: Sequence[list[Function]],
     functions: Sequence[Function],
-    rest: str,
+    rest: _Rest,
     keeps: Collection[str],
     least: int,
     copied: Sequence[Function] = (),
@@ -199,12 +199,18 @@ def _bundled(
     """
     short = [function for group in groups if _length(group) < least for function in group]
     long = [group for group in groups if _length(group) >= least]
+    hidden = {function.name for function in copied}
+    declarations = {f.name: f.declaration for f in functions if f.name not in hidden} | rest.declared
+    users: dict[str, set[str]] = {}
+    for function in functions:
+        for name in function.names if function.name not in hidden else ():
+            users.setdefault(name, set()).add(function.name)
     units = []
     for group in (*long, short):
         own = _with_callees(group, copied)
-        foreign = [function for function in functions if function not in own and function not in copied]
-        hidden = {function.name for function in copied}
-        units += [_unit(own, foreign, rest, keeps, hidden)] * bool(own)
+        names = {function.name for function in own}
+        named_there = {name for name in names - hidden if not users.get(name, names) <= names}
+        units += [_unit(own, named_there, declarations, rest, keeps)] * bool(own)
     return units
 
 
@@ -218,21 +224,18 @@ def _with_callees(group: Sequence[Function], copied: Sequence[Function]) -> list
 
 def _unit(
     own: Sequence[Function],
-    foreign: Sequence[Function],
-    rest: str,
+    named_there: Collection[str],
+    declarations: Mapping[str, str],
+    lines: _Rest,
     keeps: Collection[str],
-    hidden: Collection[str] = frozenset(),
 ) -> Unit:
-    """The unit of functions, of which those that `foreign` ones name are global, but for the `hidden`."""
-    lines = _Rest(rest)
+    """The unit of functions, of which those `named_there`, in other units, are global."""
     # Vector variants are found by the names of the functions, which are part of an attribute.
     variants = [pair for text in lines.attributes.values() for pair in _VARIANT.findall(text)]
     numbers = _Numbers({*keeps, *lines.kept, *(scalar for scalar, _ in variants)})
-    named_there = frozenset().union(*(function.names for function in foreign)).difference(hidden)
     texts = [f.text.replace("define internal ", "define ", 1) if f.name in named_there else f.text for f in own]
     shown = tuple(f.name for f, text in zip(own, texts) if not text.startswith(("define internal ", "define private ")))
     body = numbers.renamed("\n".join(texts))
-    declarations = {function.name: function.declaration for function in foreign} | lines.declared
     own_names = {function.name for function in own}
     named = dict.fromkeys(name for function in own for name in _SYMBOL.findall(function.text))
     parts = [*lines.others, body]
