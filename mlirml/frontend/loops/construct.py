@@ -6,7 +6,7 @@ import types
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from mlirml.errors import CaptureError
+from mlirml.errors import CaptureError, UnsupportedSyntaxError
 from mlirml.frontend.arrays.constructs import Construct, Retrace, note_store
 from mlirml.frontend.arrays.list_parts import PartedList, update_items
 from mlirml.frontend.arrays.number_lists import settle
@@ -74,6 +74,7 @@ class RetracedConstruct(Construct):
             mark = b.mark()
             try:
                 self.write(before, stored)
+                self._check_iterators()
                 return
             except BaseException as reason:
                 stored.restore()
@@ -83,6 +84,7 @@ class RetracedConstruct(Construct):
                 b.rewind(mark)
                 del self.trace.copied_items[copied:]
                 self.trace.open_items[:] = opened
+                self._check_iterators()
                 if not isinstance(reason, Retrace) or reason.construct is not self:
                     raise
                 if reason.lists:
@@ -94,6 +96,15 @@ class RetracedConstruct(Construct):
             "variables and lists than the one before",
             help="keep numbers in arrays made before it, and give each variable one type",
         )
+
+    def _check_iterators(self) -> None:
+        """Refuse items that a function without hooks has taken of an iterator, which cannot be restored."""
+        for path, iterator in self.held.moved():
+            if not self.trace.hooks.iterators.is_spent(iterator):
+                raise UnsupportedSyntaxError(
+                    f"an item of the iterator `{path}` is taken in {self.owner}, by a function that is called as it is",
+                    help="take it before, or make a list of the items, `items = list(...)`, and index that",
+                )
 
     def _prepared(self, before: dict[str, Any]) -> bool:
         """True if the operands are emitted; False if that has shown that the carried values are different."""

@@ -20,6 +20,7 @@ from typing import Any
 from mlirml.core.dataclass import dataclass
 from mlirml.frontend.arrays.growing_list import GrowingList
 from mlirml.frontend.arrays.list_parts import Rows
+from mlirml.frontend.positions import position
 from mlirml.frontend.user_objects import is_library_class
 
 _MOST = 4096  # limit of inspected containers: a program with more refers to objects that are not part of its state
@@ -207,6 +208,7 @@ class Snapshot:
 
     def __init__(self, variables: Iterable[tuple[str, Any]]) -> None:
         self._kept: dict[int, SavedContainer] = {}
+        self._iterators: list[tuple[str, Iterator[Any], Any]] = []
         queue = list(variables)
         seen: set[int] = set()
         for path, value in queue:
@@ -215,11 +217,17 @@ class Snapshot:
             seen.add(id(value))
             made = _made(value, path)
             if made is None:
+                if isinstance(value, Iterator):
+                    self._iterators.append((path, value, position(value)))
                 queue += _immutable_contents(value, path)
                 continue
             self._kept[id(value)] = made
             if not _CONSTANTS.issuperset(map(type, made.before.values())):
                 queue += [(made.at(key), item) for key, item in made.before.items() if type(item) not in _CONSTANTS]
+
+    def moved(self) -> list[tuple[str, Iterator[Any]]]:
+        """The iterators of which items were taken, with the user's expressions for them."""
+        return [(path, one) for path, one, before in self._iterators if position(one) != before]
 
     def restore(self) -> bool:
         """Restore the contents of all containers; True if one of them had changed."""

@@ -68,6 +68,10 @@ class Iterators:
         if isinstance(x, Items) or (is_iterator(x) and (not is_complete or any(True for _ in self._regions(x)))):
             self._spent[id(x)] = x
 
+    def is_spent(self, x: Any) -> bool:
+        """True for an iterator that a loop in a branch was over, which nothing may take items of any more."""
+        return id(x) in self._spent
+
     def _regions(self, x: Any) -> Iterator[Region]:
         """The regions around the code that is traced, up to that in which an iterator was made."""
         _, first = self._made.get(id(x), (None, None))

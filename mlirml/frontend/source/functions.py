@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from mlirml.core.dataclass import dataclass
+from mlirml.frontend.source.matches import without_matches
 from mlirml.frontend.syntax_trees import parsed
 
 Definition = ast.FunctionDef | ast.Lambda
@@ -35,7 +36,7 @@ def source_of(function: types.FunctionType) -> Source | None:
         first = tree.body[0]
         definition = first.body[0] if isinstance(first, ast.If) else first
         if isinstance(definition, ast.FunctionDef) and _defines(definition, code):
-            return Source(code.co_filename, definition)
+            return Source(code.co_filename, without_matches(definition))
     found = _searched(lines, code)
     if found is None and code.co_name == "<lambda>":  # it may begin in the middle of a statement
         tree = _tree("".join(linecache.getlines(code.co_filename, function.__globals__)))
@@ -81,7 +82,7 @@ def _only(tree: ast.Module | None, code: types.CodeType) -> Source | None:
     found = [node for node in nodes if _defines(node, code)]
     if len(found) > 1:
         found = _around(found, code)
-    return Source(code.co_filename, found[0]) if len(found) == 1 else None
+    return Source(code.co_filename, without_matches(found[0])) if len(found) == 1 else None
 
 
 def _around(nodes: list[Definition], code: types.CodeType) -> list[Definition]:

@@ -27,6 +27,7 @@ from mlirml.errors import CaptureError, LeakedTracerError, SourceLocation, Unsup
 from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.captured import ANY, Guard, function_parts, holds
 from mlirml.frontend.frames import code_location, is_internal, user_location
+from mlirml.frontend.positions import position
 from mlirml.frontend.state.concrete_arrays import original
 from mlirml.frontend.state.reachable import Reached, is_clock
 
@@ -346,10 +347,11 @@ class Effects:
         drawn, location = self._located(lambda: [_state(one) for one, _ in self._random])
         if not drawn:  # by another thread
             return
+        items = any(isinstance(one, Iterator) and _state(one) != state for one, state in self._random)
         for one, state in self._random:
             _restore(one, state)
         raise UnsupportedSyntaxError(
-            "random numbers would be drawn once, when the function is traced",
+            f"{'items of an iterator' if items else 'random numbers'} would be drawn once, when the function is traced",
             location=location,
             help="draw outside, and pass the numbers as an argument",
         )
@@ -501,9 +503,8 @@ def _state(source: Any) -> Any:
     if hasattr(source, "getstate"):
         with suppress(NotImplementedError):
             return source.getstate()
-    if isinstance(source, types.GeneratorType):
-        frame = source.gi_frame
-        return frame and (frame.f_lasti, tuple(map(id, frame.f_locals.values())))
+    if isinstance(source, Iterator):
+        return position(source)
     with suppress(Exception):
         return pickle.dumps(source.state if hasattr(source, "state") else source)
     return None
