@@ -25,15 +25,16 @@ from mlirml.nn import functional as F
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Functions by torch's names, those whose arguments differ from NumPy's."""
 METHODS = frozenset([
-    "clone", "contiguous", "detach", "dim", "flatten", "flip", "float", "max", "mean", "min", "narrow", "permute",
-    "reshape", "select", "size", "softmax", "squeeze", "sum", "transpose", "unsqueeze", "view",
+    "chunk", "clone", "contiguous", "cumsum", "detach", "dim", "exp", "expand", "flatten", "flip", "float", "masked_fill",
+    "max", "mean", "min", "narrow", "permute", "pow", "repeat", "reshape", "select", "size", "softmax", "split", "squeeze",
+    "sum", "tanh", "to", "transpose", "unfold", "unsqueeze", "view",
 ])  # fmt: skip
 _NAMES = {
     "hinge_embedding": "hinge_embedding_loss", "clip": "clamp", "mul": "multiply", "multiply": "multiply",
     "pow": "power", "linalg_norm": "norm", "__rsub__": "rsub", "sub": "subtract", "div": "divide",
 }  # fmt: skip
 _IGNORED = frozenset(
-    ["inplace", "_stacklevel", "return_indices", "size_average", "reduce", "eps_", "enable_gqa", "dtype"]
+    ["inplace", "_stacklevel", "return_indices", "size_average", "reduce", "eps_", "enable_gqa", "dtype", "out"]
 )
 
 
@@ -53,7 +54,7 @@ class Operand:
         self.shape = torch.Size(array.shape)
         self.device = torch.device("cpu")
         self.dtype = torch.float32
-        self.requires_grad = False
+        self.requires_grad = self.is_nested = False
 
     @classmethod
     def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -70,6 +71,12 @@ class Operand:
         return lambda *args, **kwargs: _operand(
             function(self.array, *(_array(x, self.arrays) for x in args), **kwargs), self.arrays
         )
+
+    def __getitem__(self, index: Any) -> Any:
+        return Operand(self.array[_array(index, self.arrays)], self.arrays)
+
+    def __neg__(self) -> Any:
+        return Operand(-self.array, self.arrays)
 
     @property
     def T(self) -> Any:
@@ -107,7 +114,7 @@ def _array(value: Any, arrays: dict[int, Any]) -> Any:
 def _operand(value: Any, arrays: dict[int, Any]) -> Any:
     if isinstance(value, Extremes):
         return Extremes(*(_operand(x, arrays) for x in value))
-    if isinstance(value, tuple):
+    if isinstance(value, (tuple, list)):
         return tuple(_operand(x, arrays) for x in value)
     return Operand(value, arrays) if hasattr(value, "dtype") and hasattr(value, "shape") else value
 
@@ -152,11 +159,16 @@ FUNCTIONS.update({
     "logsumexp": lambda x, dim, keepdim=False: F.logsumexp(x, dim, keepdim), "flip": lambda x, *dims: np.flip(x, dims),
     "cat": lambda xs, dim=0: np.concatenate(xs, dim), "unsqueeze": np.expand_dims, "clone": np.copy,
     "squeeze": lambda x, dim: np.squeeze(x, dim) if x.shape[dim] == 1 else x, "detach": lambda x: x,
-    "contiguous": lambda x: x, "float": lambda x: x.astype(np.float32), "dim": lambda x: x.ndim,
+    "contiguous": lambda x: x, "to": lambda x, *options: x, "float": lambda x: x.astype(np.float32), "dim": lambda x: x.ndim,
     "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
     "view": lambda x, *shape: np.reshape(x, shape),
     "reshape": lambda x, *shape: np.reshape(x, shape), "permute": lambda x, *dims: np.transpose(x, dims),
     "transpose": lambda x, a, b: np.swapaxes(x, a, b), "rsub": lambda x, y: y - x,
+    "expand": lambda x, *shape: np.broadcast_to(x, [n if n >= 0 else x.shape[d] for d, n in enumerate(shape)]),
+    "repeat": lambda x, *counts: np.tile(x, counts), "chunk": lambda x, n, dim=0: np.array_split(x, n, dim),
+    "split": lambda x, size, dim=0: np.split(x, range(size, x.shape[dim], size), dim),
+    "masked_fill": lambda x, mask, value: np.where(mask, value, x), "stack": lambda xs, dim=0: np.stack(xs, dim),
+    "roll": lambda x, shifts, dims: np.roll(x, shifts, dims),
     "zeros_like": lambda x: np.zeros_like(x), "einsum": lambda text, *xs: np.einsum(text, *xs),
     "batch_norm": lambda x, mean, variance, weight, bias, training, momentum, eps: F.batch_norm(
         x, mean, variance, weight, bias, training, momentum, eps
@@ -185,6 +197,40 @@ def flatten(x: Any, start_dim: int = 0) -> Any:
 @_named
 def norm(x: Any, p: Any = 2, dim: Any = None, keepdim: bool = False, out: Any = None, dtype: Any = None) -> Any:
     return np.linalg.norm(x.reshape(-1) if dim is None else x, axis=dim, keepdims=keepdim)
+
+
+@_named
+def unfold(x: Any, dim: int, size: int, step: int) -> Any:
+    windows = np.lib.stride_tricks.sliding_window_view(x, size, dim)
+    return windows[(builtins.slice(None),) * dim + (builtins.slice(None, None, step),)]
+
+
+@_named
+def multi_head_attention_forward(
+    query: Any, key: Any, value: Any, width: int, heads: int, weight: Any, bias: Any, bias_k: Any, bias_v: Any,
+    zero: bool, dropout: float, out_weight: Any, out_bias: Any, **options: Any,
+) -> tuple[Any, None]:  # fmt: skip
+    """Attention [L, N, E] without masks."""
+    parts = [
+        np.transpose(np.reshape(F.linear(x, w, b), (*x.shape[:2], heads, -1)), (1, 2, 0, 3))
+        for x, w, b in zip((query, key, value), np.split(weight, 3), np.split(bias, 3))
+    ]
+    found = np.transpose(F.scaled_dot_product_attention(*parts), (2, 0, 1, 3))
+    return F.linear(np.reshape(found, query.shape), out_weight, out_bias), None
+
+
+def _recurrent(layer: Any) -> Callable[..., Any]:
+    def function(
+        x: Any, states: Any, weights: Any, biases: bool, layers: int, dropout: float, train: bool, both: bool, first: bool
+    ) -> Any:
+        module = layer(*([*weights[i::4]] for i in range(4)), bidirectional=both)
+        found, after = module(x if first else np.swapaxes(x, 0, 1), states)
+        return found if first else np.swapaxes(found, 0, 1), *(after if isinstance(after, tuple) else (after,))
+
+    return function
+
+
+FUNCTIONS |= {"lstm": _recurrent(ml.nn.LSTM), "gru": _recurrent(ml.nn.GRU)}
 
 
 def compiled_module(model: torch.nn.Module) -> tuple[Any, tuple[Any, ...]]:

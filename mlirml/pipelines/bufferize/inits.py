@@ -43,10 +43,10 @@ def order_stores(function: mlir.Operation) -> None:
 
     Canonicalization makes a store that overwrites an earlier one start from the tensor before the earlier one, which
     would be copied as a whole if the earlier one is read. Reads of elements that a store leaves unchanged are moved to
-    the tensor after it.
+    the tensor after it. An empty tensor has nothing to copy: each store into one gets a buffer of its own.
     """
     distances = Distances()
-    stores = named_operations(function, TENSOR_STORES)
+    stores = [op for op in named_operations(function, TENSOR_STORES) if not _is_empty(op.operands[1])]
     alike: dict[Hashable, list[mlir.Operation]] = {}  # stores of the same slice of the same tensor
     ends: dict[Hashable, mlir.Operation] = {}  # the last of those that are in a chain already
     for op in stores:
@@ -63,6 +63,11 @@ def order_stores(function: mlir.Operation) -> None:
                 alike.setdefault(_slice_of(op), []).append(op)
             ends[first] = op
         advance_reads(op, distances)
+
+
+def _is_empty(value: mlir.Value) -> bool:
+    owner = defining_op(value)
+    return owner is not None and owner.name == "tensor.empty"
 
 
 def _slice_of(store: mlir.Operation) -> Hashable:
