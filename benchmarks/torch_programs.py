@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from einops._backends import AbstractBackend
 
 import mlirml as ml
 from mlirml.nn import functional as F
@@ -25,9 +26,9 @@ from mlirml.nn import functional as F
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 """Functions by torch's names, those whose arguments differ from NumPy's."""
 METHODS = frozenset([
-    "chunk", "clone", "contiguous", "cumsum", "detach", "dim", "exp", "expand", "flatten", "flip", "float", "masked_fill",
-    "max", "mean", "min", "narrow", "permute", "pow", "repeat", "reshape", "select", "size", "softmax", "split", "squeeze",
-    "sum", "tanh", "to", "transpose", "unfold", "unsqueeze", "view",
+    "chunk", "clone", "contiguous", "cumsum", "detach", "dim", "exp", "expand", "flatten", "flip", "float",
+    "masked_fill", "max", "mean", "min", "narrow", "permute", "pow", "repeat", "reshape", "select", "size", "softmax",
+    "split", "squeeze", "sum", "tanh", "to", "transpose", "unfold", "unsqueeze", "view",
 ])  # fmt: skip
 _NAMES = {
     "hinge_embedding": "hinge_embedding_loss", "clip": "clamp", "mul": "multiply", "multiply": "multiply",
@@ -61,6 +62,9 @@ class Operand:
         arrays = next(x.arrays for x in _flat((*args, *(kwargs or {}).values())) if isinstance(x, Operand))
         options = {name: _array(x, arrays) for name, x in (kwargs or {}).items() if name not in _IGNORED}
         name = function.__name__
+        if name == "copy_":
+            arrays[id(args[0])] = args[1].array
+            return args[0]
         found = _function(_NAMES.get(name, name))(*(_array(x, arrays) for x in args), **options)
         return _operand(found, arrays)
 
@@ -90,7 +94,10 @@ def _binary(name: str) -> Callable[[Operand, Any], Operand]:
     return operate
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow", "matmul", "radd", "rsub", "rmul", "rtruediv"):
+for _name in (
+    "add", "sub", "mul", "truediv", "pow", "matmul", "radd", "rsub", "rmul", "rtruediv", "eq", "ne", "lt", "le", "gt",
+    "ge",
+):  # fmt: skip
     setattr(Operand, f"__{_name}__", _binary(f"__{_name}__"))
 
 
@@ -159,8 +166,8 @@ FUNCTIONS.update({
     "logsumexp": lambda x, dim, keepdim=False: F.logsumexp(x, dim, keepdim), "flip": lambda x, *dims: np.flip(x, dims),
     "cat": lambda xs, dim=0: np.concatenate(xs, dim), "unsqueeze": np.expand_dims, "clone": np.copy,
     "squeeze": lambda x, dim: np.squeeze(x, dim) if x.shape[dim] == 1 else x, "detach": lambda x: x,
-    "contiguous": lambda x: x, "to": lambda x, *options: x, "float": lambda x: x.astype(np.float32), "dim": lambda x: x.ndim,
-    "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
+    "contiguous": lambda x: x, "to": lambda x, *options: x, "float": lambda x: x.astype(np.float32),
+    "dim": lambda x: x.ndim, "size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
     "view": lambda x, *shape: np.reshape(x, shape),
     "reshape": lambda x, *shape: np.reshape(x, shape), "permute": lambda x, *dims: np.transpose(x, dims),
     "transpose": lambda x, a, b: np.swapaxes(x, a, b), "rsub": lambda x, y: y - x,
@@ -221,7 +228,15 @@ def multi_head_attention_forward(
 
 def _recurrent(layer: Any) -> Callable[..., Any]:
     def function(
-        x: Any, states: Any, weights: Any, biases: bool, layers: int, dropout: float, train: bool, both: bool, first: bool
+        x: Any,
+        states: Any,
+        weights: Any,
+        biases: bool,
+        layers: int,
+        dropout: float,
+        train: bool,
+        both: bool,
+        first: bool,
     ) -> Any:
         module = layer(*([*weights[i::4]] for i in range(4)), bidirectional=both)
         found, after = module(x if first else np.swapaxes(x, 0, 1), states)
@@ -240,12 +255,38 @@ def compiled_module(model: torch.nn.Module) -> tuple[Any, tuple[Any, ...]]:
     """
     parameters = {name: x.detach().numpy() for name, x in model.named_parameters()}
     buffers = {name: x.detach().numpy().copy() for name, x in model.named_buffers() if x.dtype == torch.float32}
-    named = {**dict(model.named_parameters()), **dict(model.named_buffers())}
 
     def program(parameters: dict[str, Any], buffers: dict[str, Any], *inputs: Any) -> Any:
-        arrays = {id(named[name]): x for group in (parameters, buffers) for name, x in group.items()}
-        found = model(*(Operand(x, arrays) if hasattr(x, "shape") else x for x in inputs))
+        given, arrays = {**parameters, **buffers}, {}
+        modules = [*model.named_modules(remove_duplicate=False)]
+        before = [dict(vars(module)) for _, module in modules]
+        try:
+            for name, module in modules:
+                for group in ("_parameters", "_buffers"):
+                    names = {key: f"{name}.{key}".removeprefix(".") for key in vars(module)[group]}
+                    operands = {key: Operand(given[path], arrays) for key, path in names.items() if path in given}
+                    vars(module)[group] = vars(module)[group] | operands
+            found = model(*(Operand(x, arrays) if hasattr(x, "shape") else x for x in inputs))
+        finally:
+            for (_, module), attributes in zip(modules, before):
+                vars(module).clear()
+                vars(module).update(attributes)
         results = tuple(x.array for x in found) if isinstance(found, tuple) else found.array
         return results, buffers
 
-    return ml.compile(program), (parameters, buffers)
+    return ml.compile(program, frontend="trace"), (parameters, buffers)
+
+
+class _Einops(AbstractBackend):  # type: ignore[misc]
+    """What `einops` calls for operands; it finds the class by its base."""
+
+    framework_name = "mlirml"
+
+    def is_appropriate_type(self, tensor: Any) -> bool:
+        return isinstance(tensor, Operand)
+
+    def reshape(self, x: Operand, shape: Any) -> Operand:
+        return Operand(np.reshape(x.array, shape), x.arrays)
+
+    def transpose(self, x: Operand, axes: Any) -> Operand:
+        return Operand(np.transpose(x.array, axes), x.arrays)

@@ -429,7 +429,7 @@ def flip(shape: Shape, axis: Any = None) -> ViewOp:
 def _sections(shape: Shape, indices_or_sections: Any, axis: int, *, equal: bool) -> list[ViewOp]:
     (place,) = normalized_axes("split", shape, axis)
     n = shape[place]
-    if isinstance(indices_or_sections, (tuple, list)):
+    if np.ndim(indices_or_sections):
         edges = [0, *(slice(None, i).indices(n)[1] for i in indices_or_sections), n]
     else:
         count = int(indices_or_sections)

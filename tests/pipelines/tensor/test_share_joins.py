@@ -14,7 +14,7 @@ X, W = np.random.default_rng(0).standard_normal((2, 3, 40, 5))
 def dense(x: Any, w: Any) -> Any:
     """Layers of which each reads all that come before it."""
     features = [x]
-    for k in range(4):
+    for _ in range(4):
         features.append(np.tanh(np.concatenate(features, 1).mean(1, keepdims=True) * w))
     return np.concatenate(features, 1)
 
