@@ -59,7 +59,7 @@ def operand(value: mlir.Value, name: str, number: int) -> mlir.Value:
     """An operand of the operation that defines a value, which has this name; raises `NoMatch`."""
     op = defining_op(value)
     if op is None or op.name != name:
-        raise NoMatch(f"{value} is not defined by {name}")
+        raise NoMatch(f"it is not defined by {name}")  # to print a value prints the function around it
     return op.operands[number]
 
 
