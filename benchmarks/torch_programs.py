@@ -54,7 +54,7 @@ class Operand:
         self.arrays = arrays
         self.shape = torch.Size(array.shape)
         self.device = torch.device("cpu")
-        self.dtype = torch.float32
+        self.dtype = torch.float64 if array.dtype == np.float64 else torch.float32
         self.requires_grad = self.is_nested = False
 
     @classmethod

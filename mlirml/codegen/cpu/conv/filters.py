@@ -6,14 +6,15 @@ for plane, block, group:       plane, group, block where that reads less from be
     for tile of the group: sums[tile] = bias
     for chunk of channels:
         for tile of the group:
-            acc = sums[tile]
+            acc = 0
             for channel of the chunk, tap: acc[pixel][vector] += broadcast(x[pixel]) * w[vector]
-            sums[tile] = acc
+            sums[tile] += acc
     for tile of the group: out[filter][pixel] = transpose(sums[tile])
 
 A group of tiles shares the weights of a chunk of channels, which stay in the first-level cache, and its sums are in
 memory between chunks. If all channels are one chunk, a group is a row of tiles, and each tile is completed in
-registers.
+registers. The error of sums of chunks grows with the square root of the number of chunks, not with that of all terms
+(Higham, "The accuracy of floating point summation", 1993).
 
 Loops over channels and taps are not unrolled: LLVM would keep broadcasts alive across taps and spill. Planes and rows
 of taps that only meet padding with zeros are skipped if all weights of the block are finite: 0 * infinity is not 0.
@@ -28,7 +29,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from mlirml.codegen.cpu.contract.kernel import fused_multiply_add
+from mlirml.codegen.cpu.contract.kernel import add, fused_multiply_add
 from mlirml.codegen.cpu.contract.pack import transpose
 from mlirml.codegen.cpu.conv.borders import Border, borders_of
 from mlirml.codegen.cpu.conv.epilogue import Epilogue
@@ -139,7 +140,9 @@ class FilterKernel:
                     if problem.channels.size % plan.chunk == 0:
                         channels = c, c + plan.chunk
                     with self.e.loop(0, count, 1, "t") as t:
-                        self._put(sums, t, total(t, channels, self._get(sums, t)))
+                        found = total(t, channels, self._zeros())
+                        terms = zip(self._get(sums, t), found, self.types * plan.pixels, strict=True)
+                        self._put(sums, t, [add(self.e, *each) for each in terms])
                 with self.e.loop(0, count, 1, "t") as t:
                     finish(t, self._get(sums, t))
         return self.frame.finish(name)
@@ -306,11 +309,15 @@ class FilterKernel:
             stride *= slide.kernel
         return self.problem.channels.size == 1 or self.problem.channels.w == stride
 
+    def _zeros(self) -> list[str]:
+        """Accumulators of zeros, pixel by pixel."""
+        return [self.e.zeros(lanes, self.problem.element) for _, lanes in self.plan.parts] * self.plan.pixels
+
     def _start(self, bias: Index, first: Index) -> list[str]:
-        """The initial accumulators, pixel by pixel."""
+        """The initial sums, pixel by pixel."""
         plan, e = self.plan, self.e
         if "bias" not in self.frame.views:
-            return [e.zeros(lanes, self.problem.element) for _, lanes in plan.parts] * plan.pixels
+            return self._zeros()
         values = []
         for start, lanes in plan.parts:
             whole = self.problem.filters.size % plan.width == 0

@@ -161,8 +161,10 @@ def with_chunks(problem: Problem, chosen: Plan) -> Plan:
     each = problem.taps * chosen.width * _BYTES[problem.element]  # of a channel
     chunk = max(Processor.l1_bytes // 2 // each, -(-LEAST_TERMS // problem.taps))
     chunks = -(-problem.channels.size // chunk)
-    if 4 * problem.channels.size * each <= 5 * Processor.l1_bytes or chunks == 1 or tiles < LEAST_SHARED:
+    if 4 * problem.channels.size * each <= 5 * Processor.l1_bytes or chunks == 1:
         return replace(chosen, tiles=row)
+    if tiles < LEAST_SHARED:  # for the error of the sums alone
+        return replace(chosen, tiles=row, chunk=-(-problem.channels.size // chunks))
     others = math.prod(a.size for a in problem.planes) * problem.slides[0].count
     others *= -(-problem.filters.size // chosen.width)
     sums = chosen.pixels * chosen.vectors * chosen.lanes * _BYTES[problem.element]
