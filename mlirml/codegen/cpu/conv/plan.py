@@ -20,6 +20,8 @@ VECTORS = 4
 """The minimal number of vectors in a tile of pixels, if rows are long enough: each is a separate chain of additions."""
 LEAST_TERMS = 48
 """The least terms of each sum in a chunk of channels."""
+MOST_TERMS = 1024
+"""The most terms of a sum that is not made of those of chunks: its error would be larger than that of a product."""
 LEAST_SHARED = 4
 """The least tiles that share the weights of a chunk."""
 _BYTES = {"f32": 4, "f64": 8, "i32": 4, "i64": 8}
@@ -161,9 +163,12 @@ def with_chunks(problem: Problem, chosen: Plan) -> Plan:
     each = problem.taps * chosen.width * _BYTES[problem.element]  # of a channel
     chunk = max(Processor.l1_bytes // 2 // each, -(-LEAST_TERMS // problem.taps))
     chunks = -(-problem.channels.size // chunk)
-    if 4 * problem.channels.size * each <= 5 * Processor.l1_bytes or chunks == 1:
+    fits = 4 * problem.channels.size * each <= 5 * Processor.l1_bytes or chunks == 1
+    if fits and problem.channels.size * problem.taps <= MOST_TERMS:
         return replace(chosen, tiles=row)
-    if tiles < LEAST_SHARED:  # for the error of the sums alone
+    if fits:
+        chunks = -(-problem.channels.size * problem.taps * 2 // MOST_TERMS)
+    if fits or tiles < LEAST_SHARED:  # for the error of the sums alone
         return replace(chosen, tiles=row, chunk=-(-problem.channels.size // chunks))
     others = math.prod(a.size for a in problem.planes) * problem.slides[0].count
     others *= -(-problem.filters.size // chosen.width)
