@@ -24,7 +24,6 @@ from mlirml.autodiff.requests import (
     requests,
 )
 from mlirml.autodiff.scalar_operands import scalars_to_operands
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
 from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
 from mlirml.passes import Pass, register
@@ -35,14 +34,12 @@ CHECKPOINT_BYTES = 1 << 28
 
 
 @register(when=ANY_REQUEST)
-@dataclass(frozen=True)
 class ExpandPass(Pass):
     """Expand all requests.
 
     A loop whose gradient would store more than `checkpoint_bytes` is split into segments.
     """
 
-    name = "mlirml-expand"
     checkpoint_bytes: int = CHECKPOINT_BYTES
 
     def run(self, module: mlir.Operation) -> None:

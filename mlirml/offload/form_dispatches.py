@@ -28,7 +28,6 @@ from mlirml.analysis.device_transforms import reason_not_to_transform
 from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.values import is_within, walk
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, WHY
 from mlirml.errors import TargetError
 from mlirml.ir import emit
@@ -60,7 +59,6 @@ TILE_TYPES = ("f16", "bf16", "i8")
 
 
 @register
-@dataclass(frozen=True)
 class FormDispatchesPass(Pass):
     """Group operations on tensors into dispatch regions, one for each kernel.
 
@@ -69,42 +67,40 @@ class FormDispatchesPass(Pass):
     products of f32 use tensor cores.
     """
 
-    name = "mlirml-form-dispatches"
     device: Device = Device()
     tf32: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        with module.context:
-            pass_by_value(main, self.stays_on_host, self.lacks_number)
-            copy_returned_slices(main)
-            self.mark_host_scalars(main)
-            for block in tensor_blocks(main):
-                store_numbers(block)
-                split_wide(block, self.device.kernel_buffers, numbers=bool(self.device.buffers))
-                keep_in_known_sizes(block)
-                for op in block_ops(block):
-                    if is_work(op) and op.name not in OF_DEVICES and not self.is_tiny(op):
-                        self.check(op)
-                work = []
-                for op in [op for op in block_ops(block) if is_work(op)]:
-                    if reason := self.reason_to_stay(op):
-                        op.attributes[WHY] = mlir.StringAttr.get(reason)
-                    else:
-                        work.append(op)
-                groups = groups_of(
-                    work,
-                    self.device.kernel_buffers,
-                    tiles=[*TILE_TYPES, *["f32"] * self.tf32] if self.device.tile else [],
-                    processors=self.device.processors,
-                    numbers=bool(self.device.buffers),
-                )
-                for group in groups:
-                    wrap(group)
-            erase_unread(main)
-            for op in operations(main):
-                if ON_HOST in op.attributes:
-                    del op.attributes[ON_HOST]
+        pass_by_value(main, self.stays_on_host, self.lacks_number)
+        copy_returned_slices(main)
+        self.mark_host_scalars(main)
+        for block in tensor_blocks(main):
+            store_numbers(block)
+            split_wide(block, self.device.kernel_buffers, numbers=bool(self.device.buffers))
+            keep_in_known_sizes(block)
+            for op in block_ops(block):
+                if is_work(op) and op.name not in OF_DEVICES and not self.is_tiny(op):
+                    self.check(op)
+            work = []
+            for op in [op for op in block_ops(block) if is_work(op)]:
+                if reason := self.reason_to_stay(op):
+                    op.attributes[WHY] = mlir.StringAttr.get(reason)
+                else:
+                    work.append(op)
+            groups = groups_of(
+                work,
+                self.device.kernel_buffers,
+                tiles=[*TILE_TYPES, *["f32"] * self.tf32] if self.device.tile else [],
+                processors=self.device.processors,
+                numbers=bool(self.device.buffers),
+            )
+            for group in groups:
+                wrap(group)
+        erase_unread(main)
+        for op in operations(main):
+            if ON_HOST in op.attributes:
+                del op.attributes[ON_HOST]
 
     def mark_host_scalars(self, main: mlir.Operation) -> None:
         """Mark operations on scalars of types that the device lacks, so that they are not cloned into kernels."""

@@ -24,7 +24,6 @@ import numpy as np
 
 from mlirml.analysis.ranges import Ranges
 from mlirml.analysis.traits import TENSOR_STORES, TENSOR_VIEWS
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, main_function, mlir, operations
 from mlirml.offload.form_dispatches import element
@@ -43,28 +42,25 @@ _LEAST, _GREATEST = -(2**31), 2**31 - 1
 
 
 @register
-@dataclass(frozen=True)
 class NarrowIntegersPass(Pass):
     """Give 64-bit integers that are made of indices, and read as such, 32 bits on devices that have no others."""
 
-    name = "mlirml-narrow-integers"
     device: Device = Device()
 
     def run(self, module: mlir.Operation) -> None:
         if not self.device.dtypes or "i64" in self.device.dtypes:
             return
-        with module.context:
-            main = main_function(module)
-            groups, ranges = Groups(), Ranges()
-            for argument in main.regions[0].blocks[0].arguments:
-                groups.keep_wide(argument)
-            for op in list(operations(main)):
-                separate_uses(op)
-            ops = list(operations(main))
-            for op in ops:
-                group_values(op, groups, ranges)
-            for op in ops:
-                narrow(op, groups)
+        main = main_function(module)
+        groups, ranges = Groups(), Ranges()
+        for argument in main.regions[0].blocks[0].arguments:
+            groups.keep_wide(argument)
+        for op in list(operations(main)):
+            separate_uses(op)
+        ops = list(operations(main))
+        for op in ops:
+            group_values(op, groups, ranges)
+        for op in ops:
+            narrow(op, groups)
 
 
 class Groups:

@@ -30,7 +30,6 @@ from typing import TypeAlias
 
 from mlirml.analysis.bounds import dims_of_slice, size_operand
 from mlirml.analysis.traits import TENSOR_STORES
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DISPATCH, KERNEL, OF_DEVICES
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
@@ -44,22 +43,18 @@ _QUIET = frozenset(["linalg.yield", "linalg.index", "arith.constant", "scf.yield
 
 
 @register
-@dataclass(frozen=True)
 class OutlinePass(Pass):
     """Outline each device dispatch into a function on tensors."""
-
-    name = "mlirml-outline"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
         number = itertools.count()
-        with module.context:
-            for op in [op for op in operations(main) if DISPATCH in op.attributes]:
-                if op.attributes[DISPATCH].value == "device":
-                    outline(op, module, next(number))
-                else:
-                    dissolve(op)
-            share(module)
+        for op in [op for op in operations(main) if DISPATCH in op.attributes]:
+            if op.attributes[DISPATCH].value == "device":
+                outline(op, module, next(number))
+            else:
+                dissolve(op)
+        share(module)
 
 
 def share(module: mlir.Operation) -> None:

@@ -32,7 +32,6 @@ import numpy as np
 from mlirml.analysis.memory import VIEWS, body_effects, buffer_of, effects
 from mlirml.analysis.traits import SEQUENTIAL_LOOPS
 from mlirml.analysis.values import captured_values, outer_values
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import CONSTANTS, HOST, HOST_CALLS, HOST_INPUTS, HOST_WORK, SORTS, WHY
 from mlirml.ir import emit
 from mlirml.ir.bindings import (
@@ -73,38 +72,34 @@ _REASONS = {
 
 
 @register
-@dataclass(frozen=True)
 class PlanTransfersPass(Pass):
     """Insert the copies between device and host that operations of the host need."""
 
-    name = "mlirml-plan-transfers"
-
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        with module.context:
-            hosts = host_values(main)
-            place_constants(module, main)
-            for op in top_operations(main):
-                if op.name == "memref.copy":
-                    copy(op)
-                elif op.name == "linalg.generic":
-                    copy_of_generic(op)
-            for op in top_operations(main):
-                if op.name == "memref.alloc" and used_by_host(op.results[0]):
-                    op.attributes[HOST] = mlir.UnitAttr.get()
-            descriptions = []
-            for op in top_operations(main):
-                if op.name == "gpu.launch_func":
-                    upload_constants(op, hosts)
-                elif is_host_loop(op):
-                    descriptions.append(describe_loop(op, hosts))
-                    move_loop_to_host(op, hosts)
-                elif op.name not in _ON_DEVICE and op.name not in VIEWS:
-                    descriptions.append(describe(op, hosts))
-                    move_to_host(op, hosts)
-            lines = [mlir.StringAttr.get(line) for line in dict.fromkeys(descriptions) if line]
-            if lines:
-                main.attributes[HOST_WORK] = mlir.ArrayAttr.get(lines)
+        hosts = host_values(main)
+        place_constants(module, main)
+        for op in top_operations(main):
+            if op.name == "memref.copy":
+                copy(op)
+            elif op.name == "linalg.generic":
+                copy_of_generic(op)
+        for op in top_operations(main):
+            if op.name == "memref.alloc" and used_by_host(op.results[0]):
+                op.attributes[HOST] = mlir.UnitAttr.get()
+        descriptions = []
+        for op in top_operations(main):
+            if op.name == "gpu.launch_func":
+                upload_constants(op, hosts)
+            elif is_host_loop(op):
+                descriptions.append(describe_loop(op, hosts))
+                move_loop_to_host(op, hosts)
+            elif op.name not in _ON_DEVICE and op.name not in VIEWS:
+                descriptions.append(describe(op, hosts))
+                move_to_host(op, hosts)
+        lines = [mlir.StringAttr.get(line) for line in dict.fromkeys(descriptions) if line]
+        if lines:
+            main.attributes[HOST_WORK] = mlir.ArrayAttr.get(lines)
 
 
 def describe(op: mlir.Operation, hosts: set[mlir.Value]) -> str:

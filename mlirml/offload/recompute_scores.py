@@ -59,27 +59,24 @@ _FREE = ("tensor.empty", "linalg.fill", "tensor.splat")
 
 
 @register(when=ANY_CONTRACTION, optional=True)
-@dataclass(frozen=True)
 class RecomputeScoresPass(Pass):
     """Clone products of small depth, and what is computed of their elements, into each group that becomes a kernel."""
 
-    name = "mlirml-recompute-scores"
     device: Device = Device()
 
     def run(self, module: mlir.Operation) -> None:
         block = main_function(module).regions[0].blocks[0]
         tried: list[mlir.Operation] = []  # no set: the hash of an operation depends on its operands
         number = itertools.count()
-        with module.context:
-            while (first := next_product(block, tried)) is not None:
-                try:
-                    family = match_family(first)
-                    groups = group_uses(family)
-                    check_worth(family, groups, self.device)
-                except NoMatch:
-                    tried.append(first)
-                    continue
-                rebuild(family, groups, number)
+        while (first := next_product(block, tried)) is not None:
+            try:
+                family = match_family(first)
+                groups = group_uses(family)
+                check_worth(family, groups, self.device)
+            except NoMatch:
+                tried.append(first)
+                continue
+            rebuild(family, groups, number)
 
 
 def next_product(block: mlir.Block, tried: Sequence[mlir.Operation]) -> mlir.Operation | None:

@@ -45,11 +45,8 @@ _MOST_ELEMENTS = 1 << 19
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class BatchDotsPass(Pass):
     """Compute dot products of rows in loops as matrix products before the loops."""
-
-    name = "mlirml-batch-dots"
 
     def run(self, module: mlir.Operation) -> None:
         changed = False

@@ -15,7 +15,6 @@ After, with `lapack`:
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.ir.library_calls import FACTORIZATIONS
 from mlirml.ir.text.library_calls import LIBRARY
@@ -25,11 +24,9 @@ from mlirml.raising.nests.remarks import remark
 
 
 @register(when=ANY_REQUEST)
-@dataclass(frozen=True)
 class ChooseLibraryPass(Pass):
     """Take the branches that call libraries of the target, or else the branches without library calls."""
 
-    name = "mlirml-choose-library"
     lapack: bool = False
 
     def run(self, module: mlir.Operation) -> None:

@@ -54,14 +54,12 @@ _CLEAN = "cse"  # canonicalization would make select(k >= 0, k, 0) a maximum
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class ConvertIfsPass(Pass):
     """Turn conditionals in loops into selects, if both branches may run; `longest` is in operations.
 
     With `exchanges`, also those that exchange elements at dynamic indices.
     """
 
-    name = "mlirml-convert-ifs"
     longest: int = 60
     exchanges: bool = False
 

@@ -35,11 +35,8 @@ _SCALARS = ("arith", "math", "scf", "affine")
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class ExpandRowsPass(Pass):
     """Turn elementwise operations on rows into loops over elements, in nests whose dot products are batched."""
-
-    name = "mlirml-expand-rows"
 
     def run(self, module: mlir.Operation) -> None:
         changed = False

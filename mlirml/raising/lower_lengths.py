@@ -50,7 +50,6 @@ Body: TypeAlias = "Callable[[dict[int, mlir.Value], mlir.Value], mlir.Value]"
 
 
 @register(when=ANY_LOOP)
-@dataclass(frozen=True)
 class LowerLengthsPass(Pass):
     """Turn operations that are as fast in loops over elements into such loops.
 
@@ -58,7 +57,6 @@ class LowerLengthsPass(Pass):
     elements.
     """
 
-    name = "mlirml-lower-lengths"
     for_requests: bool = False
 
     def run(self, module: mlir.Operation) -> None:

@@ -36,11 +36,8 @@ _CLEAN = "canonicalize,cse"
 
 
 @register(when=ANY_LOOP, optional=True)
-@dataclass(frozen=True)
 class PromoteElementsPass(Pass):
     """Carry the elements that loops update as scalars."""
-
-    name = "mlirml-promote-elements"
 
     def run(self, module: mlir.Operation) -> None:
         changed = False

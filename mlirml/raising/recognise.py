@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mlirml.analysis.structured import indexing_maps
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.raising.nests.find_loops import ORDER, RAISED
@@ -43,11 +42,9 @@ Family = Callable[[Nest], Callable[[], Built]]
 
 
 @register(when=("scf.for", "#mlirml.raised"), optional=True)
-@dataclass(frozen=True)
 class RecognisePass(Pass):
     """Name the operations that generics compute; with `only_raised`, only of those that mlirml-raise has made."""
 
-    name = "mlirml-recognise"
     only_raised: bool = False
 
     def run(self, module: mlir.Operation) -> None:

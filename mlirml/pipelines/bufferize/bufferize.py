@@ -26,7 +26,6 @@ import re
 
 from mlirml.analysis.traits import BRANCHES, SEQUENTIAL_LOOPS
 from mlirml.analysis.values import has_one_use
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import HOST_CALLS, SORTS, WHY
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, named_operations
@@ -60,11 +59,8 @@ TIDY = "cse,canonicalize"
 
 
 @register
-@dataclass(frozen=True)
 class BufferizePass(Pass):
     """One-shot bufferization with results as out-parameters."""
-
-    name = "mlirml-bufferize"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)

@@ -31,7 +31,6 @@ The pass is the last before the conversion to a CFG: a pass that hoists a load a
 from __future__ import annotations
 
 from mlirml.analysis.ranges import Ranges
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import every
@@ -39,11 +38,8 @@ from mlirml.pipelines.checks.lower_asserts import returns_at_once
 
 
 @register(when=every(("cf.assert",), ("arith.minui",)), optional=True)
-@dataclass(frozen=True)
 class FoldClampsPass(Pass):
     """Drop the `arith.minui` of indices that an earlier check bounds."""
-
-    name = "mlirml-fold-clamps"
 
     def run(self, module: mlir.Operation) -> None:
         if has_op(module, ("cf.assert",)) and has_op(module, ("arith.minui",)):

@@ -69,33 +69,30 @@ _MOST_FOR_BOUND = 12
 
 
 @register(when=every(PROGRAM_LOOP, ("cf.assert",)), optional=True)
-@dataclass(frozen=True)
 class InspectIndicesPass(Pass):
     """Inspect the indices of `chunk` iterations, or of `rows` rows of a sparse matrix, and run these without checks.
 
     Loops of more than `longest` operations keep their checks.
     """
 
-    name = "mlirml-inspect-indices"
     chunk: int = 512
     rows: int = 64
     longest: int = 64
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            loops = checked_loops(module)
-            while loops:
-                loop = loops.pop(0)
-                with suppress(NoMatch):
-                    start_from_row(loop)
-                with suppress(NoMatch):
-                    found = match_inspected(loop, self.longest)
-                    rows = match_rows(found)
-                    loops = outside_of(loop if rows is None else rows.loop, loops)  # the others are replaced
-                    if rows is None:
-                        build_chunks(found, self.chunk)
-                    else:
-                        build_rows(found, rows, self.rows)
+        loops = checked_loops(module)
+        while loops:
+            loop = loops.pop(0)
+            with suppress(NoMatch):
+                start_from_row(loop)
+            with suppress(NoMatch):
+                found = match_inspected(loop, self.longest)
+                rows = match_rows(found)
+                loops = outside_of(loop if rows is None else rows.loop, loops)  # the others are replaced
+                if rows is None:
+                    build_chunks(found, self.chunk)
+                else:
+                    build_rows(found, rows, self.rows)
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,26 +56,23 @@ _LINEAR = ("arith.addi", "arith.subi", "arith.index_cast", "arith.constant")
 
 
 @register(when=every(PROGRAM_LOOP, ("cf.assert",)), optional=True)
-@dataclass(frozen=True)
 class VersionChecksPass(Pass):
     """Give innermost loops of at most `longest` operations a version that runs while indices are in bounds.
 
     After another index the original loop runs to the end of a chunk of `chunk` iterations.
     """
 
-    name = "mlirml-version-checks"
     chunk: int = 4096
     longest: int = 64
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            loops = checked_loops(module)
-            while loops:
-                loop = loops.pop(0)
-                with suppress(NoMatch):
-                    found = match(loop, self.longest)
-                    loops = outside_of(loop, loops)  # the others are replaced
-                    build_versions(found, self.chunk)
+        loops = checked_loops(module)
+        while loops:
+            loop = loops.pop(0)
+            with suppress(NoMatch):
+                found = match(loop, self.longest)
+                loops = outside_of(loop, loops)  # the others are replaced
+                build_versions(found, self.chunk)
 
 
 @dataclass(frozen=True, eq=False)

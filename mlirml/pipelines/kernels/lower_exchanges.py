@@ -15,7 +15,6 @@ has expanded `maxs` into a loop.
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.atomics import KINDS, kind_of
 from mlirml.ir import emit
 from mlirml.ir.bindings import mlir, operations
@@ -23,11 +22,8 @@ from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class LowerExchangesPass(Pass):
     """Carry atomic exchanges through the conversion to SPIR-V: the pass runs before it and after it."""
-
-    name = "mlirml-lower-exchanges"
 
     def run(self, module: mlir.Operation) -> None:
         for op in list(operations(module)):

@@ -15,7 +15,6 @@ upstream.
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register
@@ -24,11 +23,8 @@ _GLOBAL, _SHARED = 1, 3
 
 
 @register
-@dataclass(frozen=True)
 class LowerNvgpuPass(Pass):
     """Lower asynchronous copies and `ldmatrix` to NVVM."""
-
-    name = "mlirml-lower-nvgpu"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:

@@ -21,7 +21,6 @@ second.
 from __future__ import annotations
 
 from mlirml.analysis.shared_memory import arrays_of, dynamic_bytes
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, operations
 from mlirml.passes import Pass, register
@@ -38,11 +37,8 @@ DYNAMIC = "shared_at_launch"
 
 
 @register
-@dataclass(frozen=True)
 class PrepareNvvmPass(Pass):
     """Rewrite gpu.modules to the form that converts to NVVM."""
-
-    name = "mlirml-prepare-nvvm"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:

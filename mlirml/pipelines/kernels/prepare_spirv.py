@@ -25,7 +25,6 @@ import struct
 
 from mlirml.analysis.constants import float_of
 from mlirml.analysis.traits import INDEX_CASTS
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register
@@ -43,11 +42,8 @@ _ROUNDED = {"arith.addf": _SUMS, "arith.subf": _SUMS, "arith.mulf": frozenset(["
 
 
 @register
-@dataclass(frozen=True)
 class PrepareSpirvPass(Pass):
     """Rewrite gpu.modules to the form that converts to SPIR-V."""
-
-    name = "mlirml-prepare-spirv"
 
     def run(self, module: mlir.Operation) -> None:
         for kernels in [op for op in block_ops(module.regions[0].blocks[0]) if op.name == "gpu.module"]:

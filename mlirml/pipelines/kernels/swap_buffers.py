@@ -32,11 +32,9 @@ from mlirml.pipelines.unroll import unroll
 
 
 @register
-@dataclass(frozen=True)
 class SwapBuffersPass(Pass):
     """Swap the buffers of loops on a device, if the loop then has at most `max_ops` operations."""
 
-    name = "mlirml-swap-buffers"
     max_ops: int = 800
 
     def run(self, module: mlir.Operation) -> None:

@@ -65,7 +65,6 @@ INTEGER_DIVISIONS = frozenset(["arith.divsi", "arith.divui"])
 
 
 @register
-@dataclass(frozen=True)
 class ExpandMathPass(Pass):
     """Expand elementary functions into arithmetic, and f16 and bf16 arithmetic into f32 with a rounding each time.
 
@@ -74,7 +73,6 @@ class ExpandMathPass(Pass):
     integers are divided by their own instructions.
     """
 
-    name = "mlirml-expand-math"
     processor: Processor = Processor()
     libmvec: bool = False
     f64: bool = True

@@ -55,11 +55,9 @@ _LOAD, _STORE = "memref.load", "memref.store"
 
 
 @register(when=("arith.select",), optional=True)
-@dataclass(frozen=True)
 class BranchBlocksPass(Pass):
     """Skip sides of selects that take at least `least` instructions for blocks of `block` iterations."""
 
-    name = "mlirml-branch-blocks"
     least: int = 12
     block: int = 256
     probe: int = 16

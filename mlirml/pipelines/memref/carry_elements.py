@@ -50,11 +50,8 @@ _INDEX_OPS = (
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class CarryElementsPass(Pass):
     """Carry the elements that innermost loops with checks store and read in the next iteration."""
-
-    name = "mlirml-carry-elements"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, ("scf.for",)):

@@ -43,11 +43,8 @@ _EXPONENTS = {"f32": 60, "f64": 500}
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class DistributeFactorsPass(Pass):
     """Distribute constant factors and divisors of sums that the next iteration of an innermost loop waits for."""
-
-    name = "mlirml-distribute-factors"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, ("scf.for",)):

@@ -22,7 +22,6 @@ from mlirml.analysis.distances import Box, Distances, box_of
 from mlirml.analysis.memory import VIEWS, aliases, effects, is_known, may_overlap, written_by
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.values import ancestor_in
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
@@ -59,11 +58,8 @@ class DisjointViews:
 
 
 @register(when=("memref.copy",), optional=True)
-@dataclass(frozen=True)
 class ElideCopiesPass(Pass):
     """Compute into slices of buffers instead of copying to them."""
-
-    name = "mlirml-elide-copies"
 
     def run(self, module: mlir.Operation) -> None:
         views = DisjointViews()

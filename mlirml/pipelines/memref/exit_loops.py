@@ -27,7 +27,6 @@ known trip count can be differentiated.
 
 from __future__ import annotations
 
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
@@ -35,11 +34,8 @@ from mlirml.passes.presence import PROGRAM_LOOP, every
 
 
 @register(when=every(PROGRAM_LOOP, ("scf.if",)), optional=True)
-@dataclass(frozen=True)
 class ExitLoopsPass(Pass):
     """End loops when a flag is set that makes the remaining iterations do nothing."""
-
-    name = "mlirml-exit-loops"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, ("scf.for",))[::-1]:  # inner loops first

@@ -58,11 +58,9 @@ _WIDTHS = (32, 64)
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class JamRecurrencesPass(Pass):
     """Jam eight iterations of loops with sums over what earlier iterations stored."""
 
-    name = "mlirml-jam-recurrences"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:

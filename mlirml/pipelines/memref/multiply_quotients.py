@@ -39,11 +39,8 @@ class Factor:
 
 
 @register(when=("arith.divsi", "arith.divui", "arith.remsi", "arith.remui", "arith.floordivsi"))
-@dataclass(frozen=True)
 class MultiplyQuotientsPass(Pass):
     """Replace quotients and remainders of small integers by constants."""
-
-    name = "mlirml-multiply-quotients"
 
     def run(self, module: mlir.Operation) -> None:
         names = tuple(name for name in INTEGER_DIVISIONS if name not in _ROUNDED_UP)

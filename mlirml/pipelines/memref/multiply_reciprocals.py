@@ -73,11 +73,9 @@ _DIVIDED = (mlir.F64Type, mlir.F32Type, *_NARROW)
 
 
 @register(when=("arith.divf",), optional=True)
-@dataclass(frozen=True)
 class MultiplyReciprocalsPass(Pass):
     """Replace divisions in loops by numbers that do not depend on the iteration, on processors with multiply-adds."""
 
-    name = "mlirml-multiply-reciprocals"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:

@@ -28,7 +28,6 @@ from __future__ import annotations
 from mlirml.analysis.captures import Captures
 from mlirml.analysis.constants import constant_of
 from mlirml.codegen.cpu.loop_schedule import ANNOTATION
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import LONG_CHUNKS, parallel_for
 from mlirml.errors import InternalError
 from mlirml.ir import emit
@@ -40,11 +39,8 @@ _ROOTS = ("memref.view", "memref.alloc", "memref.alloca")
 
 
 @register(when=("scf.parallel",))
-@dataclass(frozen=True)
 class OutlineParallelPass(Pass):
     """Outline parallel loops into functions that the native pool calls for chunks of the range."""
-
-    name = "mlirml-outline-parallel"
 
     def run(self, module: mlir.Operation) -> None:
         for op in [op for op in named_operations(module, ("scf.parallel",)) if is_nested(op)]:

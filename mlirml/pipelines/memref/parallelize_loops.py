@@ -25,7 +25,6 @@ from collections.abc import Iterator
 from mlirml.analysis.costs import costs
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import is_within
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.passes import Pass, register
@@ -38,11 +37,8 @@ _EXPENSIVE_NS, _CHEAP_NS = 6.0, 0.4
 
 
 @register(when=("#mlirml.parallel",), optional=True)
-@dataclass(frozen=True)
 class ParallelizeLoopsPass(Pass):
     """Replace sequential loops over elements by parallel ones."""
-
-    name = "mlirml-parallelize-loops"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in outermost(module):

@@ -35,7 +35,6 @@ from itertools import pairwise
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.ranges import Range, Ranges
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
@@ -52,19 +51,16 @@ _CLAMPS: dict[str, Callable[[Range, Range], int | None]] = {
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class PeelLoopsPass(Pass):
     """Peel at most `most` iterations from either end of innermost serial loops of at most `longest` operations."""
 
-    name = "mlirml-peel-loops"
     most: int = 4
     longest: int = 64
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                with suppress(NoMatch):
-                    build(loop, match(loop, self.most, self.longest))
+        for loop in named_operations(module, ("scf.for",)):
+            with suppress(NoMatch):
+                build(loop, match(loop, self.most, self.longest))
 
 
 def match(loop: mlir.Operation, most: int, longest: int) -> list[int]:

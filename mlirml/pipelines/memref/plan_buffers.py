@@ -48,7 +48,6 @@ _DEALLOCATIONS = ("memref.dealloc",)
 
 
 @register
-@dataclass(frozen=True)
 class PlanBuffersPass(Pass):
     """Replace allocations in @main by slices of a workspace argument, each at a multiple of `alignment` bytes.
 
@@ -57,7 +56,6 @@ class PlanBuffersPass(Pass):
     `mlirml-plan-sizes`.
     """
 
-    name = "mlirml-plan-buffers"
     alignment: int = ALIGNMENT
     slices: bool = False
 

@@ -26,7 +26,6 @@ from __future__ import annotations
 from mlirml.analysis.cost import instructions_of
 from mlirml.analysis.traits import LOOPS
 from mlirml.analysis.values import used_values
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations, operations
 from mlirml.passes import Pass, register
@@ -40,18 +39,15 @@ _QUICK = ("arith.select", "arith.constant", "arith.bitcast", "arith.negf")
 
 
 @register(when=program_names(("arith.select",)))
-@dataclass(frozen=True)
 class PredictSelectsPass(Pass):
     """Make branches of selects whose condition is known `least` cycles after the loop-carried values or later."""
 
-    name = "mlirml-predict-selects"
     least: int = 60
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                if len(loop.results) and not any(op.name in LOOPS for op in operations(loop) if op != loop):
-                    self.predict(loop)
+        for loop in named_operations(module, ("scf.for",)):
+            if len(loop.results) and not any(op.name in LOOPS for op in operations(loop) if op != loop):
+                self.predict(loop)
 
     def predict(self, loop: mlir.Operation) -> None:
         """Make branches of the slow choices of carried values in a loop."""

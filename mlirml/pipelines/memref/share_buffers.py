@@ -43,17 +43,14 @@ _VIEWS = ("memref.collapse_shape", "memref.expand_shape", "memref.cast")
 
 
 @register(when=Several(2, ("memref.alloc",)), optional=True)
-@dataclass(frozen=True)
 class ShareBuffersPass(Pass):
     """Reuse buffers of at least `least` bytes after their last reads."""
 
-    name = "mlirml-share-buffers"
     least: int = 256
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for block in tensor_blocks(main_function(module)):
-                self._share(block)
+        for block in tensor_blocks(main_function(module)):
+            self._share(block)
 
     def _share(self, block: mlir.Block) -> None:
         ops = block_ops(block)

@@ -49,11 +49,9 @@ _STORES = (_STORE, "memref.copy", "func.call", "linalg.", "vector.", "scf.", "cf
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class SinkOperationsPass(Pass):
     """Sink operations that take at least `least` cycles into branches."""
 
-    name = "mlirml-sink-operations"
     least: int = 12
 
     def run(self, module: mlir.Operation) -> None:

@@ -50,11 +50,9 @@ _WIDTHS = (32, 64)
 
 
 @register(when=every(("scf.for",), ("memref.load",)), optional=True)
-@dataclass(frozen=True)
 class SpliceLoadsPass(Pass):
     """Vectorise innermost loops with loads of neighbours, each vector of which is loaded once; for AVX-512."""
 
-    name = "mlirml-splice-loads"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:

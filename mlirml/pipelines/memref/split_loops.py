@@ -34,11 +34,8 @@ from mlirml.passes.presence import every
 
 
 @register(when=every(("scf.for",), ("memref.store",)), optional=True)
-@dataclass(frozen=True)
 class SplitLoopsPass(Pass):
     """Split innermost loops where the stored element is one that all iterations load."""
-
-    name = "mlirml-split-loops"
 
     def run(self, module: mlir.Operation) -> None:
         for loop in [op for op in named_operations(module, ("scf.for",)) if not op.results]:

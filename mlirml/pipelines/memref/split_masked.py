@@ -68,11 +68,8 @@ _REPEATED = ("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf
 
 
 @register(when=("arith.select",), optional=True)
-@dataclass(frozen=True)
 class SplitMaskedPass(Pass):
     """Split innermost loops at the edges of the masks by which they select."""
-
-    name = "mlirml-split-masked"
 
     def run(self, module: mlir.Operation) -> None:
         if not has_op(module, ("arith.select",)):

@@ -38,7 +38,6 @@ from __future__ import annotations
 from mlirml.analysis.cost import bytes_of
 from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.codegen.cpu.loop_schedule import ALWAYS, NEVER, STREAM
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import main_function, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.memref.nontemporal.build import build_streams
@@ -47,14 +46,12 @@ from mlirml.targets.machine import Processor
 
 
 @register(optional=True)
-@dataclass(frozen=True)
 class StreamStoresPass(Pass):
     """Store results of at least `least_bytes`, and four times the L2 cache, with non-temporal stores.
 
     Smaller results stay in the third-level cache, from which the next call stores into them and the next reader reads.
     """
 
-    name = "mlirml-stream-stores"
     processor: Processor = Processor()
     least_bytes: int = 24 << 20
 
@@ -79,9 +76,8 @@ class StreamStoresPass(Pass):
                 together[0].append(stream)
             else:
                 groups.append([stream])
-        with module.context:
-            for group in groups:
-                build_streams(group)
+        for group in groups:
+            build_streams(group)
 
 
 def is_wanted(stream: Stream, least: int) -> bool:

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mlirml.core.dataclass import dataclass
 from mlirml.dialects.mlirml import DIMS, SORTS
 from mlirml.errors import LoweringError, SourceLocation
 from mlirml.ir import emit
@@ -63,11 +62,8 @@ _REGIONS = (
 
 
 @register
-@dataclass(frozen=True)
 class FreeSizesPass(Pass):
     """Replace marked sizes by dynamic ones."""
-
-    name = "mlirml-free-sizes"
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)

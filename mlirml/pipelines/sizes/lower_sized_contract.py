@@ -47,11 +47,9 @@ _FEW = 4
 
 
 @register(when=(*ANY_CONTRACTION, "linalg.conv"))
-@dataclass(frozen=True)
 class LowerSizedContractPass(Pass):
     """Replace contractions by calls of kernels whose sizes are arguments, for a processor."""
 
-    name = "mlirml-lower-sized-contract"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:

@@ -41,14 +41,12 @@ Term = tuple[int, ...]
 
 
 @register
-@dataclass(frozen=True)
 class PlanSizesPass(Pass):
     """Replace allocations of dynamic size in @main by slices of the workspace, each at a multiple of `alignment` bytes.
 
     Runs after `mlirml-plan-buffers`, whose workspace arguments are the last ones.
     """
 
-    name = "mlirml-plan-sizes"
     alignment: int = ALIGNMENT
 
     def run(self, module: mlir.Operation) -> None:

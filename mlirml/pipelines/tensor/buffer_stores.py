@@ -49,11 +49,9 @@ _STORES = {"tensor.insert": 1, "tensor.insert_slice": 1}
 
 
 @register(when=("tensor.insert",), optional=True)
-@dataclass(frozen=True)
 class BufferStoresPass(Pass):
     """Lower chains of at least `shortest` stores to stores into a buffer; in loops of `shortest_in_loop`."""
 
-    name = "mlirml-buffer-stores"
     shortest: int = 16
     shortest_in_loop: int = 48
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 import numpy as np
 
 from mlirml.analysis.traits import FLOAT_CASTS
-from mlirml.core.dataclass import dataclass
 from mlirml.errors import TargetError
 from mlirml.ir.bindings import mlir, operations
 from mlirml.ir.location import source_location
@@ -24,14 +23,11 @@ from mlirml.passes import Pass, register
 
 
 @register
-@dataclass(frozen=True)
 class DemoteFloatsPass(Pass):
     """Replace f64 by f32 in all types and attributes of a module."""
 
-    name = "mlirml-demote-floats"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context, np.errstate(over="ignore", under="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             types: dict[mlir.Type, mlir.Type] = {}
             for op in list(operations(module)):
                 check(op)

@@ -41,11 +41,9 @@ _PLACE = ("static_offsets", "static_sizes", "static_strides")
 
 
 @register(when=PROGRAM_LOOP)
-@dataclass(frozen=True)
 class DoubleBufferPass(Pass):
     """Allocate second buffers for arrays in loops of at least `fewest` iterations."""
 
-    name = "mlirml-double-buffer"
     fewest: int = 4
 
     def run(self, module: mlir.Operation) -> None:

@@ -49,7 +49,6 @@ close together, and tables of indices do not pay, as their addresses would confl
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class ExpandScalarsPass(Pass):
     """Compute values that depend on no earlier iteration in strips of `strip` iterations.
 
@@ -57,20 +56,18 @@ class ExpandScalarsPass(Pass):
     `longest` elements. With `always` tables are used even if they do not pay.
     """
 
-    name = "mlirml-expand-scalars"
     strip: int = 512
     shortest: int = 64
     longest: int = 1 << 14
     always: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in reversed(named_operations(module, ("scf.for",))):  # inner loops first: outer ones are cloned
-                with suppress(NoMatch):
-                    build_table(match_table(loop, self.longest, self.always))
-            for loop in named_operations(module, ("scf.for",)):
-                with suppress(NoMatch):
-                    build_strips(match_strips(loop, self.strip, self.shortest, self.always))
+        for loop in reversed(named_operations(module, ("scf.for",))):  # inner loops first: outer ones are cloned
+            with suppress(NoMatch):
+                build_table(match_table(loop, self.longest, self.always))
+        for loop in named_operations(module, ("scf.for",)):
+            with suppress(NoMatch):
+                build_strips(match_strips(loop, self.strip, self.shortest, self.always))
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,20 +33,17 @@ _SUMS = ("arith.addf", "arith.addi", "arith.subf", "arith.subi")
 
 
 @register(when=TWO_CONTRACTIONS, optional=True)
-@dataclass(frozen=True)
 class FactorProductsPass(Pass):
     """Take common factors out of sums of two products. With `exact` only of integers."""
 
-    name = "mlirml-factor-products"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for op in named_operations(module, ("linalg.generic",)):
-                try:
-                    factor(op, self.exact)
-                except NoMatch:
-                    continue
+        for op in named_operations(module, ("linalg.generic",)):
+            try:
+                factor(op, self.exact)
+            except NoMatch:
+                continue
 
 
 @dataclass(frozen=True)

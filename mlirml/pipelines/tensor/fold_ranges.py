@@ -37,7 +37,6 @@ What is not used any more is left to `canonicalize`.
 from __future__ import annotations
 
 from mlirml.analysis.ranges import Ranges
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import has_op, mlir, named_operations
 from mlirml.passes import Pass, register
 
@@ -46,25 +45,21 @@ _CLAMPS = (*_LESS, "arith.maxsi", "arith.maxui")
 
 
 @register(when=("arith.fptosi", "cf.assert"), optional=True)
-@dataclass(frozen=True)
 class FoldRangesPass(Pass):
     """Drop clamps and checks of indices that are computed within bounds."""
-
-    name = "mlirml-fold-ranges"
 
     def run(self, module: mlir.Operation) -> None:
         if not has_op(module, ("arith.fptosi", "cf.assert")):
             return
         ranges = Ranges()
-        with module.context:
-            for op in named_operations(module, ("arith.cmpi", *_CLAMPS, "cf.assert")):
-                if op.name == "cf.assert":
-                    if ranges.decides(op.operands[0]):
-                        op.erase()
-                elif op.name == "arith.cmpi":
-                    fold_comparison(op, ranges)
-                elif not isinstance(op.results[0].type, mlir.ShapedType):
-                    fold_clamp(op, ranges)
+        for op in named_operations(module, ("arith.cmpi", *_CLAMPS, "cf.assert")):
+            if op.name == "cf.assert":
+                if ranges.decides(op.operands[0]):
+                    op.erase()
+            elif op.name == "arith.cmpi":
+                fold_comparison(op, ranges)
+            elif not isinstance(op.results[0].type, mlir.ShapedType):
+                fold_clamp(op, ranges)
 
 
 def fold_comparison(op: mlir.Operation, ranges: Ranges) -> None:

@@ -49,24 +49,21 @@ _LONGEST = 128
 
 
 @register(when=(*ANY_CONTRACTION, *ANY_WINDOW), optional=True)
-@dataclass(frozen=True)
 class FoldScalesPass(Pass):
     """Fold products and sums with the channels of convolutions into weights and biases. With `exact` nothing is."""
 
-    name = "mlirml-fold-scales"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         if self.exact:
             return
-        with module.context:
-            found: list[Convolution] = []  # before any operation is erased
-            for op in operations(module):
-                with suppress(NoMatch):
-                    found.append(match_convolution(op))
-            for convolution in found:
-                with suppress(NoMatch):
-                    fold(convolution)
+        found: list[Convolution] = []  # before any operation is erased
+        for op in operations(module):
+            with suppress(NoMatch):
+                found.append(match_convolution(op))
+        for convolution in found:
+            with suppress(NoMatch):
+                fold(convolution)
 
 
 @dataclass(frozen=True)

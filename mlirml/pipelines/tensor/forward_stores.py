@@ -36,11 +36,8 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
 @register(when=(*LOOP_OR_REQUEST, "tensor.insert_slice"), optional=True)
-@dataclass(frozen=True)
 class ForwardStoresPass(Pass):
     """Remove insert_slice operations whose reads can all be forwarded to the source or the destination."""
-
-    name = "mlirml-forward-stores"
 
     def run(self, module: mlir.Operation) -> None:
         distances = Distances()

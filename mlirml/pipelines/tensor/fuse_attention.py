@@ -27,7 +27,6 @@ twice. Small scores, which stay in cache anyway, are left alone.
 from __future__ import annotations
 
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.ir.erase import is_unused
 from mlirml.passes import NoMatch, Pass, register
@@ -36,11 +35,9 @@ from mlirml.targets.machine import Processor
 
 
 @register(when=Several(2, (*ANY_CONTRACTION, *ANY_WINDOW)), optional=True)
-@dataclass(frozen=True)
 class FuseAttentionPass(Pass):
     """Tile chains between products by blocks of rows, if the first needs more than half of the L2 cache."""
 
-    name = "mlirml-fuse-attention"
     processor: Processor = Processor()
 
     def run(self, module: mlir.Operation) -> None:

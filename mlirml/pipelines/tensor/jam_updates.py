@@ -49,20 +49,17 @@ _FEWEST = 32
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class JamUpdatesPass(Pass):
     """Join `factor` updates of matrices of at least `least` bytes, of at most `longest` operations an element."""
 
-    name = "mlirml-jam-updates"
     factor: int = 4
     least: int = 1 << 15
     longest: int = 12
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                with suppress(NoMatch):
-                    build(match(loop, self), self.factor)
+        for loop in named_operations(module, ("scf.for",)):
+            with suppress(NoMatch):
+                build(match(loop, self), self.factor)
 
 
 @dataclass(frozen=True)

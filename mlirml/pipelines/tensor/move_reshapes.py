@@ -44,27 +44,23 @@ Groups = list[list[int]]
 
 
 @register(when=("tensor.collapse_shape", "tensor.expand_shape", "tensor.extract_slice"), optional=True)
-@dataclass(frozen=True)
 class MoveReshapesPass(Pass):
     """Move reshapes out from between elementwise operations."""
 
-    name = "mlirml-move-reshapes"
-
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for block in tensor_blocks(module):
-                for op in block_ops(block):
-                    if is_elementwise(op):
-                        move_collapse_after(op)
-                todo = [op for op in block_ops(block) if op.name in _MOVE]
-                while todo:
-                    op = todo.pop()
-                    readers = [use.owner.operation for use in op.results[0].uses]
-                    new = _MOVE[op.name](op)
-                    if new is not None:
-                        todo += [reader for reader in readers if reader.name in _MOVE and reader not in todo]
-                        owners = [new, *map(defining_op, new.operands)]
-                        todo += [owner for owner in owners if owner is not None and owner.name in _MOVE]
+        for block in tensor_blocks(module):
+            for op in block_ops(block):
+                if is_elementwise(op):
+                    move_collapse_after(op)
+            todo = [op for op in block_ops(block) if op.name in _MOVE]
+            while todo:
+                op = todo.pop()
+                readers = [use.owner.operation for use in op.results[0].uses]
+                new = _MOVE[op.name](op)
+                if new is not None:
+                    todo += [reader for reader in readers if reader.name in _MOVE and reader not in todo]
+                    owners = [new, *map(defining_op, new.operands)]
+                    todo += [owner for owner in owners if owner is not None and owner.name in _MOVE]
 
 
 def is_elementwise(op: mlir.Operation) -> bool:

@@ -40,20 +40,17 @@ _SCALINGS = ("arith.mulf", "arith.muli", "arith.divf")
 
 
 @register(when=ANY_CONTRACTION, optional=True)
-@dataclass(frozen=True)
 class MoveScalingsPass(Pass):
     """Move scalings and broadcasts of factors after the product. With `exact` only where no float is reassociated."""
 
-    name = "mlirml-move-scalings"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for op in named_operations(module, CONTRACTIONS):  # in the order of the program: they move through chains
-                try:
-                    move(op, self.exact)
-                except NoMatch:
-                    continue
+        for op in named_operations(module, CONTRACTIONS):  # in the order of the program: they move through chains
+            try:
+                move(op, self.exact)
+            except NoMatch:
+                continue
 
 
 def move(op: mlir.Operation, exact: bool) -> None:

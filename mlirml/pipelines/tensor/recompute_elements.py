@@ -36,33 +36,30 @@ _COSTLY = (*CONTRACTIONS, "linalg.conv_2d_nhwc_hwcf", "linalg.conv_2d_nchw_fchw"
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class RecomputeElementsPass(Pass):
     """Minimize the bytes saved of elementwise operations, for tensors of at least `least` bytes."""
 
-    name = "mlirml-recompute-elements"
     least: int = 1 << 18
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for block in tensor_blocks(module):
-                ops = block_ops(block)
-                costly = [number for number, op in enumerate(ops) if op.name in _COSTLY]
-                if not costly:
+        for block in tensor_blocks(module):
+            ops = block_ops(block)
+            costly = [number for number, op in enumerate(ops) if op.name in _COSTLY]
+            if not costly:
+                continue
+            positions = {result: number for number, op in enumerate(ops) for result in op.results}
+            number = 0
+            while number < len(ops):
+                op = ops[number]
+                number += 1
+                if op.name != "linalg.generic" or positions[op.results[0]] > costly[-1]:
                     continue
-                positions = {result: number for number, op in enumerate(ops) for result in op.results}
-                number = 0
-                while number < len(ops):
-                    op = ops[number]
-                    number += 1
-                    if op.name != "linalg.generic" or positions[op.results[0]] > costly[-1]:
-                        continue
-                    try:
-                        found = match_recomputation(op, positions, costly, self.least)
-                    except NoMatch:
-                        continue
-                    recompute(found, positions)
-                    ops = block_ops(block)  # some have been replaced by clones
+                try:
+                    found = match_recomputation(op, positions, costly, self.least)
+                except NoMatch:
+                    continue
+                recompute(found, positions)
+                ops = block_ops(block)  # some have been replaced by clones
 
 
 @dataclass(frozen=True)

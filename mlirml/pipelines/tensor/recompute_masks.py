@@ -37,22 +37,18 @@ _MOST_TERMS = 24
 
 
 @register(when=("arith.select",), optional=True)
-@dataclass(frozen=True)
 class RecomputeMasksPass(Pass):
     """Recompute masks and integers of indices in the operations that read them."""
-
-    name = "mlirml-recompute-masks"
 
     def run(self, module: mlir.Operation) -> None:
         if not has_op(module, ("linalg.index",)) or not has_op(module, ("arith.select",)):
             return
-        with module.context:
-            makers: dict[mlir.Operation, None] = {}
-            for op in named_operations(module, ("linalg.generic",)):
-                with suppress(NoMatch):
-                    makers.update(dict.fromkeys(recompute(match_masks(op))))
-            for op in reversed(makers):
-                drop_results(op)
+        makers: dict[mlir.Operation, None] = {}
+        for op in named_operations(module, ("linalg.generic",)):
+            with suppress(NoMatch):
+                makers.update(dict.fromkeys(recompute(match_masks(op))))
+        for op in reversed(makers):
+            drop_results(op)
 
 
 @dataclass(frozen=True)

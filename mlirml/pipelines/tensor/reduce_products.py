@@ -38,22 +38,19 @@ _ADDS = ("arith.addf", "arith.addi")
 
 
 @register(when=ANY_CONTRACTION, optional=True)
-@dataclass(frozen=True)
 class ReduceProductsPass(Pass):
     """Compute the slices, diagonals and sums of products without the products. With `exact` sums of integers only."""
 
-    name = "mlirml-reduce-products"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            todo = named_operations(module, _READERS)
-            while todo:  # the last one first: what it needs of its factors may be reduced in turn
-                op = todo.pop()
-                try:
-                    todo += self._reduced(op)
-                except NoMatch:
-                    continue
+        todo = named_operations(module, _READERS)
+        while todo:  # the last one first: what it needs of its factors may be reduced in turn
+            op = todo.pop()
+            try:
+                todo += self._reduced(op)
+            except NoMatch:
+                continue
 
     def _reduced(self, op: mlir.Operation) -> list[mlir.Operation]:
         if op.name == "tensor.extract_slice":

@@ -22,7 +22,6 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.trip_counts import trip_count
-from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
@@ -31,11 +30,9 @@ from mlirml.pipelines.unroll import unroll
 
 
 @register(when=PROGRAM_LOOP, optional=True)
-@dataclass(frozen=True)
 class RotateBuffersPass(Pass):
     """Unroll loops that permute arrays, up to `max_factor` times if the result has at most `max_ops` operations."""
 
-    name = "mlirml-rotate-buffers"
     max_factor: int = 6
     max_ops: int = 2400
 

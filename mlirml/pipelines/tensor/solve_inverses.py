@@ -33,22 +33,19 @@ _MOVABLE = ("linalg.", "tensor.", "arith.constant")
 
 
 @register(when=("mlirml.inverse",), optional=True)
-@dataclass(frozen=True)
 class SolveInversesPass(Pass):
     """Solve systems in place of products with inverses. With `exact` nothing changes."""
 
-    name = "mlirml-solve-inverses"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:
         if self.exact:
             return
-        with module.context:
-            for op in named_operations(module, ("mlirml.inverse",)):
-                try:
-                    solve(match_inverse(op))
-                except NoMatch:
-                    continue
+        for op in named_operations(module, ("mlirml.inverse",)):
+            try:
+                solve(match_inverse(op))
+            except NoMatch:
+                continue
 
 
 @dataclass(frozen=True)

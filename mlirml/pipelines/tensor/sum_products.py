@@ -47,11 +47,9 @@ _MULTIPLIES = ("arith.mulf", "arith.muli")
 
 
 @register(when=LOOP_OR_REQUEST)
-@dataclass(frozen=True)
 class SumProductsPass(Pass):
     """Make loops that add up products of slices products of arrays. With `exact` those of integers only."""
 
-    name = "mlirml-sum-products"
     exact: bool = False
 
     def run(self, module: mlir.Operation) -> None:

@@ -31,11 +31,9 @@ from mlirml.passes.presence import LOOP_OR_REQUEST
 
 
 @register(when=(*LOOP_OR_REQUEST, "linalg.window"), optional=True)
-@dataclass(frozen=True)
 class UnrollWindowsPass(Pass):
     """Unroll windows of at most `most` elements."""
 
-    name = "mlirml-unroll-windows"
     most: int = 32
 
     def run(self, module: mlir.Operation) -> None:

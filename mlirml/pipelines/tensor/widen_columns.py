@@ -35,7 +35,6 @@ from mlirml.analysis.constants import constant_of
 from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.traits import TENSOR_READS, TENSOR_STARTS, TENSOR_STORES
 from mlirml.analysis.values import captured_values, used_values
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.ir.rank_zero import slice_offsets
@@ -51,20 +50,17 @@ _DYNAMIC = mlir.ShapedType.get_dynamic_size()
 
 
 @register(when=LOOP_OR_REQUEST, optional=True)
-@dataclass(frozen=True)
 class WidenColumnsPass(Pass):
     """Make loops over columns, of at most `longest` operations, work on `columns` of them at a time."""
 
-    name = "mlirml-widen-columns"
     columns: int = 16
     longest: int = 32
 
     def run(self, module: mlir.Operation) -> None:
-        with module.context:
-            for loop in named_operations(module, ("scf.for",)):
-                with suppress(NoMatch):
-                    wide = match(loop, self.longest)
-                    build(loop, wide, self.columns)
+        for loop in named_operations(module, ("scf.for",)):
+            with suppress(NoMatch):
+                wide = match(loop, self.longest)
+                build(loop, wide, self.columns)
 
 
 def match(loop: mlir.Operation, longest: int) -> set[mlir.Value]:

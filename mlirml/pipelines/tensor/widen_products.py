@@ -19,7 +19,6 @@ from __future__ import annotations
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.contract.problem import match_contraction
-from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
 from mlirml.ir.bindings import defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
@@ -30,11 +29,8 @@ _LEAST, _MOST = 96, 0.75
 
 
 @register(when=every(ANY_CONTRACTION, ("tensor.extract_slice",)), optional=True)
-@dataclass(frozen=True)
 class WidenProductsPass(Pass):
     """Compute the product of slices of a matrix as a part of a symmetric product."""
-
-    name = "mlirml-widen-products"
 
     def run(self, module: mlir.Operation) -> None:
         for op in named_operations(module, CONTRACTIONS):
