@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from functools import cached_property
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -243,6 +244,33 @@ def operation(section: str, reference: Callable[..., Any], **options: Any) -> Ca
         return define(OpDef(build.__name__.rstrip("_"), section, reference, build, doc=doc, **options))
 
     return decorate
+
+
+def at_rank(function: Callable[..., Any], name: str, rank: int, doc: str = "") -> Callable[..., Any]:
+    """`function(name, rank, ...)` as a function of the other parameters, called `name` in errors of Python's."""
+    code, defaults = function.__code__, function.__defaults__
+    named = FunctionType(code, function.__globals__, name, defaults, function.__closure__)
+    named.__qualname__, named.__kwdefaults__ = name, function.__kwdefaults__
+    call = functools.partial(named, name, rank)
+    vars(call).update(__name__=name, __qualname__=name, __doc__=doc, __module__=function.__module__)
+    return call
+
+
+def operations(
+    section: str,
+    build: Callable[..., Any],
+    reference: Callable[..., Any],
+    names: str,
+    docs: Mapping[int, str],
+    **options: Any,
+) -> Iterator[OpDef]:
+    """The operations `build(name, rank, builder, *operands, **options)`, one for each rank that has a docstring.
+
+    `reference(name, rank, ...)` are their references, and `names` their names, with {} for the rank.
+    """
+    for rank, doc in docs.items():
+        name = names.format(rank)
+        yield operation(section, at_rank(reference, name, rank), **options)(at_rank(build, name, rank, doc))
 
 
 def composed(section: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:
