@@ -14,6 +14,8 @@ The numbers are the same. Kernels read half of the bytes, and tensor cores multi
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.structured import indexing_maps, is_parallel
 from mlirml.analysis.traits import RESHAPES
@@ -33,10 +35,8 @@ class NarrowFactorsPass(Pass):
     def run(self, module: mlir.Operation) -> None:
         for op in list(operations(module)):
             if op.name in CONTRACTIONS or op.name.startswith(("linalg.conv_", "linalg.depthwise_conv_")):
-                try:
+                with suppress(NoMatch):
                     narrow(op)
-                except NoMatch:
-                    continue
 
 
 def narrow(op: mlir.Operation) -> None:

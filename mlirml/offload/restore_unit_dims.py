@@ -14,6 +14,7 @@ The same for a factor that a reshape drops dims of size 1 of: the product reads 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.structured import indexing_maps, is_parallel
@@ -36,10 +37,8 @@ class RestoreUnitDimsPass(Pass):
         block = main_function(module).regions[0].blocks[0]
         for op in block_ops(block):
             if op.name in CONTRACTIONS and len(op.results) == 1:
-                try:
+                with suppress(NoMatch):
                     restore(op)
-                except NoMatch:
-                    continue
         for op in reversed(block_ops(block)):
             if op.name in (*RESHAPES, "linalg.fill") and not any(True for _ in op.results[0].uses):
                 op.erase()

@@ -53,10 +53,8 @@ class BatchDotsPass(Pass):
         for function in loop_functions(module):
             found: list[tuple[mlir.Operation, Dots]] = []
             for op in named_operations(function, ("linalg.dot",)):
-                try:
+                with suppress(NoMatch):
                     found.append((op, match_dots(op)))
-                except NoMatch:
-                    continue
             counts = Counter(dots.key for _, dots in found)
             for op, dots in found:
                 if dots.ifs and counts[dots.key] < 2:

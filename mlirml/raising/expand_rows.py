@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import attempt
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
 from mlirml.ir.rank_zero import slice_offsets
@@ -43,11 +44,7 @@ class ExpandRowsPass(Pass):
         for function in loop_functions(module):
             for nest in [op for op in operations(function) if op.name == "scf.for" and BATCHED in op.attributes]:
                 del nest.attributes[BATCHED]
-                try:
-                    sinks = match_sinks(nest)
-                except NoMatch:
-                    continue
-                for op, number in sinks:
+                for op, number in attempt(match_sinks, nest) or ():
                     with op.location:
                         build_loop(read_sink(op, number))
                     changed = True

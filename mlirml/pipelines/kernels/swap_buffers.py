@@ -25,8 +25,9 @@ from collections.abc import Sequence
 from mlirml.analysis.memory import buffer_of
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.dialects.mlirml import HOST, HOST_INPUTS
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.unroll import unroll
 
@@ -39,11 +40,8 @@ class SwapBuffersPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         main = main_function(module)
-        for loop in [op for op in operations(main) if op.name == "scf.for"][::-1]:  # inner loops first
-            try:
-                swaps = match_swaps(loop, main)
-            except NoMatch:
-                continue
+        loops = named_operations(main, ("scf.for",))[::-1]  # inner loops first
+        for loop, swaps in matched(match_swaps, loops, main):
             if 2 * sum(1 for _ in operations(loop)) <= self.max_ops:
                 swap(loop, swaps)
 

@@ -34,6 +34,7 @@ they load and store gain nothing; how long the others have to be for a gain was 
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 
 from mlirml.analysis.affine import flat_index
 from mlirml.analysis.constants import constant_of
@@ -78,10 +79,8 @@ class AlignLoopsPass(Pass):
         if not arrays:
             return
         for loop in named_operations(main, ("scf.for",)):
-            try:
+            with suppress(NoMatch):
                 peel(loop, *match_loop(loop, arrays, self.vectors))
-            except NoMatch:
-                continue
 
 
 def stored_arguments(main: mlir.Operation) -> list[mlir.Value]:

@@ -22,6 +22,7 @@ a second time after the conversion to the llvm dialect, to move the attribute to
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import array_of
@@ -44,12 +45,9 @@ class AnnotateLoopsPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         for loop in named_operations(module, ("scf.for",)):
-            if ANNOTATION in loop.attributes:
-                continue  # by a schedule
-            try:
-                loop.attributes[ANNOTATION] = mlir.Attribute.parse(match_loop(loop))
-            except NoMatch:
-                continue
+            if ANNOTATION not in loop.attributes:  # by a schedule
+                with suppress(NoMatch):
+                    loop.attributes[ANNOTATION] = mlir.Attribute.parse(match_loop(loop))
         for branch in named_operations(module, ("llvm.br",)):
             if ANNOTATION in branch.attributes:
                 branch.attributes[_OF_BRANCH] = branch.attributes[ANNOTATION]

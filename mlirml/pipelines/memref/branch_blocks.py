@@ -46,6 +46,7 @@ from mlirml.analysis.affine import Reader
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import may_overlap
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
@@ -63,11 +64,7 @@ class BranchBlocksPass(Pass):
     probe: int = 16
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in named_operations(module, ("scf.for",)):
-            try:
-                skipped = match(loop, self.least, self.block)
-            except NoMatch:
-                continue
+        for _, skipped in matched(match, named_operations(module, ("scf.for",)), self.least, self.block):
             build(skipped, self.block, self.probe)
 
 

@@ -27,6 +27,7 @@ known trip count can be differentiated.
 
 from __future__ import annotations
 
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
@@ -38,11 +39,8 @@ class ExitLoopsPass(Pass):
     """End loops when a flag is set that makes the remaining iterations do nothing."""
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in named_operations(module, ("scf.for",))[::-1]:  # inner loops first
-            try:
-                branch, flag = match_exit(loop)
-            except NoMatch:
-                continue
+        inner_first = named_operations(module, ("scf.for",))[::-1]
+        for loop, (branch, flag) in matched(match_exit, inner_first):
             build_while(loop, branch, flag)
 
 

@@ -16,6 +16,8 @@ all n, where e = m d - 2^s (T. Granlund and P. Montgomery, Division by invariant
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.ranges import Ranges
 from mlirml.analysis.traits import INTEGER_DIVISIONS
@@ -48,10 +50,8 @@ class MultiplyQuotientsPass(Pass):
         ranges = Ranges()
         matches = []
         for op in found:
-            try:
+            with suppress(NoMatch):
                 matches.append((op, match_quotient(op, ranges)))
-            except NoMatch:
-                continue
         for op, factor in matches:
             build_quotient(op, factor)
 

@@ -33,6 +33,7 @@ from mlirml.analysis.constants import constant_of
 from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.analysis.values import ancestor_in, is_within
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import Several
@@ -55,13 +56,8 @@ class ShareBuffersPass(Pass):
     def _share(self, block: mlir.Block) -> None:
         ops = block_ops(block)
         numbers = {op: number for number, op in enumerate(ops)}  # before any change, as it changes hashes
-        found: list[Buffer] = []
-        for op in ops:
-            if op.name == "memref.alloc" and bytes_of(op) >= self.least:
-                try:
-                    found.append(match_buffer(op, numbers))
-                except NoMatch:
-                    continue
+        large = [op for op in ops if op.name == "memref.alloc" and bytes_of(op) >= self.least]
+        found = [buffer for _, buffer in matched(match_buffer, large, numbers)]
         found.sort(key=lambda buffer: buffer.begin)
         kept: list[Buffer] = []
         for buffer in found:

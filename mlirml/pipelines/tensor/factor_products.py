@@ -18,6 +18,8 @@ to 2048 rows, 256 and 768 columns, one thread, Zen 4).
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.costs import is_worth
 from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.values import has_one_use
@@ -40,10 +42,8 @@ class FactorProductsPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         for op in named_operations(module, ("linalg.generic",)):
-            try:
+            with suppress(NoMatch):
                 factor(op, self.exact)
-            except NoMatch:
-                continue
 
 
 @dataclass(frozen=True)

@@ -27,9 +27,10 @@ twice. Small scores, which stay in cache anyway, are left alone.
 from __future__ import annotations
 
 from mlirml.codegen.cpu.contract.problem import CONTRACTIONS
+from mlirml.core.no_match import attempt
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.ir.erase import is_unused
-from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, ANY_WINDOW, Several
 from mlirml.targets.machine import Processor
 
@@ -48,9 +49,8 @@ class FuseAttentionPass(Pass):
 
         while products:
             first = products.pop(0)
-            try:
-                plan = match_attention(first, self.processor.l2_bytes)
-            except NoMatch:
+            plan = attempt(match_attention, first, self.processor.l2_bytes)
+            if plan is None:
                 continue
             products = [op for op in products if op != plan.last]
             with plan.last.location, mlir.InsertionPoint(plan.last):

@@ -29,6 +29,7 @@ from mlirml.analysis.tensor_stores import stored_between
 from mlirml.analysis.traits import TENSOR_VIEWS
 from mlirml.analysis.values import has_one_use, outer_values
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import applies
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir
 from mlirml.ir.rank_zero import slice_offsets
@@ -214,10 +215,7 @@ def may_slice(value: mlir.Value, reader: mlir.Operation) -> bool:
     owner = defining_op(value)
     if owner is None or owner.block != reader.block or may_reshape(value):
         return True
-    try:
-        return bool(match_elements(owner))
-    except NoMatch:
-        return False
+    return applies(match_elements, owner)
 
 
 def build_row(

@@ -21,6 +21,8 @@ for floats. A division of integers stays.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.constants import is_constant
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.costs import is_worth
@@ -47,10 +49,8 @@ class MoveScalingsPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         for op in named_operations(module, CONTRACTIONS):  # in the order of the program: they move through chains
-            try:
+            with suppress(NoMatch):
                 move(op, self.exact)
-            except NoMatch:
-                continue
 
 
 def move(op: mlir.Operation, exact: bool) -> None:

@@ -22,6 +22,7 @@ import math
 from collections.abc import Sequence
 
 from mlirml.analysis.trip_counts import trip_count
+from mlirml.core.no_match import matched
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, operations
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
@@ -37,11 +38,8 @@ class RotateBuffersPass(Pass):
     max_ops: int = 2400
 
     def run(self, module: mlir.Operation) -> None:
-        for loop in named_operations(module, ("scf.for",))[::-1]:  # inner loops first
-            try:
-                period = match_rotation(loop)
-            except NoMatch:
-                continue
+        inner_first = named_operations(module, ("scf.for",))[::-1]
+        for loop, period in matched(match_rotation, inner_first):
             if period <= self.max_factor and period * sum(1 for _ in operations(loop)) <= self.max_ops:
                 unroll(loop, period)
 

@@ -18,6 +18,8 @@ must have no other user. Floats are reassociated, which `exact` forbids.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.dimensions import slice_numbers
 from mlirml.analysis.values import has_one_use, used_values
@@ -42,10 +44,8 @@ class SolveInversesPass(Pass):
         if self.exact:
             return
         for op in named_operations(module, ("mlirml.inverse",)):
-            try:
+            with suppress(NoMatch):
                 solve(match_inverse(op))
-            except NoMatch:
-                continue
 
 
 @dataclass(frozen=True)

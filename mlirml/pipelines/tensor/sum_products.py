@@ -29,6 +29,7 @@ from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import attempt
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
 from mlirml.ir.rank_zero import slice_offsets
@@ -56,9 +57,8 @@ class SumProductsPass(Pass):
         changed = False
         for loop in named_operations(module, ("scf.for",))[::-1]:  # inner loops first
             for number in range(len(loop.results)):
-                try:
-                    sum_ = match_sum(loop, number, self.exact)
-                except NoMatch:
+                sum_ = attempt(match_sum, loop, number, self.exact)
+                if sum_ is None:
                     continue
                 with loop.location, mlir.InsertionPoint(loop):
                     build_sum(sum_)

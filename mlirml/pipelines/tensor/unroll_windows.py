@@ -24,6 +24,7 @@ import itertools
 from collections.abc import Mapping
 
 from mlirml.core.dataclass import dataclass
+from mlirml.core.no_match import matched
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, mlir, named_operations
 from mlirml.passes import NoMatch, Pass, register
@@ -37,11 +38,7 @@ class UnrollWindowsPass(Pass):
     most: int = 32
 
     def run(self, module: mlir.Operation) -> None:
-        for op in named_operations(module, ("linalg.generic",)):
-            try:
-                window = match_window(op, self.most)
-            except NoMatch:
-                continue
+        for op, window in matched(match_window, named_operations(module, ("linalg.generic",)), self.most):
             with op.location, mlir.InsertionPoint(op):
                 result = build_unrolled(op, window)
             op.results[0].replace_all_uses_with(result)

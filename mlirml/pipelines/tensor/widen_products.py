@@ -16,6 +16,8 @@ after it, are such products.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.contract.problem import match_contraction
@@ -34,10 +36,8 @@ class WidenProductsPass(Pass):
 
     def run(self, module: mlir.Operation) -> None:
         for op in named_operations(module, CONTRACTIONS):
-            try:
+            with suppress(NoMatch):
                 widen(op)
-            except NoMatch:
-                continue
 
 
 def widen(op: mlir.Operation) -> None:
