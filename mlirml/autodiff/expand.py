@@ -25,7 +25,7 @@ from mlirml.autodiff.requests import (
 )
 from mlirml.autodiff.scalar_operands import scalars_to_operands
 from mlirml.dialects.mlirml import FLUSH_DENORMALS
-from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import ANY_REQUEST
 
@@ -88,13 +88,11 @@ def _drop_marks(function: mlir.Operation) -> None:
         op.erase()
     for op in marks:
         if op.name not in _PLACEHOLDERS:
-            op.results[0].replace_all_uses_with(op.operands[0])
-            op.erase()
+            replace_op(op, op.operands[0])
     for op in named_operations(function, _PLACEHOLDERS):
         for user in reversed(_depending(op)):
             user.erase()
-        op.results[0].replace_all_uses_with(op.operands[0])
-        op.erase()
+        replace_op(op, op.operands[0])
 
 
 def _depending(op: mlir.Operation) -> list[mlir.Operation]:

@@ -147,6 +147,10 @@ def conditional(
     return list(op.results)
 
 
+def memref_dim(memref: mlir.Value, dim: int) -> mlir.Value:
+    return value("memref.dim", [memref, index(dim)], mlir.IndexType.get())
+
+
 def segments(*sizes: int) -> mlir.DenseI32ArrayAttr:
     return mlir.DenseI32ArrayAttr.get(list(sizes))
 

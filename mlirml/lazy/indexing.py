@@ -107,8 +107,7 @@ class Elements:
         else:
             operands += found[1]
             call = _call(name, found[0], False, of_values)
-        result: Array = gathered(call, tuple(operands))
-        return result
+        return gathered(call, tuple(operands))
 
 
 def _basic(shape: tuple[int, ...], index: Any) -> tuple[Any, list[int]] | None:

@@ -16,6 +16,13 @@ from mlirml.ops.pooling import geometry
 from mlirml.ops.registry import NUMBERS
 from mlirml.ops.windows import Window, per_dimension, positive
 
+__all__ = [
+    "adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d_with_indices",
+    "fractional_max_pool2d", "fractional_max_pool2d_with_indices", "fractional_max_pool3d",
+    "fractional_max_pool3d_with_indices", "max_pool1d_with_indices", "max_pool2d_with_indices",
+    "max_pool3d_with_indices", "max_unpool1d", "max_unpool2d", "max_unpool3d",
+]  # fmt: skip
+
 
 def _taps(windows: tuple[Window, ...]) -> np.ndarray:
     """The flat positions [windows, elements] of the elements of each window; one of its own in place of padding."""

@@ -17,6 +17,11 @@ from mlirml.ir.text.dtypes import is_float
 from mlirml.nn.define import as_array, composite, composites, floats, known, refuse_random, rounded, shown, table
 from mlirml.ops.registry import INTEGERS
 
+__all__ = [
+    "alpha_dropout", "bilinear", "dropout", "dropout1d", "dropout2d", "dropout3d", "embedding", "embedding_bag",
+    "feature_alpha_dropout", "linear", "one_hot", "rotary_embedding", "scaled_dot_product_attention",
+]  # fmt: skip
+
 
 @composite(tolerance=16)
 def linear(input: Any, weight: Any, bias: Any = None) -> Any:

@@ -14,6 +14,12 @@ from mlirml.ops import pooling  # noqa: F401  (makes the records)
 from mlirml.ops.registry import NUMBERS
 from mlirml.ops.windows import positive
 
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "lp_pool3d",
+    "max_pool1d", "max_pool2d", "max_pool3d",
+]  # fmt: skip
+
 max_pool1d = from_record("max_pool1d")
 max_pool2d = from_record("max_pool2d")
 max_pool3d = from_record("max_pool3d")

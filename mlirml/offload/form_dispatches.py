@@ -31,7 +31,16 @@ from mlirml.analysis.values import is_within, walk
 from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, WHY
 from mlirml.errors import TargetError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, main_function, mlir, operations, seen_through
+from mlirml.ir.bindings import (
+    block_ops,
+    clone_with,
+    defining_op,
+    main_function,
+    mlir,
+    operations,
+    replace_op,
+    seen_through,
+)
 from mlirml.ir.erase import is_unused
 from mlirml.ir.library_calls import TRANSFORMS
 from mlirml.ir.location import source_location
@@ -267,8 +276,7 @@ def store_numbers(block: mlir.Block) -> None:
             one = mlir.RankedTensorType.get([1] * rank, number.type)
             small = emit.value("tensor.splat", [number], one)
             new = emit.insert_slice(small, into, indices)
-        op.results[0].replace_all_uses_with(new)
-        op.erase()
+        replace_op(op, new)
 
 
 def wrap(ops: Sequence[mlir.Operation]) -> mlir.Operation:

@@ -19,6 +19,7 @@ that it overwrites, else of one thread. A scan has a loop-carried scalar too, an
 from __future__ import annotations
 
 from mlirml.analysis.ordered_loops import SCAN, SCATTER, has_known_bounds, is_ordered
+from mlirml.analysis.values import is_tensor
 from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, operations
 from mlirml.passes import Pass, register
 
@@ -87,7 +88,3 @@ def is_scan(loop: mlir.Operation) -> bool:
 def is_scalar(op: mlir.Operation) -> bool:
     """True if an operation computes scalars from scalars."""
     return op.name.startswith(_SCALAR) and op.name != "tensor.extract_slice" and not op.regions
-
-
-def is_tensor(value: mlir.Value) -> bool:
-    return isinstance(value.type, mlir.RankedTensorType)

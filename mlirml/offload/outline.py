@@ -33,7 +33,16 @@ from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.dialects.mlirml import DISPATCH, KERNEL, OF_DEVICES
 from mlirml.errors import LoweringError
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, callee_of, clone_with, defining_op, main_function, mlir, operations
+from mlirml.ir.bindings import (
+    block_ops,
+    callee_of,
+    clone_with,
+    defining_op,
+    main_function,
+    mlir,
+    operations,
+    replace_op,
+)
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
@@ -80,9 +89,7 @@ def dissolve(region: mlir.Operation) -> None:
     *body, end = block_ops(region.regions[0].blocks[0])
     for op in body:
         op.move_before(region)
-    for result, value in zip(region.results, end.operands):
-        result.replace_all_uses_with(value)
-    region.erase()
+    replace_op(region, *end.operands)
 
 
 def outline(region: mlir.Operation, module: mlir.Operation, number: int) -> None:
@@ -106,9 +113,7 @@ def outline(region: mlir.Operation, module: mlir.Operation, number: int) -> None
         replace_inside(ops, outside, argument)
     with end.location, mlir.InsertionPoint(entry):
         emit.create("func.return", results)
-    for old, new in zip(region.results, call.results):
-        old.replace_all_uses_with(new)
-    region.erase()
+    replace_op(region, *call.results)
 
 
 def sink_constants(body: mlir.Block) -> None:

@@ -42,6 +42,7 @@ from mlirml.ir.bindings import (
     main_function,
     mlir,
     operations,
+    replace_op,
     set_function_type,
 )
 from mlirml.ir.compactions import COMPACTIONS
@@ -366,7 +367,7 @@ def memcpy(target: mlir.Value, source: mlir.Value) -> None:
 def allocated(like: mlir.Value, host: bool) -> mlir.Value:
     """A new contiguous buffer in device or host memory, of the shape of a memref."""
     type_ = mlir.MemRefType.get(like.type.shape, like.type.element_type)
-    return new_buffer(type_, [size_along(like, d) for d in range(type_.rank) if type_.is_dynamic_dim(d)], host)
+    return new_buffer(type_, [emit.memref_dim(like, d) for d in range(type_.rank) if type_.is_dynamic_dim(d)], host)
 
 
 def new_buffer(type_: mlir.Type, sizes: list[mlir.Value], host: bool) -> mlir.Value:
@@ -375,11 +376,6 @@ def new_buffer(type_: mlir.Type, sizes: list[mlir.Value], host: bool) -> mlir.Va
     if host:
         attributes[HOST] = mlir.UnitAttr.get()
     return emit.create("memref.alloc", sizes, [type_], attributes).results[0]
-
-
-def size_along(memref: mlir.Value, d: int) -> mlir.Value:
-    """The dynamic size of a dimension of a memref."""
-    return emit.value("memref.dim", [memref, emit.index(d)], mlir.IndexType.get())
 
 
 def upload_constants(launch: mlir.Operation, hosts: set[mlir.Value]) -> None:
@@ -467,5 +463,4 @@ def load_element(op: mlir.Operation) -> None:
     new = None
     with op.location, mlir.InsertionPoint(op):
         new = emit.value("memref.load", [here], kind.element_type)
-    op.results[0].replace_all_uses_with(new)
-    op.erase()
+    replace_op(op, new)

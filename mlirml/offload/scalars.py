@@ -28,7 +28,7 @@ from collections.abc import Callable
 from mlirml.analysis.constants import is_constant
 from mlirml.dialects.mlirml import DIMS, HOST_INPUTS
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 
 _STAYS = ("linalg.index", "linalg.yield")
 
@@ -109,9 +109,7 @@ def without_inputs(op: mlir.Operation, numbers: list[int]) -> mlir.Operation:
         body.arguments[number].replace_all_uses_with(scalar)
     for inner in block_ops(body):
         block.append(inner)
-    for old, result in zip(op.results, new.results):
-        old.replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, *new.results)
     return new
 
 

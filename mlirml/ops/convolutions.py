@@ -206,8 +206,7 @@ def _pointwise(b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None, 
     value = b.reshape(value, g.out)
     if bias is None:
         return value
-    total: Value = ew.add.build(b, value, b.reshape(b.cast(bias, accumulate), (g.filters, *[1] * len(g.windows))))
-    return total
+    return ew.add.build(b, value, b.reshape(b.cast(bias, accumulate), (g.filters, *[1] * len(g.windows))))
 
 
 def _sliding(b: Builder, g: Geometry, x: Value, w: Value, bias: Value | None) -> Value:

@@ -646,8 +646,7 @@ def power(b: Builder, x1: Operand, x2: Operand, dtype: Any = None) -> Value:
         if floating and isinstance(x1, Value):  # NumPy raises bfloat16 to a float power in f32
             x1 = b.cast(x1, loop_dtypes("power", np.power, (x1, x2), dtype)[0])
         if special is not None and (floating or (value in (1, 2) and isinstance(value, int) and x1.dtype.kind in "iu")):
-            result: Value = special.build(b, x1, dtype)
-            return result
+            return special.build(b, x1, dtype)
         products = _PRODUCTS.get(value)  # type: ignore[arg-type]
         if products is not None and floating and x1.dtype.itemsize > 2 and dtype is None:
             return _write("power", np.power, products, b, (x1, x2), dtype)

@@ -115,8 +115,7 @@ def _largest(
     x = np.asarray(input)
     windows = geometry(name, rank, x, kernel_size, stride, padding, dilation, ceil_mode, floats=False)
     views = windows_of(padded_array(x, windows, lowest(x.dtype)), windows)
-    result: np.ndarray = views.max(axis=tuple(range(-rank, 0)))
-    return result
+    return views.max(axis=tuple(range(-rank, 0)))
 
 
 def _max_pool(
@@ -192,10 +191,8 @@ def _whole_sum(b: Builder, x: Value, rank: int, dtype: np.dtype) -> Value:
 def _divided(b: Builder, total: Value, counts: np.ndarray, dtype: np.dtype) -> Value:
     if (counts == counts.flat[0]).all():
         number = Scalar(dtype.type(counts.flat[0]), weak=False)
-        by_number: Value = ew.divide.build(b, total, number)
-        return by_number
-    result: Value = ew.divide.build(b, total, b.constant(counts.astype(dtype)))
-    return result
+        return ew.divide.build(b, total, number)
+    return ew.divide.build(b, total, b.constant(counts.astype(dtype)))
 
 
 def _counts(
@@ -225,8 +222,7 @@ def _mean(
     views = windows_of(padded_array(x.astype(wide), windows, 0), windows)
     counts = _counts(name, windows, count_include_pad, per_dimension(name, "padding", padding, rank), divisor_override)
     total = views.sum(axis=tuple(range(-rank, 0)))
-    result: np.ndarray = (total / counts.astype(wide)).astype(x.dtype)
-    return result
+    return (total / counts.astype(wide)).astype(x.dtype)
 
 
 def _average_pool(

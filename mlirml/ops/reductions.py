@@ -93,8 +93,7 @@ def _chosen(b: Builder, name: str, value: Value, where: Any, neutral: object) ->
     mask = where if isinstance(where, Value) else Scalar(bool(getattr(where, "value", where)))
     if ew.broadcast_shapes(name, (value, mask)) != value.shape:
         raise ShapeError(f"{name}: the mask {mask} does not broadcast to {value}")
-    kept: Value = ew.where.build(b, mask, value, Scalar(_scalar(neutral, value.dtype), weak=False))
-    return kept
+    return ew.where.build(b, mask, value, Scalar(_scalar(neutral, value.dtype), weak=False))
 
 
 def _scalar(number: object, dtype: np.dtype) -> Any:
@@ -117,8 +116,7 @@ def _started(
     if initial.shape:
         raise ShapeError(f"the initial value of a reduction is a scalar, not {initial}")
     result = reduce(neutral)
-    joined: Value = join.build(b, b.broadcast(initial, (), result.dtype), result)
-    return joined
+    return join.build(b, b.broadcast(initial, (), result.dtype), result)
 
 
 def sum_dtype(name: str, a: Value, dtype: Any) -> np.dtype:
@@ -280,8 +278,7 @@ def min_(
 @operation("reduction", np.ptp, dtypes=NUMBERS)
 def ptp(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
     """Largest minus smallest element over axes."""
-    result: Value = ew.subtract.build(b, _max(b, a, axis, keepdims, None), _min(b, a, axis, keepdims, None))
-    return result
+    return ew.subtract.build(b, _max(b, a, axis, keepdims, None), _min(b, a, axis, keepdims, None))
 
 
 def _mean_dtypes(name: str, value: Value, dtype: Any) -> tuple[np.dtype, np.dtype]:
@@ -318,13 +315,11 @@ def _divisor(b: Builder, value: Value, axes: tuple[int, ...], where: Any, ddof: 
         if known == 0:
             return count
     left = Scalar(known) if known is not None else b.cast(as_value(b, less), compute)
-    rest: Value = ew.maximum.build(b, ew.subtract.build(b, count, left), Scalar(0.0))
-    return rest
+    return ew.maximum.build(b, ew.subtract.build(b, count, left), Scalar(0.0))
 
 
 def _mean(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, divisor: Operand, where: Any) -> Value:
-    result: Value = ew.divide.build(b, _total(b, value, axes, compute, where), divisor)
-    return result
+    return ew.divide.build(b, _total(b, value, axes, compute, where), divisor)
 
 
 def _total(b: Builder, value: Value, axes: tuple[int, ...], compute: np.dtype, where: Any) -> Value:
@@ -339,8 +334,7 @@ def _less_error_of_mean(b: Builder, squares: Value, apart: Value, count: Operand
     """
     error = ew.divide.build(b, ew.square.build(b, apart), count)
     larger = ew.greater.build(b, squares, error)
-    result: Value = ew.where.build(b, larger, ew.subtract.build(b, squares, error), squares)
-    return result
+    return ew.where.build(b, larger, ew.subtract.build(b, squares, error), squares)
 
 
 @operation("reduction", np.mean, dtypes=ALL, methods=("mean",), array_options=("where",))

@@ -46,7 +46,7 @@ _BUT_BF16 = tuple(d for d in ALL if d != "bf16")
 _OF_QUANTILES = tuple(d for d in NUMBERS if d != "bf16")
 
 
-def _refuse_bfloat16(name: str, x: Any) -> None:
+def refuse_bfloat16(name: str, x: Any) -> None:
     if x.dtype.name == "bfloat16":
         raise DTypeError(f"{name}: not compiled for bf16", help="convert the array with `.astype(np.float32)`")
 
@@ -87,7 +87,7 @@ _METHODS = (*_CONTINUOUS, "lower", "higher", "midpoint", "nearest")
 def _to_choose_from(xp: Any, name: str, a: Any, axis: Any) -> tuple[Any, Any, tuple[int, ...]]:
     """The array, with the axes of a quantile as its last one, and the shape that is kept; raises where it is empty."""
     a = xp.asarray(a)
-    _refuse_bfloat16(name, a)
+    refuse_bfloat16(name, a)
     lined, kept = _lined_up(xp, name, a, axis)
     if lined.shape[-1] == 0:
         raise ShapeError(f"{name}: no elements to choose from, the array of shape {list(a.shape)} is empty")
@@ -418,7 +418,7 @@ def nanmedian(
 ) -> Any:
     """Median of what is not NaN."""
     a = xp.asarray(a)
-    _refuse_bfloat16("nanmedian", a)
+    refuse_bfloat16("nanmedian", a)
     if not np.issubdtype(a.dtype, np.inexact) or a.size == 0:
         return median.build(xp, a, axis, None, False, keepdims)
     lined, kept = _lined_up(xp, "nanmedian", a, axis)
@@ -548,7 +548,7 @@ def corrcoef(xp: Any, x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any 
 def digitize(xp: Any, x: Any, bins: Any, right: bool = False) -> Any:
     """The number of the bin of each element; the edges go up or down, which is checked for those that are known."""
     x, side = xp.asarray(x), "left" if right else "right"
-    _refuse_bfloat16("digitize", x)
+    refuse_bfloat16("digitize", x)
     if _is_traced(bins):
         edges = xp.asarray(bins)
         if edges.ndim != 1:
@@ -578,7 +578,7 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
     Edges that come with the call are not checked.
     """
     a = xp.asarray(a)
-    _refuse_bfloat16("histogram", a)
+    refuse_bfloat16("histogram", a)
     shape, a = a.shape, a.reshape(-1)
     a = a.astype(np.uint8) if a.dtype == np.bool_ else a
     edges, bin_ = _binned(xp, a, bins, range)
@@ -600,7 +600,7 @@ def histogram(xp: Any, a: Any, bins: Any = 10, range: Any = None, density: Any =
 def histogram_bin_edges(xp: Any, a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
     """The edges of the bins of `np.histogram`; the number of bins is known at trace time, and no rule's name."""
     a = xp.asarray(a)
-    _refuse_bfloat16("histogram_bin_edges", a)
+    refuse_bfloat16("histogram_bin_edges", a)
     a = a.reshape(-1)
     return _edges(xp, a.astype(np.uint8) if a.dtype == np.bool_ else a, bins, range)
 

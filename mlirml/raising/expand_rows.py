@@ -24,7 +24,7 @@ from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.core.no_match import attempt
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, operations, replace_op
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register, run_upstream
 from mlirml.passes.presence import ANY_LOOP
@@ -193,8 +193,7 @@ def build_loop(sink: Sink) -> None:
         stored = emit.value("tensor.insert", [value, array, *indices_of(sink.offsets, at)], array.type)
         emit.create("scf.yield", [stored])
     if sink.op.name == "tensor.insert_slice":
-        sink.op.results[0].replace_all_uses_with(loop.results[0])
-        sink.op.erase()
+        replace_op(sink.op, loop.results[0])
     else:
         sink.op.operands[sink.number] = loop.results[0]
 
@@ -236,6 +235,5 @@ def _element(
         whole = array if op.operands[0] == sink.array else op.operands[0]
         return emit.value("tensor.extract", [whole, *indices_of(tuple(slice_offsets(op)), at)], type_.element_type)
     if op is not None and op.name == "linalg.fill":
-        number: mlir.Value = op.operands[0]
-        return number
+        return op.operands[0]
     return emit.value("tensor.extract", [row, at], type_.element_type)

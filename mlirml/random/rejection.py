@@ -38,8 +38,7 @@ def _differentiable_parts(key: Any, a: Any) -> tuple[Any, Any]:
     if trace is None or not trace.derivatives:
         return gamma_parts(key, a)
     special = importlib.import_module("mlirml.special.reparameterisation")  # of special functions, above this module
-    parts: tuple[Any, Any] = special.differentiable_gamma_parts(key, a)
-    return parts
+    return special.differentiable_gamma_parts(key, a)
 
 
 def gamma_parts(key: Any, a: Any) -> tuple[Any, Any]:

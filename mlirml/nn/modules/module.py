@@ -13,6 +13,8 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.nn import initializers
 from mlirml.nn.define import shown
 
+__all__ = ["Module"]
+
 
 class Module:
     """The base of the layers, which shows arrays by dtype and shape.

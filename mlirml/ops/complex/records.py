@@ -153,12 +153,11 @@ def _float_power(b: ComplexBuilder, x1: Operand, x2: Operand, dtype: Any = None)
 @complex_form(ew.where)
 def _where(b: ComplexBuilder, condition: Operand, x: Operand | None = None, y: Operand | None = None) -> Value:
     if x is None or y is None:
-        return inspect.unwrap(ew.where.build)(b, condition, x, y)  # type: ignore[no-any-return]  # refuses it
+        return inspect.unwrap(ew.where.build)(b, condition, x, y)  # refuses it
     truth = b.cast(red.as_value(b, condition), np.dtype(np.bool_))
     dtype = promotion.result_type(x, y)
     if not is_complex(dtype):
-        result: Value = ew.where.build(b, truth, x, y)
-        return result
+        return ew.where.build(b, truth, x, y)
     pairs = [b.broadcast(v, v.shape, dtype) for v in (x, y)]
     re, im = (ew.where.build(b, truth, *(getattr(pair, part) for pair in pairs)) for part in ("re", "im"))
     return ComplexValue.of(re, im)
@@ -204,7 +203,7 @@ def _by_parts(record: OpDef, *, numbers: Sequence[str] = ()) -> None:
                 raise DTypeError(f"{record.name}: a complex number cannot be stored as {wanted.name}")
             bound = record.signature.bind_partial()
             bound.arguments.update({k: _part(v, "real") if k in numbers else v for k, v in given.items()})
-            return record.build(b, *bound.args, **bound.kwargs)  # type: ignore[no-any-return]
+            return record.build(b, *bound.args, **bound.kwargs)
         if "dtype" in given:
             given["dtype"] = None
         for name in numbers:
@@ -274,8 +273,7 @@ _variance(red.std)
 def _truth_of(record: OpDef) -> None:
     @complex_form(record)
     def build(b: ComplexBuilder, a: Operand, *args: Any, **options: Any) -> Value:
-        result: Value = record.build(b, b.cast(red.as_value(b, a), np.dtype(np.bool_)), *args, **options)
-        return result
+        return record.build(b, b.cast(red.as_value(b, a), np.dtype(np.bool_)), *args, **options)
 
 
 for _record in (red.any_, red.all_, red.count_nonzero, OPS["logical_and_accumulate"], OPS["logical_or_accumulate"]):
@@ -338,7 +336,7 @@ def _sum(
 ) -> Value:
     if dtype is not None and not is_complex(as_dtype(dtype)):
         value = b.cast(red.as_value(b, a), as_dtype(dtype))
-        return red.sum_.build(b, value, axis, as_dtype(dtype), None, keepdims, initial, where)  # type: ignore[no-any-return]
+        return red.sum_.build(b, value, axis, as_dtype(dtype), None, keepdims, initial, where)
     pair = _pair(b, "sum", a, dtype)
     total = _fold(b, "sum", pair, axis, initial, where, _SUM)
     return red._restored(b, total, pair.shape, red._reduced_axes("sum", pair.shape, axis), keepdims)
@@ -359,7 +357,7 @@ def _mean(
     where: Any = True,
 ) -> Value:
     if where is not True or (dtype is not None and not is_complex(as_dtype(dtype))):
-        return _mean_of_parts(b, a, axis, dtype, None, keepdims, where=where)  # type: ignore[no-any-return]
+        return _mean_of_parts(b, a, axis, dtype, None, keepdims, where=where)
     value = _pair(b, "mean", a, dtype)
     count = Scalar(float(red._count(value.shape, red.normalized_axes("mean", value.shape, axis))))
     total = _sum(b, value, axis, None, None, keepdims)
@@ -380,8 +378,7 @@ def _prod(
 ) -> Value:
     if dtype is not None and not is_complex(as_dtype(dtype)):
         kind = as_dtype(dtype)
-        real: Value = red.prod.build(b, b.cast(red.as_value(b, a), kind), axis, kind, None, keepdims, initial, where)
-        return real
+        return red.prod.build(b, b.cast(red.as_value(b, a), kind), axis, kind, None, keepdims, initial, where)
     value = _pair(b, "prod", a, dtype)
     total = _fold(b, "prod", value, axis, initial, where, _PRODUCT)
     return red._restored(b, total, value.shape, red._reduced_axes("prod", value.shape, axis), keepdims)
@@ -417,8 +414,7 @@ _extreme(red.min_, _MIN)
 
 @complex_form(red.ptp)
 def _ptp(b: ComplexBuilder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
-    result: Value = ew.subtract.build(b, *(f.build(b, a, axis, None, keepdims) for f in (red.max_, red.min_)))
-    return result
+    return ew.subtract.build(b, *(f.build(b, a, axis, None, keepdims) for f in (red.max_, red.min_)))
 
 
 def _position(record: OpDef, extreme: OpDef) -> None:
@@ -430,8 +426,7 @@ def _position(record: OpDef, extreme: OpDef) -> None:
         red._refuse_empty(record.name, value, red._reduced_axes(record.name, value.shape, axis))
         best = extreme.build(b, value, axis, None, True)
         hit = ew.logical_or.build(b, ew.equal.build(b, value, best), ew.isnan.build(b, value))
-        result: Value = red.argmax.build(b, hit, axis, keepdims=keepdims)
-        return result
+        return red.argmax.build(b, hit, axis, keepdims=keepdims)
 
 
 _position(red.argmax, red.max_)
@@ -484,8 +479,7 @@ _enter(conjugate, Complex.conjugate)
 
 @complex_form(contractions.vdot)
 def _vdot(builder: ComplexBuilder, a: Operand, b: Operand) -> Value:
-    result: Value = inspect.unwrap(contractions.vdot.build)(builder, conjugate.build(builder, a), b)
-    return result
+    return inspect.unwrap(contractions.vdot.build)(builder, conjugate.build(builder, a), b)
 
 
 @operation("elementwise", np.angle, dtypes=ALL, arrays=1, tolerance=4)
@@ -495,8 +489,7 @@ def angle(b: ComplexBuilder, z: Operand, deg: bool = False) -> Value:
 
 
 def _degrees(b: Builder, radians: Value, deg: bool) -> Value:
-    result: Value = ew.multiply.build(b, radians, Scalar(180 / np.pi)) if deg else radians
-    return result
+    return ew.multiply.build(b, radians, Scalar(180 / np.pi)) if deg else radians
 
 
 @complex_form(angle)

@@ -31,7 +31,7 @@ The pass is the last before the conversion to a CFG: a pass that hoists a load a
 from __future__ import annotations
 
 from mlirml.analysis.ranges import Ranges
-from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import every
 from mlirml.pipelines.checks.lower_asserts import returns_at_once
@@ -66,5 +66,4 @@ def fold(clamp: mlir.Operation, ranges: Ranges) -> None:
     """Replace a clamp by its operand, if that never exceeds the limit."""
     number, limit = clamp.operands
     if ranges.within(number, 0, ranges.of(limit)[0]):
-        clamp.results[0].replace_all_uses_with(number)
-        clamp.erase()
+        replace_op(clamp, number)

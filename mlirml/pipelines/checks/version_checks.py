@@ -45,7 +45,7 @@ from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP, every
 from mlirml.pipelines.checks.lower_asserts import function_of, returns_at_once
@@ -195,9 +195,7 @@ def build_versions(found: Checked, chunk: int) -> None:
             return emit.for_loop(rest, end, step, lambda i, values: clone_body(loop, ops, [i, *values]), carried)
 
         results = emit.for_loop(lower, upper, length, body, inits)
-    for old, new in zip(loop.results, results):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *results)
 
 
 def factor_of(check: Check, found: Checked) -> int | None:

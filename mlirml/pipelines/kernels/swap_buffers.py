@@ -104,8 +104,7 @@ def check_others(loop: mlir.Operation, main: mlir.Operation, swaps: Sequence[Swa
 
 
 def entry_of(main: mlir.Operation) -> mlir.Block:
-    block: mlir.Block = main.regions[0].blocks[0]
-    return block
+    return main.regions[0].blocks[0]
 
 
 def is_on_device(value: mlir.Value, main: mlir.Operation) -> bool:

@@ -32,7 +32,7 @@ from contextlib import suppress
 from mlirml.analysis.values import depends_on
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
 
@@ -122,5 +122,4 @@ def build(scaled: Scaled) -> None:
         late = emit.value("arith.mulf", [terms[scaled.late], multiplier], kind, fastmath=contract)
         parts = [late, early] if scaled.late == 0 else [early, late]
         total = emit.value(scaled.sum_op.name, parts, kind, fastmath=contract)
-    op.results[0].replace_all_uses_with(total)
-    op.erase()
+    replace_op(op, total)

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from mlirml.core.no_match import matched
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP, every
 
@@ -101,6 +101,4 @@ def build_while(loop: mlir.Operation, branch: mlir.Operation, flag: int) -> None
         emit.create("scf.yield", [following, *values])
     final.erase()
     branch.erase()
-    for old, result in zip(loop.results, list(new.results)[1:]):
-        old.replace_all_uses_with(result)
-    loop.erase()
+    replace_op(loop, *list(new.results)[1:])

@@ -97,8 +97,7 @@ class Recurrence:
 
 def variable_of(loop: mlir.Operation) -> mlir.Value:
     """The induction variable of a loop."""
-    variable: mlir.Value = loop.regions[0].blocks[0].arguments[0]
-    return variable
+    return loop.regions[0].blocks[0].arguments[0]
 
 
 def match(loop: mlir.Operation) -> Recurrence:

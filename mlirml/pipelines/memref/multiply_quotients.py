@@ -23,7 +23,7 @@ from mlirml.analysis.ranges import Ranges
 from mlirml.analysis.traits import INTEGER_DIVISIONS
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.bindings import mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 
 _REMAINDERS = ("arith.remsi", "arith.remui")
@@ -89,5 +89,4 @@ def build_quotient(op: mlir.Operation, found: Factor) -> None:
         result = emit.same_type("arith.shrui", product, emit.number(number.type, found.shift))
         if op.name in _REMAINDERS:
             result = emit.same_type("arith.subi", number, emit.same_type("arith.muli", result, divisor))
-    op.results[0].replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, result)

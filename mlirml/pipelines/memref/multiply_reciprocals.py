@@ -54,7 +54,7 @@ from mlirml.analysis.values import depends_on
 from mlirml.analysis.work import trips_of
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, named_operations
+from mlirml.ir.bindings import block_ops, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.report import add_remark
 from mlirml.pipelines.memref.invariants import Invariants
@@ -158,8 +158,7 @@ def build(op: mlir.Operation, loop: Invariants, reciprocals: dict[mlir.Value, Re
     by = "b" if shown is None else f"{shown:g}"
     text = f"rewritten: `a / {by}` multiplies by 1 / {by}, computed once before the loop"
     add_remark(op.location, text, outcome="rewritten")
-    op.results[0].replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, result)
 
 
 def build_reciprocal(divisor: mlir.Value) -> Reciprocal:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from mlirml.analysis.ranges import Ranges
 from mlirml.ir import emit
-from mlirml.ir.bindings import mlir, named_operations
+from mlirml.ir.bindings import mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 
 _LEAST, _GREATEST = -(1 << 31), (1 << 31) - 1
@@ -53,5 +53,4 @@ def narrow(op: mlir.Operation, short: mlir.Type) -> None:
         result = emit.value("arith.extsi", [emit.value("arith.fptosi", [value], short)], kind)
     else:
         result = emit.value("arith.sitofp", [emit.value("arith.trunci", [value], short)], kind)
-    op.results[0].replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, result)

@@ -36,7 +36,7 @@ from mlirml.analysis.affine import Reader
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.ranges import Range, Ranges
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import PROGRAM_LOOP
 
@@ -113,9 +113,7 @@ def build(loop: mlir.Operation, bounds: list[int]) -> None:
                     clone_with(op, known)
             fold_in(part, Ranges())
             values = list(part.results)
-    for old, new in zip(loop.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *values)
 
 
 def fold_in(loop: mlir.Operation, ranges: Ranges) -> None:

@@ -27,7 +27,7 @@ from mlirml.analysis.cost import instructions_of
 from mlirml.analysis.traits import LOOPS
 from mlirml.analysis.values import used_values
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, mlir, named_operations, operations
+from mlirml.ir.bindings import block_ops, mlir, named_operations, operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import program_names
 
@@ -104,5 +104,4 @@ def build_branch(condition: mlir.Value, select: mlir.Operation) -> None:
         for block, value in zip((first, second), list(select.operands)[1:]):
             with mlir.InsertionPoint(block):
                 emit.create("scf.yield", [value])
-    select.results[0].replace_all_uses_with(region.results[0])
-    select.erase()
+    replace_op(select, region.results[0])

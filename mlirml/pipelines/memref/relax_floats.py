@@ -95,8 +95,7 @@ def is_fixed(operands: list[mlir.Value], block: mlir.Block) -> bool:
 
 def owner_block(value: mlir.Value) -> mlir.Block:
     op = defining_op(value)
-    block: mlir.Block = value.owner if op is None else op.block
-    return block
+    return value.owner if op is None else op.block
 
 
 def is_load_of(load: mlir.Operation, store: mlir.Operation) -> bool:

@@ -34,7 +34,7 @@ from mlirml.analysis.traits import COUNTED_LOOPS
 from mlirml.analysis.values import ancestor_in, is_within
 from mlirml.core.dataclass import dataclass
 from mlirml.core.no_match import matched
-from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir
+from mlirml.ir.bindings import block_ops, defining_op, main_function, mlir, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import Several
 from mlirml.pipelines.bufferize.inits import tensor_blocks
@@ -64,8 +64,7 @@ class ShareBuffersPass(Pass):
             before = [b for b in kept if b.end == buffer.begin and may_follow(b, buffer, ops[buffer.begin])]
             if before:
                 other = before[0]
-                buffer.alloc.results[0].replace_all_uses_with(other.alloc.results[0])
-                buffer.alloc.erase()
+                replace_op(buffer.alloc, other.alloc.results[0])
                 kept.remove(other)
                 buffer = Buffer(other.alloc, other.place, other.first, other.begin, buffer.end, buffer.accesses)
             kept.append(buffer)

@@ -32,7 +32,7 @@ from collections.abc import Iterator
 
 from mlirml.analysis.constants import float_of
 from mlirml.ir import emit
-from mlirml.ir.bindings import defining_op, mlir, named_operations
+from mlirml.ir.bindings import defining_op, mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 
 _CONTINUOUS = (
@@ -99,8 +99,7 @@ def round_result(op: mlir.Operation, wide: mlir.Value) -> None:
     for use in list(result.uses):
         user = use.owner.operation
         if is_extension(user) and user.block == op.block and all(reads_continuously(user)):
-            user.results[0].replace_all_uses_with(wide)
-            user.erase()
+            replace_op(user, wide)
     if list(result.uses):
         with op.location, mlir.InsertionPoint(op):
             result.replace_all_uses_with(emit.value("arith.truncf", [wide], result.type))

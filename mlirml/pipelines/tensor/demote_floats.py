@@ -17,7 +17,7 @@ import numpy as np
 
 from mlirml.analysis.traits import FLOAT_CASTS
 from mlirml.errors import TargetError
-from mlirml.ir.bindings import mlir, operations
+from mlirml.ir.bindings import mlir, operations, replace_op
 from mlirml.ir.location import source_location
 from mlirml.passes import Pass, register
 
@@ -39,8 +39,7 @@ class DemoteFloatsPass(Pass):
                 demote_attributes(op, types)
             for op in list(operations(module)):
                 if op.name in FLOAT_CASTS and op.operands[0].type == op.results[0].type:
-                    op.results[0].replace_all_uses_with(op.operands[0])
-                    op.erase()
+                    replace_op(op, op.operands[0])
 
 
 def check(op: mlir.Operation) -> None:

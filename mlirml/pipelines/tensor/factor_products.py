@@ -21,7 +21,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from mlirml.analysis.costs import is_worth
-from mlirml.analysis.structured import is_parallel
+from mlirml.analysis.structured import is_parallel, map_of
 from mlirml.analysis.values import has_one_use
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
@@ -130,7 +130,7 @@ def build_combination(combine: str, common: Common) -> mlir.Value:
     first, second = common.first, common.second
     rank = len(first.dims)
     identity = mlir.AffineMap.get_identity(rank)
-    maps = [identity, networks.map_of(rank, [first.dims.index(d) for d in second.dims]), identity]
+    maps = [identity, map_of(rank, [first.dims.index(d) for d in second.dims]), identity]
     out = emit.empty(first.value.type)
     parallel = ["parallel"] * rank
 

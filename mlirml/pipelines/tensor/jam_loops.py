@@ -29,7 +29,7 @@ from mlirml.analysis.structured import is_parallel
 from mlirml.analysis.traits import TENSOR_STORES
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
 
@@ -139,6 +139,4 @@ def build(loop: mlir.Operation, factor: int) -> None:
         values = emit.for_loop(bounds[0], bounds[1], emit.index(factor), iterations, list(loop.operands)[3:])
         if middle < upper:
             values = emit.for_loop(bounds[1], bounds[2], emit.index(1), iteration, values)
-    for old, new in zip(loop.results, values, strict=True):
-        old.replace_all_uses_with(new)
-    loop.erase()
+    replace_op(loop, *values)

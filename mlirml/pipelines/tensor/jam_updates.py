@@ -37,7 +37,7 @@ from mlirml.analysis.structured import indexing_maps
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, replace_op
 from mlirml.ir.rank_zero import slice_offsets
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
@@ -161,8 +161,7 @@ def build(update: Update, factor: int) -> None:
         )
         if middle < upper:
             found = emit.for_loop(bounds[1], bounds[2], emit.index(1), one, found)
-    loop.results[0].replace_all_uses_with(found[0])
-    loop.erase()
+    replace_op(loop, found[0])
 
 
 def _several(update: Update, first: mlir.Value, matrix: mlir.Value, factor: int) -> mlir.Value:

@@ -27,7 +27,7 @@ from mlirml.analysis.minimum_cut import Network
 from mlirml.analysis.structured import indexing_maps
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import LOOP_OR_REQUEST
 from mlirml.pipelines.tensor.fuse import tensor_blocks
@@ -255,6 +255,4 @@ def _rebuild_reader(
         new = emit.generic(inputs, operands[count:], [*new_maps, *maps[count:]], _iterator_types(reader), build)
     here = positions[reader.results[0]]
     positions.update((fresh, here) for fresh in new.results)
-    for old, fresh in zip(reader.results, new.results):
-        old.replace_all_uses_with(fresh)
-    reader.erase()
+    replace_op(reader, *new.results)

@@ -28,7 +28,7 @@ from mlirml.analysis.structured import dims_of, reductions_of, sizes_of
 from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, named_operations
+from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.pipelines.tensor.tiling.row_limits import Elements, can_build
 
@@ -135,9 +135,7 @@ def recompute(found: Masks) -> list[mlir.Operation]:
     makers = [maker for n in found.terms if (maker := maker_of(op.operands[n])) is not None]
     with op.location, mlir.InsertionPoint(op):
         new = emit.generic(inputs, list(op.operands)[count:], [*maps, *member.maps[count:]], iterators_of(op), body)
-    for old, result in zip(op.results, new.results, strict=True):
-        old.replace_all_uses_with(result)
-    op.erase()
+    replace_op(op, *new.results)
     return makers
 
 

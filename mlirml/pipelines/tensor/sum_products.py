@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.structured import indexing_maps, reductions_of
+from mlirml.analysis.structured import indexing_maps, map_of, reductions_of
 from mlirml.analysis.traits import RESHAPES
 from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import has_one_use
@@ -352,7 +352,7 @@ def elementwise(
 ) -> mlir.Value:
     """An operation element by element, in loops with these labels."""
     sizes = {d: n for factor in factors for d, n in zip(factor.dims, factor.value.type.shape, strict=True)}
-    maps = [networks.map_of(len(dims), [dims.index(d) for d in factor.dims]) for factor in factors]
+    maps = [map_of(len(dims), [dims.index(d) for d in factor.dims]) for factor in factors]
     maps.append(mlir.AffineMap.get_identity(len(dims)))
     out = emit.empty(mlir.RankedTensorType.get([sizes[d] for d in dims], element))
     op = emit.generic([factor.value for factor in factors], [out], maps, ["parallel"] * len(dims), body)

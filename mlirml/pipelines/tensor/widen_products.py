@@ -22,7 +22,7 @@ from mlirml.analysis.contractions import CONTRACTIONS
 from mlirml.analysis.structured import indexing_maps
 from mlirml.codegen.cpu.contract.problem import match_contraction
 from mlirml.ir import emit
-from mlirml.ir.bindings import defining_op, mlir, named_operations
+from mlirml.ir.bindings import defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.presence import ANY_CONTRACTION, every
 
@@ -73,8 +73,7 @@ def widen(op: mlir.Operation) -> None:
         whole = emit.contract(operands, indexing_maps(op), lambda xs: emit.body_again(body, xs)[0], attributes)
         shape = [first[1], second[1]]
         part = emit.extract_slice(whole, [first[0] - low, second[0] - low], shape, shape)
-    op.results[0].replace_all_uses_with(part)
-    op.erase()
+    replace_op(op, part)
 
 
 def _columns(op: mlir.Operation | None, column: int) -> tuple[mlir.Value, tuple[int, int]]:

@@ -131,8 +131,7 @@ def outside(value: mlir.Value, loop: mlir.Operation) -> mlir.Value:
     op = defining_op(value)
     if op is None or op.block != loop.regions[0].blocks[0]:
         return value
-    made: mlir.Value = op.clone().results[0]
-    return made
+    return op.clone().results[0]
 
 
 def as_index(value: mlir.Value) -> mlir.Value:

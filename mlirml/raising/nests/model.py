@@ -21,7 +21,7 @@ from dataclasses import field
 from mlirml.analysis.affine import Loop, Reader, constant
 from mlirml.analysis.cost import is_costly
 from mlirml.analysis.traits import AFFINE_VALUES
-from mlirml.analysis.values import operands_first, walk
+from mlirml.analysis.values import is_tensor, operands_first, walk
 from mlirml.core.affine import Linear
 from mlirml.core.dataclass import dataclass
 from mlirml.ir.bindings import block_ops, defining_op, mlir, operations
@@ -442,10 +442,6 @@ def _common(a: Sequence[Loop], b: Sequence[Loop]) -> Iterator[Loop]:
         if one is not other:
             return
         yield one
-
-
-def is_tensor(value: mlir.Value) -> bool:
-    return isinstance(value.type, mlir.RankedTensorType)
 
 
 def element_type(value: mlir.Value) -> mlir.Type:
