@@ -11,7 +11,6 @@ from mlirml.errors import ShapeError
 from mlirml.frontend import control
 from mlirml.frontend.current import current_trace
 from mlirml.ndimage.arguments import for_each, public, taken
-from mlirml.ops.functions import library
 from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
 
@@ -149,8 +148,7 @@ def _euclidean(x: Any, steps: tuple[float, ...]) -> tuple[Any, Any]:
     return squared, nearest
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def distance_transform_edt(
     input: Any, sampling: Any = None, return_distances: bool = True, return_indices: bool = False,
     distances: Any = None, indices: Any = None,
@@ -192,8 +190,7 @@ def _stored(x: Any, array: Any) -> list[Any]:
     return []
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def distance_transform_cdt(input: Any, metric: str = "chessboard") -> Any:
     """The number of steps from the nearest zero as i32, -1 where there is none.
 
@@ -252,8 +249,7 @@ def _with_diagonal_steps(steps: Any, axis: int, far: int) -> Any:
     return np.moveaxis(found, 0, axis)
 
 
-@library("mlirml.ndimage", dtypes=BOOL)
-@public
+@public(dtypes=BOOL)
 def distance_transform_bf(input: Any, metric: str = "euclidean", sampling: Any = None) -> Any:
     """The distance of each element from the nearest zero in the metric "euclidean", "taxicab" or "chessboard"."""
     if metric == "euclidean":

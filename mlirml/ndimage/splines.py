@@ -20,7 +20,6 @@ from mlirml.ndimage.arguments import (
     public,
     working_dtype,
 )
-from mlirml.ops.functions import library
 
 _POLES = {
     2: (math.sqrt(8) - 3,),
@@ -85,8 +84,7 @@ def filtered(x: Any, rank: int, order: int, mode: str) -> Any:
     return x
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np.float64, mode: str = "mirror") -> Any:
     """The coefficients of the spline of an order through the elements along an axis."""
     x, out = prepared("spline_filter1d", input, output)
@@ -94,8 +92,7 @@ def spline_filter1d(input: Any, order: int = 3, axis: int = -1, output: Any = np
     return out.store(coefficients(_as_floats(x, out), order, checked_axis(out.name, x, axis), mode))
 
 
-@library("mlirml.ndimage", "input")
-@public
+@public("input")
 def spline_filter(input: Any, order: int = 3, output: Any = np.float64, mode: str = "mirror") -> Any:
     """The coefficients of the spline of an order through the elements, along all axes."""
     x, out = prepared("spline_filter", input, output)

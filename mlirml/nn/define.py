@@ -13,7 +13,7 @@ from mlirml.frontend.arrays.array import Traced
 from mlirml.frontend.current import current_trace
 from mlirml.frontend.frames import at_user_line
 from mlirml.ir.text.dtypes import describe, is_float
-from mlirml.ops.registry import FLOATS, NN, OpDef, at_rank, define
+from mlirml.ops.registry import FLOATS, NN, OpDef, define, named
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -65,7 +65,7 @@ def composites(
 ) -> Iterator[Callable[..., Any]]:
     """The functions `function(name, rank, ...)`, one for each rank with a docstring; `names` has {} for the rank."""
     for rank, doc in docs.items():
-        yield composite(**options)(at_rank(function, names.format(rank), rank, doc))
+        yield composite(**options)(named(function, names.format(rank), doc, names.format(rank), rank))
 
 
 def as_array(x: Any) -> Any:

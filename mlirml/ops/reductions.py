@@ -15,7 +15,7 @@ from mlirml.ir.text.builder import Body, Builder, Operand, Scalar, Value
 from mlirml.ir.text.dtypes import as_dtype, check_integer, is_float, is_supported, mlir_name, short_name
 from mlirml.ops import elementwise as ew
 from mlirml.ops import promotion
-from mlirml.ops.registry import ALL, BOOL, BY_FUNCTION, FLOATS, INTEGERS, NUMBERS, OpDef, define, operation
+from mlirml.ops.registry import ALL, BOOL, BY_FUNCTION, FLOATS, INTEGERS, NUMBERS, OpDef, define, family, operation
 
 _SINGLE, _DOUBLE, _BOOL = np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.bool_)
 
@@ -358,16 +358,20 @@ def mean(
 
 
 def _variance(
+    name: str,
     b: Builder,
     a: Operand,
-    axis: Any,
-    dtype: Any,
-    ddof: Any,
-    keepdims: bool,
-    where: Any,
-    centre: Any,
-    name: str,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: Any = None,
+    correction: Any = None,
 ) -> Value:
+    ddof, centre = (ddof if correction is None else correction), mean
     value = as_value(b, a)
     axes = normalized_axes(name, value.shape, axis)
     compute, result = _mean_dtypes(name, value, dtype)
@@ -390,45 +394,18 @@ def _variance(
     return _restored(b, b.cast(spread, result), value.shape, axes, keepdims)
 
 
-_SPREAD_OPTIONS = ("where", "mean", "ddof", "correction")
-
-
-@operation("reduction", np.var, dtypes=ALL, methods=("var",), array_options=_SPREAD_OPTIONS, tolerance=8)
-def var(
-    b: Builder,
-    a: Operand,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> Value:
-    """Variance over axes in two passes, the sum of squares divided by n - ddof."""
-    ddof = ddof if correction is None else correction
-    return _variance(b, a, axis, dtype, ddof, keepdims, where, mean, "var")
-
-
-@operation("reduction", np.std, dtypes=ALL, methods=("std",), array_options=_SPREAD_OPTIONS, tolerance=8)
-def std(
-    b: Builder,
-    a: Operand,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: Any = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-    mean: Any = None,
-    correction: Any = None,
-) -> Value:
-    """Standard deviation over axes, the root of `var`."""
-    ddof = ddof if correction is None else correction
-    return _variance(b, a, axis, dtype, ddof, keepdims, where, mean, "std")
+var, std = family(
+    "reduction",
+    _variance,
+    {
+        "var": "Variance over axes in two passes, the sum of squares divided by n - ddof.",
+        "std": "Standard deviation over axes, the root of `var`.",
+    },
+    methods=True,
+    dtypes=ALL,
+    array_options=("where", "mean", "ddof", "correction"),
+    tolerance=8,
+)
 
 
 def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, where: Any, name: str, op: str, start: bool) -> Value:

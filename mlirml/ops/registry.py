@@ -246,12 +246,12 @@ def operation(section: str, reference: Callable[..., Any], **options: Any) -> Ca
     return decorate
 
 
-def at_rank(function: Callable[..., Any], name: str, rank: int, doc: str = "") -> Callable[..., Any]:
-    """`function(name, rank, ...)` as a function of the other parameters, called `name` in errors of Python's."""
+def named(function: Callable[..., Any], name: str, doc: str, *first: Any) -> Callable[..., Any]:
+    """`function(*first, ...)` as a function of the other parameters, called `name` in errors of Python's."""
     code, defaults = function.__code__, function.__defaults__
-    named = FunctionType(code, function.__globals__, name, defaults, function.__closure__)
-    named.__qualname__, named.__kwdefaults__ = name, function.__kwdefaults__
-    call = functools.partial(named, name, rank)
+    own = FunctionType(code, function.__globals__, name, defaults, function.__closure__)
+    own.__qualname__, own.__kwdefaults__ = name, function.__kwdefaults__
+    call = functools.partial(own, *first)
     vars(call).update(__name__=name, __qualname__=name, __doc__=doc, __module__=function.__module__)
     return call
 
@@ -270,7 +270,20 @@ def operations(
     """
     for rank, doc in docs.items():
         name = names.format(rank)
-        yield operation(section, at_rank(reference, name, rank), **options)(at_rank(build, name, rank, doc))
+        of_rank = named(reference, name, doc, name, rank)
+        yield operation(section, of_rank, **options)(named(build, name, doc, name, rank))
+
+
+def family(
+    section: str, build: Callable[..., Any], docs: Mapping[str, str], *, methods: bool = False, **options: Any
+) -> Iterator[OpDef]:
+    """The operations `build(name, ...)`, one for each function of NumPy that has a docstring.
+
+    With `methods` arrays have methods of their names.
+    """
+    for name, doc in docs.items():
+        own = {"methods": (name,)} if methods else {}
+        yield operation(section, getattr(np, name), **own, **options)(named(build, name, doc, name))
 
 
 def composed(section: str, reference: Callable[..., Any], **options: Any) -> Callable[[Callable[..., Any]], OpDef]:

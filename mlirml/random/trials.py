@@ -126,7 +126,7 @@ def _many_successes(key: Any, n: Any, p: Any) -> Any:
     return accepted(propose, (n, p, deviation, b, a), ~(n > 0), np.where(n > 0, 0.0, np.nan), share=2)
 
 
-def multinomial(key: Any, n: Any, pvals: Any, size: Any) -> Any:
+def multinomial(key: Any, n: Any, pvals: Any, size: Any = None) -> Any:
     """The number of occurrences of each of k results in n trials (i64), [*size, k].
 
     Where n is not known, they are binomial numbers of the trials that the results before have left.
@@ -167,7 +167,7 @@ def _one_after_another(draw: Callable[[Any, Any], Any], count: int, left: Any) -
     return np.concatenate([np.moveaxis(found, 0, -1), left[..., None]], axis=-1)
 
 
-def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, size: Any) -> Any:
+def hypergeometric(key: Any, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Any:
     """The number (i64) of good ones among `nsample` that are drawn without replacement.
 
     By inversion where the parameters are known integers, else by a loop over the draws; -1 where there are not as many.

@@ -30,7 +30,7 @@ The pass is the last before the conversion to a CFG: a pass that hoists a load a
 
 from __future__ import annotations
 
-from mlirml.analysis.ranges import Ranges
+from mlirml.analysis.ranges import Ranges, clamped_operand
 from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import every
@@ -57,13 +57,8 @@ def fold_in(op: mlir.Operation, before: Ranges) -> None:
                 if inner.name == "cf.assert":
                     ranges = ranges.given(inner.operands[0])
                 elif inner.name == "arith.minui":
-                    fold(inner, ranges)
+                    operand = clamped_operand(inner, ranges.of)
+                    if operand is not None:
+                        replace_op(inner, operand)
                 else:
                     fold_in(inner, ranges)
-
-
-def fold(clamp: mlir.Operation, ranges: Ranges) -> None:
-    """Replace a clamp by its operand, if that never exceeds the limit."""
-    number, limit = clamp.operands
-    if ranges.within(number, 0, ranges.of(limit)[0]):
-        replace_op(clamp, number)

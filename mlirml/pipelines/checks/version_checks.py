@@ -40,7 +40,7 @@ from contextlib import suppress
 
 from mlirml.analysis.constants import constant_of
 from mlirml.analysis.memory import effects
-from mlirml.analysis.ranges import Ranges
+from mlirml.analysis.ranges import Ranges, returned_operand
 from mlirml.analysis.traits import INTEGER_STEPS
 from mlirml.core.dataclass import dataclass
 from mlirml.dialects.checks import checked_number
@@ -312,18 +312,9 @@ def clone_folded(
     values: dict[mlir.Value, mlir.Value] = dict(outer or {})
     values.update(zip(loop.regions[0].blocks[0].arguments, arguments))
     for op in ops:
-        folded = None if ranges is None else fold(op, ranges)
+        folded = None if ranges is None else returned_operand(op, ranges)
         if folded is None:
             clone_with(op, values)
         else:
             values[op.results[0]] = values.get(folded, folded)
     return values
-
-
-def fold(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
-    """The operand that a minimum or a select returns, if integer ranges decide it."""
-    if op.name == "arith.minui":
-        number, limit = op.operands
-        return number if ranges.within(number, 0, ranges.of(limit)[0]) else None
-    chosen = ranges.decides(op.operands[0]) if op.name == "arith.select" else None
-    return None if chosen is None else op.operands[1 if chosen else 2]

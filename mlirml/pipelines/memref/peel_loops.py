@@ -28,13 +28,12 @@ has stored, and leaves no selects in the body of the main loop.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
 from itertools import pairwise
 
 from mlirml.analysis.affine import Reader
 from mlirml.analysis.constants import constant_of
-from mlirml.analysis.ranges import Range, Ranges
+from mlirml.analysis.ranges import CLAMPS, Ranges, returned_operand
 from mlirml.ir import emit
 from mlirml.ir.bindings import block_ops, clone_with, mlir, named_operations, operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
@@ -42,12 +41,6 @@ from mlirml.passes.presence import PROGRAM_LOOP
 
 _PREDICATES = {0: (0, 1), 1: (0, 1), 2: (0,), 3: (1,), 4: (1,), 5: (0,)}
 """The offsets from the constant at which a comparison changes, by predicate: eq, ne, slt, sle, sgt, sge."""
-_CLAMPS: dict[str, Callable[[Range, Range], int | None]] = {
-    "arith.maxsi": lambda a, b: 0 if a[0] >= b[1] else 1 if b[0] >= a[1] else None,
-    "arith.minsi": lambda a, b: 0 if a[1] <= b[0] else 1 if b[1] <= a[0] else None,
-    "arith.minui": lambda a, b: 0 if a[0] >= 0 and a[1] <= b[0] else None,
-}
-"""For each operation the operand that it returns, given the ranges of both; None if the ranges do not decide it."""
 
 
 @register(when=PROGRAM_LOOP, optional=True)
@@ -132,12 +125,9 @@ def decided_value(op: mlir.Operation, ranges: Ranges) -> mlir.Value | None:
     """The operand that an operation returns, if integer ranges decide it."""
     if not op.results or isinstance(op.results[0].type, mlir.ShapedType):
         return None
-    if op.name == "arith.select":
-        holds = ranges.decides(op.operands[0])
-        return None if holds is None else op.operands[1 if holds else 2]
-    if op.name in _CLAMPS:
-        which = _CLAMPS[op.name](*(ranges.of(operand) for operand in op.operands))
-        return None if which is None else op.operands[which]
+    operand = returned_operand(op, ranges)
+    if operand is not None or op.name in ("arith.select", *CLAMPS):
+        return operand
     holds = ranges.decides(op.results[0])
     if holds is None or all(use.owner.operation.name == "arith.select" for use in op.results[0].uses):
         return None
