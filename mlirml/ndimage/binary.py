@@ -24,6 +24,11 @@ from mlirml.ops.functions import library
 from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
 
+__all__ = [
+    "binary_closing", "binary_dilation", "binary_erosion", "binary_fill_holes", "binary_opening", "binary_propagation",
+    "generate_binary_structure",
+]  # fmt: skip
+
 _FEW = 3
 """The greatest number of iterations that are written out."""
 

@@ -14,6 +14,8 @@ from mlirml.ndimage.arguments import for_each, public, taken
 from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
 
+__all__ = ["distance_transform_bf", "distance_transform_cdt", "distance_transform_edt"]
+
 _METRICS = {"taxicab": False, "cityblock": False, "manhattan": False, "chessboard": True}
 """The metrics of integers, and whether diagonal neighbours are at distance 1."""
 _FEW_OFFSETS = 8

@@ -30,6 +30,8 @@ from mlirml.ndimage.arguments import (
 from mlirml.ndimage.splines import checked_order, continued, filtered, mapped, weights
 from mlirml.special.floats import as_array
 
+__all__ = ["affine_transform", "map_coordinates", "rotate", "shift", "zoom"]
+
 _MOST_TAPS = 16
 """The greatest number of elements that each are a term of a sum that is written out."""
 _MARGIN = 12

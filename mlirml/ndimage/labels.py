@@ -18,6 +18,11 @@ from mlirml.ndimage.binary import generate_binary_structure
 from mlirml.ops.registry import BOOL
 from mlirml.special.floats import as_array
 
+__all__ = [
+    "center_of_mass", "histogram", "label", "maximum", "mean", "minimum", "standard_deviation", "sum_labels",
+    "variance",
+]  # fmt: skip
+
 
 def _offsets(name: str, structure: Any, rank: int) -> list[tuple[int, ...]]:
     """The offsets of the neighbours of an element."""

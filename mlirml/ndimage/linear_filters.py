@@ -32,6 +32,12 @@ from mlirml.ndimage.arguments import (
 from mlirml.ndimage.windows import combined
 from mlirml.special.floats import as_array
 
+__all__ = [
+    "convolve", "convolve1d", "correlate", "correlate1d", "gaussian_filter", "gaussian_filter1d",
+    "gaussian_gradient_magnitude", "gaussian_laplace", "laplace", "prewitt", "sobel", "uniform_filter",
+    "uniform_filter1d",
+]  # fmt: skip
+
 _FEW = 21
 """The greatest number of weights of which each is a slice of its own."""
 

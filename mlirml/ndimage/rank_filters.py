@@ -33,6 +33,11 @@ from mlirml.ndimage.windows import combined
 from mlirml.ops.functions import library
 from mlirml.special.floats import as_array
 
+__all__ = [
+    "grey_closing", "grey_dilation", "grey_erosion", "grey_opening", "maximum_filter", "maximum_filter1d",
+    "median_filter", "minimum_filter", "minimum_filter1d", "morphological_gradient", "percentile_filter", "rank_filter",
+]  # fmt: skip
+
 _MOST_IN_NETWORKS = 49
 
 

@@ -21,6 +21,8 @@ from mlirml.ndimage.arguments import (
     working_dtype,
 )
 
+__all__ = ["spline_filter", "spline_filter1d"]
+
 _POLES = {
     2: (math.sqrt(8) - 3,),
     3: (math.sqrt(3) - 2,),

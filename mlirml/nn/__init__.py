@@ -10,6 +10,7 @@ statistics, caches and the states of recurrent layers are passed and returned, a
 
 from __future__ import annotations
 
+from mlirml.core.exports import is_public as _is_public
 from mlirml.nn import functional as functional
 from mlirml.nn import initializers as initializers
 from mlirml.nn.files import *
@@ -23,5 +24,5 @@ from mlirml.nn.modules.normalizations import *
 from mlirml.nn.modules.pooling import *
 from mlirml.nn.modules.recurrent import *
 
-__all__ = ["functional", "initializers", "load", "save"]
-__all__ += [name for name in dir() if name[0].isupper()]
+__all__ = ["functional", "initializers"]
+__all__ += [name for name, value in globals().items() if _is_public(name, value)]

@@ -12,6 +12,7 @@ computed in f32 and rounded once at the end.
 
 from __future__ import annotations
 
+from mlirml.core.exports import is_public as _is_public
 from mlirml.nn.activations import *
 from mlirml.nn.class_losses import *
 from mlirml.nn.convolutions import *
@@ -23,6 +24,6 @@ from mlirml.nn.normalizations import *
 from mlirml.nn.pooling import *
 from mlirml.nn.resampling import *
 
-__all__ = [name for name in dir() if not name.startswith("_") and name != "annotations"]
+__all__ = [name for name, value in globals().items() if _is_public(name, value)]
 
 logsigmoid = log_sigmoid  # torch's name

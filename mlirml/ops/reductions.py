@@ -204,44 +204,8 @@ def _refuse_empty(name: str, value: Value, axes: Sequence[int]) -> None:
         )
 
 
-def _extremum(name: str, ufunc: np.ufunc, start: Callable[[np.dtype], object]) -> Callable[..., Value]:
-    def build(b: Builder, a: Operand, axis: Any, keepdims: bool, initial: Any, where: Any = True) -> Value:
-        value = as_value(b, a)
-        axes = _reduced_axes(name, value.shape, axis)
-        if initial is None:
-            if where is not True:
-                raise ShapeError(f"{name}: with a mask, `initial` is needed too: there may be nothing to choose from")
-            _refuse_empty(name, value, axes)
-            initial = start(value.dtype)
-        _check_initial(name, initial, value.dtype)
-        value = _chosen(b, name, value, where, start(value.dtype))
-        combine = ew.combiner(ufunc)
-
-        def body(block: Body, x: str, accumulator: str) -> str:
-            return combine(block, [x, accumulator], value.dtype)
-
-        def reduce(first: object) -> Value:
-            return b.reduce(value, axes, value.dtype, first, body)
-
-        best = _started(b, value, initial, start(value.dtype), reduce, ew.maximum if name == "max" else ew.minimum)
-        return _restored(b, best, value.shape, axes, keepdims)
-
-    return build
-
-
-_max = _extremum("max", np.maximum, _lowest)
-_min = _extremum("min", np.minimum, _highest)
-
-
-@operation(
-    "reduction",
-    np.max,
-    dtypes=ALL,
-    methods=("max",),
-    aliases=(np.amax, np.maximum.reduce),
-    array_options=_OPTIONS,
-)
-def max_(
+def _extremum(
+    name: str,
     b: Builder,
     a: Operand,
     axis: Any = None,
@@ -250,35 +214,43 @@ def max_(
     initial: Any = None,
     where: Any = True,
 ) -> Value:
-    """Largest element over axes; NaN wins."""
-    return _max(b, a, axis, keepdims, initial, where)
+    ufunc, join, start = (np.maximum, ew.maximum, _lowest) if name == "max" else (np.minimum, ew.minimum, _highest)
+    value = as_value(b, a)
+    axes = _reduced_axes(name, value.shape, axis)
+    if initial is None:
+        if where is not True:
+            raise ShapeError(f"{name}: with a mask, `initial` is needed too: there may be nothing to choose from")
+        _refuse_empty(name, value, axes)
+        initial = start(value.dtype)
+    _check_initial(name, initial, value.dtype)
+    value = _chosen(b, name, value, where, start(value.dtype))
+    combine = ew.combiner(ufunc)
+
+    def body(block: Body, x: str, accumulator: str) -> str:
+        return combine(block, [x, accumulator], value.dtype)
+
+    def reduce(first: object) -> Value:
+        return b.reduce(value, axes, value.dtype, first, body)
+
+    best = _started(b, value, initial, start(value.dtype), reduce, join)
+    return _restored(b, best, value.shape, axes, keepdims)
 
 
-@operation(
+max_, min_ = family(
     "reduction",
-    np.min,
+    _extremum,
+    {"max": "Largest element over axes; NaN wins.", "min": "Smallest element over axes; NaN wins."},
+    methods=True,
+    aliases={"max": (np.amax, np.maximum.reduce), "min": (np.amin, np.minimum.reduce)},
     dtypes=ALL,
-    methods=("min",),
-    aliases=(np.amin, np.minimum.reduce),
     array_options=_OPTIONS,
 )
-def min_(
-    b: Builder,
-    a: Operand,
-    axis: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> Value:
-    """Smallest element over axes; NaN wins."""
-    return _min(b, a, axis, keepdims, initial, where)
 
 
 @operation("reduction", np.ptp, dtypes=NUMBERS)
 def ptp(b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False) -> Value:
     """Largest minus smallest element over axes."""
-    return ew.subtract.build(b, _max(b, a, axis, keepdims, None), _min(b, a, axis, keepdims, None))
+    return ew.subtract.build(b, *(_extremum(name, b, a, axis, None, keepdims) for name in ("max", "min")))
 
 
 def _mean_dtypes(name: str, value: Value, dtype: Any) -> tuple[np.dtype, np.dtype]:
@@ -408,7 +380,17 @@ var, std = family(
 )
 
 
-def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, where: Any, name: str, op: str, start: bool) -> Value:
+def _truth(
+    name: str,
+    b: Builder,
+    a: Operand,
+    axis: Any = None,
+    out: None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> Value:
+    start, op = name == "all", "arith.andi" if name == "all" else "arith.ori"
     value = _chosen(b, name, as_value(b, a), where, start)
     axes = _reduced_axes(name, value.shape, axis)
 
@@ -418,22 +400,18 @@ def _truth(b: Builder, a: Operand, axis: Any, keepdims: bool, where: Any, name: 
     return _restored(b, b.reduce(value, axes, _BOOL, start, body), value.shape, axes, keepdims)
 
 
-@operation("reduction", np.any, dtypes=ALL, methods=("any",), aliases=(np.logical_or.reduce,), array_options=("where",))
-def any_(
-    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
-) -> Value:
-    """True where some element along the axes is not zero."""
-    return _truth(b, a, axis, keepdims, where, "any", "arith.ori", False)
-
-
-@operation(
-    "reduction", np.all, dtypes=ALL, methods=("all",), aliases=(np.logical_and.reduce,), array_options=("where",)
+any_, all_ = family(
+    "reduction",
+    _truth,
+    {
+        "any": "True where some element along the axes is not zero.",
+        "all": "True where no element along the axes is zero.",
+    },
+    methods=True,
+    aliases={"any": (np.logical_or.reduce,), "all": (np.logical_and.reduce,)},
+    dtypes=ALL,
+    array_options=("where",),
 )
-def all_(
-    b: Builder, a: Operand, axis: Any = None, out: None = None, keepdims: bool = False, *, where: Any = True
-) -> Value:
-    """True where no element along the axes is zero."""
-    return _truth(b, a, axis, keepdims, where, "all", "arith.andi", True)
 
 
 @operation("reduction", np.count_nonzero, dtypes=ALL)

@@ -275,14 +275,21 @@ def operations(
 
 
 def family(
-    section: str, build: Callable[..., Any], docs: Mapping[str, str], *, methods: bool = False, **options: Any
+    section: str,
+    build: Callable[..., Any],
+    docs: Mapping[str, str],
+    *,
+    methods: bool = False,
+    aliases: Mapping[str, tuple[Callable[..., Any], ...]] | None = None,
+    **options: Any,
 ) -> Iterator[OpDef]:
     """The operations `build(name, ...)`, one for each function of NumPy that has a docstring.
 
-    With `methods` arrays have methods of their names.
+    With `methods` arrays have methods of their names; `aliases` are other functions that they are.
     """
     for name, doc in docs.items():
-        own = {"methods": (name,)} if methods else {}
+        own: dict[str, Any] = {"methods": (name,)} if methods else {}
+        own["aliases"] = (aliases or {}).get(name, ())
         yield operation(section, getattr(np, name), **own, **options)(named(build, name, doc, name))
 
 

@@ -21,6 +21,8 @@ from mlirml.ops.shapes.views import extents
 from mlirml.random.reuse import note_eager_use, note_use
 from mlirml.random.threefry import WORD, Word, both, counter, counters, enciphered
 
+__all__ = ["bits", "fold_in", "key", "split"]
+
 F = TypeVar("F", bound=Callable[..., Any])
 _MOST = 1 << 32
 _HELP = "make one of a seed, `random.key(0)`"

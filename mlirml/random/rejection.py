@@ -28,6 +28,8 @@ from mlirml.random.continuous import open_unit, standard_normal, unit
 from mlirml.random.keys import as_array, checked_key, drawing, fold_in, split
 from mlirml.random.proposals import accepted
 
+__all__ = ["beta", "dirichlet", "gamma", "poisson"]
+
 _DOUBLE = np.dtype(np.float64)
 _FEW = 10.0
 

@@ -23,6 +23,8 @@ from mlirml.random.discrete import bernoulli
 from mlirml.random.keys import as_array, checked_key, drawing, dtype_in, fold_in, known_value, split
 from mlirml.random.proposals import accepted
 
+__all__ = ["binomial"]
+
 _DOUBLE, _INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 _FEW_TRIALS = 32
 """Trials that are drawn one by one, where their number is known."""

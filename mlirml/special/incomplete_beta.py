@@ -13,6 +13,8 @@ from mlirml.special.gamma_functions import digamma, positive_gamma
 from mlirml.special.iterations import next_of_fraction, next_with_slope, until_settled
 from mlirml.special.logarithms import log1p_less_x
 
+__all__ = ["betainc", "betaincc"]
+
 _WIDTH = 0.4
 _MOST = 100_000
 """Iterations, of which about the root of the larger parameter are needed."""

@@ -22,6 +22,8 @@ from mlirml.special.iterations import next_of_fraction, next_with_slope, until_s
 from mlirml.special.logarithms import log1p_less_x
 from mlirml.special.normal import erfc
 
+__all__ = ["gammainc", "gammaincc"]
+
 _UNIFORM_FROM = 20
 _UNIFORM_WIDTH = 0.4
 _ORDERS, _DEGREES = 10, 19

@@ -467,7 +467,6 @@ lift(gather.take, gather.take_along_axis, gather.compress)
 
 
 conjugate = ew.elementwise(
-    "conjugate",
     np.conjugate,
     lambda block, xs, dtype: xs[0],
     NUMBERS,
