@@ -31,7 +31,7 @@ The pass is the last before the conversion to a CFG: a pass that hoists a load a
 from __future__ import annotations
 
 from mlirml.analysis.ranges import Ranges, clamped_operand
-from mlirml.ir.bindings import block_ops, has_op, mlir, named_operations, replace_op
+from mlirml.ir.bindings import block_ops, mlir, named_operations, replace_op
 from mlirml.passes import Pass, register
 from mlirml.passes.presence import every
 from mlirml.pipelines.checks.lower_asserts import returns_at_once
@@ -42,10 +42,9 @@ class FoldClampsPass(Pass):
     """Drop the `arith.minui` of indices that an earlier check bounds."""
 
     def run(self, module: mlir.Operation) -> None:
-        if has_op(module, ("cf.assert",)) and has_op(module, ("arith.minui",)):
-            for function in named_operations(module, ("func.func",)):
-                if returns_at_once(function):
-                    fold_in(function, Ranges())
+        for function in named_operations(module, ("func.func",)):
+            if returns_at_once(function):
+                fold_in(function, Ranges())
 
 
 def fold_in(op: mlir.Operation, before: Ranges) -> None:

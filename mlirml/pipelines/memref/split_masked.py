@@ -47,7 +47,7 @@ from mlirml.analysis.trip_counts import trip_count
 from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, clone_with, defining_op, has_op, mlir, named_operations, replace_op
+from mlirml.ir.bindings import block_ops, clone_with, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
 from mlirml.passes.report import add_remark
 from mlirml.pipelines.memref.invariants import Invariants
@@ -72,8 +72,6 @@ class SplitMaskedPass(Pass):
     """Split innermost loops at the edges of the masks by which they select."""
 
     def run(self, module: mlir.Operation) -> None:
-        if not has_op(module, ("arith.select",)):
-            return
         for loop in named_operations(module, ("scf.for",)):
             with suppress(NoMatch):
                 split(match_masked(loop))

@@ -37,7 +37,7 @@ What is not used any more is left to `canonicalize`.
 from __future__ import annotations
 
 from mlirml.analysis.ranges import CLAMPS, Ranges, clamped_operand
-from mlirml.ir.bindings import has_op, mlir, named_operations
+from mlirml.ir.bindings import mlir, named_operations
 from mlirml.passes import Pass, register
 
 
@@ -46,8 +46,6 @@ class FoldRangesPass(Pass):
     """Drop clamps and checks of indices that are computed within bounds."""
 
     def run(self, module: mlir.Operation) -> None:
-        if not has_op(module, ("arith.fptosi", "cf.assert")):
-            return
         ranges = Ranges()
         for op in named_operations(module, ("arith.cmpi", *CLAMPS, "cf.assert")):
             if op.name == "cf.assert":

@@ -28,21 +28,20 @@ from mlirml.analysis.structured import dims_of, reductions_of, sizes_of
 from mlirml.analysis.values import walk
 from mlirml.core.dataclass import dataclass
 from mlirml.ir import emit
-from mlirml.ir.bindings import block_ops, defining_op, has_op, mlir, named_operations, replace_op
+from mlirml.ir.bindings import block_ops, defining_op, mlir, named_operations, replace_op
 from mlirml.passes import NoMatch, Pass, register
+from mlirml.passes.presence import every
 from mlirml.pipelines.tensor.tiling.row_limits import Elements, can_build
 
 _MOST_TERMS = 24
 """The most terms that a value is recomputed from."""
 
 
-@register(when=("arith.select",), optional=True)
+@register(when=every(("arith.select",), ("linalg.index",)), optional=True)
 class RecomputeMasksPass(Pass):
     """Recompute masks and integers of indices in the operations that read them."""
 
     def run(self, module: mlir.Operation) -> None:
-        if not has_op(module, ("linalg.index",)) or not has_op(module, ("arith.select",)):
-            return
         makers: dict[mlir.Operation, None] = {}
         for op in named_operations(module, ("linalg.generic",)):
             with suppress(NoMatch):
