@@ -240,30 +240,26 @@ _by_parts(rearrange.pad, numbers=("constant_values",))
 _by_parts(rearrange.insert, numbers=("values",))
 
 
+def _given(record: OpDef, *args: Any, **options: Any) -> dict[str, Any]:
+    """The arguments of a record by name, with its defaults."""
+    bound = record.signature.bind(*args, **options)
+    bound.apply_defaults()
+    return bound.arguments
+
+
 def _variance(record: OpDef) -> None:
     @complex_form(record)
-    def build(
-        b: ComplexBuilder,
-        a: Operand,
-        axis: Any = None,
-        dtype: Any = None,
-        out: None = None,
-        ddof: Any = 0,
-        keepdims: bool = False,
-        *,
-        where: Any = True,
-        mean: Any = None,
-        correction: Any = None,
-    ) -> Value:
-        value = _pair(b, record.name, a, dtype)
-        free = ddof if correction is None else correction
+    def build(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+        given = _given(record, *args, **options)
+        value = _pair(b, record.name, given["a"], given["dtype"])
+        rest = {name: given[name] for name in ("axis", "ddof", "keepdims", "where", "correction")}
         spread = [
-            red.var.build(b, part, axis, None, None, free, keepdims, where=where, mean=_part(mean, name))
+            red.var.build(b, part, **rest, mean=_part(given["mean"], name))
             for part, name in ((value.re, "real"), (value.im, "imag"))
         ]
         total = ew.add.build(b, *spread)
         result: Value = ew.sqrt.build(b, total) if record is red.std else total
-        return result if dtype is None else b.cast(result, as_dtype(dtype))
+        return result if given["dtype"] is None else b.cast(result, as_dtype(given["dtype"]))
 
 
 _variance(red.var)
@@ -324,16 +320,8 @@ _SUM = _Fold(lambda total, x: total + x, 0, ew.add)
 
 
 @complex_form(red.sum_)
-def _sum(
-    b: ComplexBuilder,
-    a: Operand,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = 0,
-    where: Any = True,
-) -> Value:
+def _sum(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+    a, axis, dtype, _, keepdims, initial, where = _given(red.sum_, *args, **options).values()
     if dtype is not None and not is_complex(as_dtype(dtype)):
         value = b.cast(red.as_value(b, a), as_dtype(dtype))
         return red.sum_.build(b, value, axis, as_dtype(dtype), None, keepdims, initial, where)
@@ -346,16 +334,8 @@ _mean_of_parts = red.mean.forms["complex"]
 
 
 @complex_form(red.mean)
-def _mean(
-    b: ComplexBuilder,
-    a: Operand,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    *,
-    where: Any = True,
-) -> Value:
+def _mean(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+    a, axis, dtype, _, keepdims, where = _given(red.mean, *args, **options).values()
     if where is not True or (dtype is not None and not is_complex(as_dtype(dtype))):
         return _mean_of_parts(b, a, axis, dtype, None, keepdims, where=where)
     value = _pair(b, "mean", a, dtype)
@@ -366,16 +346,8 @@ def _mean(
 
 
 @complex_form(red.prod)
-def _prod(
-    b: ComplexBuilder,
-    a: Operand,
-    axis: Any = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = 1,
-    where: Any = True,
-) -> Value:
+def _prod(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+    a, axis, dtype, _, keepdims, initial, where = _given(red.prod, *args, **options).values()
     if dtype is not None and not is_complex(as_dtype(dtype)):
         kind = as_dtype(dtype)
         return red.prod.build(b, b.cast(red.as_value(b, a), kind), axis, kind, None, keepdims, initial, where)
@@ -386,15 +358,8 @@ def _prod(
 
 def _extreme(record: OpDef, fold: _Fold) -> None:
     @complex_form(record)
-    def build(
-        b: ComplexBuilder,
-        a: Operand,
-        axis: Any = None,
-        out: None = None,
-        keepdims: bool = False,
-        initial: Any = None,
-        where: Any = True,
-    ) -> Value:
+    def build(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+        a, axis, _, keepdims, initial, where = _given(record, *args, **options).values()
         value = _pair(b, record.name, a, None)
         axes = red._reduced_axes(record.name, value.shape, axis)
         if initial is None:
@@ -434,16 +399,8 @@ _position(red.argmin, red.min_)
 
 
 @complex_form(ew.clip)
-def _clip(
-    b: ComplexBuilder,
-    a: Operand,
-    a_min: Operand | None = None,
-    a_max: Operand | None = None,
-    out: None = None,
-    *,
-    min: Any = None,
-    max: Any = None,
-) -> Value:
+def _clip(b: ComplexBuilder, *args: Any, **options: Any) -> Value:
+    a, a_min, a_max, _, min, max = _given(ew.clip, *args, **options).values()
     low, high = (
         (a_min if min is None else promotion.as_operand(min)),
         (a_max if max is None else promotion.as_operand(max)),
