@@ -22,6 +22,11 @@ def is_static_tensor(value: mlir.Value) -> bool:
     return is_tensor(value) and value.type.has_static_shape
 
 
+def element_type(type_: mlir.Type) -> mlir.Type:
+    """The scalar type of a tensor type; any other type unchanged."""
+    return type_.element_type if isinstance(type_, mlir.RankedTensorType) else type_
+
+
 def is_defined_before(value: mlir.Value, op: mlir.Operation) -> bool:
     """True if a value that is used in the block of `op` is defined before `op`."""
     owner = defining_op(value)

@@ -27,7 +27,7 @@ from mlirml.analysis.bounds import DYNAMIC, dims_of_slice, size_operand
 from mlirml.analysis.device_transforms import reason_not_to_transform
 from mlirml.analysis.ordered_loops import is_ordered
 from mlirml.analysis.traits import RESHAPES
-from mlirml.analysis.values import is_within, walk
+from mlirml.analysis.values import element_type, is_within, walk
 from mlirml.dialects.mlirml import DISPATCH, OF_DEVICES, WHY
 from mlirml.errors import TargetError
 from mlirml.ir import emit
@@ -130,7 +130,7 @@ class FormDispatchesPass(Pass):
         for inner in operations(op):
             if inner.name in self.device.host_ops:
                 return f"the device has nothing for `{inner.name}`"
-            dtype = str(element(inner.results[0].type)) if inner.name.startswith(("arith.", "math.")) else ""
+            dtype = str(element_type(inner.results[0].type)) if inner.name.startswith(("arith.", "math.")) else ""
             if f"{inner.name}:{dtype}" in self.device.host_ops:
                 return f"the device has nothing for `{inner.name}` of {_NAMES.get(dtype, dtype)}"
         return ""
@@ -154,13 +154,13 @@ class FormDispatchesPass(Pass):
         """True for a rank-0 tensor of an element type that the device lacks."""
         if not self.device.dtypes or not is_number(value_type):
             return False
-        return str(element(value_type)) not in {*self.device.dtypes, "i1", "index"}
+        return str(element_type(value_type)) not in {*self.device.dtypes, "i1", "index"}
 
     def lacking(self, op: mlir.Operation) -> list[str]:
         """The element types of an operation that the device lacks."""
         if not self.device.dtypes:
             return []
-        dtypes = {str(element(v.type)) for inner in operations(op) for v in (*inner.operands, *inner.results)}
+        dtypes = {str(element_type(v.type)) for inner in operations(op) for v in (*inner.operands, *inner.results)}
         return sorted(dtypes - {*self.device.dtypes, "i1", "index"})
 
     def check(self, op: mlir.Operation) -> None:
@@ -200,11 +200,6 @@ def first_with(op: mlir.Operation, dtype: str) -> mlir.Operation:
         if inner != op and any(str(value.type) == dtype for value in (*inner.results, *inner.operands)):
             return inner
     return op
-
-
-def element(value_type: mlir.Type) -> mlir.Type:
-    """The element type of a tensor type; any other type itself."""
-    return value_type.element_type if isinstance(value_type, mlir.RankedTensorType) else value_type
 
 
 def tensor_blocks(function: mlir.Operation) -> list[mlir.Block]:

@@ -94,7 +94,7 @@ def without_inputs(op: mlir.Operation, numbers: list[int]) -> mlir.Operation:
     init_count = len(op.results)
     body = op.regions[0].blocks[0]
     with op.location, mlir.InsertionPoint(op):
-        scalars = {n: extracted(op.operands[n]) for n in numbers}
+        scalars = {n: emit.only_element(op.operands[n]) for n in numbers}
         attributes = {
             "indexing_maps": mlir.ArrayAttr.get([mlir.AffineMapAttr.get(maps[n]) for n in kept]),
             "iterator_types": op.attributes["iterator_types"],
@@ -111,11 +111,6 @@ def without_inputs(op: mlir.Operation, numbers: list[int]) -> mlir.Operation:
         block.append(inner)
     replace_op(op, *new.results)
     return new
-
-
-def extracted(number: mlir.Value) -> mlir.Value:
-    """The element of a rank-0 tensor."""
-    return emit.value("tensor.extract", [number], number.type.element_type)
 
 
 def hoist_scalars(op: mlir.Operation) -> None:

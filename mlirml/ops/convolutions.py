@@ -338,25 +338,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Transposed:
+class Transposed(Geometry):
     """A checked transposed convolution."""
 
-    batch: int
-    channels: int
-    filters: int
-    groups: int
-    windows: tuple[TransposedWindow, ...]
-    batched: bool
-
-    @property
-    def out(self) -> tuple[int, ...]:
-        """The shape of the result, batch included."""
-        return (self.batch, self.filters, *(w.count for w in self.windows))
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the result as the user sees it."""
-        return self.out if self.batched else self.out[1:]
+    windows: tuple[TransposedWindow, ...]  # type: ignore[assignment]
 
 
 def transposed_geometry(

@@ -77,7 +77,7 @@ def carry_scalars(function: mlir.Operation) -> None:
             for number, operand in enumerate(op.operands):
                 if is_number(operand):
                     with mlir.InsertionPoint(op):
-                        op.operands[number] = extracted(operand)
+                        op.operands[number] = emit.only_element(operand)
             for result in op.results:
                 if is_number(result):
                     received(result)
@@ -92,12 +92,7 @@ def carry_in_block(block: mlir.Block) -> None:
     for number, operand in enumerate(final.operands):
         if is_number(operand):
             with mlir.InsertionPoint(final):
-                final.operands[number] = extracted(operand)
-
-
-def extracted(number: mlir.Value) -> mlir.Value:
-    """The element of a tensor of rank 0."""
-    return emit.value("tensor.extract", [number], number.type.element_type)
+                final.operands[number] = emit.only_element(operand)
 
 
 def received(value: mlir.Value) -> None:

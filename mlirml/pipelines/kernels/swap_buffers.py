@@ -103,16 +103,12 @@ def check_others(loop: mlir.Operation, main: mlir.Operation, swaps: Sequence[Swa
                 raise NoMatch("the array may be reached in another way")
 
 
-def entry_of(main: mlir.Operation) -> mlir.Block:
-    return main.regions[0].blocks[0]
-
-
 def is_on_device(value: mlir.Value, main: mlir.Operation) -> bool:
     """True if a buffer is known to be a separate allocation in device memory."""
     owner = defining_op(value)
     if owner is not None:
         return owner.name == "memref.alloc" and HOST not in owner.attributes
-    arguments = list(entry_of(main).arguments)
+    arguments = list(main.regions[0].blocks[0].arguments)
     hosts = list(main.attributes[HOST_INPUTS]) if HOST_INPUTS in main.attributes else []
     return value in arguments and arguments.index(value) not in hosts
 
@@ -121,7 +117,7 @@ def is_memory(value: mlir.Value, main: mlir.Operation) -> bool:
     """True if a buffer is a separate allocation or argument, not one of several, as the result of a branch."""
     owner = defining_op(value)
     if owner is None:
-        return value in list(entry_of(main).arguments)
+        return value in list(main.regions[0].blocks[0].arguments)
     return owner.name in ("memref.alloc", "memref.alloca", "memref.get_global")
 
 
